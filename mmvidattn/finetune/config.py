@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Config of a fine-tuning run, written once for the user to edit."""
+"""Write the config of a fine-tuning run, which the user may then edit."""
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,18 +24,20 @@ from .plan import Plan
 PARTLY = 'FineTunedRecognizer3D'
 RECOGNIZERS = 'Recognizer3D', 'Recognizer2D', PARTLY
 CACHE = 'FeatureCacheHook'
-# Share of the base's learning rate for training all layers of a trained
-# network: see tools/studies/README.md.
+# Factor on the learning rate of the inherited config, if all layers of a
+# pretrained network are trained; see tools/studies/README.md.
 TUNED_RATE = 0.3
-# A small set has at least this number of batches, and is repeated until an
-# epoch has at least this number of steps.
+# The batch size is reduced until a set has MIN_BATCHES batches. A small set is
+# repeated until an epoch has MIN_STEPS steps.
 MIN_BATCHES, MIN_STEPS = 4, 20
 MAX_VALIDATIONS = 10
-# Validations without improvement after which a small set is learned.
+# Number of validations without improvement that stop the training on a small
+# set.
 PATIENCE = 3
-# With fewer validation videos, the best epoch is a matter of chance.
+# With fewer validation videos, the last checkpoint is used, because the choice
+# of the best one would be chance.
 MIN_TO_SELECT = 50
-# Validation uses the views of the test up to this number of videos.
+# Up to this number of videos, validation uses the views of the test.
 MAX_WITH_VIEWS = 200
 WIDTH = 79
 NOTES = dict(
@@ -59,9 +61,9 @@ def load_base(model: str) -> Config:
         FileNotFoundError: If the config does not exist.
     """
     base = load_config(model)
-    found = base.get('model') or {}
-    head = found.get('cls_head') or {}
-    kind = found.get('type')
+    model_cfg = base.get('model') or {}
+    head = model_cfg.get('cls_head') or {}
+    kind = model_cfg.get('type')
     if kind not in RECOGNIZERS or 'num_nouns' in head:
         raise ValueError(
             f'--model {model} cannot be fine-tuned: model.type must be '
@@ -80,7 +82,7 @@ def load_base(model: str) -> Config:
 
 def build_config(options: FineTuneOptions, plan: Plan,
                  epochs: int) -> dict[str, Any]:
-    """Build the config of a run, which inherits the model's config.
+    """Build the config of a run, which inherits from the model's config.
 
     Args:
         options: Options of the run.
@@ -88,8 +90,8 @@ def build_config(options: FineTuneOptions, plan: Plan,
         epochs: Number of epochs.
 
     Returns:
-        Variables of the config. Values that refer to other variables are
-        :class:`Source`.
+        Variables of the config. Expressions, such as references to other
+        variables, are :class:`Source`.
 
     Raises:
         ValueError: If the options do not fit the model.
@@ -98,7 +100,8 @@ def build_config(options: FineTuneOptions, plan: Plan,
     options = choose_layers(options, base, sum(plan.counts))
     path = find_config(options.model).resolve()
     if not path.is_file():
-        # The model is a row of an ablation table. The run writes its config.
+        # The model is a row of an ablation table and has no file. The run
+        # writes its config.
         path = options.out.resolve() / path.name
     batch = options.batch_size or _batch_size(base, sum(plan.counts))
     return dict(
@@ -149,7 +152,7 @@ def format_config(cfg: dict[str, Any], command: str) -> str:
 
     Args:
         cfg: Result of :func:`build_config`.
-        command: Command that writes it, for the header.
+        command: Command that writes the config, for the header.
     """
     # A line break in a file name would end the comment.
     command = ''.join(c if c.isprintable() else '?' for c in command)
@@ -221,7 +224,7 @@ def _model(base: Config, options: FineTuneOptions,
         head['topk'] = 1
     model['cls_head'] = head
     if (base.model.get('data_preprocessor') or {}).get('blending'):
-        # Mixed clips only help with large datasets.
+        # Blending of clips helps only with large datasets.
         model['data_preprocessor'] = dict(blending=None)
     return model
 
@@ -240,8 +243,8 @@ def _data(base: Config, batch: int, options: FineTuneOptions,
     number, has_views = sum(plan.counts), (
         len(plan.splits.get('val', ())) <= MAX_WITH_VIEWS)
     for split in 'train', 'val', 'test':
-        # Without test videos, test on the validation videos, with the views
-        # of the test pipeline.
+        # If there are no test videos, test on the validation videos, with the
+        # test pipeline.
         name = split if split in plan.splits else 'val'
         if name not in plan.splits:
             cfg |= {f'{split}_cfg': None, f'{split}_dataloader': None,
@@ -265,7 +268,8 @@ def _data(base: Config, batch: int, options: FineTuneOptions,
                     oversample_thr=round(_threshold(plan.counts), 6),
                     dataset=dataset)
             repeats = math.ceil(MIN_STEPS * batch / number)
-            # A repeated video would have the same features.
+            # Do not repeat videos with cached features, which would not
+            # change.
             if repeats > 1 and options.cache_dir is None:
                 dataset = dict(
                     type='RepeatDataset', times=repeats, dataset=dataset)
@@ -333,7 +337,7 @@ def _hooks(base: Config, options: FineTuneOptions) -> list[dict] | None:
 
 
 def _is_cacheable(base: Config, options: FineTuneOptions) -> bool:
-    """Return True if the features of a frozen part can be cached."""
+    """Return True if the features of the frozen layers can be cached."""
     freeze = options.freeze
     if freeze is None and options.lora is None:
         freeze = base.model.get('freeze')
@@ -341,7 +345,7 @@ def _is_cacheable(base: Config, options: FineTuneOptions) -> bool:
 
 
 def _pipeline(base: Config, split: str) -> tuple[str, Any]:
-    """Return the source that refers to the pipeline, and the pipeline."""
+    """Return the expression for a split's pipeline, and its value."""
     place = f'_base_.{split}_dataloader.dataset'
     dataset = (base.get(f'{split}_dataloader') or {}).get('dataset') or {}
     while 'pipeline' not in dataset and 'dataset' in dataset:
@@ -350,7 +354,7 @@ def _pipeline(base: Config, split: str) -> tuple[str, Any]:
 
 
 def _batch_size(base: Config, number: int) -> int:
-    """Reduce the base's batch size to leave MIN_BATCHES batches."""
+    """Reduce the inherited batch size to have MIN_BATCHES batches."""
     largest = max(1, number // MIN_BATCHES)
     power_of_two = 1 << largest.bit_length() - 1
     return min(base.train_dataloader.batch_size, power_of_two)
@@ -358,7 +362,7 @@ def _batch_size(base: Config, number: int) -> int:
 
 def _learning_rate(base: Config, batch: int,
                    options: FineTuneOptions) -> float:
-    """Scale the base's rate to the batch, and reduce it for trained layers."""
+    """Scale the inherited learning rate for the batch and trained layers."""
     base_batch = (base.get('auto_scale_lr') or {}).get(
         'base_batch_size', base.train_dataloader.batch_size)
     lr = base.optim_wrapper.optimizer.lr * batch / base_batch
@@ -368,7 +372,7 @@ def _learning_rate(base: Config, batch: int,
 
 
 def _threshold(counts: Sequence[int]) -> float:
-    """Return the ``oversample_thr`` that balances the classes best.
+    """Return the ``oversample_thr`` with the best balance of classes.
 
     ``ClassBalancedDataset`` repeats a class ``ceil(sqrt(threshold / share))``
     times, which reduces the ratio of two classes to about its square root.

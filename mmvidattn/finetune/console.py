@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""One line of console output per epoch."""
+"""Console output: one line per epoch."""
 import math
 import os
 import sys
@@ -21,16 +21,16 @@ INTERVAL = 0.2
 
 @contextmanager
 def no_prints() -> Iterator[None]:
-    """Drop what mmengine prints, which its log repeats."""
+    """Drop mmengine's prints, which its log file contains too."""
     with open(os.devnull, 'w') as null, redirect_stdout(null):
         yield
 
 
 class ConsoleHook(Hook):
-    """Print a line per epoch; in a terminal, with a bar while it runs.
+    """Print a line per epoch, with a progress bar in a terminal.
 
     Args:
-        stream: Where to print. Defaults to standard output.
+        stream: Stream to print to. Defaults to standard output.
     """
     # Run after the hooks that change the metrics.
     priority = 'LOWEST'

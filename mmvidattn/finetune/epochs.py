@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Number of epochs that fit into a time."""
+"""Compute the number of epochs that fit into a given time."""
 import math
 import time
 from pathlib import Path
@@ -45,9 +45,9 @@ class _StepTimerHook(Hook):
 
 
 def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
-    """Measure some training steps, and compute how many epochs fit.
+    """Time some training steps, and compute how many epochs fit.
 
-    Neither changes the config nor writes files.
+    The config is not changed, and no files are kept.
 
     Args:
         cfg: Config of the training.

@@ -5,56 +5,61 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-# Parts of a model that can be frozen so that their features can be cached.
+# Values of ``freeze`` whose features can be cached.
 CACHEABLE = 'backbone', 'spatial'
 FREEZES = 'auto', 'none', *CACHEABLE
-# Sets with fewer training clips are small.
+# A set with fewer training clips is small.
 FEW_CLIPS = 500
-# Rank of the updates of ``freeze='auto'``.
+# LoRA rank that ``freeze='auto'`` uses.
 RANK = 8
-# With epochs='auto'.
+# Limit of ``epochs='auto'``.
 MAX_EPOCHS = 100
 BALANCES = 'none', 'weights', 'focal', 'sampler'
 
 
 @dataclass(frozen=True)
 class FineTuneOptions:
-    """Options of ``mmvidattn finetune``, under the names of its arguments.
+    """Options of ``mmvidattn finetune``, with the names of its arguments.
 
     Attributes:
         source: Folder with a folder of videos for each class, or a CSV file.
         model: Name or path of the config to inherit.
-        weights: Checkpoint to start from; ``'default'`` for the weights that
-            come with the package; ``'none'`` or None for random weights; or
-            ``'auto'`` for ``'default'`` if the model has these weights, or
-            else ``'none'``, which asks in a terminal. Defaults to None.
-        work_dir: Folder for all results. Defaults to the next free one of
-            ``work_dirs/finetune_<name of source>``, then ``..._2`` and so on.
+        weights: Checkpoint to start from. ``'default'`` means the weights that
+            come with the package; ``'none'`` or None means random weights.
+            ``'auto'`` means ``'default'`` if the package has weights of the
+            model; if not, it asks for a file in a terminal, and means
+            ``'none'`` elsewhere. Defaults to None.
+        work_dir: Folder for all results. Defaults to
+            ``work_dirs/finetune_<name of source>``; if it is in use, ``..._2``
+            and so on.
         epochs: Number of epochs, or ``'auto'`` for as many as fit into
             ``minutes``.
         minutes: Time for training, validation and test if ``epochs`` is
             ``'auto'``.
-        freeze: ``'backbone'``, ``'spatial'``, the number of frozen blocks, or
-            ``'none'``, which trains all layers that the config trains.
-            Defaults to ``'auto'``: for a small set with weights the same as
-            ``lora=RANK`` (or ``'backbone'`` if the model has no attention
-            projections), or else ``'none'``.
-        cache_features: Folder for the features of the frozen part; the empty
-            string stands for ``features`` in ``work_dir``. Defaults to None,
+        freeze: Layers to freeze: ``'backbone'``, ``'spatial'``, a number of
+            blocks, or ``'none'``, which trains the same layers as the
+            inherited config. ``'auto'`` depends on the set: with start weights
+            and a small set, it means ``lora=RANK``, or ``'backbone'`` if the
+            model has no attention projections; otherwise, it means ``'none'``.
+            Defaults to ``'auto'``.
+        cache_features: Folder for cached features of the frozen layers. An
+            empty string means ``features`` in ``work_dir``. Defaults to None,
             no cache.
-        variants: Number of random augmentations of each training video in
-            the cache.
-        lora: Rank of low-rank updates of the attention's projections.
-        layer_decay: Ratio of the learning rates of a layer and the next one.
+        variants: Number of random augmentations of each training video to
+            cache.
+        lora: Rank of LoRA updates of the attention projections.
+        layer_decay: Learning rate of a layer, divided by that of the next
+            layer.
         balance: Method to balance the classes; see ``BALANCES``.
         batch_size: Batch size of training. Defaults to the inherited
             config's, or less for a small dataset.
-        lr: Learning rate. Defaults to the inherited config's, scaled.
+        lr: Learning rate. Defaults to the inherited config's, scaled to the
+            batch size.
         val_share: Share of each class for validation, unless the CSV sets
             ``split``.
         seed: Seed of the split and the training.
-        quick: Whether the check only decodes the last frame of each video.
-        timeout: Seconds for checking one video.
+        quick: Check only the last frame of each video instead of all frames.
+        timeout: Maximum seconds for checking one video.
         workers: Number of processes that read videos.
     """
     source: Path
@@ -79,7 +84,7 @@ class FineTuneOptions:
 
     # Options that may change on resume.
     FREE: ClassVar = {'workers', 'timeout', 'quick', 'minutes', 'work_dir'}
-    # Options that older work directories lack, and their values.
+    # Options that older work directories did not record, and their values.
     ADDED: ClassVar = dict(cache_features=None, variants=1)
 
     @property
@@ -96,7 +101,7 @@ class FineTuneOptions:
         return Path(self.cache_features or self.out / 'features').resolve()
 
     def fixed(self) -> dict[str, Any]:
-        """Return the options that a run must keep when it resumes."""
+        """Return the options that must not change on resume."""
         options = {name: value for name, value in asdict(self).items()
                    if name not in self.FREE}
         for name in 'source', 'weights', 'cache_features':

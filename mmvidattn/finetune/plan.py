@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Plan of a run: the readable videos, their splits, and warnings."""
+"""Plan of a run: check the videos, split them, and warn of problems."""
 import csv
 import io
 import statistics
@@ -29,7 +29,7 @@ from ..utils.printable import echo
 from .options import FineTuneOptions
 from .split import split_videos
 
-# Classes with fewer training videos trigger a warning.
+# A class with fewer training videos triggers a warning.
 FEW = 10
 
 
@@ -39,8 +39,8 @@ class Plan(NamedTuple):
     Attributes:
         root: Folder that the files are relative to.
         number: Number of videos in the source, unreadable ones included.
-        splits: Videos of ``train``, and of ``val`` and ``test`` unless they
-            are empty.
+        splits: Videos of ``train``, ``val`` and ``test``. Empty splits are
+            left out.
         classes: Class names in the order of the labels.
         facts: Duration, frame rate and size of each file.
     """
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """File suffix of the lists: ``csv`` if they contain segments."""
+        """File suffix of the lists: ``csv`` with segments, or else ``txt``."""
         return 'txt' if all(video.is_whole for side in self.splits.values()
                             for video in side) else 'csv'
 
@@ -64,7 +64,7 @@ class Plan(NamedTuple):
 
     @property
     def clip_seconds(self) -> float:
-        """Median length of the training clips, to 3 digits."""
+        """Median length of the training clips, rounded to 3 digits."""
         return float(f'{statistics.median(self._lengths("train")):.3g}')
 
     def _lengths(self, name: str) -> list[float]:
@@ -130,7 +130,7 @@ def make_plan(options: FineTuneOptions) -> Plan:
 def _check_videos(root: Path, videos: Sequence[LabeledVideo],
                   options: FineTuneOptions
                   ) -> tuple[dict[str, VideoFacts], dict[str, str]]:
-    """Decode each file; return facts of good files, faults of bad files."""
+    """Decode all files; return facts of good files and faults of bad files."""
     files = dict.fromkeys(video.file for video in videos)
     bad = {name: 'file not found' for name in files
            if not (root / name).is_file()}
@@ -139,18 +139,18 @@ def _check_videos(root: Path, videos: Sequence[LabeledVideo],
     with Progress(console=console, transient=True,
                   disable=not console.is_terminal) as bar:
         task = bar.add_task('Checking the videos', total=len(paths))
-        found = check_files(
+        faults = check_files(
             [*paths], max(1, options.workers), options.timeout,
             not options.quick, lambda: bar.advance(task)) if paths else ()
-    bad |= {paths[path]: why for path, why in found}
-    # The check above has shown that these files do not crash the decoder.
+    bad |= {paths[path]: fault for path, fault in faults}
+    # Safe in this process: the check above has decoded these files.
     return {name: read_facts(root / name) for name in files
             if name not in bad}, bad
 
 
 def _fit_segments(videos: Sequence[LabeledVideo], facts: dict[str, VideoFacts]
                   ) -> tuple[list[LabeledVideo], str]:
-    """Cut segments at the end of their files; describe the changes."""
+    """Cut segments at the end of their files, and describe the changes."""
     segments = [
         VideoSegment(str(i), video.file, video.start, video.end, {}, '')
         if not video.is_whole else None for i, video in enumerate(videos)]
@@ -158,7 +158,7 @@ def _fit_segments(videos: Sequence[LabeledVideo], facts: dict[str, VideoFacts]
     kept, counts = fit_to_videos(
         [one for one in segments if one is not None], durations)
     ends = {int(one.id): one.end for one in kept}
-    # Do not count segments without an end as too long.
+    # Do not count segments without a given end as too long.
     is_open = sum(one is not None and one.end == float('inf')
                   for one in segments)
     counts['cut at the end of the video'] -= is_open
@@ -193,7 +193,7 @@ def _print_summary(root: Path, videos: Sequence[LabeledVideo],
 
 
 def find_warnings(splits: dict[str, list[LabeledVideo]]) -> list[str]:
-    """Return warnings about a small, unbalanced or unmeasured dataset.
+    """Return warnings about a dataset that is small, unbalanced or untested.
 
     Args:
         splits: Videos of each split.

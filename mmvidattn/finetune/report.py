@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Metrics and images of a fine-tuned model."""
+"""Write metrics and images of a fine-tuned model."""
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from ..visualization.clip_rows import draw_clip_rows
 from ..visualization.training_curves import draw_training_curves
 
 MAX_MISTAKES = 10
-# Width of a 95 % interval above which the metrics are called rough.
+# The metrics are called rough if the 95 % interval is wider.
 ROUGH = 0.2
 FRAMES = 5
 MAX_CLASSES_WITH_VALUES = 30
@@ -61,7 +61,7 @@ class CollectAnswersHook(Hook):
         dataset = runner.test_dataloader.dataset
         model = unwrap(runner.model)
         for sample in outputs:
-            # The test set is sampled in order.
+            # The sampler of the test set keeps its order.
             info = dataset.get_data_info(len(self.answers))
             best, = top_predictions(
                 probabilities(model, sample.pred_score), (), topk=1)
@@ -72,12 +72,12 @@ class CollectAnswersHook(Hook):
 
 
 def interval(hits: int, total: int) -> tuple[float, float]:
-    """Return the Wilson interval of an accuracy, with a level of 95 %."""
+    """Return the 95 % Wilson confidence interval of an accuracy."""
     return tuple(binomtest(hits, total).proportion_ci(method='wilson'))
 
 
 def chance_of(labels: Sequence[int | str]) -> float:
-    """Return the accuracy of the best constant answer."""
+    """Return the accuracy of always predicting the most frequent class."""
     return max(Counter(labels).values()) / len(labels)
 
 
@@ -86,9 +86,9 @@ def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
     """Compute accuracies, and recall, precision and F1 of each class.
 
     Returns:
-        The metrics in [0, 1], None if undefined, with the 95 % ``interval``
-        of ``top1``, and ``chance``, the accuracy of the best constant answer;
-        and the confusion matrix, ``[truth, prediction]``.
+        Metrics in [0, 1], None if undefined, with the 95 % ``interval`` of
+        ``top1``, and ``chance``, the accuracy of always predicting the most
+        frequent class. Also the confusion matrix, ``[truth, prediction]``.
     """
     matrix = ConfusionMatrix.calculate(
         [answer.predicted for answer in answers],
@@ -148,7 +148,7 @@ def format_metrics(metrics: dict[str, Any]) -> str:
 def draw_confusion(path: Path, matrix: Tensor,
                    classes: Sequence[str]) -> None:
     """Draw a confusion matrix, ``[truth, prediction]``, to a file."""
-    # matplotlib would read a dollar sign as the start of a formula.
+    # Escape dollar signs, which start a formula in matplotlib.
     names = [name.replace('$', r'\$') for name in classes]
     figure = ConfusionMatrix.plot(
         matrix, include_values=len(classes) <= MAX_CLASSES_WITH_VALUES,
@@ -162,7 +162,7 @@ def draw_mistakes(path: Path, answers: Sequence[Answer],
     """Draw frames of the most confident mistakes to a file.
 
     Returns:
-        These mistakes, the most confident first.
+        The drawn mistakes, the most confident first.
     """
     mistakes = sorted((one for one in answers if one.predicted != one.truth),
                       key=lambda one: -one.score)
@@ -197,7 +197,8 @@ def read_logs(work_dir: Path) -> tuple[list[dict], list[dict]]:
     """Read the logs of a training that may have been resumed.
 
     Returns:
-        Logs of training and of validation. The last log of a step wins.
+        Logs of training and of validation. If a step was logged several times,
+        the last log is returned.
     """
     training, validation = {}, {}
     for path in sorted(work_dir.glob('*/vis_data/scalars.json')):

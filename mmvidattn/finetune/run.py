@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Fine-tuning run: preparation, training, test and results."""
+"""Fine-tune a model: prepare, train, test, and write results."""
 import json
 import math
 import os
@@ -56,7 +56,7 @@ from .report import (
 # File with the options of the run, written when the training begins.
 NOTES = 'finetune.json'
 BUNDLE = 'bundle'
-# Fewer epochs than these trigger a note.
+# Fewer epochs trigger a note.
 FEW_EPOCHS = 10
 # Measured by tools/studies/few_clips.py.
 EXPECTED = ('With 12 clips per class, a small model reached 52 to 79 % on '
@@ -70,7 +70,7 @@ def finetune(options: FineTuneOptions, command: str,
     Args:
         options: Options of the run.
         command: Command line, for the header of the config.
-        dry_run: Whether to only check the videos and print the config.
+        dry_run: Only check the videos and print the config.
     """
     with quick_exit(), one_line_stop('; the same command continues'):
         with one_line_errors():
@@ -94,9 +94,9 @@ def finetune(options: FineTuneOptions, command: str,
 
 
 def _choose_folder(options: FineTuneOptions) -> Path:
-    """Return the work directory: an equal run's, or else the next free one.
+    """Return the work directory of a run with equal options, or a free one.
 
-    A finished run whose videos have changed is not continued.
+    A finished run is not reused if the number of videos has changed.
     """
     if options.work_dir is not None:
         return options.work_dir
@@ -131,7 +131,7 @@ def _start(options: FineTuneOptions, command: str) -> Runner | None:
         runner = _build_training(out)
     except (ValueError, TypeError):
         if notes is not None:
-            # Let a corrected command use the same folder.
+            # Remove the folder, so that a corrected command can use it.
             shutil.rmtree(out / 'run', ignore_errors=True)
         raise
     if notes is not None:
@@ -140,7 +140,7 @@ def _start(options: FineTuneOptions, command: str) -> Runner | None:
 
 
 def _train(runner: Runner, out: Path) -> None:
-    """Train, and note that the training is complete."""
+    """Train, and record in finetune.json that the training is complete."""
     echo(f'{len(runner.train_dataloader)} steps per epoch; full log: '
          f'{Path(runner.log_dir, runner.timestamp)}.log')
     console = ConsoleHook()
@@ -169,19 +169,19 @@ def _choose_weights(options: FineTuneOptions) -> Path | str | None:
         weights = DEFAULT
         with suppress(ValueError):
             find_default(model)
-            echo(f'start weights: those of {model} that come with the package')
+            echo(f'start weights: {model}, included in the package')
             return DEFAULT
         weights = 'none'
         if sys.stdin.isatty() and sys.stdout.isatty():
-            echo(f'No weights of {model} come with the package. '
-                 '`mmvidattn weights` lists free ones')
+            echo(f'The package has no weights of {model}. `mmvidattn weights` '
+                 'lists free ones')
             weights = (input('File to start from, or Enter for none: ')
                        or 'none')
     if str(weights) in ('none', 'None'):
         if options.lora or options.freeze not in ('auto', 'none', None):
             raise ValueError('--freeze and --lora need --weights')
-        echo('note: without --weights, training starts from random weights: '
-             f'the model knows nothing. {EXPECTED}')
+        echo('note: without --weights, training starts from random weights. '
+             f'{EXPECTED}')
         return None
     if is_url(str(weights).replace(':/', '://')):
         raise ValueError(f'--weights must be a local file, got {weights}: '
@@ -195,7 +195,7 @@ def _prepare(options: FineTuneOptions, command: str,
     """Check the videos, and write the lists and the config.
 
     Returns:
-        Contents of ``finetune.json``, to be written when training begins.
+        Content of ``finetune.json``, which is written when training begins.
     """
     out, source = options.out, options.source
     load_base(options.model)
@@ -223,7 +223,7 @@ def _prepare(options: FineTuneOptions, command: str,
             epochs, seconds = fit_epochs(load_config(config), options.minutes)
         echo(f'{count(epochs, "epoch")} of about {seconds:.1f} s')
         if epochs < FEW_EPOCHS:
-            echo(f'note: so few epochs teach a model little; --minutes '
+            echo('note: a model learns little in so few epochs; --minutes '
                  f'{math.ceil(options.minutes * FEW_EPOCHS / epochs)} would '
                  f'allow {FEW_EPOCHS}')
         cfg = build_config(options, plan, epochs)
@@ -267,20 +267,20 @@ def _read_notes(out: Path) -> dict:
 
 
 def _differences(options: FineTuneOptions, notes: dict) -> list[str]:
-    """Describe the options that differ from those of an earlier run."""
-    found = notes['options']
-    return [f'{name} was {found.get(name)}, and now is {value}'
+    """Describe the options that differ from an earlier run."""
+    earlier = notes['options']
+    return [f'{name} was {earlier.get(name)}, and now is {value}'
             for name, value in options.fixed().items()
-            if found.get(name) != value]
+            if earlier.get(name) != value]
 
 
 def _build_training(out: Path) -> Runner:
-    """Build the training, which resumes from the last checkpoint."""
+    """Build the training; resume if there is a checkpoint."""
     cfg = _load(out, out / 'run')
     if find_resumable(cfg.work_dir)[0]:
         cfg.resume, cfg.load_from = True, None
     runner = build_runner(cfg, False)
-    # Build the training set now, to check it.
+    # Build the training loop now, to find errors in the training set.
     runner.train_loop  # noqa: B018
     return runner
 
@@ -296,14 +296,14 @@ def _find_best(out: Path) -> Path:
     """Return the best checkpoint of the training, or else the last one."""
     best = sorted((out / 'run').glob('best_*.pth'),
                   key=lambda path: path.stat().st_mtime)
-    found = best[-1] if best else find_resumable(out / 'run')[0]
-    if found is None:
+    checkpoint = best[-1] if best else find_resumable(out / 'run')[0]
+    if checkpoint is None:
         raise ValueError(f'the training left no checkpoint in {out / "run"}')
-    return found
+    return checkpoint
 
 
 def _test(out: Path) -> list[Answer]:
-    """Return the best model's answers to the test videos."""
+    """Return the predictions of the best model for the test videos."""
     cfg = _load(out, out / 'run/test')
     cfg.load_from, cfg.resume = str(out / 'best.pth'), False
     runner = build_runner(cfg, True)
@@ -328,8 +328,8 @@ def _write_results(out: Path) -> None:
                 seconds=_read_notes(out).get('seconds'), replace=True)
     write_curves(out, out / 'run', _read_notes(out).get('chance'))
     if cfg.get('test_dataloader') is None:
-        echo('note: metrics and mistakes.png need test videos, and there are '
-             'none')
+        echo('note: there are no test videos, so metrics and mistakes.png are '
+             'not written')
         return
     classes = read_labels(cfg.test_dataloader.dataset.metainfo.classes)
     echo(write_report(out, _test(out), classes, Path(cfg.videos),

@@ -18,10 +18,10 @@ def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int
                  ) -> dict[str, list[LabeledVideo]]:
     """Split videos into train, val and test.
 
-    Given splits are kept. If no video has the split ``val``, about ``share``
-    of each class in ``train`` moves there. Videos that share a file or a
-    group stay on one side. ``train`` keeps a video of each class, and ``val``
-    gets a video of each class if possible.
+    Splits that the user set are kept. If no video has the split ``val``, about
+    ``share`` of each class moves from ``train`` to ``val``. Videos with the
+    same file or group stay in one split. ``train`` keeps a video of each
+    class, and ``val`` gets a video of each class if possible.
 
     Args:
         videos: Labeled videos.
@@ -46,7 +46,7 @@ def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int
 
 
 def _inseparable(videos: Sequence[LabeledVideo]) -> list[tuple[str, str]]:
-    """Return each video's unit: the videos linked by files and groups.
+    """Return each video's unit, a set of videos linked by files and groups.
 
     A unit is named by its smallest (kind, name).
     """
@@ -104,18 +104,20 @@ def _cover_classes(counts: Sequence[Counter],
 
     Args:
         counts: Videos of each class in each of the U units.
-        is_chosen: Choice that leaves a unit of each class for training, bool
-            ``(U,)``.
+        is_chosen: Units chosen for validation, bool ``(U,)``; each class has a
+            unit that is not chosen.
 
     Returns:
-        New choice, bool ``(U,)``, which also leaves a unit of each class.
+        New choice, bool ``(U,)``; again, each class has a unit that is not
+        chosen.
     """
     labels = {label: i for i, label in enumerate(sorted(set().union(*counts)))}
     entries = [(labels[label], i) for i, each in enumerate(counts)
                for label in each]
     shape = len(labels), len(counts)
     has = coo_array((np.ones(len(entries)), tuple(zip(*entries))), shape)
-    # There is a variable for each unit and, if uncovered, for each class.
+    # Variables: one per unit (chosen or not), and one per class (uncovered or
+    # not).
     sizes = np.array([each.total() for each in counts])
     cost = np.concatenate([np.where(is_chosen, -sizes, sizes),
                            np.full(shape[0], 1 + sizes.sum())])
@@ -123,6 +125,6 @@ def _cover_classes(counts: Sequence[Counter],
     kept = LinearConstraint(
         hstack([has, coo_array((shape[0], shape[0]))]),
         ub=np.asarray(has.sum(axis=1)) - 1)
-    found = milp(cost, constraints=[covered, kept], bounds=Bounds(0, 1),
+    solution = milp(cost, constraints=[covered, kept], bounds=Bounds(0, 1),
                  integrality=np.ones(len(cost)))
-    return found.x[:shape[1]] > 0.5
+    return solution.x[:shape[1]] > 0.5

@@ -31,7 +31,7 @@ def test_numbers_the_runs(options):
     other = replace(options, seed=1)
     assert _choose_folder(options) == first
     write_notes(first, options)
-    # The same options continue, and other options get a folder of their own.
+    # The same options resume the run; different options get a new folder.
     assert _choose_folder(options) == first
     assert _choose_folder(replace(options, workers=9)) == first
     second = first.with_name('finetune_mine_2')
@@ -70,13 +70,13 @@ def test_given_folder_has_no_number(options):
 def test_auto_weights_come_with_the_package(options, capsys):
     auto = replace(options, weights='auto')
     assert _choose_weights(auto) == 'default'
-    assert 'start weights: those of linear_ff_tiny_motion' in (
+    assert 'start weights: linear_ff_tiny_motion' in (
         capsys.readouterr().out)
     # The options of a run do not depend on where the package is.
     assert replace(options, weights='default').fixed()['weights'] == 'default'
     other = replace(auto, model='vivit_tiny_motion')
     assert _choose_weights(other) is None
-    assert 'the model knows nothing' in capsys.readouterr().out
+    assert 'starts from random weights' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize('answer, weights', [
