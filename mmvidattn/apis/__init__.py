@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Python API: models by name, predictions, and code shared by commands."""
+"""Python API for models and predictions, and code that commands share."""
 import importlib
 from typing import Any
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # `live` may import `apis`, and not the other way around.
+    # Import lazily, because `apis` must not import `live`.
     if name == 'OnlineDetector':
         return importlib.import_module('mmvidattn').OnlineDetector
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

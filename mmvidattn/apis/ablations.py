@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Rows of the papers' ablation tables.
 
-A file ``configs/<family>/ablations/<table>.py`` defines the rows of a table,
-by name. A row inherits a config, another row, or several files of ``_base_``,
-and sets variables like a config file. The keywords of
-:func:`~mmvidattn.utils.config.derive` work in a row, too. The path of a row is
-``<row>.py`` beside the table, but that file does not exist.
+A file ``configs/<family>/ablations/<table>.py`` defines the named rows of a
+table. A row inherits from a config, another row, or several files of
+``_base_``, and sets variables like a config file. A row can also use the
+keywords of :func:`~mmvidattn.utils.config.derive`. A row has a virtual path,
+``<row>.py`` beside the table; no such file exists.
 """
 import copy
 import runpy
@@ -24,12 +24,12 @@ class Row(NamedTuple):
     """Row of an ablation table.
 
     Attributes:
-        path: Path of the row, which does not exist as a file.
+        path: Virtual path of the row; no such file exists.
         table: File that defines the row.
         number: Number of the table in the paper, e.g. 'Table 3'.
         title: Title of the row in the table.
-        paper: Figures that the paper reports, or ''.
-        note: Remark on the figures.
+        paper: Results that the paper reports, or ''.
+        note: Remark on these results.
         base: Name of the inherited config or row, or inherited files of
             ``_base_``.
         variables: Variables that the row sets.
@@ -49,7 +49,7 @@ def read_table(table: Path) -> list[Row]:
     content = runpy.run_path(str(table))
     rows = []
     for name, row in content['rows'].items():
-        # Rows of a file may share objects, which merging would change.
+        # Copy, because rows may share objects, which merging would change.
         row = copy.deepcopy(row)
         rows.append(Row(
             table.with_name(f'{name}.py'), table, content['table'],
@@ -65,7 +65,7 @@ def list_rows(configs: Path) -> Iterator[Row]:
 
 
 def find_row(name: str, folder: Path) -> Row | None:
-    """Find a row by its name, which begins with the name of its table.
+    """Find a row by its name, ``<table>_...``, or return None.
 
     Args:
         name: Name of the row.

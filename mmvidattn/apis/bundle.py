@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Bundles of trained models."""
+"""Save a trained model as a bundle."""
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,23 +18,23 @@ def save_bundle(out: str | Path,
                 seconds: float | None = None,
                 stride: float | None = None,
                 replace: bool = False) -> Path:
-    """Write a model as a bundle, which runs on other machines.
+    """Write a model as a bundle, which runs on any machine.
 
-    A bundle takes the place of a config and a checkpoint::
+    A bundle replaces a config and a checkpoint::
 
         save_bundle('my_model', 'linear_ff_tiny_motion', 'best.pth')
         VideoClassifier('my_model')('video.mp4')
 
-    It has the weights (averaged weights if the training averaged them, with
-    LoRA updates merged), the config without inheritance and paths, the class
-    names, the thresholds of events, and versions. See
+    It contains the weights (the averaged weights if training averaged them;
+    LoRA updates are merged), the config without inheritance and paths, the
+    class names, the thresholds of events, and versions. See
     :func:`~mmvidattn.apis.load_bundle`.
 
     Args:
         out: Folder to write, or file that ends with ``.zip``.
         config: Name of a config, or its path.
         checkpoint: Checkpoint of exactly this model.
-        labels: Class names. Defaults to the names in the checkpoint or else
+        labels: Class names. Defaults to the names in the checkpoint, or else
             in the config.
         thresholds: ``on``, ``off`` and ``min_duration`` of events in a stream;
             see :class:`~mmvidattn.live.EventDetector`. Defaults to
@@ -43,13 +43,14 @@ def save_bundle(out: str | Path,
             ``online.seconds`` of the config.
         stride: Seconds between windows in a stream. Defaults to
             ``online.stride`` of the config.
-        replace: Whether to replace an existing bundle. Defaults to False.
+        replace: Replace an existing bundle. Defaults to False.
 
     Returns:
         Path of the bundle.
 
     Raises:
-        FileExistsError: If ``out`` exists.
+        FileExistsError: If ``out`` exists, unless it is a bundle and
+            ``replace`` is True.
         ValueError: If the checkpoint does not fit, the number of labels is
             wrong, a threshold is unknown, or the config contains code.
     """
@@ -63,11 +64,11 @@ def save_bundle(out: str | Path,
     if labels and len(labels) != number:
         raise ValueError(f'labels must have one name for each of the {number} '
                          f'classes, got {len(labels)}')
-    found = clean_config(model.cfg)
-    online = found['online']
+    clean = clean_config(model.cfg)
+    online = clean['online']
     if thresholds:
         online['events'] = {**online.get('events', {}), **thresholds}
     online |= {key: value for key, value in dict(
         seconds=seconds, stride=stride).items() if value is not None}
-    return write_bundle(out, find_config(config).stem, found, labels,
+    return write_bundle(out, find_config(config).stem, clean, labels,
                         model.state_dict(), replace)

@@ -1,10 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Format of bundles: a trained model as one folder or one zip file.
 
-A bundle has two files. ``model.safetensors`` has the weights. ``bundle.json``
-has the config, the class names, the thresholds, the versions that wrote it,
-and the SHA-256 of the weights. Both are data: reading a bundle runs no code of
-it, and its config can only name classes that are registered already.
+A bundle has two files. ``model.safetensors`` contains the weights.
+``bundle.json`` contains the config, the class names, the thresholds, the
+versions of packages that wrote it, and the SHA-256 of the weights. Reading a
+bundle runs no code from it, and its config can only use classes that are
+already registered.
 """
 import hashlib
 import json
@@ -31,7 +32,8 @@ from ..version import __version__
 FORMAT = 1
 MANIFEST = 'bundle.json'
 WEIGHTS = 'model.safetensors'
-# Only what predicts is kept: no training, no data set, no user's imports.
+# Config keys that predictions need. Training, data sets and custom imports are
+# dropped.
 CONFIG_KEYS = ('model', 'val_pipeline', 'test_pipeline', 'test_dataloader',
                'online', 'video_backend', 'num_classes', 'num_frames',
                'img_size')
@@ -46,8 +48,8 @@ RECOGNIZER_KEYS = 'backbone', 'neck', 'cls_head', 'data_preprocessor'
 # Options that read other files, or only matter in training.
 DROPPED = ('init_cfg', 'pretrained', 'pretrained2d', 'blending', 'loss_cls',
            'loss_verb', 'loss_noun')
-# Some registered classes outside of these modules read pickles or call any
-# function.
+# Classes of OpenMMLab are allowed only from these modules, because some others
+# read pickles or call arbitrary functions.
 OPENMMLAB = 'mmaction.', 'mmcv.', 'mmengine.'
 SAFE_MODULES = (
     'mmaction.datasets.', 'mmaction.models.backbones',
@@ -61,7 +63,7 @@ TUPLE = 'tuple'
 
 @dataclass(frozen=True)
 class Bundle:
-    """A model with all that is needed to run it; see :func:`load_bundle`.
+    """Content of a bundle, except the weights; see :func:`load_bundle`.
 
     Attributes:
         path: Folder or zip file.
@@ -99,7 +101,7 @@ class Bundle:
 
 
 def is_bundle(path: Any) -> bool:
-    """Return True for a folder with a ``bundle.json``, or for a zip file."""
+    """Return True for a folder with ``bundle.json``, or a zip file."""
     if not isinstance(path, (str, Path)):
         return False
     path = Path(path)
@@ -110,7 +112,8 @@ def is_bundle(path: Any) -> bool:
 def load_bundle(path: str | Path) -> Bundle:
     """Read a bundle, without its weights.
 
-    This runs no code of the bundle, so a bundle from anybody is safe to open.
+    No code of the bundle is run, so bundles from untrusted sources are safe to
+    open.
 
     Args:
         path: Folder or zip file from :func:`mmvidattn.apis.save_bundle`.
@@ -118,7 +121,7 @@ def load_bundle(path: str | Path) -> Bundle:
     Raises:
         FileNotFoundError: If the path does not exist.
         ValueError: If it is not a bundle, is damaged, has a newer format, or
-            has a class that is not registered.
+            uses a class that is not registered or not allowed.
     """
     path = Path(path)
     if not path.exists():
@@ -156,12 +159,12 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
         config: Config, from :func:`clean_config`.
         labels: Class names.
         weights: Tensors by name.
-        replace: Whether to replace an existing bundle. Defaults to False.
+        replace: Replace an existing bundle. Defaults to False.
 
     Raises:
         FileExistsError: If ``out`` exists.
-        ValueError: If the config has a value that JSON lacks, or an absolute
-            path.
+        ValueError: If the config has a value that JSON cannot represent, or an
+            absolute path.
     """
     out = Path(out)
     if out.exists() and not (replace and is_bundle(out)):
@@ -266,10 +269,12 @@ def _check_types(value: Any, name: str) -> None:
             if module.startswith(UNSAFE_MODULES) or (
                     module.startswith(OPENMMLAB)
                     and not module.startswith(SAFE_MODULES)):
-                raise ValueError(f'{name} has type={kind!r}, which a bundle '
-                                 'may not have: it can load other files')
+                raise ValueError(f'{name} has type={kind!r}, which is not '
+                                 'allowed in a bundle, because it can load '
+                                 'other files')
         for key, item in value.items():
-            # Its types are names of decoders, which are checked elsewhere.
+            # Its types are decoders instead of classes; they are checked
+            # elsewhere.
             if key != 'video_backend':
                 _check_types(item, name)
     elif isinstance(value, (list, tuple)):

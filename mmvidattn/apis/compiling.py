@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""torch.compile with a fallback for machines without a compiler."""
+"""torch.compile, with eager execution as fallback without a compiler."""
 import functools
 import sys
 import warnings
@@ -12,21 +12,23 @@ from ..ops.torch_private import without_compile_caches
 
 @functools.cache
 def why_not_compile(device: str = 'cpu') -> str | None:
-    """Try torch.compile on a tiny function, once per process.
+    """Return why torch.compile fails on this machine, or None.
+
+    It compiles a tiny function, once per process and type of device.
 
     Args:
         device: Type of the device to compile for. Defaults to 'cpu'.
 
     Returns:
-        The error in one line; None if torch.compile works.
+        First line of the error; None if torch.compile works.
     """
 
     def probe(x: Tensor) -> Tensor:
         return x.sin() + 1
 
     try:
-        # A cached result would not test the compiler. torch warns that the
-        # caches are off.
+        # A cached result would not test the compiler. Ignore torch's warning
+        # about disabled caches.
         with without_compile_caches(), warnings.catch_warnings():
             warnings.simplefilter('ignore')
             torch.compile(probe)(torch.ones(8, device=device))
@@ -37,13 +39,14 @@ def why_not_compile(device: str = 'cpu') -> str | None:
 
 
 def compile_in_place(module: nn.Module) -> bool:
-    """Compile a module; its parameter names and weights do not change.
+    """Compile a module without a change of its parameters or their names.
 
     If torch.compile does not work, print one line on stderr and leave the
     module unchanged.
 
     Returns:
-        True if the first calls of the module will compile it.
+        True if torch.compile works; the module is then compiled in its first
+        call.
     """
     reason = why_not_compile(next(module.parameters()).device.type)
     if reason is None:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Operations of a forward pass, also counted on the meta device."""
+"""Count the operations of a forward pass."""
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -37,13 +37,13 @@ def _sort_cost(out: Tensor, x: Tensor, dim: int = -1, *args,
     return x.numel() * math.ceil(math.log2(max(x.shape[dim], 1)))
 
 
-# Multiply-accumulates of operators that torch's table of formulas lacks.
+# Multiply-accumulates of operators without a formula in torch.
 _MACS = {aten._scaled_dot_product_flash_attention_for_cpu: _attention_macs}
-# Operations of operators that are not pointwise, from the (first) result and
-# the inputs.
+# Formulas for operators that are not pointwise. They compute the number of
+# operations from the (first) result and the inputs.
 _ELEMENTWISE = {
-    # fvcore counts 5 for a norm. Softmax is maximum, difference, exponential,
-    # sum and division.
+    # Count 5 per value: for a norm like fvcore, and for softmax as maximum,
+    # difference, exponential, sum and division.
     **dict.fromkeys((aten.native_layer_norm, aten.native_group_norm,
                      aten.native_batch_norm, aten._softmax,
                      aten._log_softmax), _per_output(5)),
@@ -68,7 +68,7 @@ _ELEMENTWISE = {
     aten.upsample_bicubic2d: _per_output(32),
     aten.floor_divide: _per_output(1),
 }
-# The softmax of a masked attention, from torch 2.5 on.
+# Softmax of masked attention in torch 2.5 and later.
 if hasattr(aten, '_safe_softmax'):
     _ELEMENTWISE[aten._safe_softmax] = _ELEMENTWISE[aten._softmax]
 # Operators that only move, create or look up numbers.
@@ -92,10 +92,10 @@ class Complexity:
 
     Attributes:
         params: Number of parameters.
-        macs: Multiply-accumulates of matrix products and convolutions: the
-            "FLOPs" of the papers.
+        macs: Multiply-accumulates of matrix products and convolutions, which
+            papers call "FLOPs".
         elementwise: All other operations: sums, activations, norms.
-        uncounted: Calls of operators that lack a formula, by operator.
+        uncounted: Number of calls of each operator without a formula.
     """
     params: int = 0
     macs: int = 0
@@ -140,8 +140,8 @@ def count_complexity(model: nn.Module, *inputs: Tensor,
                      **kwargs) -> Complexity:
     """Count the parameters and operations of ``model(*inputs, **kwargs)``.
 
-    Fused attention counts as its two matrix products. On the meta device,
-    nothing is computed and no memory is needed.
+    Fused attention counts as two matrix products. On the meta device, nothing
+    is computed and no memory is needed.
 
     Args:
         model: Any module; it is put into eval mode.

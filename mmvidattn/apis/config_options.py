@@ -1,9 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Command-line options for configs, applied to all dependent values.
 
-mmengine evaluates a config before it merges options. Values that were computed
-from a variable are fixed by then, so setting only the variable would change
-nothing.
+mmengine evaluates a config before it merges options. A value that was computed
+from a variable would therefore not change with the variable.
 """
 import difflib
 import inspect
@@ -25,7 +24,7 @@ MODEL_VARIABLES = {
     'model.backbone.img_size': 'img_size',
     'model.cls_head.num_classes': 'num_classes'
 }
-# Top-level keys that a runner, our programs or mmaction2's programs read.
+# Top-level keys that the runner, mmvidattn or mmaction2 read.
 KNOWN_KEYS = {
     *inspect.signature(Runner).parameters, 'activation_checkpointing',
     'compile', 'console_log_level', 'custom_imports', 'efficient_conv_bn_eval',
@@ -33,7 +32,7 @@ KNOWN_KEYS = {
     'sync_bn', 'test_pipeline', 'tta_model', 'tta_pipeline', 'val_pipeline',
     'video_backend'
 }
-# Keys that builders remove before they call a class.
+# Keys that builders remove before they call the constructor of a class.
 BUILDER_KEYS = {
     '_delete_', '_scope_', 'by_epoch', 'constructor', 'convert_to_iter_based',
     'optimizer', 'paramwise_cfg', 'type'
@@ -42,17 +41,17 @@ MAX_SUGGESTIONS = 3
 
 
 def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
-    """Change a config, and all values that depend on the changed ones.
+    """Change options of a config, and all values that depend on them.
 
     * ``data_root``, ``num_classes``, ``num_nouns``, ``num_verbs``,
-      ``num_frames`` and ``img_size``, if the config has them at its top
-      level, also change all values computed from them; see
+      ``num_frames`` and ``img_size`` at the top level of the config also
+      change all values computed from them; see
       :func:`~mmvidattn.utils.config.set_variable`.
     * ``model.backbone.num_frames``, ``model.backbone.img_size`` and
-      ``model.cls_head.num_classes`` also change the variable, if it had the
-      same value.
+      ``model.cls_head.num_classes`` also change the top-level variable, if it
+      had the same value.
     * ``train_pipeline``, ``val_pipeline`` and ``test_pipeline`` also change
-      the pipeline of the data loader, if it was the same.
+      the pipeline of the data loader, if both were equal.
     * ``video_backend`` changes every step that opens or decodes videos; see
       :func:`~mmvidattn.utils.video_backend.apply_video_backend`.
 
@@ -119,7 +118,7 @@ def _warn(key: str, reason: str, suggestions: list[str]) -> None:
 
 
 def _suggest(key: str, cfg: dict) -> list[str]:
-    """Return used keys with the same value as an unused one, or like it."""
+    """Return valid keys with an unused key's value, or a similar name."""
     first, _, rest = key.partition('.')
     used = dict(_leaves({k: v for k, v in cfg.items() if k in KNOWN_KEYS}))
     value = cfg.get(first)
@@ -136,7 +135,7 @@ def _suggest(key: str, cfg: dict) -> list[str]:
 
 
 def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
-    """Yield each value with its dotted key; containers before their items."""
+    """Yield all nested values with dotted keys; containers before items."""
     if name:
         yield name, value
     items = value.items() if isinstance(value, dict) else enumerate(
@@ -176,5 +175,5 @@ def _registered(name: str, registry: Registry) -> Any:
     try:
         return registry.get(name)
     except ModuleNotFoundError:
-        # mmaction2's FUNCTION registry names a module that does not exist.
+        # mmaction2's FUNCTION registry refers to a missing module.
         return None

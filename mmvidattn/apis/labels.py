@@ -32,8 +32,8 @@ def read_labels(path: str | Path) -> list[str]:
 def find_labels(model: nn.Module) -> list[str]:
     """Return the class names in a model's checkpoint, or else in its config.
 
-    A config may name a file to read. A checkpoint may not, because its author
-    could make us read any file.
+    A config may name a file with the class names. A checkpoint may not,
+    because its author could read any file in this way.
 
     Args:
         model: Model from :func:`mmvidattn.get_model`.
@@ -60,11 +60,10 @@ def find_labels(model: nn.Module) -> list[str]:
 def probabilities(model: nn.Module, scores: Tensor) -> Tensor:
     """Convert a model's ``pred_score`` to probabilities [K] on the CPU.
 
-    The scores are probabilities already, unless the head averages the views
-    before softmax.
+    Scores stay unchanged, unless the head averages the views before softmax.
 
     Raises:
-        ValueError: If a score is not finite, e.g. after divergence.
+        ValueError: If a score is not finite, such as after divergence.
     """
     check_finite(pred_score=scores)
     if getattr(model.cls_head, 'average_clips', None) == 'score':

@@ -8,7 +8,7 @@ from typing import Any
 from mmaction.registry import MODELS
 
 KEY = 'model_options'
-# Options that change the training or the speed, but not the outputs.
+# Options that affect training or speed, but not the outputs.
 _IGNORED = re.compile(r'with_cp|pretrained|froze\w*|(\w*_)?(init|drop)\w*')
 
 
@@ -36,7 +36,8 @@ def check_model_options(model: Mapping[str, Any], meta: Mapping[str, Any],
 
     Args:
         model: ``model`` of a config.
-        meta: Metadata of the checkpoint. Without options, nothing is checked.
+        meta: Metadata of the checkpoint. If they lack the model options,
+            nothing is checked.
         path: Path of the checkpoint.
 
     Raises:

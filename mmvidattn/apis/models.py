@@ -24,8 +24,8 @@ from .config_options import apply_options
 from .model_options import check_model_options
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Bundles that come with the package, and the name that selects them as a
-# checkpoint.
+# Folder of the bundles in the package, and the value of ``checkpoint`` that
+# selects them.
 DEFAULTS = PACKAGE / 'weights'
 DEFAULT = 'default'
 DEFAULT_MODEL = 'linear_ff_tiny_motion'
@@ -34,7 +34,7 @@ CHECKPOINT_SUFFIXES = ('.pth', '.pt', '.pyth', '.ckpt', '.bin', '.pkl',
 
 
 def config_folder() -> Path:
-    """Return the folder of configs of the checkout or of the wheel."""
+    """Return the folder of configs, in a checkout or an installed wheel."""
     folder = next((path for path in CONFIG_FOLDERS if path.is_dir()), None)
     if folder is None:
         raise FileNotFoundError(
@@ -47,8 +47,8 @@ def list_models(pattern: str = '*', ablations: bool = False) -> list[str]:
 
     Args:
         pattern: Shell pattern, e.g. ``'linear_ff_*'``. Defaults to ``'*'``.
-        ablations: Whether to include the rows of the papers' ablation tables,
-            e.g. ``linear_ff_table05_relu``. Defaults to False.
+        ablations: Include the rows of the papers' ablation tables, such as
+            ``linear_ff_table05_relu``. Defaults to False.
     """
     folder = config_folder()
     names = [path.stem for path in folder.glob('*.py')]
@@ -60,8 +60,8 @@ def list_models(pattern: str = '*', ablations: bool = False) -> list[str]:
 def find_config(name: str | Path) -> Path:
     """Find the path of a config.
 
-    The path of a row of an ablation table is ``<row>.py`` beside the table.
-    That file does not exist; :func:`load_config` reads the row.
+    For a row of an ablation table, it returns the virtual path ``<row>.py``
+    beside the table, which :func:`load_config` can read.
 
     Args:
         name: Name from :func:`list_models` (including ablations), name of a
@@ -105,7 +105,7 @@ def is_checkpoint(name: Any) -> bool:
 
 
 def is_config(name: Any) -> bool:
-    """Return True for the name or the path of a config, not of a bundle."""
+    """Return True for the name or the path of a config, except a bundle."""
     if is_bundle(name) or is_checkpoint(name):
         return False
     try:
@@ -131,7 +131,7 @@ def find_default(name: str | Path) -> Path:
 
 
 def find_weights(name: str | Path, checkpoint: str | Path) -> str | Path:
-    """Return a checkpoint's path, also of ``'default'`` of a model."""
+    """Return the path of a checkpoint, which may be ``'default'``."""
     return (find_default(name) / WEIGHTS if checkpoint == DEFAULT else
             checkpoint)
 
@@ -141,7 +141,7 @@ def load_config(name: str | Path,
     """Read a config.
 
     Args:
-        name: Name or path; see :func:`find_config`. A bundle has only the
+        name: Name or path; see :func:`find_config`. A bundle contains only the
             part of its config that predictions need.
         cfg_options: Options to change in the config, by dotted keys; see
             :func:`~mmvidattn.apis.config_options.apply_options`.
@@ -169,15 +169,15 @@ def load_config(name: str | Path,
 
 
 def published_weights() -> dict[str, str]:
-    """Return the URL of weights for each model in our metafiles."""
+    """Return the URL of the weights of each model in the metafiles."""
     return {model['Name']: str(model['Weights'])
             for model in _listed_models() if model.get('Weights')}
 
 
 def published_hash(checkpoint: str | Path) -> str | None:
-    """Return the SHA-256 of a URL of weights, from our metafiles.
+    """Return the SHA-256 of downloadable weights, from the metafiles.
 
-    It is the ``SHA256`` of the model whose ``Weights`` is the URL.
+    It is the entry ``SHA256`` of the model whose entry ``Weights`` is the URL.
     """
     if not is_url(checkpoint):
         return None
@@ -214,19 +214,19 @@ def get_model(name: str | Path,
             bundle.
         checkpoint: Checkpoint of exactly this model, or ``'default'`` for the
             weights that come with the package. Defaults to the weights of a
-            bundle, or else to random weights. A checkpoint from ``mmvidattn
-            convert --config`` also stores model options, and raises an error
-            if they differ.
+            bundle, or else to random weights. If the checkpoint stores model
+            options (from ``mmvidattn convert --config``), a difference is an
+            error.
         device: Device of the model. Defaults to 'cpu'.
         cfg_options: Options to change in the config, by dotted keys, e.g.
             ``{'model.cls_head.num_classes': 8}``.
-        compile: Whether to compile the backbone with torch.compile. The first
-            call takes a minute or more, and later calls are faster. Without a
-            compiler, a line on stderr says so and the model runs eagerly.
-            Defaults to False.
-        optional: Prefix of tensors to skip in the checkpoint, where they may
-            be missing or have another shape. Use 'cls_head.fc_cls.' for
-            feature extraction.
+        compile: Compile the backbone with torch.compile. The first call takes
+            a minute or more, and later calls are faster. Without a compiler,
+            the model runs eagerly, and a line on stderr reports this. Defaults
+            to False.
+        optional: Prefix of tensors that the checkpoint may lack or have in
+            another shape; they are skipped. Use 'cls_head.fc_cls.' for feature
+            extraction.
 
     Raises:
         ValueError: If config and checkpoint are swapped, do not fit together,
@@ -247,7 +247,7 @@ def get_model(name: str | Path,
         if bundle.labels:
             meta = dict(dataset_meta=dict(classes=bundle.labels))
     elif checkpoint is None:
-        # Keep mmengine from printing three lines for each tensor.
+        # Suppress mmengine's three lines of output per tensor.
         model._dump_init_info = lambda *args: None
         model.init_weights()
         del model._dump_init_info

@@ -141,8 +141,8 @@ class VideoClassifier:
                 videos, including subfolders.
             topk: Maximum number of predicted classes. Defaults to 5.
             batch_size: Number of videos per batch. Defaults to 1.
-            fps: Frame rate of frames in memory or in a folder. Defaults to
-                the rate of the pipeline if that samples at a fixed rate.
+            fps: Frame rate of frames in memory or in a folder. Defaults to the
+                rate at which the pipeline samples, if it is fixed.
 
         Returns:
             A prediction for a source, or a list of predictions as from
@@ -150,8 +150,8 @@ class VideoClassifier:
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            ValueError: If a single source cannot be read or does not end, or
-                its scores are not finite.
+            ValueError: If a single source cannot be read or is endless, or its
+                scores are not finite.
         """
         if isinstance(source, (list, tuple)) or is_folder_of_videos(source):
             return list(self.each(source, topk=topk, batch_size=batch_size,
@@ -190,9 +190,9 @@ class VideoClassifier:
 
         Window ``k`` contains the frames whose time stamps are in
         ``[k * stride, k * stride + seconds)``, with a tolerance of a
-        millisecond. Cutting a file there gives the same predictions. The last
-        window ends with the video and may be shorter. Windows without frames
-        are skipped.
+        millisecond. A file cut at these times has the same predictions. The
+        last window ends with the video and may be shorter. Windows without
+        frames are skipped.
 
         Memory does not grow with the video. For a file, only the sampled
         frames are decoded and kept. For a camera, a stream or a folder of
@@ -212,8 +212,7 @@ class VideoClassifier:
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            ValueError: If the source cannot be opened, or later if it breaks
-                off.
+            ValueError: If the source cannot be opened, or fails later.
         """
         stride = seconds if stride is None else stride
         return self._batches(
@@ -256,7 +255,7 @@ class VideoClassifier:
         while batch and fault is None:
             batch = []
             try:
-                # Collect one by one, to predict all that precedes an error.
+                # Collect items one by one, to predict those before an error.
                 for item in islice(read, batch_size):
                     batch.append(item)
             except (ValueError, OSError) as error:
@@ -292,7 +291,7 @@ def warn_if_random(model: str | Path,
     """Warn if a model without a checkpoint has random weights."""
     if checkpoint is None and not is_bundle(model):
         warnings.warn(
-            f'{model} has random weights, so its predictions mean nothing: '
+            f'{model} has random weights, so its predictions are meaningless: '
             'pass a checkpoint', stacklevel=3)
 
 
@@ -315,8 +314,8 @@ def predict_video(model: nn.Module,
         FileNotFoundError: If the file does not exist.
         ValueError: If the file cannot be read.
     """
-    found = VideoClassifier(model, labels=labels)(video, topk=topk)
-    return list(found.predictions)
+    prediction = VideoClassifier(model, labels=labels)(video, topk=topk)
+    return list(prediction.predictions)
 
 
 def expand_folders(sources: VideoSource | Iterable[VideoSource]
@@ -340,6 +339,6 @@ def _named(name: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except Exception as error:
-        # The lines after the first are decord's stack trace.
+        # Drop all lines after the first: decord adds a stack trace.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f'cannot read {name}: {reason}') from error

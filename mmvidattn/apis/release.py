@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Release files, which only contain weights, config and class names."""
+"""Release files, which contain only weights, config and class names."""
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,6 +37,6 @@ def save_release(model: nn.Module, cfg: Config,
         dataset_meta=to_plain(model.dataset_meta, 'dataset_meta'),
         mmvidattn_version=__version__)
     torch.save(dict(meta=meta, state_dict=weights), paths['.pth'])
-    # The safetensors header only holds strings.
+    # The header of safetensors accepts only strings.
     save_file(weights, paths['.safetensors'], dict(
         meta, format='pt', dataset_meta=json.dumps(meta['dataset_meta'])))

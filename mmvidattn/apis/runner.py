@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The common part of the programs that train and test."""
+"""Shared code of the programs that train and test."""
 import argparse
 import atexit
 import logging
@@ -47,7 +47,7 @@ from .compiling import compile_in_place
 from .model_options import check_model_options
 from .models import CONFIG_FOLDERS, find_config, load_config
 
-# Environment variable with the number of a process, for each launcher.
+# Environment variable with the rank of a process, for each launcher.
 RANKS = dict(
     pytorch='RANK', slurm='SLURM_PROCID', mpi='OMPI_COMM_WORLD_RANK')
 
@@ -89,22 +89,23 @@ def add_default_runtime(cfg: Config) -> None:
 def build_runner(cfg: Config, strict: bool,
                  compile: bool = False,
                  force_amp: bool = False) -> Runner:
-    """Build the runner, and check the checkpoint that it will load.
+    """Build the runner, and check the checkpoint to load.
 
-    mmengine silently loads only the tensors whose names and shapes match.
-    Resuming without a path uses the newest checkpoint in the work directory
-    that opens; without one, training starts from the beginning.
+    mmengine itself silently skips tensors whose names or shapes do not match.
+    Resuming without a path uses the newest readable checkpoint in the work
+    directory; without one, training starts from the beginning.
 
     Args:
-        cfg: The config. Without a ``runner_type`` it gets a
+        cfg: Config. Its ``runner_type`` defaults to
             :class:`~mmvidattn.engine.SafeRunner`.
-        strict: Whether ``load_from`` must be a checkpoint of exactly this
-            model, and not just one to start from. To resume it always must.
-        compile: Compile the backbone. mmengine's own switch, ``compile`` of a
-            config, compiles a training step with its data samples and
-            optimizer, which falls apart into 15 graphs (the backbone is
-            one), and nothing in testing.
-        force_amp: Keep bfloat16 where it is slower than float32; see
+        strict: Require that ``load_from`` is a checkpoint of exactly this
+            model, instead of start weights. To resume, this is always
+            required.
+        compile: Compile the backbone. mmengine's option, ``compile`` in a
+            config, compiles the whole training step with data samples and
+            optimizer, which gives 15 graphs (one of them is the backbone); it
+            has no effect in testing.
+        force_amp: Keep bfloat16 even where it is slower than float32; see
             :func:`drop_slow_bfloat16`.
     """
     check_video_lists(cfg, ('test', ) if strict else ('train', 'val'))
@@ -126,7 +127,7 @@ def build_runner(cfg: Config, strict: bool,
         compile_in_place(model.backbone)
     checkpoint = cfg.get('load_from')
     if checkpoint and is_url(checkpoint):
-        # mmengine would not check its hash.
+        # Download it here, because mmengine would not check its hash.
         runner._load_from = checkpoint = str(download(checkpoint))
     if cfg.get('resume'):
         checkpoint = checkpoint or _find_resumable(runner)
@@ -147,8 +148,8 @@ def build_runner(cfg: Config, strict: bool,
 def drop_slow_bfloat16(cfg: Config) -> list[str]:
     """Replace bfloat16 by float32 in a config where it would be slower.
 
-    That is on a CPU without bfloat16 units, unless the environment variable
-    ``MMVIDATTN_BFLOAT16`` is ``force``.
+    This applies to CPUs without bfloat16 units, unless the environment
+    variable ``MMVIDATTN_BFLOAT16`` is ``force``.
 
     Returns:
         Names of the changed options.
@@ -184,7 +185,9 @@ def _check_strategy(cfg: Config) -> None:
 
 
 def check_video_lists(cfg: Config, names: Sequence[str]) -> None:
-    """Check the lists of mmaction2's ``VideoDataset``, which does not do it.
+    """Check the annotation files of all ``VideoDataset`` in a config.
+
+    mmaction2 does not check them.
 
     Args:
         cfg: The config.
@@ -209,7 +212,8 @@ def _check_resume(runner: Runner, checkpoint: str) -> None:
 
     Raises:
         ValueError: If its optimizer state lacks an option that the config's
-            optimizer needs, or if its number of processes does not fit.
+            optimizer needs, or if it cannot resume with this number of
+            processes.
     """
     if checkpoint.endswith('.safetensors'):
         return
@@ -241,8 +245,8 @@ def _find_resumable(runner: Runner) -> str | None:
     found = [None]
     if runner.rank == 0:
         path, passed = find_resumable(runner.work_dir)
-        for other, why in passed:
-            runner.logger.warning(f'does not resume from {other}: {why}')
+        for skipped, reason in passed:
+            runner.logger.warning(f'does not resume from {skipped}: {reason}')
         found = [path and str(path)]
     broadcast_object_list(found)
     return found[0]
@@ -267,10 +271,10 @@ def program_name() -> str:
 
 @contextmanager
 def one_line_errors(prog: str | None = None) -> Iterator[None]:
-    """End the program with a one-line message on invalid input.
+    """Convert errors about invalid input to one line, and exit.
 
     Args:
-        prog: Beginning of the line. Defaults to :func:`program_name`.
+        prog: Start of the line. Defaults to :func:`program_name`.
     """
     try:
         yield
@@ -283,7 +287,7 @@ def one_line_errors(prog: str | None = None) -> Iterator[None]:
 
 
 def unsaved(runner: Runner) -> str:
-    """Return what a run lost because its last checkpoint was not saved."""
+    """Return a message if the last checkpoint was not saved; else ''."""
     hook = find_hook(runner, SafeCheckpointHook)
     return '' if hook is None else hook.unsaved
 
@@ -292,7 +296,8 @@ def unsaved(runner: Runner) -> str:
 def quick_exit() -> Iterator[None]:
     """Exit immediately on SystemExit, without Python's slow shutdown.
 
-    The shutdown takes seconds, which a job that receives SIGTERM may not have.
+    The shutdown takes seconds, and a job that has received SIGTERM may be
+    killed before that.
     """
     try:
         yield
@@ -306,15 +311,15 @@ def quick_exit() -> Iterator[None]:
 
 
 def leave(error: str = '') -> None:
-    """Exit a finished program without Python's shutdown if it is distributed.
+    """Exit a finished program; if distributed, without Python's shutdown.
 
-    gloo's threads sometimes abort a process while Python shuts down
-    (``terminate called without an active exception``), and the launcher then
-    reports a failed run.
+    During the shutdown, gloo's threads sometimes abort a process (``terminate
+    called without an active exception``), and the launcher then reports a
+    failed run.
 
     Args:
-        error: If not empty, print it as the last line and exit with 1, also
-            in a program with a single process. Defaults to ''.
+        error: Message. If it is not empty, print it as the last line and exit
+            with 1, also if the program is not distributed. Defaults to ''.
     """
     if error:
         error = printable(f'{program_name()}: error: {error}', LAYOUT)

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Checks of ``mmvidattn doctor`` that run ops and models.
 
-Each check compares results with known values: backends with the plain code in
-float64, a small model of each family with recorded outputs, and decoded frames
-with the encoded ones. The checks run in a separate process, because a fault
-may crash it; see ``mmvidattn/cli/doctor.py``.
+Each check compares results with known values: backends with the plain PyTorch
+code in float64, a small model of each family with recorded outputs, and
+decoded frames with the frames that were encoded. ``mmvidattn/cli/doctor.py``
+runs the checks in a separate process, because a fault may crash it.
 """
 import math
 import statistics
@@ -33,13 +33,14 @@ from .compiling import why_not_compile
 from .models import load_config
 from .tune import check_choice_by_time
 
-# Relative tolerances in float32 and float64. Devices may multiply in TF32.
+# Relative tolerances in float32 on a CPU, in float32 on other devices (which
+# may multiply in TF32), and in float64.
 CPU_TOLERANCE, DEVICE_TOLERANCE = 1e-3, 2e-2
 EXACT_TOLERANCE = 1e-4
 
 
 class Finding(NamedTuple):
-    """Arguments of ``finding`` of ``mmvidattn/cli/doctor.py``."""
+    """Result of a check, as arguments of ``finding`` in ``cli/doctor.py``."""
     level: str
     topic: str
     text: str
@@ -52,9 +53,9 @@ class Family(NamedTuple):
     Attributes:
         config: Name of the config.
         shape: Shape (T, H, W) of a clip, or (T, ) of a window of features.
-        logits: First outputs after :func:`fill_model`, for
-            :func:`make_inputs`, from the plain code in float64.
-        options: Config options that reduce the model.
+        logits: First recorded outputs of the plain code in float64, with
+            weights of :func:`fill_model` and inputs of :func:`make_inputs`.
+        options: Config options that make the model smaller.
     """
     config: str
     shape: tuple[int, ...]
@@ -92,14 +93,15 @@ def spread(shape: torch.Size, number: int = 0) -> Tensor:
     They are equal on every machine and with every version of torch.
     """
     i = torch.arange(shape.numel())
-    # Fractional parts of sqrt(2) times 0, 1, 3, 6, ... are spread evenly.
+    # The fractional parts of sqrt(2) * (0, 1, 3, 6, ...) are evenly
+    # distributed.
     values = (i * (i + 1) // 2).double() * math.sqrt(2)
     return (2 * (values + number * math.sqrt(3)).frac() - 1).view(shape)
 
 
 @torch.no_grad()
 def fill_model(model: nn.Module) -> None:
-    """Overwrite all weights and running statistics."""
+    """Set all weights and running statistics to reproducible values."""
     for number, (name, x) in enumerate(model.state_dict().items()):
         if not x.is_floating_point():
             continue
@@ -168,8 +170,8 @@ def check_family(name: str, devices: list[str]) -> Iterator[Finding]:
     if not error < EXACT_TOLERANCE:
         yield Finding(
             'problem', f'{name} on cpu',
-            f'the plain code in float64 is {error:.1e} off the recorded '
-            'outputs', report(name))
+            f'the plain code in float64 differs by {error:.1e} from the '
+            'recorded outputs', report(name))
     model.float()
     for device in devices:
         topic = f'{name} on {device}'
@@ -179,7 +181,7 @@ def check_family(name: str, devices: list[str]) -> Iterator[Finding]:
         errors = [relative_difference(x.cpu(), y)
                   for x, y in zip(got, (logits, gradients))]
         limit = CPU_TOLERANCE if device == 'cpu' else DEVICE_TOLERANCE
-        # This is False for nan.
+        # The comparison is False for nan.
         if all(error < limit for error in errors):
             yield Finding('ok', topic, speed_of(model, here, errors))
         else:
@@ -252,7 +254,8 @@ def check_backends(device: str, run: bool) -> Iterator[Finding]:
                 is_right = False
                 yield Finding(
                     'problem', topic,
-                    f'{used} is {error:.1e} off the plain code in float64',
+                    f'{used} differs by {error:.1e} from the plain code in '
+                    'float64',
                     'set MMVIDATTN_DISPATCH=0 to disable backends, and '
                     + report(example.op.__name__))
         if is_right:
@@ -308,12 +311,12 @@ def check_compiling(device: str) -> Iterator[Finding]:
 
 
 def check_half_precision() -> Iterator[Finding]:
-    """Compare the speed of bfloat16 and float32 on this CPU with its units."""
-    # Larger products take minutes on a processor without bfloat16 units.
+    """Compare the speed of bfloat16 and float32 on this CPU."""
+    # Keep it small: without bfloat16 units, larger products take minutes.
     size, speed = 256, {}
     for dtype in torch.float32, torch.bfloat16:
         x = torch.ones(size, size, dtype=dtype)
-        # The fastest call is the one that other programs disturb least.
+        # Use the fastest call, which other programs disturbed least.
         seconds = min(timeit.repeat(lambda x=x: torch.mm(x, x), number=1,
                                     repeat=20))
         speed[str(dtype).removeprefix('torch.')] = 2e-9 * size**3 / seconds
@@ -344,7 +347,7 @@ def find_devices() -> list[str]:
 
 
 def check_choice(device: str) -> Iterator[Finding]:
-    """Compare the choice of backends with a quick measurement."""
+    """Compare the current choice of backends with a quick measurement."""
     topic = f'backends on {device}'
     emulated = ', emulated' * is_emulated()
     machine = f'{processor_name(device)}, {capability(device)}{emulated}'
@@ -371,7 +374,7 @@ def list_checks(quick: bool = False
     """Return all checks by topic.
 
     Args:
-        quick: Whether to skip the checks that run models. Defaults to False.
+        quick: Skip the checks that run models. Defaults to False.
     """
     devices = find_devices()
     checks = {f'ops on {device}': lambda d=device: check_backends(d, not quick)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Images of a model's predictions during a test."""
+"""Hook that draws predictions during a test."""
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,13 +14,13 @@ from .labels import probabilities, top_predictions
 
 
 class ShowPredictionsHook(Hook):
-    """Write or show frames of test videos with the model's predictions.
+    """Draw the model's predictions on frames of test videos.
 
-    mmaction2's ``VisualizationHook`` fails on clips of several views.
+    Unlike mmaction2's ``VisualizationHook``, it supports several views.
 
     Args:
         out_dir: Folder to write the images to, or None.
-        show: Whether to show the images on the screen.
+        show: Show the images on the screen.
         interval: Draw every ``interval``-th video.
         wait_time: Seconds to show each image.
     """
@@ -41,7 +41,8 @@ class ShowPredictionsHook(Hook):
         for i, (clips, sample) in enumerate(
                 zip(data_batch['inputs'], outputs)):
             place = batch_idx * loader.batch_size + i
-            # The sampler deals an unshuffled dataset to the ranks in turn.
+            # The sampler distributes an unshuffled dataset to the ranks in
+            # turn.
             index = (place * world_size + rank) % len(loader.dataset)
             if index % self.interval:
                 continue

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Clip models on a sliding window over a stream of frames."""
+"""Sliding-window classification of a stream with clip models."""
 import copy
 from bisect import bisect_right
 from collections import deque
@@ -29,10 +29,10 @@ FRAME_WISE = 'Resize', 'CenterCrop', 'FormatShape', 'PackActionInputs'
 
 
 class FramePipeline:
-    """Test pipeline of a config that processes single frames.
+    """Test pipeline of a config, applied to single frames.
 
-    It samples a single view: one clip and the center crop, even if the config
-    samples several clips and crops.
+    It uses a single view, one clip and the center crop, even if the config has
+    several clips and crops.
 
     Args:
         cfg: Config; see :class:`~mmvidattn.apis.video_clips.ClipPipeline`.
@@ -77,7 +77,8 @@ class FramePipeline:
         """
         for step in self._sampling.transforms:
             interval = getattr(step, 'frame_interval', None)
-            # UniformSample and similar steps lack a frame_interval.
+            # UniformSample and similar steps span the video, without an
+            # interval.
             if interval is not None:
                 rate = getattr(step, 'target_fps', None) or fps
                 return max(1, round(step.clip_len * interval * fps / rate))
@@ -111,23 +112,23 @@ class SlidingClassifier:
             if scores is not None:
                 print(session.time, scores)
 
-    After each ``stride``, it scores the last ``seconds`` of the stream (less
-    at the start). It uses a single view, one clip and the center crop, even
-    if the config's test pipeline has several; with this view,
-    :meth:`VideoClassifier.windows` computes the same scores. If the model
-    encodes groups of frames independently before it mixes them across time,
-    groups that occur in several windows are encoded once
+    After each ``stride``, it scores the last ``seconds`` of the stream (fewer
+    at the start). It uses a single view, one clip and the center crop, even if
+    the config's test pipeline has several; :meth:`VideoClassifier.windows`
+    computes the same scores with this view. Some models encode groups of
+    frames independently, before they mix them across time. Groups that occur
+    in several windows are then encoded only once
     (:class:`mmvidattn.online.WindowEncoder`).
 
-    Memory is bounded by the resized frames of a window and their encodings.
+    Memory holds only the resized frames of a window, and their encodings.
 
     Args:
         model: See :class:`VideoClassifier`.
         checkpoint: See :class:`VideoClassifier`.
         fps: Frame rate of the stream.
-        seconds: Length of the window, rounded to whole frames. Defaults to
-            the span of a clip in the config's test pipeline. Required if
-            clips span entire videos.
+        seconds: Length of the window, rounded to whole frames. Defaults to the
+            span of a clip in the config's test pipeline. Required if a clip
+            spans the entire video.
         stride: Seconds between scores, rounded to whole frames, from one
             frame to ``seconds``. Defaults to the distance between groups of
             frames that the model encodes independently, or else to
@@ -147,7 +148,7 @@ class SlidingClassifier:
         window_frames: Length of the window in frames.
         stride_frames: Distance between scores in frames.
         num_frames: Number of frames passed to :meth:`step`.
-        encoder: Encodings of frames, and counts of shared ones.
+        encoder: Encoder with the stored encodings of frame groups.
     """
 
     def __init__(self,
@@ -265,12 +266,12 @@ class SlidingClassifier:
 
         Args:
             frame: RGB frame, uint8 [H, W, 3]. None for a missing frame, which
-                is replaced by the frame before.
+                is replaced by the previous frame.
 
         Returns:
-            Class probabilities, float32 [K], on the CPU, if a stride ends
-            with this frame. None otherwise, or if all frames of the window
-            are missing.
+            Class probabilities, float32 [K], on the CPU, if a stride ends with
+            this frame. None otherwise, and if all frames of the window are
+            missing.
 
         Raises:
             ValueError: If the frame has another type or shape.
@@ -287,8 +288,8 @@ class SlidingClassifier:
         """Store a frame by its number, for :meth:`encode`.
 
         Raises:
-            ValueError: If the frame has another type or shape than in
-                :meth:`step`, or does not come after all frames before.
+            ValueError: If the type or shape of the frame is not as in
+                :meth:`step`, or its number is not greater than the last one.
         """
         if frame.dtype != np.uint8 or frame.ndim != 3 or (
                 frame.shape[-1] != 3) or not frame.size:
@@ -322,7 +323,7 @@ class SlidingClassifier:
 
     @torch.no_grad()
     def classify(self, encoded: Tensor) -> Tensor:
-        """Turn the result of :meth:`encode` into probabilities [K] (CPU)."""
+        """Convert the result of :meth:`encode` to probabilities [K] (CPU)."""
         features = self.encoder.features(encoded)
         if self.model.with_neck:
             features, _ = self.model.neck(features)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Measure backends on this machine, and store which of them to run."""
+"""Measure backends on this machine, and store which to use."""
 import datetime
 import json
 import math
@@ -35,11 +35,11 @@ from ..ops.torch_private import without_compile_caches
 from ..utils.files import write_atomically
 from .compiling import why_not_compile
 
-# Largest relative difference of a backend and the plain code, by dtype. GPUs
-# may compute float32 products in TF32.
+# Maximum relative difference between a backend and the plain code, by dtype.
+# On a GPU, float32 products may use TF32.
 TOLERANCES = dict(float32=1e-4, float16=1e-2, bfloat16=3e-2)
 CUDA_FLOAT32_TOLERANCE = 5e-3
-# Of an op's calls, measure the slowest ones, up to this share of its time and
+# Measure only the slowest calls of an op, up to this share of its time and
 # this number.
 SHARE, MOST_CALLS = 0.9, 6
 # Number of frames of a stream to record.
@@ -48,15 +48,16 @@ COMPILERS = 'eager', 'compiled'
 
 
 class Call(NamedTuple):
-    """Recorded calls of an op with the same shapes, strides and dtypes.
+    """Recorded calls of an op with equal shapes, strides and dtypes.
 
     Attributes:
         op: Dispatched op.
         args: Positional arguments of the first call.
         kwargs: Keyword arguments of the first call.
-        condition: Its condition, in eager mode.
+        condition: Condition of the dispatch in eager mode (training or
+            inference, dtype).
         count: Number of such calls.
-        backends: Backends that fit.
+        backends: Backends that support the call.
     """
     op: Callable
     args: tuple
@@ -96,7 +97,7 @@ class Result(NamedTuple):
 
     @property
     def gains(self) -> dict[str, float]:
-        """Speed relative to the plain code by key; 0 for a wrong backend."""
+        """Speedup over the plain code by key; 0 for a backend that fails."""
         gains = dict.fromkeys(self.errors, 0.)
         for name, (plain, own) in self.seconds.items():
             gains[name] = plain / own
@@ -106,7 +107,7 @@ class Result(NamedTuple):
 
 
 def record(function: Callable[[], Any]) -> list[Call]:
-    """Run a function, and return the op calls for which a backend fits.
+    """Run a function, and record op calls that a backend supports.
 
     Recorded tensors are detached copies, except parameters, whose memory is
     shared.
@@ -163,7 +164,7 @@ def record_model(model: nn.Module, inputs: Tensor | dict[str, Tensor],
     Args:
         model: Recognizer in eval mode.
         inputs: Clips [B, 1, 3, T, H, W], or features [B, T, C] by name.
-        dtypes: Dtypes to compute in; all except float32 under autocast.
+        dtypes: Dtypes to compute in. Dtypes other than float32 use autocast.
     """
     device = next(model.parameters()).device
     calls = []
@@ -181,7 +182,7 @@ def record_model(model: nn.Module, inputs: Tensor | dict[str, Tensor],
         calls += record(train)
     if isinstance(inputs, dict):
         with torch.no_grad(), dispatch.use_backends(True, unmeasured=True):
-            # Sessions pack weights only for backends that may run.
+            # A session packs weights only if a backend may use them.
             session = StreamSession(model)
             frames = {name: x[0, :STREAM_STEPS] for name, x in inputs.items()}
             calls += record(lambda: session.push(frames))
@@ -202,16 +203,16 @@ def _autocast(device: torch.device,
 
 
 def half_dtypes(device: torch.device | str) -> list[torch.dtype]:
-    """Return the dtypes that a device computes fast in, besides float32."""
+    """Return the dtypes besides float32 in which a device is fast."""
     fast = torch.device(device).type == 'cuda' or has_bfloat16_units()
     return [torch.bfloat16] if fast else []
 
 
 def representative_calls(device: torch.device | str) -> list[Call]:
-    """Record calls at the shapes of our models, for a CPU or a GPU.
+    """Record calls with the shapes of the models, for a CPU or a GPU.
 
-    Linear layers of linear_ff and ViT, rows of TeSTra's streams, and the
-    convolutions of DualFormer-T for 32x224x224.
+    They cover linear layers of linear_ff and ViT, rows of TeSTra's streams,
+    and the convolutions of DualFormer-T for 32x224x224.
     """
     device = torch.device(device)
     if device.type != 'cpu':
@@ -249,7 +250,7 @@ def representative_calls(device: torch.device | str) -> list[Call]:
                        random(width).requires_grad_())
 
     def large_patches() -> None:
-        # A view with the channels in front, as clips have them.
+        # A view with the memory layout of clips, channels first.
         patch_conv(random(1, 3, 8, 224, 224).movedim(1, -1),
                    random(768, 3, 2, 16, 16), random(768))
 
@@ -287,10 +288,11 @@ def _small_calls(device: torch.device) -> list[Call]:
 
 def measure(calls: Sequence[Call], compilers: Sequence[str] = COMPILERS,
             budget: float = 0.5) -> Iterator[Result]:
-    """Compare each backend with the plain code: results first, then time.
+    """Compare the results and then the time of backends and plain code.
 
-    The choice for ops that run inside of others is the current one, so that
-    yielded results can be put to use before the next op is measured.
+    Ops that other ops call are measured first. The current choice applies to
+    them, so the caller can use a yielded result before the next op is
+    measured.
 
     Args:
         calls: Recorded calls.
@@ -309,9 +311,9 @@ def measure(calls: Sequence[Call], compilers: Sequence[str] = COMPILERS,
     # Inner ops come first.
     for op, name, condition in sorted(
             groups, key=lambda key: order.index(key[0])):
-        found = groups[op, name, condition]
-        backend = next(x for x in found[0].backends if x.name == name)
-        yield _measure_group(backend, found, compilers, budget)
+        group = groups[op, name, condition]
+        backend = next(x for x in group[0].backends if x.name == name)
+        yield _measure_group(backend, group, compilers, budget)
 
 
 def _measure_group(backend: dispatch.Backend, calls: list[Call],
@@ -326,8 +328,8 @@ def _measure_group(backend: dispatch.Backend, calls: list[Call],
         for call in slowest:
             plain, own = (_runner(f, call, compiler)
                           for f in (call.op.plain, backend.function))
-            # torch caches compiled code for other limits of instructions
-            # under the same key.
+            # torch's cache key ignores limits on CPU instructions, so cached
+            # code may be for another limit.
             with without_compile_caches():
                 error = compare(plain, own, call)
             if error:
@@ -348,7 +350,7 @@ def _runner(function: Callable, call: Call,
     tensors = [x for x in (*call.args, *call.kwargs.values())
                if torch.is_tensor(x)]
     if dtype == tensors[0].dtype:
-        # Not under autocast.
+        # The call was not recorded under autocast.
         dtype = torch.float32
     inputs = [x for x in tensors if x.requires_grad]
 
@@ -365,7 +367,7 @@ def _runner(function: Callable, call: Call,
                 device, dtype):
             y = forward(*call.args)
         if y is None:
-            # The op wrote to its first tensor.
+            # The op works in place on its first tensor.
             return [call.args[0]]
         if not call.condition.training:
             return [y]
@@ -391,24 +393,24 @@ def compare(plain: Callable[[], list[Tensor]],
 
     def outputs(function: Callable[[], list[Tensor]]) -> list[Tensor]:
         with torch.no_grad():
-            # An op may write to its first tensor.
+            # Restore the input, because an op may work in place.
             call.args[0].copy_(before)
         return [x.detach().clone() for x in function()]
 
-    wanted = outputs(plain)
+    expected = outputs(plain)
     try:
         got = outputs(own)
     except Exception as error:
-        # One broken kernel must not end the measurement of the others.
+        # A broken kernel must not stop the measurement of other kernels.
         lines = str(error).splitlines() or ['']
         return f'{type(error).__name__}: {lines[0]}'
-    if [x.shape for x in got] != [x.shape for x in wanted]:
+    if [x.shape for x in got] != [x.shape for x in expected]:
         return (f'shapes {[tuple(x.shape) for x in got]} instead of '
-                f'{[tuple(x.shape) for x in wanted]}')
+                f'{[tuple(x.shape) for x in expected]}')
     differences = [
         0. if torch.equal(a, b) else relative_difference(a, b)
-        for a, b in zip(got, wanted)]
-    # Not a number compares as False.
+        for a, b in zip(got, expected)]
+    # The comparison is False for nan.
     if all(difference <= limit for difference in differences):
         return None
     return (f'differs by {max(differences, key=_nan_last):.1e} (relative), '
@@ -421,7 +423,7 @@ def _nan_last(x: float) -> float:
 
 def select_slowest(calls: Sequence[Call],
                    seconds: Sequence[float]) -> list[Call]:
-    """Return the slowest calls, up to a share of the time and a number."""
+    """Return the slowest calls, limited by SHARE and MOST_CALLS."""
     pairs = sorted(zip(seconds, calls), key=lambda pair: -pair[0])
     total, done, chosen = sum(seconds), 0., []
     for spent, call in pairs[:MOST_CALLS]:
@@ -433,7 +435,7 @@ def select_slowest(calls: Sequence[Call],
 
 
 def seconds_of_call(call: Call) -> float:
-    """Measure the plain code once, after a warm-up, times the count."""
+    """Return the time of the plain code, multiplied by the count."""
     function = _runner(call.op.plain, call)
     function()
     return call.count * _seconds(function, call.args[0].device)
@@ -443,8 +445,8 @@ def interleave(functions: Sequence[Callable[[], Any]],
                budget: float) -> list[float]:
     """Return the median seconds of each function, run in random order.
 
-    Runs each at least 5 times and at most 200 times, and stops after
-    ``budget`` seconds.
+    Each function runs 5 to 200 times; after 5 runs, it stops when ``budget``
+    seconds have passed.
     """
     times: list[list[float]] = [[] for _ in functions]
     turns, rng = [*range(len(functions))], random.Random(0)
@@ -473,12 +475,13 @@ def _seconds(function: Callable[[], Any], device: torch.device) -> float:
 def tune(calls: Sequence[Call], device: torch.device | str,
          compilers: Sequence[str] | None = None,
          budget: float = 0.5) -> Iterator[Result]:
-    """Measure calls, and choose for this process what was faster.
+    """Measure calls, and let this process use the faster code.
 
     Args:
         calls: Recorded calls.
         device: Device of their tensors.
-        compilers: See :func:`measure`. Defaults to what works here.
+        compilers: See :func:`measure`. Defaults to those that work on this
+            machine.
         budget: Seconds to measure a call for. Defaults to 0.5.
 
     Yields:
@@ -496,9 +499,9 @@ def tune(calls: Sequence[Call], device: torch.device | str,
 
 def store(results: Iterable[Result], device: torch.device | str,
           config: str) -> Path:
-    """Write gains to the user's cache, for later processes on this machine.
+    """Store gains in the user's cache, for later runs on this machine.
 
-    Gains of earlier runs stay unless they were measured again.
+    Gains from earlier runs are kept, unless they were measured again.
 
     Returns:
         The path of the file.
@@ -529,8 +532,8 @@ def clear(device: torch.device | str | None = None) -> list[Path]:
     """Delete stored choices, and return the paths of the deleted files.
 
     Args:
-        device: Device whose choice to delete. None deletes all choices, also
-            those of other versions and machines. Defaults to None.
+        device: Device whose choice to delete. None deletes all choices,
+            including those for other versions and machines. Defaults to None.
     """
     paths = [cache_path(device)] if device is not None else sorted(
         cache_folder().glob('*.json'))
@@ -541,7 +544,7 @@ def clear(device: torch.device | str | None = None) -> list[Path]:
 
 
 def table(results: Iterable[Result], choice: Choice) -> str:
-    """Return a table of results, with what a choice runs."""
+    """Format results as a table, with the code that a choice selects."""
     rows = [('op', 'backend', 'mode', 'dtype', 'shapes', *(
         f'{name} {column}' for name in COMPILERS
         for column in ('plain ms', 'ms', 'gain', 'runs')))]
@@ -576,7 +579,8 @@ def check_choice_by_time(device: torch.device | str,
     """Compare the current choice with a quick measurement in eager mode.
 
     Yields:
-        For each op and backend: False if the choice is wrong, and one line.
+        For each op and backend, whether the choice is right, and a line of
+        text.
     """
     choice = dispatch.current_choice(device)
     for result in measure(representative_calls(device), ['eager'], budget):
@@ -587,6 +591,6 @@ def check_choice_by_time(device: torch.device | str,
         text += result.errors.get(
             'eager', f'{gain:.2f} times as fast as the plain code')
         runs = choice.runs(key)
-        # Differences below a tenth are within the noise of a quick look.
+        # Differences below a tenth are within the noise of this measurement.
         is_right = (gain > 0.9 if runs else gain < 1.1)
         yield is_right, f'{text}; {"runs" if runs else "does not run"}'

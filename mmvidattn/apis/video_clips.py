@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Samples for a test pipeline, from videos of any kind and from windows."""
+"""Convert videos, frames and windows to inputs of a test pipeline."""
 import shutil
 import tempfile
 import urllib.request
@@ -35,7 +35,7 @@ class Clip(NamedTuple):
     Attributes:
         start: Start in seconds.
         end: End in seconds; None if the frame rate is unknown.
-        sample: Keys that the first steps of a pipeline add.
+        sample: Keys that the first steps of a pipeline would add.
     """
     start: float
     end: float | None
@@ -71,14 +71,14 @@ def test_steps(cfg: Config) -> tuple[list[dict], int]:
 class ClipPipeline:
     """Test pipeline of a config, for files and for frames in memory.
 
-    Differs from the config's pipeline: ``DecordInit`` is replaced by
-    :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which reads the
-    same frames without loading the entire file. A pipeline for frame images
-    decodes files with the config's ``video_backend``, or else with decord.
+    It differs from the config's pipeline in two ways. ``DecordInit`` is
+    replaced by :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`,
+    which reads the same frames without loading the entire file. If the
+    pipeline reads frame images, video files are decoded with the config's
+    ``video_backend``, or else with decord.
 
     Args:
-        cfg: Config. Its ``test_dataloader`` has the pipeline, or else its
-            ``test_pipeline``.
+        cfg: Config with a ``test_dataloader``, or else a ``test_pipeline``.
 
     Raises:
         ValueError: If the pipeline does not decode videos.
@@ -133,7 +133,7 @@ class ArrayFrames:
 
 
 class SourceFrames:
-    """Frames of a source, which is read once, up to the last frame needed."""
+    """Frames of a source. It is read once, up to the last needed frame."""
 
     def __init__(self, source: Iterable) -> None:
         self._source = source
@@ -151,7 +151,7 @@ class SourceFrames:
 class WindowFrames:
     """Frames of a window of a source, numbered from ``first``.
 
-    Each frame that a live source has dropped is replaced by the frame before.
+    A frame that a live source has dropped is replaced by the previous frame.
     """
 
     def __init__(self, frames: Iterable, first: int) -> None:
@@ -175,7 +175,7 @@ def whole_clip(source: VideoSource, pipeline: ClipPipeline,
         return _frames_clip('frames', ArrayFrames(array), len(array), fps)
     path = _existing(source)
     if path is None:
-        raise ValueError(f'{source_name(source)} does not end: use windows() '
+        raise ValueError(f'{source_name(source)} is endless: use windows() '
                          'and set the seconds of a window')
     if path.is_dir():
         folder = open_source(path, fps=fps)
@@ -219,7 +219,7 @@ def window_clips(source: VideoSource, pipeline: ClipPipeline, seconds: float,
 
 def _windows(sample: dict, times: np.ndarray, seconds: float, stride: float
              ) -> Iterator[Clip]:
-    """Yield windows of frames; ``times`` are their starts and the last end."""
+    """Yield windows; ``times`` has the start of each frame and the end."""
     begins, number, stop = times[:-1], 0, 0
     while stop < len(begins):
         start = number * stride
@@ -270,7 +270,7 @@ def _source_windows(source: Any, seconds: float, stride: float
 
 @contextmanager
 def local_source(source: VideoSource) -> Iterator[VideoSource]:
-    """Download a video file from a URL; pass on any other source."""
+    """Download a video file from a URL; yield other sources unchanged."""
     if not _is_file_url(source):
         yield source
         return
@@ -298,7 +298,7 @@ def source_name(source: VideoSource) -> str:
 
 
 def is_folder_of_videos(source: Any) -> bool:
-    """Return True for a folder that does not contain frames as images."""
+    """Return True for a folder without frames as images."""
     if not isinstance(source, (str, Path)) or not Path(source).is_dir():
         return False
     return not any(path.suffix.lower() in IMAGE_SUFFIXES
@@ -311,12 +311,12 @@ def find_videos(folder: str | Path) -> list[Path]:
     Raises:
         ValueError: If there are none.
     """
-    found = [path for path in sorted(Path(folder).rglob('*'))
+    videos = [path for path in sorted(Path(folder).rglob('*'))
              if path.suffix.lower() in VIDEO_SUFFIXES]
-    if not found:
+    if not videos:
         raise ValueError(f'no videos in the folder {folder}; expected files '
                          f'with suffix {", ".join(VIDEO_SUFFIXES)}')
-    return found
+    return videos
 
 
 def _sample(name: str) -> dict[str, Any]:
@@ -332,7 +332,7 @@ def _frames_clip(name: str, frames: ArrayFrames | SourceFrames, count: int,
 
 
 def _checked(frames: np.ndarray | Tensor) -> np.ndarray:
-    """Check frames in memory [T, H, W, 3]; return them as an array."""
+    """Check frames in memory [T, H, W, 3], and return them as an array."""
     array = frames.cpu().numpy() if isinstance(frames, Tensor) else frames
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] != 3 \
             or array.size == 0:
