@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Work of the longer subcommands; ``mmvidattn.cli`` reads their options.
+"""Implementation of the longer subcommands of ``mmvidattn``.
 
-Each module has a function ``run``, which takes the parsed options.
+``mmvidattn.cli`` parses the options, and passes them to ``run`` of a module.
 """

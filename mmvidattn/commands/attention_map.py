@@ -29,7 +29,7 @@ from ..visualization.attention_rows import (
 )
 from .clips import named_model, read_clip
 
-# Config options of each of the figure's four models.
+# Config options of the four models in Fig. 2 of the feature fixation paper.
 VARIANTS = dict(
     linear={'model.backbone.fixation': None},
     separate={'model.backbone.fixation': dict(

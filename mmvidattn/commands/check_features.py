@@ -22,7 +22,7 @@ class Folder:
         path: Path of the folder.
         videos: Names of the videos.
         width: Expected number of columns. Defaults to the most common number.
-        is_target: Whether the files are targets.
+        is_target: True for files of targets.
     """
 
     def __init__(self, path: Path, videos: list[str], width: int | None,
@@ -81,9 +81,9 @@ class Folder:
 
 def compare_lengths(folders: dict[str, Folder], videos: list[str],
                     durations: dict[str, float], rate: float) -> list[str]:
-    """Return faults of videos whose files differ in length, or in rate.
+    """Return faults of videos whose files have a wrong length or rate.
 
-    A difference of one step is allowed: the dataset cuts all files of a video
+    Files may differ by one step, because the dataset cuts all files of a video
     to the shortest.
     """
     faults = []

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Models and clips that several commands draw."""
+"""Shared code of the commands that draw a model's clip."""
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +33,7 @@ def read_clip(model: nn.Module,
         data = pipeline(
             dict(filename=str(video), label=-1, start_index=0, modality='RGB'))
     except Exception as error:
-        # The lines after the first are decord's stack trace.
+        # Drop all lines after the first: decord adds a stack trace.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f'cannot read {video}: {reason}') from error
     data['inputs'] = data['inputs'][:1]

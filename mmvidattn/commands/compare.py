@@ -38,7 +38,7 @@ class Model(NamedTuple):
 
     Attributes:
         name: Name in the report and of the folders.
-        options: Its options of `mmvidattn finetune`.
+        options: Options of `mmvidattn finetune` for this config.
     """
     name: str
     options: list[str]
@@ -62,7 +62,7 @@ def parse_model(text: str) -> Model:
 
 
 class Runs:
-    """Fine-tuning runs in a folder; finished ones are not repeated.
+    """Fine-tuning runs in a folder. Finished runs are not repeated.
 
     Args:
         source: Videos.
@@ -189,20 +189,20 @@ def format_report(report: dict[str, Any]) -> str:
 
 def check_args(args: argparse.Namespace, models: Sequence[Model],
                options: Sequence[str]) -> None:
-    """Check the options early, and that the folder has no other runs.
+    """Check the options, and that the folder has no unrelated runs.
 
     Raises:
         ValueError: If an option is wrong.
     """
     names = [model.name for model in models]
     if len({*names}) < len(names):
-        raise ValueError('the configs need different file names, got '
+        raise ValueError('each config must have a different file name, got '
                          + ', '.join(names))
     reserved = {'--model', '--weights', '--seed', '--work-dir', '--dry-run'}
     for option in options:
         if option.partition('=')[0] in reserved:
-            raise ValueError(f'{option} cannot be set after --: compare sets '
-                             'it for each run')
+            raise ValueError(f'{option} is not allowed after --, because '
+                             'compare sets it for each run')
     for model in models:
         finetune.parse_args([str(args.source), *model.options, *options])
     settings = json.dumps(dict(

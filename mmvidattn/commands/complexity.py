@@ -49,7 +49,7 @@ def _cosformer_macs(module: nn.Module, q: Tensor, k: Tensor,
 
 def _performer_macs(module: nn.Module, q: Tensor, k: Tensor,
                     v: Tensor) -> int:
-    """Count the projection to features, too."""
+    """Also count the projection to features."""
     features = len(module.projection)
     return (q.numel() + k.numel()) * features + _kernel_macs(
         q, k, v, features)
@@ -64,7 +64,7 @@ def _linformer_macs(module: nn.Module, q: Tensor, k: Tensor,
 def _softmax_macs(module: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> int:
     return 2 * q.numel() * k.shape[-3]
 
-# Functions of the module, q [*, N, G, D], k [*, M, G, D] and v [*, M, G, D].
+# Count for each module, from q [*, N, G, D], k [*, M, G, D], v [*, M, G, D].
 RELEASED_MACS = {
     CosFormerAttention: _cosformer_macs,
     LinearAttention: _linear_macs,
@@ -75,7 +75,7 @@ RELEASED_MACS = {
 
 
 def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
-    """Return the shape (T, H, W) and the number of a pipeline's views."""
+    """Return the shape (T, H, W) and the number of views of a pipeline."""
     frames, side, views = None, None, 1
     for step in pipeline:
         if 'clip_len' in step:
@@ -94,13 +94,13 @@ def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
 
 
 def shape_of(cfg: Config) -> tuple[tuple[int, ...], int]:
-    """Return the shape and the number of a config's views.
+    """Return the shape of a view and the number of views of a config.
 
     For an online detector of feature streams, the shape is (window length, ).
     """
     if cfg.model.type == 'OnlineActionDetector':
         backbone = cfg.model.backbone
-        # For networks without a long memory, the class has the length.
+        # Networks without a long memory define the length in their class.
         long = backbone.get('long_memory_length')
         if long is None:
             long = MODELS.get(backbone.type).long_memory_length
@@ -142,8 +142,8 @@ def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
     """Count multiply-accumulates and parameters like the released code.
 
     Linear attention computes K^T V first, the gate is evaluated for Q and for
-    K, and LayerNorm counts five operations per element. Sums, denominators
-    and other elementwise operations count nothing. The parameters include the
+    K, and LayerNorm counts five operations per element. Sums, denominators and
+    other elementwise operations are not counted. The parameters include the
     layer ``new_fc``, which the released model does not use, and always 8
     temporal embeddings.
 
@@ -194,7 +194,7 @@ def count_config(
     """
     init_default_scope('mmaction')
     model_cfg = copy.deepcopy(cfg.model)
-    # Mixup cannot be built without data, and tests do not use it.
+    # Remove mixup, which cannot be built without data.
     model_cfg.data_preprocessor = dict(type='ActionDataPreprocessor')
     with torch.device('meta'):
         model = MODELS.build(model_cfg)
@@ -205,7 +205,7 @@ def count_config(
 
 def rows_of(ours: Complexity, released: Complexity | None,
             views: int) -> list[dict]:
-    """Return a row for each count; the released code lacks FLOPs."""
+    """Return a row for each count. FLOPs of the released code are unknown."""
     rows = [dict(
         counted='all operations', params=ours.params,
         macs_per_view=ours.macs, macs_per_video=ours.macs * views,

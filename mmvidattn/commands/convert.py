@@ -28,10 +28,10 @@ def convert_file(source: str, src: str, dst: Path, force: bool,
         source: Key of ``mmvidattn.convert.SOURCES``.
         src: Path of the file, or ``hf://OWNER/MODEL@REVISION``.
         dst: Path to write.
-        force: Whether to replace an existing file.
-        config: Config of the model. The tensors must load into it strictly.
-            The checkpoint then stores the model's options, so that configs
-            with different options reject it. Defaults to None.
+        force: Replace an existing file.
+        config: Config of the model. It is an error if the tensors do not match
+            this model exactly. The checkpoint also stores the model's options,
+            so that configs with different options reject it. Defaults to None.
     """
     if dst.exists() and not force:
         raise FileExistsError(f'{dst} exists; replace it with --force')

@@ -97,7 +97,7 @@ _extractor: Extractor | None = None
 
 
 def start_worker(options: dict[str, Any]) -> None:
-    """Build the extractor of a process, unless the fork copied it."""
+    """Build the extractor of a worker process, unless it was forked."""
     global _extractor
     # The main process ends its workers on Ctrl-C.
     if multiprocessing.parent_process() is not None:
@@ -118,7 +118,7 @@ def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
                 processes: int) -> dict[Path, str]:
     """Extract the features of all videos; return the errors by video.
 
-    If a process dies, all unfinished videos are retried, each in a new
+    If a worker process dies, each unfinished video is retried in a new
     process.
     """
     # CUDA and OpenMP threads do not survive a fork.
@@ -138,7 +138,7 @@ def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
                 for future in as_completed(waiting):
                     finish(waiting[future], future)
             except KeyboardInterrupt:
-                # Otherwise, the pool would first extract all videos.
+                # Otherwise, the pool would extract all remaining videos first.
                 pool.shutdown(wait=False, cancel_futures=True)
                 for child in multiprocessing.active_children():
                     child.terminate()
@@ -176,7 +176,7 @@ def plan_features(inputs: list[Path], out: Path) -> dict[Path, Path]:
     for path in inputs:
         if not path.exists():
             raise ValueError(f'{path} does not exist')
-    # Subfolders become part of the name.
+    # Subfolders become a part of the file name.
     videos = {
         video: out / ('_'.join(video.relative_to(
             path if path.is_dir() else path.parent).with_suffix(
@@ -199,7 +199,7 @@ def open_folder(out: Path, options: dict[str, Any]) -> None:
         key: value for key, value in options.items()
         if key not in ('device', 'threads', 'batch_size')
     }
-    # Folders of earlier versions store both keys for recognizers only.
+    # For recognizers, do not add these keys, which earlier versions lack.
     if not is_network(options['config']):
         kept['layer'] = options['layer'] or CLASSIFIER
         kept['config'] = hashlib.sha256(

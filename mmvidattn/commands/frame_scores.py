@@ -18,7 +18,7 @@ from .clips import named_model, read_clip
 
 
 class Scores(NamedTuple):
-    """Frames of a clip, and a model's probabilities."""
+    """Frames of a clip, and class probabilities of the frames and the clip."""
     frames: np.ndarray  # [T, H, W, 3], uint8
     of_frames: np.ndarray  # [T, K]
     of_clip: np.ndarray  # [K]

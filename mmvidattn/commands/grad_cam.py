@@ -21,7 +21,7 @@ MAX_CLASS_TOKENS = 2
 
 
 class Classifier(nn.Module):
-    """Model from clips [B, C, T, H, W] to logits [B, K]."""
+    """Wrapper that maps clips [B, C, T, H, W] to logits [B, K]."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -69,10 +69,10 @@ def as_volume(x: Tensor, clip: Tensor) -> Tensor:
     """Reshape the activations of tokens to [B, C, T', h, w].
 
     Args:
-        x: A grid of tokens, [B, T', h, w, C]; a column of tokens for each
-            frame or for the clip, [B, T', N, 1, C], [B, N, C] or [B T, N, C],
-            which may begin with class tokens; or maps of each frame,
-            [B T, C, h, w].
+        x: One of three: a grid of tokens, [B, T', h, w, C]; a sequence of
+            tokens for each frame or for the clip, [B, T', N, 1, C], [B, N, C]
+            or [B T, N, C], which may begin with class tokens; feature maps of
+            each frame, [B T, C, h, w].
         clip: The clip, [B, C, T, H, W].
 
     Raises:
@@ -89,7 +89,7 @@ def as_volume(x: Tensor, clip: Tensor) -> Tensor:
     elif x.dim() == 3:
         x = x.unflatten(0, (B, -1))
     for extra in range(MAX_CLASS_TOKENS + 1):
-        # There is a column for each frame, or one for all frames.
+        # There is a sequence for each frame, or one for all frames.
         for frames in sorted({1, *range(2, T + 1)}) if x.shape[1] == 1 \
                 else (1, ):
             tokens, rest = divmod(x.shape[2] - extra, frames)
@@ -103,7 +103,7 @@ def as_volume(x: Tensor, clip: Tensor) -> Tensor:
 
 def cam_of(model: nn.Module, layer: nn.Module, clip: Tensor, index: int,
            method: str) -> np.ndarray:
-    """Compute the heat [T, H, W], 0 to 1, of a clip [1, C, T, H, W]."""
+    """Compute the heat map [T, H, W], 0 to 1, of a clip [1, C, T, H, W]."""
     try:
         import pytorch_grad_cam
         from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
@@ -118,7 +118,7 @@ def cam_of(model: nn.Module, layer: nn.Module, clip: Tensor, index: int,
 
 
 def overlay(frames: np.ndarray, heat: np.ndarray) -> np.ndarray:
-    """Blend frames [T, H, W, 3], uint8, with the heat [T, H, W]."""
+    """Blend frames [T, H, W, 3], uint8, with a heat map [T, H, W]."""
     from pytorch_grad_cam.utils.image import show_cam_on_image
     return np.stack([
         show_cam_on_image(frame.astype(np.float32) / 255, of_frame,

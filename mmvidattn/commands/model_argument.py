@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Model at the end of a command line, after its sources."""
+"""Parse the model at the end of a command line, after the sources."""
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +19,8 @@ from ..utils.printable import echo
 def split_model(words: Sequence[str]) -> tuple[list[str], str, str | None]:
     """Split ``SOURCE ... [BUNDLE | CONFIG CHECKPOINT]``.
 
-    Without a model, the one that comes with the package is used, and a line
-    on stderr says so.
+    Without a model, the default model of the package is used, and a line on
+    stderr reports this.
 
     Returns:
         Sources, config or bundle, and checkpoint. The checkpoint of a bundle
@@ -55,11 +55,11 @@ def split_model(words: Sequence[str]) -> tuple[list[str], str, str | None]:
             if path.suffix or len(path.parts) > 1:
                 raise FileNotFoundError(f'{word} does not exist: expected a '
                                         'video, a bundle or a config')
-            # The error suggests names of configs.
+            # Raises an error that suggests names of configs.
             find_config(word)
-    echo(f'note: no model was given. Using {DEFAULT_MODEL}, which knows '
-         'eight motions of drawn shapes; name another one by BUNDLE, or by '
-         'CONFIG CHECKPOINT', file=sys.stderr)
+    echo(f'note: no model was given. Using {DEFAULT_MODEL}, which recognizes '
+         'eight motions of drawn shapes; choose another model with BUNDLE, or '
+         'with CONFIG CHECKPOINT', file=sys.stderr)
     return list(words), str(find_default(DEFAULT_MODEL)), None
 
 

@@ -28,7 +28,7 @@ from .model_argument import split_model
 
 
 def name_videos(inputs: list[str]) -> dict[str, Path]:
-    """Return the name of each video in an output folder."""
+    """Return a unique output name for each video."""
     videos = {}
     for source in inputs:
         if is_folder_of_videos(source):
@@ -82,7 +82,7 @@ def caption_windows(windows: Sequence[VideoPrediction], time: float
 
 def predict_windows(classifier: VideoClassifier, video: str, out: Path | None,
                     args: argparse.Namespace) -> Iterator[VideoPrediction]:
-    """Classify the windows of a video; the last may have an error.
+    """Classify the windows of a video; the last result may be an error.
 
     Args:
         classifier: The classifier.

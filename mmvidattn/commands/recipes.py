@@ -29,12 +29,12 @@ COLUMNS = dict(
     test_sides='test sides',
     average='averaged',
     start='start weights')
-# Pipeline steps that do not augment.
+# Pipeline steps that are not augmentations.
 PLUMBING = (
     'DecordInit', 'FormatShape', 'LoadFeatureWindow', 'TorchCodecInit',
     'VideoReaderInit')
 SIZES = 'scale_range', 'scale', 'size', 'crop_size', 'input_size'
-# Small models on synthetic data are not from a paper.
+# Configs of small models on synthetic data, which are not from a paper.
 MINIATURES = '*_motion', '*_synthetic', '*_videos'
 
 
@@ -250,7 +250,7 @@ def read_recipes(folder: Path) -> tuple[list[str], dict[str, Any]]:
 def find_recipes(name: str) -> tuple[Path, dict[str, Any]] | None:
     """Return the folder of a config's family, and its ``recipes.yml``.
 
-    None for a config that belongs to no family, such as a user's.
+    None if the config belongs to no model family.
     """
     root = next(path for path in CONFIG_FOLDERS if path.is_dir())
     for path in sorted(root.glob('*/recipes.yml')):

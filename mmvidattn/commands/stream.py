@@ -127,7 +127,7 @@ def make_sinks(args: argparse.Namespace, i: int, run: Run,
 def sent_file(name: str, i: int, args: argparse.Namespace) -> Path | None:
     """Return the file for the last delivered event of a message sink.
 
-    None without --events and --state, which are needed to resume.
+    None without --events and --state, which a resumed run needs.
     """
     if args.events is None or args.state is None:
         return None
@@ -137,7 +137,7 @@ def sent_file(name: str, i: int, args: argparse.Namespace) -> Path | None:
 
 def file_of_source(path: Path | None, i: int,
                    args: argparse.Namespace) -> Path | None:
-    """Return a source's file; with several sources, names get a number."""
+    """Return the file of a source; add a number if there are several."""
     if path is None or len(args.sources) == 1:
         return path
     return path.with_stem(f'{path.stem}_{i + 1}')
@@ -240,7 +240,7 @@ def run(args: argparse.Namespace) -> None:
             log(f'page: {page.url}')
             for i, run in enumerate(runs):
                 run.add_sink(page.sink(i), log)
-        # The view in a terminal already shows the events.
+        # In a terminal, the view already shows the events.
         quiet = console.is_terminal
         workers = [
             Worker(run, (lambda line: None) if quiet else log)

@@ -31,7 +31,7 @@ RELEASED = dict(thumos14=THUMOS14, tvseries=TVSERIES)
 
 
 class Faults:
-    """Handler of invalid segments, which raises an error or warns."""
+    """Handler of invalid segments that raises an error or warns."""
 
     def __init__(self, lenient: bool) -> None:
         self.lenient = lenient
@@ -90,8 +90,8 @@ def write(args: argparse.Namespace) -> None:
         for video in sorted(videos):
             if video in subset_of:
                 subsets.setdefault(subset_of[video], []).append(video)
-        # For published datasets, the folder also has the features of other
-        # splits. Otherwise, videos without segments are background.
+        # In a user's own data set, videos without segments are background. In
+        # a published one, they may belong to another split.
         background = [] if args.format in ('thumos14', 'tvseries') else [
             video for video in lengths if video not in subset_of]
         echo(write_targets(
@@ -101,7 +101,7 @@ def write(args: argparse.Namespace) -> None:
 
 def class_names(args: argparse.Namespace,
                 segments: Sequence[VideoSegment]) -> list[str]:
-    """Return the background and the given, released or annotated classes."""
+    """Return the class names, background first."""
     if args.classes is not None:
         names = read_lines(args.classes)
     elif args.format in RELEASED:
@@ -119,7 +119,7 @@ def class_names(args: argparse.Namespace,
     if args.classes is None and path.is_file():
         found = read_lines(path)
         if found != names and not args.force:
-            # Class numbers would differ between the splits.
+            # Otherwise, class numbers would differ between the splits.
             raise ValueError(
                 f'{path} has {len(found)} classes from an earlier run, which '
                 f'differ from the {len(names)} classes of the annotations: '

@@ -22,8 +22,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _test(args: argparse.Namespace) -> None:
-    # The work directory is not locked: a test writes to a folder of its own,
-    # and users test checkpoints while the training continues.
+    # Do not lock the work directory: a test writes to a separate folder, and
+    # users test checkpoints while training continues.
     with one_line_errors():
         cfg = load_runner_config(args)
         cfg.load_from = str(find_weights(args.config, args.checkpoint))
@@ -37,10 +37,10 @@ def _test(args: argparse.Namespace) -> None:
                 dict(type='DumpResults', out_file_path=args.dump)
             ]
         runner = build_runner(cfg, True, args.compile)
-        # Builds the test set, and so checks it.
+        # Build the test set now, to find errors in it.
         dataset = runner.test_loop.dataloader.dataset
         if isinstance(dataset, FeatureStreamDataset):
-            # The same model has another score with other targets.
+            # Log the origin of the targets, because the score depends on it.
             runner.logger.info(describe_root(dataset.data_root))
     if args.show_dir or args.show:
         runner.register_hook(

@@ -38,7 +38,7 @@ class Views(Dataset):
         try:
             data = self.dataset.pipeline(dict(info, view=view))
         except Exception as error:
-            # Training replaces unreadable videos, so they need no labels.
+            # Training skips unreadable videos, so they need no labels.
             reason = (str(error).strip() or type(error).__name__)
             echo(f'skipped {info["filename"]}: {reason.splitlines()[0]}',
                  file=sys.stderr)

@@ -17,7 +17,7 @@ from ..apis.runner import (
 )
 from ..utils.interrupts import one_line_stop
 
-# Options of a scheduler that are times: epochs, or steps.
+# Options of a scheduler that are times, in epochs or steps.
 TIMES = 'begin', 'end', 'T_max', 'milestones', 'step_size', 'warmup'
 # Keys of a config that the options set.
 KEYS = dict(
@@ -26,7 +26,7 @@ KEYS = dict(
 
 
 def set_numbers(cfg: Config, args: argparse.Namespace) -> None:
-    """Set the epochs, batch size and learning rate of the command line.
+    """Set epochs, batch size and learning rate from the command line.
 
     Raises:
         ValueError: If the config lacks the key, or ``--cfg-options`` sets it.
@@ -53,7 +53,8 @@ def stretch_schedules(cfg: Config, ratio: float) -> None:
     """Multiply all times of the config's schedulers by a ratio.
 
     Raises:
-        ValueError: If the schedulers are not a list, or a single one.
+        ValueError: If ``param_scheduler`` is neither a scheduler nor a list of
+            schedulers.
     """
     schedulers = cfg.get('param_scheduler') or []
     if isinstance(schedulers, dict):
@@ -115,7 +116,7 @@ def run(args: argparse.Namespace) -> None:
             stack.enter_context(lock_work_dir(cfg))
             runner = build_runner(
                 cfg, False, args.compile, force_amp=args.amp == 'force')
-            # Build the training set, which checks it.
+            # Build the training set now, to find errors in it.
             runner.train_loop  # noqa: B018
         runner.train()
     leave(unsaved(runner))

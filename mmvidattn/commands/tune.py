@@ -52,7 +52,7 @@ def measure(args) -> None:
         results.append(result)
         echo(f'measured {result.op} by {result.backend}')
     if not results:
-        echo('no backend fits; there is nothing to choose')
+        echo('no backend supports these calls; there is nothing to choose')
         return
     echo(table(results, dispatch.current_choice(device)))
     if not args.dry_run:

@@ -17,7 +17,7 @@ from ..utils.printable import echo
 
 HUB = 'https://huggingface.co'
 SECONDS = 5
-# What `sources: image` of the list stands for.
+# Meaning of `sources: image` in the list.
 IMAGE = 'linear_ff_image, vivit_image, xvit_image'
 
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def print_models(models: list[dict[str, Any]], states: list[str]) -> None:
-    """Print a table with a row for each model, as wide as it needs."""
+    """Print a table with a row per model, without limit of its width."""
     table = Table(box=None, pad_edge=False)
     names = 'NAME', 'model', 'size', 'license', 'SOURCE', 'revision'
     for name in names[:6 if any(states) else 5]:

@@ -67,7 +67,7 @@ def test_report_has_means_spreads_and_verdicts():
     (['linear_ff_tiny_motion=none.pth'], 'weights of linear_ff_tiny_motion '
      'must be a file, got none.pth'),
     (['linear_ff_tiny_motion', '--', '--seed', '3'],
-     '--seed cannot be set after --'),
+     '--seed is not allowed after --'),
 ])
 def test_rejects_arguments(run_main, tmp_path, args, error):
     with pytest.raises(SystemExit, match=error):
