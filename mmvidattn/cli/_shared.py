@@ -14,7 +14,7 @@ def parser_of(doc: str) -> argparse.ArgumentParser:
 
 
 class DictAction(argparse.Action):
-    """mmengine's action of this name, imported when the option is used."""
+    """mmengine's ``DictAction``, imported only when the option is used."""
 
     def __call__(self, parser: argparse.ArgumentParser,
                  namespace: argparse.Namespace, values: Any,
@@ -37,8 +37,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'model', nargs='*', metavar='MODEL',
         help='BUNDLE, a folder or zip file (see mmvidattn bundle), or CONFIG '
-        'CHECKPOINT, two arguments (default: a small model that comes with '
-        'the package and knows eight motions of drawn shapes)')
+             'CHECKPOINT, two arguments (default: a small model in the '
+             'package that recognizes eight motions of drawn shapes)')
 
 
 def add_cfg_options(parser: argparse.ArgumentParser) -> None:
@@ -84,8 +84,9 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--default-runtime',
         action='store_true',
-        help='add the runner and hooks of our default_runtime.py to a config '
-        'that does not inherit it, such as one of mmaction2')
+        help='add the runner and hooks of configs/_base_/default_runtime.py '
+             'to a config that does not inherit them, such as a config of '
+             'mmaction2')
     parser.add_argument(
         '--launcher',
         choices=['none', 'pytorch', 'slurm', 'mpi'],
@@ -93,7 +94,7 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         help='launcher of the processes (default: none, a single process)')
     parser.add_argument(
         '--local_rank', '--local-rank', type=int, default=0,
-        help='given by some launchers')
+        help='local rank of the process, set by some launchers')
 
 
 def positive(text: str) -> float:

@@ -11,12 +11,12 @@ Writes ``matrices.png``, an ``overlay_T_Y_X.png`` for each token of
 mean entropy of its rows in nats, and divided by the logarithm of the number of
 keys (1: uniform).
 
-A matrix covers the sequence that contains the first token: its frame in
-spatial attention, its position in temporal attention. With ``--head mean``,
-the mean matrix of all heads is drawn and measured. Only the rows that are
-drawn are computed. In the image, matrices have at most 1024 columns; wider
-ones are averaged. Without a checkpoint, a model has random weights, and its
-attention is meaningless.
+A matrix covers the sequence that contains the first token of ``--tokens``: all
+tokens of its frame in spatial attention, or of its position in temporal
+attention. With ``--head mean``, the mean matrix of all heads is drawn and
+measured. Rows that are not drawn are not computed. In the image, matrices have
+at most 1024 columns; columns of wider matrices are averaged. Without a
+checkpoint, a model has random weights, and its attention is meaningless.
 """
 import argparse
 from collections.abc import Sequence

@@ -3,9 +3,10 @@
 
     mmvidattn bundle CONFIG CHECKPOINT OUT
 
-OUT is a folder, or one file if it ends with .zip. It has the weights, the
-config without paths and inheritance, the class names, the thresholds of events
-and versions, and takes the place of CONFIG CHECKPOINT in other commands:
+OUT is a folder, or one file if it ends with .zip. It contains the weights, the
+config without paths and inheritance, the class names, the thresholds of
+events, and versions of packages. It replaces CONFIG CHECKPOINT in other
+commands:
 
     mmvidattn predict VIDEO OUT
     mmvidattn stream SOURCE OUT

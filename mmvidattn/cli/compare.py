@@ -5,13 +5,14 @@
     mmvidattn compare FOLDER vivit.py=vit.pth xvit.py=vit.pth --out OUT -- \\
         --epochs 20 --lora 8
 
-`mmvidattn finetune` trains each config with each seed. It receives the options
-after `--`, and starts from the weights after `=`, if any. With the same seed,
-all configs have the same split. The first config is the baseline. The report
-has the mean and the spread of the accuracies, and a verdict on each difference
-from the baseline: a paired test after 4, 8 and 12 seeds, which is wrong for at
-most 5 % of the comparisons. Decided configs are not trained further. Finished
-runs are kept: the same command resumes, also with a larger `--seeds`.
+Each config is trained with each seed by `mmvidattn finetune`, with the options
+after `--` and the start weights after `=`, if any. All configs use the same
+split for the same seed. The first config is the baseline. The report contains
+the mean and the spread of the accuracies. It also has a verdict on each
+difference from the baseline, by a paired test after 4, 8 and 12 seeds; at most
+5 % of the comparisons get a wrong verdict. A config is not trained further
+after its verdict. Finished runs are kept: the same command resumes, also with
+a larger `--seeds`.
 """
 import argparse
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 
     mmvidattn complexity configs/linear_ff_ssv2.py
 
-The model is on the meta device, so nothing is computed. The linear video
+Nothing is computed, because the model is on the meta device. The linear video
 transformer, XViT and DualFormer are also counted as in the released code. For
 an online detector of feature streams, a view is one window.
 """

@@ -4,9 +4,9 @@
     mmvidattn doctor
     mmvidattn doctor --json > report.json
 
-Each finding is one line with its remedy. A problem means that some part fails,
-and sets the exit status to 1. A note means that a part is missing or works
-differently. The self-test takes about a minute.
+Each line is a finding with its remedy. A problem means that something fails;
+the exit status is then 1. A note means that an optional part is missing or
+works differently. The self-test takes about a minute.
 
 The console command runs this file without importing the package, because that
 import may fail. This file therefore imports only the standard library. Other
@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Packages whose versions are reported, in addition to our requirements.
+# Packages whose versions are reported.
 NAMES = (
     'mmvidattn', 'mmaction2', 'mmengine', 'mmcv', 'mmcv-lite', 'torch',
     'torchvision', 'triton', 'numpy', 'opencv-python',
@@ -51,8 +51,8 @@ LIMITS = ('ATEN_CPU_CAPABILITY', 'ONEDNN_MAX_CPU_ISA',
 OPENCV = [name for name in NAMES if name.startswith('opencv-')]
 # Distributions that can replace each other.
 INTERCHANGEABLE = {*OPENCV, 'decord', 'eva-decord'}
-# Modules in import order, with the distribution to install. mmvidattn imports
-# the other modules, so it comes last.
+# Modules in import order, with the package to install. mmvidattn comes last,
+# because it imports the others.
 REQUIRED = dict(
     numpy='"numpy>=1.24"', torch='torch', cv2='opencv-python',
     av='"av>=17.1"', pkg_resources='"setuptools<81"',
@@ -62,7 +62,7 @@ REQUIRED = dict(
 DECODERS = dict(
     decord='configs need --cfg-options video_backend=torchcodec (or pyav, or '
     'opencv)',
-    torchcodec='configs cannot say video_backend=torchcodec')
+    torchcodec='configs cannot use video_backend=torchcodec')
 OPTIONAL = 'torchvision', 'triton', *DECODERS
 ONE_MMCV = ('pip uninstall -y mmcv mmcv-lite onedl-mmcv && '
             'pip install mmcv-lite==2.1.0')
@@ -105,7 +105,7 @@ def finding(level: str, topic: str, text: str, remedy: str = '') -> dict:
 
     Args:
         level: 'ok', 'note' or 'problem'.
-        topic: The package, device or part.
+        topic: Package, device or other subject.
         text: Description of the state or the problem, in one line.
         remedy: Action that solves the problem. Defaults to ''.
     """
@@ -259,8 +259,9 @@ def check_machine() -> Iterator[dict]:
         yield finding('ok', 'ffmpeg', output.splitlines()[0])
     else:
         yield finding(
-            'note', 'ffmpeg', 'there is no such program: nothing of ours '
-            'needs it, other tools convert and cut videos with it',
+            'note', 'ffmpeg', 'this program is not installed: mmvidattn does '
+                              'not need it, but other tools use it to convert '
+                              'and cut videos',
             'apt-get install ffmpeg')
     shared = Path('/dev/shm')
     if hasattr(os, 'statvfs') and shared.is_dir():
@@ -310,7 +311,7 @@ def try_torchvision() -> None:
 
 
 def try_mmvidattn() -> None:
-    # The package itself imports no other before it is used.
+    # Import a module, because the package alone imports nothing else.
     importlib.import_module('mmaction.registry')
 
 
@@ -332,7 +333,8 @@ def check_module(name: str) -> Iterator[dict]:
         module = importlib.import_module(name)
         TRIALS.get(name, lambda: None)()
     except BaseException as error:
-        # The first error is the cause; workarounds explain the last one.
+        # Report both ends of the chain: the last exception may come from a
+        # workaround, the first one is the cause.
         chain = [error]
         while chain[-1].__cause__ or chain[-1].__context__:
             chain.append(chain[-1].__cause__ or chain[-1].__context__)
@@ -342,7 +344,7 @@ def check_module(name: str) -> Iterator[dict]:
         return
     if module.__file__ is None:
         yield finding(
-            'problem', name, 'only an empty folder is left of it in '
+            'problem', name, 'only an empty folder of this package remains in '
             f'{[*module.__path__][0]}', 'remove that folder, and pip install '
             f'--force-reinstall {REQUIRED.get(name, name)}')
         return
@@ -446,7 +448,7 @@ def probe(arguments: Sequence[str]) -> None:
     warnings.simplefilter('ignore')
     level, *done = arguments
     out = os.fdopen(os.dup(1), 'w', buffering=1, encoding='utf-8')
-    # Other packages may print anything; keep it out of the report.
+    # Redirect what other packages print, to keep it out of the report.
     os.dup2(2, 1)
 
     def say(**kwargs) -> None:
@@ -475,7 +477,7 @@ def probe(arguments: Sequence[str]) -> None:
         except Exception as error:
             # Best effort; only used in the report.
             say(environment=dict(error=repr(error)))
-    # An earlier process may have imported it and crashed afterwards.
+    # mmvidattn was imported in this process, or in one that crashed later.
     if ours in sys.modules or ours in done[:-1]:
         from mmvidattn.apis import self_test
         checks = self_test.list_checks(quick=level == 'quick')
@@ -492,7 +494,7 @@ def probe_in_process(level: str, limit: int) -> Iterator[dict]:
     """
     start = ('import runpy, sys; sys.path[:] = filter(None, sys.path); '
              'runpy.run_path(sys.argv[1])["probe"](sys.argv[2:])')
-    # The console command may have a different search path.
+    # Pass on the search path, which a new process may lack.
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(
         [*filter(None, sys.path), str(PACKAGE.parent)]),
         PYTHONIOENCODING='utf-8')

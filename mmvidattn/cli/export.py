@@ -5,8 +5,9 @@
     mmvidattn export CONFIG CHECKPOINT OUT.onnx
 
 The suffix of OUT selects the format: .pt2 (torch.export) or .onnx. The command
-compares the file with the model, for batches of 1 and of 5, and only keeps the
-file if both agree. See configs/export.md for examples and supported models.
+compares the outputs of the file and of the model, for batches of 1 and of 5,
+and keeps the file only if they agree. See configs/export.md for examples and
+supported models.
 """
 import argparse
 from collections.abc import Sequence

@@ -7,8 +7,8 @@
 CONFIG is an mmaction2 recognizer, or `timm://NAME`,
 `hf://OWNER/MODEL@REVISION` or `MODULE:CALLABLE`. Writes `<video>.npy`
 `(steps, width)` for each video, with a step for each 1 / rate seconds. The
-features are the input of the recognizer's classifier, or the output of the
-network. They are causal: a step only depends on frames up to its end. The same
+features are the input of a recognizer's classifier, or the output of another
+network. They are causal: a step depends only on frames up to its end. The same
 command resumes an interrupted run.
 """
 import argparse

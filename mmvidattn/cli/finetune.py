@@ -3,11 +3,11 @@
 
     mmvidattn finetune FOLDER --model linear_ff_tiny_motion --weights FILE
 
-FOLDER has a folder of videos for each class, or the folders train, val and
-test with a folder for each class; or it is a CSV file with columns ``file``
-and ``label``, and optionally ``start`` and ``stop`` (seconds of a segment; no
-file is cut), ``split`` (train, val, test) and ``group`` (a person or a camera,
-which stays on one side of the split).
+FOLDER contains a folder of videos for each class, or folders train, val and
+test that contain a folder for each class. It can also be a CSV file with
+columns ``file`` and ``label``, and optionally ``start`` and ``stop`` (segment
+in seconds; files are not changed), ``split`` (train, val, test) and ``group``
+(person or camera; all videos of a group are in the same split).
 
 The work directory then has ``config.py``, which you may edit, ``data`` (the
 lists), ``run`` (the training), ``best.pth`` and ``best.safetensors``,
@@ -43,9 +43,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='config to inherit, or its name (default: %(default)s)')
     add('--weights', default='auto', metavar='FILE|default|auto|none',
         help='checkpoint of that model to start from, with any classes; '
-        'default: the weights that come with the package; none: random '
-        'weights; auto: default if the model has these weights, or else none '
-        '(default: auto)')
+             'default: the weights in the package; none: random weights; '
+             'auto: default if the package has weights of the model, or else '
+             'none (default: auto)')
     add('--work-dir', type=Path, metavar='FOLDER',
         help='where to write (default: work_dirs/finetune_<name of FOLDER>)')
     add('--epochs', type=_epochs, default='auto', metavar='N',
@@ -64,8 +64,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         'else none (default: auto)')
     add('--cache-features', nargs='?', const='', metavar='FOLDER',
         help='with --freeze backbone or spatial: keep the features of the '
-        'frozen part on disk, so that later epochs neither decode videos nor '
-        'run it (default of FOLDER: features in the work directory)')
+             'frozen layers on disk, so that later epochs neither decode '
+             'videos nor run these layers (default of FOLDER: features in the '
+             'work directory)')
     add('--variants', type=at_least(1), default=1, metavar='K',
         help='with --cache-features: number of random augmentations of each '
         'training video, used in turn (default: 1, no augmentation)')
@@ -73,14 +74,14 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help="train only low-rank updates of the backbone's attention "
         'projections; best.pth has them merged')
     add('--layer-decay', type=float, metavar='F',
-        help='learning rate of a layer divided by that of the next one, such '
-        'as 0.75')
+        help='learning rate of a layer divided by that of the next layer, '
+             'such as 0.75')
     add('--balance', choices=BALANCES, default='none',
         help='for unbalanced classes: weights in the loss (inverse '
         "frequency), focal (mmaction2's CBFocalLoss), sampler (mmengine's "
         'ClassBalancedDataset repeats rare classes)')
     add('--batch-size', type=at_least(1), metavar='N',
-        help="clips of a step (default: the config's, less for a small set)")
+        help="clips per step (default: the config's, less for a small set)")
     add('--lr', type=positive, metavar='F',
         help="learning rate (default: the config's, scaled to the batch; 0.3 "
         'of it from --weights unless with --freeze backbone or --lora)')

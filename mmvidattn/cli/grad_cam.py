@@ -5,8 +5,9 @@
 
 Writes an image with frames of the video for each model and class, like Fig. 6
 of DualFormer, and ``grad_cam.json``. It supports every backbone whose tokens
-keep their positions. The default layer is the input of the last attention: if
-a class token is classified, gradients at the patches are zero in later layers.
+keep their positions. The default layer is the input of the last attention,
+because models that classify a class token have no gradients at the patches of
+later layers.
 
 Needs the package grad-cam: pip install "mmvidattn[cam]".
 """

@@ -19,19 +19,20 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         '--show-dir',
         metavar='FOLDER',
-        help='write a picture of each video and its prediction there')
+        help='write a picture of each video with its prediction to this '
+             'folder')
     parser.add_argument(
-        '--show', action='store_true', help='show these in a window')
+        '--show', action='store_true', help='show these pictures in a window')
     parser.add_argument(
         '--interval',
         type=at_least(1),
         default=1,
-        help='of how many videos one is written or shown (default: 1)')
+        help='write or show one of this many videos (default: 1)')
     parser.add_argument(
         '--wait-time',
         type=float,
         default=2,
-        help='seconds to show each (default: 2)')
+        help='seconds to show each picture (default: 2)')
     add_runner_arguments(parser)
     args = parser.parse_args(argv)
     if args.dump and not args.dump.endswith(('.pkl', '.pickle')):

@@ -67,7 +67,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add_runner_arguments(parser)
     argv = [*(sys.argv[1:] if argv is None else argv)]
     if '--amp' in argv:
-        # An option with an optional value would take a config that follows.
+        # argparse would take a config that follows as the value of --amp.
         i = argv.index('--amp')
         if argv[i + 1:i + 2] not in ([name] for name in AMP):
             argv[i] = '--amp=auto'

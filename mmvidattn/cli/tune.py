@@ -4,9 +4,9 @@
     mmvidattn tune
     mmvidattn tune linear_ff_ssv2
 
-Each backend is compared with the plain code at the shapes of a config: results
-first, then time, eager and compiled. Later programs on this machine use the
-stored choice.
+Each backend is compared with the plain PyTorch code, for the shapes of a
+config: first the results, then the time, eager and compiled. Later runs on
+this machine use the stored choice.
 """
 import argparse
 from collections.abc import Sequence

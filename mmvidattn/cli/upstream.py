@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Run one of mmaction2's own tools with our workarounds applied.
+"""Run one of mmaction2's tools with mmvidattn's workarounds.
 
     mmvidattn upstream analysis_tools/print_config.py CONFIG
 

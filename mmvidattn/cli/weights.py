@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""List trained weights: of the package, and free ones to start from.
+"""List trained weights in the package, and free ones to start from.
 
     mmvidattn weights --check
 """
