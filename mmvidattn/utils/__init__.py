@@ -2,7 +2,7 @@
 
 
 def register_all_modules(init_default_scope: bool = True) -> None:
-    """Set the default scope, as ``mmengine.hub`` and mim expect.
+    """Set the default scope; ``mmengine.hub`` and mim call this function.
 
     Importing the package has already registered everything.
 

@@ -1,9 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Validation of arguments by their annotations.
 
-:func:`check_arguments` is the only place where single arguments are checked.
-The code behind it trusts each argument, and only checks combinations of
-arguments.
+Only :func:`check_arguments` checks single arguments. The decorated code trusts
+them, and only checks combinations of arguments.
 """
 import functools
 import inspect
@@ -24,7 +23,8 @@ class Range:
 
     Attributes:
         text: Description for errors.
-        contains: Returns True if a finite number is in the range.
+        contains: Function that returns True if a finite number is in the
+            range.
     """
     text: str
     contains: Callable[[float], bool]
@@ -42,9 +42,9 @@ Fraction = Annotated[float, Range('a number in [0, 1]', lambda x: 0 <= x <= 1)]
 def check_arguments(target: Callable | None = None, **hints: Any) -> Any:
     """Decorate a class or function to check its arguments by annotation.
 
-    The decorator goes below the decorator of the registry. A value that has
-    the wrong type, is outside of its :class:`Range` or is not in its
-    ``Literal`` raises a ``ValueError`` that names the argument.
+    Place the decorator below the registry's decorator. A ``ValueError`` names
+    an argument that has the wrong type, is outside of its :class:`Range`, or
+    is not in its ``Literal``.
 
     Args:
         target: Class or function. An ``__init__`` inherited from another
@@ -80,8 +80,8 @@ def check_arguments(target: Callable | None = None, **hints: Any) -> Any:
 def check_type(name: str, value: Any, annotation: Any) -> None:
     """Raise a ``ValueError`` if a value does not match an annotation.
 
-    A sequence may be a list or a tuple, and a path passes as text. Numbers
-    must be finite; bools are not numbers.
+    A sequence may be a list or a tuple. A path is accepted as text. Numbers
+    must be finite, and bools are not numbers.
     """
     if not _matches(value, annotation):
         raise ValueError(

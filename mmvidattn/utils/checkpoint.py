@@ -21,13 +21,13 @@ from .hub import SCHEME, hub_file
 from .printable import brief
 from .safe_load import safe_load
 
-# Reason of an error without a message.
+# Text for an error without a message.
 EMPTY = 'the file is empty'
 # Keys under which common training programs store the tensors.
 WRAPPERS = ('state_dict', 'model', 'model_state', 'model_state_dict',
             'module')
 MAX_NAMES = 3
-# mmengine and torch.hub end the names of published files this way.
+# End of the names of files that mmengine and torch.hub publish.
 HASH_IN_NAME = re.compile(r'-([0-9a-fA-F]{8,64})\.[a-z]+$')
 DATE = re.compile(r'(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])')
 
@@ -60,15 +60,15 @@ def is_url(path: str | Path) -> bool:
 def download(url: str, sha256: str | None = None) -> Path:
     """Download a file once, to torch's folder of checkpoints.
 
-    A file that torch or mmengine has downloaded there is used if its hash is
-    known and matches.
+    A file that torch or mmengine has already downloaded to this folder is used
+    if its hash is known and matches.
 
     Args:
         url: URL with http or https, or ``hf://`` (see :func:`hub_file`, which
-            has its own cache). If the name ends with ``-0123abcd.pth``, in
-            at least 8 hexadecimal digits that are not a date, the SHA-256 of
-            the file must start with these digits.
-        sha256: Start that the SHA-256 must have. Defaults to any.
+            has a separate cache). If the file name ends like
+            ``-0123abcd.pth``, with at least 8 hexadecimal digits that are not
+            a date, the SHA-256 of the file must start with these digits.
+        sha256: Required start of the SHA-256. Not checked by default.
 
     Raises:
         ValueError: If the hash does not match. The file is then deleted,
@@ -91,7 +91,7 @@ def download(url: str, sha256: str | None = None) -> Path:
     # One folder per URL, because many files are called model.pth.
     folder = torch_folder / hashlib.sha256(url.encode()).hexdigest()[:8]
     path = folder / name
-    # One process of each machine downloads for all.
+    # Only one process per machine downloads.
     if get_local_rank() == 0 and not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         torch.hub.download_url_to_file(url, str(path), progress=False)
@@ -119,13 +119,14 @@ def read_checkpoint(path: str | Path,
                     sha256: str | None = None) -> dict[str, Any]:
     """Read a checkpoint of tensors and plain types to the CPU.
 
-    No code in the file is run, whatever ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD``
-    says.
+    No code in the file is run, even if the environment variable
+    ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD`` is set.
 
     Args:
         path: File of ``torch.save`` or safetensors, or a URL that mmengine
-            knows.
-        sha256: Start of the file's SHA-256, in hexadecimal. Defaults to any.
+            supports.
+        sha256: Start of the file's SHA-256, in hexadecimal. Not checked by
+            default.
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -184,11 +185,11 @@ def load_checkpoint(model: nn.Module, path: str | Path,
     """Load a checkpoint that must match a model exactly.
 
     Args:
-        model: The model. After an error it may have part of the weights.
+        model: Model. After an error, it may have some of the weights.
         path: Checkpoint, as in :func:`read_checkpoint`.
         sha256: Start of the SHA-256, as in :func:`read_checkpoint`.
-        optional: Prefix of tensors that are not loaded, and may be missing
-            or have another shape.
+        optional: Prefix of tensors that are not loaded. They may be missing or
+            have another shape.
 
     Returns:
         The ``meta`` of the checkpoint.
@@ -220,7 +221,7 @@ def require_overlap(model: nn.Module, path: str | Path) -> str:
     """Check that start weights fit at least one tensor of the backbone.
 
     Returns:
-        Report of the tensors that fit the model, and of the others.
+        Report of matching and mismatching tensors.
 
     Raises:
         ValueError: If no tensor of the backbone matches in name and shape.
@@ -258,7 +259,7 @@ def load_exactly(model: nn.Module, state_dict: Mapping[str, Tensor],
     """Load tensors that must match a model exactly.
 
     Args:
-        model: The model. After an error it may have some of the tensors.
+        model: Model. After an error, it may have some of the tensors.
         state_dict: The tensors, by name.
         path: Source of the tensors, for the error.
 
@@ -281,14 +282,14 @@ def report_fit(model: nn.Module, state_dict: Mapping[str, Tensor],
     """Report which tensors fit a model by name and shape.
 
     Args:
-        model: The model. Its hooks may rename and resize more tensors when
-            it loads.
+        model: Model. Its hooks may rename and resize further tensors on
+            loading.
         state_dict: The tensors, by name.
-        is_fault: Returns False for a name that a hook makes fit. Defaults to
-            True for each name.
+        is_fault: Function that returns False for names of tensors that a hook
+            adapts. By default, all mismatches are reported.
         limit: Number of names to list per kind of mismatch; None for all.
             Defaults to 3.
-        separator: Text between the kinds.
+        separator: Text between the kinds of mismatch.
     """
     expected = model.state_dict()
     missing = [n for n in expected if n not in state_dict and is_fault(n)]
@@ -340,15 +341,15 @@ def find_resumable(work_dir: str | Path
             ``last_checkpoint`` names is searched as well.
 
     Returns:
-        The checkpoint, or None; and all newer files, each with the reason
-        why it was passed over.
+        Path of the checkpoint, or None; and all newer files, each with the
+        reason why it cannot be used.
     """
     work_dir = Path(work_dir)
     folders, pointer = [work_dir], work_dir / 'last_checkpoint'
     paths = set()
     if pointer.is_file():
         target = Path(pointer.read_text('utf-8', 'replace').strip())
-        # A system crash may have left other text in the file.
+        # The file may contain garbage after a system crash.
         if target.suffix and _is_possible(target):
             paths.add(target)
             folders.append(target.parent)

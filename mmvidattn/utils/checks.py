@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checks that no annotation expresses; for single arguments see arguments.py.
+"""Checks of values and of combinations of arguments.
 """
 from collections.abc import Iterable, Sequence
 from numbers import Integral

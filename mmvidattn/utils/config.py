@@ -55,8 +55,8 @@ def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:
     """Change variables of a config and all options derived from them.
 
     A config that combines a model, a dataset and a pipeline calls it without
-    arguments. That fills in the numbers that the model leaves as ``None``,
-    and the pipelines of the data loaders::
+    arguments. This sets the numbers that the model leaves as ``None``, and the
+    pipelines of the data loaders::
 
         _base_ = [
             '_base_/models/linear_ff.py', '_base_/datasets/ssv2.py',
@@ -84,8 +84,8 @@ def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:
 
     Args:
         cfg: Config to change in place; ``_base_`` in a config file. mmengine
-            merges the variables of the file into it afterwards, so these
-            win.
+            later merges the file's variables into it, so these take
+            precedence.
         variables: New values for :func:`set_variable` (``data_root``,
             ``num_classes``, ``num_nouns``, ``num_verbs``, ``num_frames``,
             ``img_size``), and pipelines (``train_pipeline``,
@@ -122,12 +122,12 @@ def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:
 
 def set_variable(cfg: MutableMapping[str, Any], name: str,
                  value: Any) -> set[str]:
-    """Change a variable of a config and every option with its value.
+    """Change a variable of a config and all options with its value.
 
     * ``data_root``: every path at or below the old root moves to the new
       one: datasets, annotation files, classes, subsets and counts.
-    * Numbers: every option in :data:`NUMBERS` that has the old number, or
-      is ``None``.
+    * Numbers: all options in :data:`NUMBERS` that have the old value or
+      ``None``.
     * ``img_size``: also the scales of pipelines, in proportion.
 
     Args:
@@ -157,7 +157,7 @@ def set_variable(cfg: MutableMapping[str, Any], name: str,
     keys = set()
     for key in cfg:
         if key != name:
-            # A copy, because two options may share one object.
+            # Copy, because two options may share one object.
             new = _mapped(changed, key, cfg[key])
             if new != cfg[key]:
                 keys.add(key)
@@ -167,7 +167,7 @@ def set_variable(cfg: MutableMapping[str, Any], name: str,
 
 
 def check_variables(cfg: Mapping[str, Any], source: str = '') -> None:
-    """Check that the numbers of a config reach the options that need them.
+    """Check that all options of a config have the values of its variables.
 
     Args:
         cfg: Config, with its bases merged.
@@ -181,7 +181,7 @@ def check_variables(cfg: Mapping[str, Any], source: str = '') -> None:
     if 'rows' in cfg and 'model' not in cfg:
         raise ValueError('a table of ablations is not a config; give the name '
                          f'of a row: {", ".join(cfg["rows"])}')
-    # A teacher may take other clips.
+    # Ignore the teacher, whose clips may differ.
     model = {key: value for key, value in (cfg.get('model') or {}).items()
              if key != 'teacher'}
     for name, places in NUMBERS.items():
@@ -258,9 +258,9 @@ def change(steps: Sequence[dict[str, Any]],
 
     Args:
         steps: Dicts with a ``type``. They are not modified.
-        changes: By type, a dict of options that replace options of the step
-            (with ``_delete_=True``, all its options); ``None`` removes the
-            step.
+        changes: For each type, a dict with new values of options of the step.
+            With ``_delete_=True``, it replaces all options. ``None`` removes
+            the step.
 
     Raises:
         ValueError: If the number of steps of a type is not 1.

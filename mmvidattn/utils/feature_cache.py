@@ -21,14 +21,14 @@ from torch import Tensor
 from .arguments import Positive, check_arguments
 from .files import hash_file, write_atomically
 
-# Part of every key. Increase it when equal settings give new features.
+# Part of every key. Increase it after a change of code that changes features.
 FORMAT = 1
 SETTINGS, VIDEOS = 'settings.json', 'videos'
 DTYPES = dict(float32=torch.float32, float16=torch.float16)
 
 
 def digest_of(value: Any) -> str:
-    """Return the SHA-256 of plain values, equal in each process and run."""
+    """Return the SHA-256 of plain values, which is reproducible."""
     text = json.dumps(value, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -47,8 +47,8 @@ def to_json(value: Any, name: str) -> Any:
     """Convert a value to JSON types.
 
     Raises:
-        ValueError: If part of the value has no JSON type, such as a transform
-            that is already built.
+        ValueError: If JSON cannot represent a part of the value, such as a
+            transform that is already built.
     """
     if isinstance(value, Mapping):
         return {str(key): to_json(one, f'{name}.{key}')
@@ -68,15 +68,15 @@ def to_json(value: Any, name: str) -> Any:
 class FeatureFolder:
     """Cache folder for one pipeline and one frozen network.
 
-    ``<root>/<key>/`` has ``settings.json``, the settings whose hash is the
-    key, and one file for each clip. ``<root>/videos/`` caches the hashes of
-    videos. Any number of processes may share a root, because files are
-    written under temporary names and renamed. Opening a folder updates its
-    time of last use.
+    The folder is ``<root>/<key>/``; the key is a hash of the settings. It
+    contains ``settings.json`` and one file per clip. ``<root>/videos/`` caches
+    the hashes of videos. Any number of processes may share a root, because
+    files are written under temporary names and renamed. Opening a folder
+    updates its time of last use.
 
     Args:
         root: Root of all cache folders.
-        settings: Everything except the clip that the features depend on, in
+        settings: Everything that the features depend on, except the clip, in
             plain types.
 
     Raises:
@@ -95,7 +95,7 @@ class FeatureFolder:
         os.utime(self.path / SETTINGS)
 
     def file_of(self, video: str, **clip: Any) -> Path:
-        """Return the path for the features of a clip, existing or not.
+        """Return the path for the features of a clip. It may not exist.
 
         Args:
             video: Video file of the clip.
@@ -146,7 +146,8 @@ class FeatureWriter:
     Attributes:
         num_read: Clips whose features were in the cache.
         num_computed: Clips whose features were computed.
-        size: Bytes under ``root``, as far as this process knows.
+        size: Known size of all files under ``root`` in bytes. Other processes
+            may have added files.
     """
 
     def __init__(self,
@@ -160,7 +161,7 @@ class FeatureWriter:
         self._is_full = False
 
     def measure(self) -> list[dict[str, Any]]:
-        """Measure ``size``; returns :func:`describe_folders` of the root."""
+        """Update ``size``; return :func:`describe_folders` of the root."""
         found = describe_folders(self.root)
         self.size = sum(one['size'] for one in found)
         return found
@@ -172,7 +173,7 @@ class FeatureWriter:
         return counts
 
     def round(self, features: Tensor) -> Tensor:
-        """Round features to the dtype on disk, in their own dtype.
+        """Round features to the dtype on disk; their dtype stays.
 
         Raises:
             ValueError: If a feature is too large for float16.
@@ -194,8 +195,9 @@ class FeatureWriter:
             if not self._is_full:
                 self._is_full = True
                 print_log(
-                    f'{self.root} is full, {megabytes(self.size)}: all other '
-                    'features are computed again in each epoch; raise max_gb',
+                    f'{self.root} is full, {megabytes(self.size)}: features '
+                    'that are not cached yet are computed in each epoch; '
+                    'increase max_gb',
                     logger='current', level=logging.WARNING)
             return
         write_atomically(path, content, to_disk=False, shared=True)
@@ -206,8 +208,8 @@ def read_features(path: str | Path) -> Tensor | None:
     """Read the features of a clip as float32.
 
     Returns:
-        The features. None if the file is missing; also if it is damaged, after
-        a warning, and the file is then deleted.
+        Features. None if the file is missing. A damaged file is deleted with a
+        warning, and None is returned.
     """
     path = Path(path)
     try:
@@ -227,7 +229,7 @@ def read_features(path: str | Path) -> Tensor | None:
 
 
 def describe_folders(root: str | Path) -> list[dict[str, Any]]:
-    """List the cache folders under a root, last used first.
+    """List the cache folders under a root, most recently used first.
 
     Returns:
         For each folder: ``path``, ``files``, ``size`` in bytes,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# Share of the shortest intervals between frames that is ignored.
+# Share of the shortest intervals between frames that are ignored.
 SHORTEST = 0.1
 MAX_FPS = 240.
 
@@ -29,7 +29,7 @@ def middle_frames(steps: np.ndarray | int, fps: float,
 
 
 def frame_times(reader: Any) -> np.ndarray:
-    """Return the seconds at which each frame begins and the last one ends.
+    """Return the start of each frame and the end of the last one, in seconds.
 
     Time starts with the first frame. In a file without time stamps, such as
     some avi files, all frames have the same duration.
@@ -60,8 +60,8 @@ def find_frames(reader: Any, times: Sequence[float]
         times: Seconds from the first frame.
 
     Returns:
-        Numbers of the frames (the length of the video for times after the
-        last frame), and the end of the video in seconds.
+        Numbers of the frames, and the end of the video in seconds. For times
+        after the last frame, the number is the length of the video.
     """
     if getattr(reader, 'has_quick_times', True):
         found = frame_times(reader)
@@ -89,12 +89,12 @@ def find_frames(reader: Any, times: Sequence[float]
 
 
 class ConstantRate:
-    """View of a video at a constant rate, from the time stamps of its frames.
+    """View of a video at a constant frame rate, based on its time stamps.
 
-    A video whose frames are at most one frame off its average rate stays
-    unchanged. Otherwise the rate is the rate of its fast parts (nine in ten
-    intervals between frames are as long or longer; 240 at most): slow parts
-    repeat frames, and faster parts drop frames.
+    A video stays unchanged if its frames deviate from its average rate by at
+    most one frame. Otherwise, the rate is that of its fast parts: nine in ten
+    intervals between frames are as long or longer, and the rate is at most
+    240. Slower parts repeat frames, and faster parts drop frames.
 
     Args:
         reader: Reader of the video, as in :func:`frame_times`.
@@ -121,7 +121,7 @@ class ConstantRate:
         return self._length
 
     def frames(self, ticks: np.ndarray | int) -> np.ndarray:
-        """Return the numbers of the frames shown at ticks, counted from 0."""
+        """Return the frame number for each tick; both count from 0."""
         if self._times is None:
             return np.asarray(ticks)
         # Each frame belongs to the nearest tick.

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Use bfloat16 on a CPU only where it is faster than float32."""
+"""Fallback to float32 where bfloat16 is slow on a CPU."""
 import copy
 import functools
 import logging
@@ -17,8 +17,8 @@ VARIABLE = 'MMVIDATTN_BFLOAT16'
 def is_bfloat16_slow(device: torch.device | str) -> bool:
     """Return True if float32 should replace bfloat16 on a device.
 
-    That is a CPU without bfloat16 units, unless the environment variable
-    ``MMVIDATTN_BFLOAT16`` is ``force``.
+    This applies to a CPU without bfloat16 units, unless the environment
+    variable ``MMVIDATTN_BFLOAT16`` is ``force``.
 
     Raises:
         ValueError: If the variable has another value.
@@ -34,8 +34,8 @@ def fallback_message(subject: str, override: str) -> str:
     """Return the line that reports the fallback.
 
     Args:
-        subject: Name of the part that asked for bfloat16.
-        override: What to type to compute in bfloat16 anyway.
+        subject: Name of the part that was configured with bfloat16.
+        override: Option or variable that forces bfloat16.
     """
     return (f'{subject} computes in float32: this processor has no bfloat16 '
             f'units, so bfloat16 would be slower. Override with {override}.')

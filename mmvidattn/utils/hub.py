@@ -55,7 +55,7 @@ def hub_model(name: str) -> Path:
     try:
         _download(name, match, 'preprocessor_config.json')
     except OSError:
-        # Models of timm lack this file; the caller passes its values.
+        # timm's models lack this file; the caller has its values.
         pass
     return paths[0].parent
 
@@ -80,7 +80,7 @@ def _download(name: str, match: re.Match, file: str) -> Path:
         raise ImportError(f'{name} needs huggingface_hub: pip install '
                           'huggingface_hub') from error
     try:
-        # It takes a lock, so that only one of several processes downloads.
+        # hf_hub_download locks the file, so only one process downloads it.
         return Path(hf_hub_download(match['repo'], file,
                                     revision=match['revision']))
     except (OSError, ValueError) as error:

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Reading text files line by line."""
+"""Functions that read text files line by line."""
 from pathlib import Path
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Split text at ``\n``, ``\r\n`` and ``\r``, and nowhere else.
+    r"""Split text only at ``\n``, ``\r\n`` and ``\r``.
 
     ``str.splitlines`` also splits at characters that a name may contain, such
     as U+0085, U+2028 and form feeds.

@@ -24,9 +24,8 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
     """Lock a folder for this process.
 
     The lock file ``.lock`` names the host, the process and its start. The
-    system releases the lock when the process ends, even if it is killed, so
-    the file of a killed process locks nothing. Forked workers do not keep the
-    lock.
+    system releases the lock when the process ends, even if it is killed. The
+    remaining file then has no effect. Forked workers do not keep the lock.
 
     Args:
         folder: The folder, which is created if it is missing.
@@ -73,7 +72,7 @@ def _lock(path: Path) -> int | None:
                   'make sure that no other run uses it', file=sys.stderr)
             os.close(file)
             return None
-        # A run that ended in the meantime may have deleted this file.
+        # Check that a run that has just ended did not delete this file.
         if path.exists() and os.path.samestat(
                 os.fstat(file), os.stat(path)):
             return file

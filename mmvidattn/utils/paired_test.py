@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Paired test of two models that were trained with the same seeds.
 
-The scores of two models are compared by their differences for the same seed.
-The differences are tested after 4, 8 and 12 seeds, each time with a t interval
-of the mean difference at the level 1 - 0.05 / 3, so that all three intervals
-hold together with 95 % (Bonferroni).
+The test uses the differences of the two models' scores for the same seed. It
+is applied after 4, 8 and 12 seeds, each time with a t interval of the mean
+difference at the level 1 - 0.05 / 3. All three intervals together hold with a
+probability of 95 % (Bonferroni).
 """
 import math
 import statistics
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 LOOKS = (4, 8, 12)
-# Differences below this number of points count as none.
+# Smaller differences, in points, count as no difference.
 MARGIN = 1.
 LEVEL = 1 - 0.05 / len(LOOKS)
 
@@ -35,11 +35,11 @@ class Verdict:
 
 
 def decide(differences: Sequence[float], equal: bool = False) -> Verdict:
-    """Decide on differences, without regard to earlier tests.
+    """Return the verdict on differences, without regard to earlier tests.
 
     Args:
         differences: Difference of each seed in points.
-        equal: Decide for 'none' if both 'none' and a small difference hold.
+        equal: Return 'none' if both 'none' and a small difference are proven.
             Defaults to False.
 
     Raises:
@@ -67,10 +67,10 @@ def decide(differences: Sequence[float], equal: bool = False) -> Verdict:
 
 def decide_early(differences: Sequence[float],
                  equal: bool = False) -> Verdict | None:
-    """Return the first verdict that decides, or else the last one.
+    """Return the first decisive verdict, or else the last one.
 
-    Further seeds, which other comparisons need, are ignored. The verdict is
-    None without differences.
+    Later seeds, which other comparisons may need, are ignored. Returns None
+    without differences.
     """
     verdict = decide(differences[:LOOKS[0]], equal) if differences else None
     for look in LOOKS[1:]:

@@ -31,7 +31,8 @@ def to_plain(value: Any, name: str = 'checkpoint') -> Any:
 
 
 def _to_plain(value: Any, name: str) -> Any:
-    # Compare exact types, because a subclass of str would need an allow-list.
+    # Compare exact types, because weights_only=True does not accept subclasses
+    # of str and so on.
     if type(value) in PLAIN:
         return value
     if isinstance(value, torch.Tensor):
@@ -44,7 +45,8 @@ def _to_plain(value: Any, name: str) -> Any:
     if isinstance(value, np.generic) and isinstance(value.item(), PLAIN):
         return value.item()
     if isinstance(value, np.ndarray) and value.dtype.kind in 'biufc':
-        # torch needs native byte order, contiguous strides, writable memory.
+        # torch needs native byte order, contiguous strides and writable
+        # memory.
         return torch.from_numpy(
             np.ascontiguousarray(value, value.dtype.newbyteorder('=')).copy())
     if isinstance(value, np.ndarray):

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Text for terminals, with control characters of untrusted names escaped."""
+"""Functions that escape control characters in text for terminals."""
 import logging
 import sys
 from typing import Any, TextIO
@@ -35,8 +35,7 @@ def echo(*values: Any, sep: str = ' ', end: str = '\n',
 def brief(error: BaseException, no_message: str = '') -> str:
     """Describe an error by its type and the start of its message.
 
-    The stack trace of decord and torch's advice on unsafe loading are left
-    out.
+    decord's stack trace and torch's advice on unsafe loading are left out.
 
     Args:
         error: The error.

@@ -44,7 +44,7 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 
 def random_place() -> tuple:
-    """Return the positions of the CPU's generators, which each draw changes.
+    """Return the positions of the CPU's generators, to detect draws.
     """
     name, keys, *rest = np.random.get_state()
     return (random.getstate(), name, keys.tobytes(), *rest,

@@ -1,14 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """``torch.load`` of files that may be damaged or malicious.
 
-With ``weights_only=True``, torch refuses code and tensors that exceed their
-storage. This module adds the checks that torch lacks:
+With ``weights_only=True``, torch rejects code, and tensors that exceed their
+storage. This module adds further checks:
 
 - The members of an archive may not unpack to more bytes than the file has,
   and their checksums must be right.
-- A pickle may not have more instructions than its tensors explain (each
-  instruction takes some 70 bytes of memory), or nest deeper than Python can
-  hash.
+- A pickle may not have more instructions than its number of tensors can
+  explain (an instruction takes about 70 bytes of memory). It may not be nested
+  so deeply that Python cannot hash it.
 - With ``mmap``, a storage may not be larger than its member of the archive.
 """
 import io
@@ -29,7 +29,7 @@ MAX_INSTRUCTIONS = 1_000_000
 PER_STORAGE = 100
 MAX_NESTING = 1000
 # Number of pickles at the start of a file in the format before torch 1.6, and
-# their bytes.
+# their maximum size in bytes.
 LEGACY_PICKLES, LEGACY_BYTES = 5, 2**26
 
 
@@ -43,7 +43,7 @@ def safe_load(source: str | Path | bytes, mmap: bool = False) -> Any:
 
     Raises:
         ValueError: If a check of this module fails.
-        Exception: Any error of ``torch.load``.
+        Exception: For any error of ``torch.load``.
     """
     is_data = isinstance(source, bytes)
     with closing(io.BytesIO(source) if is_data else open(source, 'rb')

@@ -16,7 +16,7 @@ OPENS = {
 DECODES = {
     'DecordDecode', 'OpenCVDecode', 'PyAVDecode', 'TorchCodecDecode',
     'VideoReaderDecode'}
-# Options of the decoder; the other options locate the file.
+# Options of the decoder. All other options concern access to the file.
 DECODER_OPTIONS = {'backend', 'device', 'seek_mode'}
 
 
@@ -30,11 +30,11 @@ def video_backend_of(cfg: Config) -> VideoBackend | None:
 
 
 def apply_video_backend(cfg: Config) -> None:
-    """Make all pipelines of a config decode with its ``video_backend``.
+    """Set the video decoder of all pipelines to ``video_backend``.
 
-    Without this key and the environment variable, nothing changes. File
-    options never change; the number of threads changes only if the key has
-    one. A second call changes nothing.
+    Without this key and the environment variable, the config stays unchanged.
+    Options for access to files do not change. The number of threads changes
+    only if ``video_backend`` sets it. A second call has no effect.
 
     Args:
         cfg: Config to change in place.
@@ -57,7 +57,7 @@ def apply_video_backend(cfg: Config) -> None:
 
 
 def with_video_backend(value: Any, backend: VideoBackend) -> Any:
-    """Return a copy of a config, or part of one, that uses a backend.
+    """Return a copy of a config, or of a part of it, with another backend.
 
     Args:
         value: Config, dict, list or single option.

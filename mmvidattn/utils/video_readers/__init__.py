@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from .base import VideoReader
 
-# Backend: required module, how to install it, reader class.
+# For each backend: required module, installation, and reader class.
 BACKENDS = dict(
     decord=('decord', 'pip install decord (Linux and Windows on x86-64 only)',
             'DecordReader'),
@@ -46,7 +46,7 @@ def default_video_backend() -> str:
 
 
 def why_no_backend(name: str) -> str | None:
-    """Return why a backend cannot be used here, and a remedy, or None."""
+    """Return why a backend cannot be used, with a remedy, or None."""
     module, remedy, _ = BACKENDS[check_video_backend(name)]
     try:
         if find_spec(module) is None:
@@ -63,8 +63,8 @@ def require_video_backend(name: str) -> None:
     """Check that a backend can be used here.
 
     Raises:
-        ImportError: If it cannot. The message has a remedy, and the option
-            that selects another backend.
+        ImportError: If it cannot be used. The message has a remedy, and the
+            option that selects another backend.
     """
     why = why_no_backend(name)
     if why is None:

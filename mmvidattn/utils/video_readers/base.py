@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Interface of all readers of video files."""
+"""Base class of all readers of video files."""
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -9,7 +9,7 @@ SeekMode = Literal['exact', 'approximate']
 
 
 class VideoReader:
-    """The frames of a video file by number, counted from 0.
+    """Reader of the frames of a video file by number, counted from 0.
 
     Methods have the same names as in decord's reader.
 

@@ -22,7 +22,7 @@ class DecordReader(VideoReader):
         return len(self._reader)
 
     def frames(self) -> Iterator[np.ndarray]:
-        # Reading by number would seek each frame.
+        # Read sequentially; reading by number would seek for each frame.
         self._reader.seek(0)
         for _ in range(len(self)):
             yield self._reader.next().asnumpy()
@@ -39,7 +39,7 @@ class DecordReader(VideoReader):
 
 
 def open_decord(source: str | bytes, num_threads: int = 1) -> Any:
-    """Open decord's own reader of a file.
+    """Open a file with decord's ``VideoReader``.
 
     Args:
         source: Path or contents of the file.
@@ -60,7 +60,7 @@ def open_decord(source: str | bytes, num_threads: int = 1) -> Any:
 
 @once_per_file
 def _why_wrong(source: str | bytes) -> str:
-    """Return why decord returns wrong frames; empty if it does not."""
+    """Return why decord would return wrong frames, or an empty string."""
     packets = Packets(source)
     if not packets.formats & FORMATS:
         return f'it seeks wrongly in {"/".join(sorted(packets.formats))} files'

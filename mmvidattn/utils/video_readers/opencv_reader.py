@@ -17,10 +17,9 @@ class OpenCVReader(PacketsReader):
         source: Path or contents of the file.
         num_threads: Number of decoding threads; 0 lets ffmpeg choose.
             Defaults to 1.
-        seek_mode: ``'exact'`` decodes from the start, and again from the
-            start for a frame before the last one read; ``'approximate'`` lets
-            OpenCV seek, which returns wrong frames of some files. Defaults to
-            ``'exact'``.
+        seek_mode: ``'exact'`` decodes all frames in order, and restarts for a
+            frame before the last one read. ``'approximate'`` lets OpenCV seek,
+            which returns wrong frames of some files. Defaults to ``'exact'``.
 
     Raises:
         ValueError: If the file cannot be opened, if a frame cannot be read,

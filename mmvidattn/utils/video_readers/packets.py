@@ -16,7 +16,7 @@ import numpy as np
 
 from .base import VideoReader, spans
 
-# Containers whose packets have the time stamps of their frames.
+# Containers whose packets have correct time stamps of frames.
 WITH_TIMES = {'mov', 'matroska'}
 # Number of frames at the start of a file whose interlaced flag is read.
 FIRST_FRAMES = 32
@@ -81,7 +81,8 @@ class Packets:
             leading = list(_leading(packets))
             self.is_open = bool(leading)
             if any(key == begins[0] for _, key in leading):
-                # A decoder skips frames that depend on an earlier frame.
+                # A decoder skips frames that depend on a frame before the
+                # first key frame.
                 with open_container(source) as container:
                     first = next(decode(container, self.skipped)).pts
                 shown = [time for time in shown
@@ -135,9 +136,9 @@ def open_container(source: str | bytes) -> av.container.InputContainer:
 def keep_in_forks(owner: Any) -> None:
     """Keep an object with an open container alive in forked processes.
 
-    Closing a container waits for its decoding threads, which do not exist in a
-    forked process: it would wait forever, such as in Python's garbage
-    collection.
+    Closing a container waits for its decoding threads. These do not exist in a
+    forked process, so it would wait forever if Python's garbage collection
+    closed the container.
     """
     _owners.add(owner)
 
@@ -186,7 +187,8 @@ def to_rgb(frame: av.VideoFrame) -> np.ndarray:
             graph.add('setfield', 'prog'), graph.add('buffersink')).configure()
         graph.push(frame)
         frame = graph.pull()
-    # Starting threads takes longer than converting a small frame.
+    # Use one thread, because starting threads takes longer than converting a
+    # small frame.
     image = frame.to_ndarray(format='rgb24', threads=1)
     return np.ascontiguousarray(np.rot90(image, rotation // 90))
 

@@ -19,9 +19,9 @@ from .packets import (
 class PyAVReader(PacketsReader):
     """Reader that uses PyAV.
 
-    Opening a file reads its packets. Frames of mp4, mov, mkv and webm are
-    sought by time stamp; other files are decoded from the start. Frames
-    before the first key frame cannot be decoded and do not count.
+    Opening a file reads its packets. In mp4, mov, mkv and webm files, the
+    reader seeks by time stamp; other files are decoded from the start. Frames
+    before the first key frame cannot be decoded, and are not counted.
 
     Args:
         source: Path or contents of the file.
@@ -44,7 +44,8 @@ class PyAVReader(PacketsReader):
         return self.packets.fps
 
     def __del__(self) -> None:
-        # PyAV's containers and streams are a reference cycle.
+        # Close explicitly, because PyAV's containers and streams are a
+        # reference cycle.
         if hasattr(self, '_container'):
             self._decoded.close()
             self._container.close()
@@ -67,7 +68,8 @@ class PyAVReader(PacketsReader):
             self._seek(key) if key else self._open()
         frame = self._find(index)
         if frame is None and self._has_sought:
-            # Some key frames depend on earlier frames (intra refresh).
+            # Retry from the start: some key frames depend on earlier frames
+            # (intra refresh).
             self._open()
             frame = self._find(index)
         if frame is None:

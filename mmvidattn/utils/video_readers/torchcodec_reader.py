@@ -15,18 +15,18 @@ CHUNK = 16
 class TorchCodecReader(VideoReader):
     """Reader that uses torchcodec.
 
-    Frames are sought by time stamp. Files whose time stamps torchcodec 0.13
-    misreads are refused: avi with B-frames, MPEG transport and program
-    streams, H.264 with open groups of pictures, files that do not begin with
-    a key frame, and files cut by an edit list.
+    The reader seeks by time stamp. Files whose time stamps torchcodec 0.13
+    misreads are an error: avi with B-frames, MPEG transport and program
+    streams, H.264 with open groups of pictures, files that do not begin with a
+    key frame, and files cut by an edit list.
 
     Args:
         source: Path or contents of the file.
         num_threads: Number of decoding threads; 0 lets ffmpeg choose.
             Defaults to 1.
-        seek_mode: ``'exact'`` scans the file when it opens, to know the time
-            of each frame; ``'approximate'`` assumes a constant rate, and
-            opens long files faster. Defaults to ``'exact'``.
+        seek_mode: ``'exact'`` scans the file on opening, to get the time of
+            each frame. ``'approximate'`` assumes a constant rate, and opens
+            long files faster. Defaults to ``'exact'``.
         device: Device that decodes. ``'cuda'`` is passed on, but not tested.
             Defaults to ``'cpu'``.
 
@@ -68,7 +68,7 @@ class TorchCodecReader(VideoReader):
 
 
 def _why_wrong(packets: Packets) -> str:
-    """Return why torchcodec returns wrong frames; empty if it does not."""
+    """Return why torchcodec would return wrong frames, or ''."""
     if 'mpeg' in packets.formats:
         return 'it is an MPEG program stream'
     if 'mpegts' in packets.formats:
