@@ -17,10 +17,10 @@ from .registry import changes, replace, workaround, wrap
 def quiet_warnings() -> None:
     """Ignore these warnings about calls of mmengine or mmcv.
 
-    They concern ``torch.cuda.amp.GradScaler`` and DDP's ``broadcast_buffers``
-    (deprecated in torch), ``pkg_resources`` (deprecated in setuptools), the
-    missing CUDA operator of mmcv-lite, and, from any caller, the strides that
-    torch itself gives to the gradient of a depth-wise convolution under DDP.
+    They are about ``torch.cuda.amp.GradScaler`` and DDP's
+    ``broadcast_buffers`` (deprecated in torch), ``pkg_resources`` (deprecated
+    in setuptools), the missing CUDA operator of mmcv-lite, and the strides
+    that torch gives to the gradient of a depth-wise convolution under DDP.
     """
     for message, module in (
             (r'`torch\.cuda\.amp\.GradScaler\(args\.\.\.\)` is depr',
@@ -82,9 +82,9 @@ def hide_broken_torchvision() -> str | None:
 def add_missing_drn() -> str | None:
     """Add a module of this name.
 
-    The folder has no ``__init__.py``, so mmaction2's wheel lacks it. Where it
-    exists, it needs torchvision. Its only class is replaced by one that
-    explains this when built.
+    The folder has no ``__init__.py``, so mmaction2's wheel lacks it. In
+    mmaction2's sources, it needs torchvision. Its only class is replaced by a
+    class that explains this when it is built.
     """
     name = 'mmaction.models.localizers.drn'
     package = importlib.util.find_spec('mmaction').submodule_search_locations
@@ -121,8 +121,8 @@ def leave_out_multimodal() -> str | None:
     """Treat the multimodal models of mmaction2 and mmpretrain as absent.
 
     They import names that transformers moved in 4.56 and removed in 5, which
-    breaks the import of all models. Importing mmpretrain imports them, so the
-    module with mmpretrain's switch is loaded beforehand, by itself.
+    breaks the import of all models. Because importing mmpretrain would import
+    them, the module with mmpretrain's switch is loaded alone before.
     """
     from mmaction.utils import dependency
     if not dependency.satisfy_requirement('transformers>=4.56.0'):
@@ -154,8 +154,8 @@ def leave_out_multimodal() -> str | None:
 def know_frozen_modules() -> str | None:
     """Treat the modules of the standard library as built-in.
 
-    mmengine looks at the path of a module's file. Frozen modules have none,
-    and in a virtual environment most files are elsewhere.
+    mmengine decides by the path of a module's file. Frozen modules have no
+    file, and in a virtual environment, most files are elsewhere.
     """
     from mmengine.config import config, utils
     if all(map(utils._is_builtin_module, ('os', 'functools'))):
@@ -202,8 +202,9 @@ def find_our_base_configs() -> None:
 def import_pytorchvideo() -> None:
     """Add the module that pytorchvideo imports and torchvision renamed.
 
-    pytorchvideo is abandoned. If it still cannot be imported, the error gives
-    the reason and names our transforms that replace it.
+    pytorchvideo is no longer maintained. If it cannot be imported
+    nevertheless, the error gives the reason and names equivalent transforms of
+    mmvidattn.
     """
     from mmaction.datasets.transforms import PytorchVideoWrapper
 

@@ -20,20 +20,22 @@ SKIP = 'MMVIDATTN_SKIP_PATCHES'
 
 @dataclass
 class Workaround:
-    """A fix for one fault, and its changes to this process.
+    """Workaround for one fault, with its changes to this process.
 
     Attributes:
-        function: Applies the workaround. Returns the reason if nothing needs
-            a change here.
-        symptom: The error that a user meets, or the wrong result.
-        until: When the workaround can be removed.
+        function: Function that applies the workaround. It returns a reason if
+            no change is needed.
+        symptom: Error or wrong result that a user sees.
+        until: Condition under which the workaround can be removed.
         upstream: Report of the fault; None if it is not reported.
-        before: Modules that need it before they run.
-        after: Modules that it changes. Without ``before`` and ``after``, it is
-            applied when mmvidattn is imported; otherwise with the first of
-            these modules, so that importing mmvidattn imports none of them.
+        before: Modules before whose execution it is applied.
+        after: Modules after whose execution it is applied, because it changes
+            them. Without ``before`` and ``after``, it is applied when
+            mmvidattn is imported. With them, it waits for the import of the
+            first of these modules, so that importing mmvidattn does not import
+            them.
         changes: Full names of the objects that it replaced or added.
-        skipped: Why it changes nothing here; None if it is active.
+        skipped: Reason why it changes nothing; None if it is active.
         is_applied: True once it has run.
     """
     function: Callable[[], str | None]
@@ -58,7 +60,7 @@ class Workaround:
     def apply(self) -> None:
         """Apply the workaround unless it is applied already.
 
-        Its imports may apply others.
+        Imports in it may apply other workarounds.
         """
         if self.is_applied:
             return
@@ -72,7 +74,7 @@ class Workaround:
 
 
 WORKAROUNDS: list[Workaround] = []
-# Actions that fix no fault, but wait for an import like a workaround.
+# Actions that are not workarounds, but also wait for an import.
 WAITING: list[Workaround] = []
 # Changes by the workaround that :func:`apply` is running.
 changes: list[str] = []
@@ -193,7 +195,7 @@ def register_on_lookup(location: str) -> None:
 
 
 def main() -> None:
-    """Print all workarounds, and which of them are needed here."""
+    """Print all workarounds, and whether they are needed."""
     apply_all()
     versions = ', '.join(
         f'{name} {_version(name)}' for name in (

@@ -24,8 +24,8 @@ def run_on_numpy_2() -> str | None:
     """Add the names that numpy dropped to the modules that need them.
 
     Pose transforms and the metrics of ActivityNet, AVA and retrieval use such
-    names; MultiSports' metric makes an int of an array of one element. numpy
-    itself does not change.
+    names; MultiSports' metric converts an array of one element to an int.
+    numpy itself is not changed.
     """
     import numpy as np
     from mmaction.evaluation.functional import multisports_utils
@@ -121,7 +121,8 @@ def train_amp_on_cpu() -> None:
 def score_in_float32() -> None:
     """Convert bfloat16 scores of a head to float32 under autocast.
 
-    Heads and metrics turn them into numpy arrays, which lack bfloat16.
+    Heads and metrics convert scores to numpy arrays, which do not support
+    bfloat16.
     """
     import torch
     from mmaction.models.heads import BaseHead
@@ -158,8 +159,9 @@ def launch_on_cpu() -> None:
 
     def leave() -> None:
         if torch.distributed.is_initialized():
-            # Models first: DDP that outlives its group ends gloo's thread
-            # while it holds the lock that the thread may wait for.
+            # Delete models first: a DDP model that is deleted after its
+            # process group can deadlock, because it ends gloo's thread while
+            # it holds a lock that the thread may wait for.
             gc.collect()
             torch.distributed.destroy_process_group()
 
@@ -197,10 +199,11 @@ def distribute_on_cpu() -> None:
     upstream='open-mmlab/mmaction2#1440',
     after=('mmaction.models', ))
 def chunk_views_of_any_batch() -> None:
-    """Pass the views of several videos as views of one.
+    """Pass the views of several videos as views of one video.
 
-    The option breaks validation, whose batches are larger. The result does
-    not change, because a recognizer flattens both axes at once.
+    Without it, ``max_testing_views`` fails in validation, whose batches are
+    larger. The result does not change, because a recognizer flattens batch and
+    views anyway.
     """
     from mmaction.models.recognizers import Recognizer3D
 
@@ -219,13 +222,13 @@ def start_worker(worker_id: int, num_workers: int, rank: int, seed: int,
                  each_epoch: bool = False) -> None:
     """Seed a worker of a data loader like mmengine.
 
-    Unpickling this function imports mmvidattn, so that a worker applies the
+    Unpickling this function imports mmvidattn, so a worker applies the
     workarounds even if it is not forked. See
     :func:`mmengine.dataset.worker_init_fn` for the other arguments.
 
     Args:
-        each_epoch: Add torch's own seed of the worker, which is new in each
-            epoch and reproducible.
+        each_epoch: Also use torch's seed of the worker, which differs in each
+            epoch and is reproducible.
     """
     import torch
     from mmengine.dataset import worker_init_fn
@@ -241,7 +244,7 @@ def start_worker(worker_id: int, num_workers: int, rank: int, seed: int,
     until='mmengine seeds by the epoch',
     after=('mmengine.runner', ))
 def reseed_workers_each_epoch() -> None:
-    """Give workers that restart with each epoch a new seed.
+    """Seed workers anew in each epoch, if they restart in each epoch.
 
     Their augmentations then differ from mmengine's for the same seed;
     persistent workers draw the same as mmengine's. All workers import
@@ -272,7 +275,8 @@ def reseed_workers_each_epoch() -> None:
 def refuse_files_that_decord_misreads() -> None:
     """Let ``DecordInit`` raise an error that recommends another backend.
 
-    Decord then reads a file on disk where needed, and never loads all of it.
+    Files on disk are then read by decord in parts, and never loaded
+    completely.
     """
     from mmaction.datasets import DecordInit
     from mmengine.fileio import FileClient

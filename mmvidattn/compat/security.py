@@ -45,9 +45,10 @@ def _as_text(value: str | bytes) -> str:
 def _plain_dtype(code: str, align: bool = False, copy: bool = True) -> Any:
     """Make a numpy dtype from its code in a pickle, such as ``'f4'``.
 
-    Only numbers, times, text and bytes are allowed, no fields, subarrays or
-    objects. The dtype is always new, so that setting its state changes no
-    other; the other arguments of ``numpy.dtype`` have no effect.
+    Only numbers, times, text and bytes are allowed, but not fields, subarrays
+    or objects. The dtype is always a new object, so that setting its state
+    does not change other dtypes. The other arguments of ``numpy.dtype`` have
+    no effect.
     """
     import numpy as np
     code = _as_text(code)
@@ -59,8 +60,8 @@ def _plain_dtype(code: str, align: bool = False, copy: bool = True) -> Any:
 def _dtype_state(dtype: Any, state: tuple) -> tuple:
     """Return numpy's own state for a dtype of :func:`_plain_dtype`.
 
-    The state from the pickle may differ from it only in the byte order and in
-    the unit of a time.
+    The state from the pickle may differ from numpy's only in the byte order
+    and in the unit of a time.
     """
     import numpy as np
     version, order, *layout = state
@@ -119,13 +120,13 @@ def _plain_scalar(dtype: Any, data: bytes | str) -> Any:
 def load_own_checkpoints() -> None:
     """Allow only the types in mmengine's checkpoints.
 
-    These are its message hub, numpy numbers and numpy arrays of numbers, times
-    or text, from numpy 1 and 2; and ``getattr`` on HistoryBuffer only, which
-    names its statistics that way.
+    These types are the message hub, numpy numbers, and numpy arrays of
+    numbers, times or text, from numpy 1 and 2. ``getattr`` is allowed only on
+    HistoryBuffer, whose statistics are stored in this way.
 
-    torch calls ``__setstate__`` of an object, and numpy's own can corrupt
-    memory. Arrays and dtypes therefore load as classes that check the state
-    first. They are saved as numpy's.
+    torch calls ``__setstate__`` of an object, and numpy's implementation can
+    corrupt memory. Arrays and dtypes are therefore loaded as classes that
+    check the state first. They are saved as numpy's types.
     """
     import numpy as np
     import torch
@@ -196,9 +197,9 @@ def load_own_checkpoints() -> None:
 def load_weights_only() -> None:
     """Load weights only by default.
 
-    ``torch.hub`` unpickles unchecked by default, and so does torch below 2.6.
-    An explicit ``weights_only=False`` and
-    ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1`` still work, with one warning.
+    By default, ``torch.hub`` and torch below 2.6 unpickle without checks. An
+    explicit ``weights_only=False`` and ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``
+    still work, with one warning.
     """
     import torch
     from mmengine.runner import checkpoint
@@ -238,16 +239,16 @@ def _harmless_names() -> dict[str, Any]:
     def load_storage(data: bytes) -> Any:
         from mmvidattn.utils.safe_load import safe_load
         if not isinstance(data, bytes):
-            # It would be the path or the number of a file to read.
+            # torch.load would read a file if it got a path or a number.
             _refuse(f'a storage must be bytes, got {type(data).__name__}')
         return safe_load(data)
 
     def rebuild_tensor(storage: Any, offset: int, size: tuple, stride: tuple,
                        *args: Any) -> torch.Tensor:
-        # An integer times a tuple would be a tuple of any size.
+        # Multiplying an integer by a tuple would give a tuple of any size.
         if not all(isinstance(n, int) for n in (offset, *size, *stride)):
             _refuse('the size of a tensor is not of integers')
-        # torch would enlarge the storage to any size.
+        # torch would enlarge the storage as needed.
         last = offset + sum((n - 1) * step for n, step in zip(size, stride))
         if 0 not in size and (last + 1) * storage.dtype.itemsize > (
                 storage._untyped_storage.nbytes()):
@@ -353,16 +354,16 @@ class _DataUnpickler(pickle._Unpickler):
     Python's unpickler in C cannot check the instructions in between, and
     reserves memory for any index of a memo.
     """
-    # Python destroys nested deques and hashes nested tuples by recursion in C,
-    # and crashes at some 30,000 levels.
+    # Python deletes nested deques and hashes nested tuples by recursion in C,
+    # and crashes at about 30,000 levels.
     LINKS = collections.deque, collections.defaultdict
     MAX_NESTING, MAX_LINKS = 1000, 10_000
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._links = []
-        # Depth of each nested tuple by its id, with the tuple to keep it
-        # alive.
+        # Depth of each nested tuple, by id. The tuple is stored to keep the id
+        # valid.
         self._tuples = {}
 
     def find_class(self, module: str, name: str) -> Any:
@@ -408,7 +409,7 @@ class _DataUnpickler(pickle._Unpickler):
         super().load_build()
 
     def load_bytearray8(self) -> None:
-        # Python would reserve the announced length first.
+        # Python itself would first reserve memory for the given length.
         length = int.from_bytes(self.read(8), 'little')
         self.append(bytearray(self.read(length)))
 
