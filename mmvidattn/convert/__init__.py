@@ -1,9 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Convert published weights: ``state_dict`` to ``state_dict``.
 
-Each converter in ``SOURCES`` takes the tensors of a released or newly trained
-checkpoint, and returns tensors with the names of this package. A tensor that
-does not belong to the model is a ``ValueError``.
+Each converter in ``SOURCES`` takes the tensors of a checkpoint that was
+released, or trained with the released code. It returns tensors with the names
+of this package. A tensor that does not belong to the model raises a
+``ValueError``.
 """
 import sys
 from functools import partial
@@ -50,8 +51,8 @@ SOURCES = dict(
     xvit=xvit,
     xvit_image=xvit_image)
 
-# Options not stored in some files: models that differ only in these options
-# have the same tensors.
+# Options that published files do not store. Models that differ only in these
+# options have the same tensors.
 UNSTORED_OPTIONS = dict(
     laps='attention, shift, shift_fraction, shift_first and pyramid (LAPS, '
     'both of its versions and its baselines load into every config with their '
@@ -68,7 +69,7 @@ def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Rename and reshape the tensors of a published checkpoint.
 
     For start weights, it reports used, folded, dropped and added tensors on
-    stderr. A backbone reports its other tensors when it loads the weights.
+    stderr. The backbone reports mismatches when it loads the weights.
 
     Args:
         source: Key of ``SOURCES``.
@@ -86,7 +87,7 @@ def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
                          f'{source!r}')
     out = SOURCES[source](state_dict)
     if isinstance(out, StartWeights):
-        # On stderr, to keep it apart from the output of programs.
+        # On stderr, to separate it from the output of programs.
         print(f'{source}: {out.report()}', file=sys.stderr)
     # torch.load(weights_only=True) accepts only a plain dict.
     return dict(out)

@@ -18,10 +18,10 @@ def dualformer_2d(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
 
     Kernels stay two-dimensional: the backbone repeats them over its frames,
     and divides them by the number of frames. As released, the second
-    convolution of a coarse level becomes a mean, regardless of the
-    checkpoint; here it is a 1x1 kernel that the backbone spreads. Differs
-    from the released code, which always divides by the size for 32 frames:
-    it is a mean for any number of frames. The classifier is left out.
+    convolution of a coarse level becomes a mean, regardless of the checkpoint;
+    here, it is a 1x1 kernel that the backbone spreads. Unlike in the released
+    code, which always divides by the size for 32 frames, it is a mean for any
+    number of frames. The classifier is left out.
     """
     named = {}
     for name, value in state_dict.items():

@@ -103,7 +103,7 @@ class _Reader:
         if name not in DTYPES:
             raise ValueError('type of an array must be one of '
                              f'{", ".join(DTYPES)}, got {name}')
-        # A copy, so that the bytes of the file can be freed.
+        # Copy, so that the bytes of the file can be freed.
         values = torch.frombuffer(
             bytearray(data), dtype=DTYPES[name]) if len(
                 data) else torch.empty(0, dtype=DTYPES[name])

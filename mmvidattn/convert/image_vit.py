@@ -75,7 +75,7 @@ _MAX_NAMES = 3
 
 def image_vit(state_dict: dict[str, Tensor],
               with_cls_token: bool = True) -> StartWeights:
-    """Convert an image ViT to timm's names, ready for our backbones.
+    """Convert an image ViT to timm's names, as start weights.
 
     Supported are timm's ``VisionTransformer``, transformers' ViT, DINOv2
     (with or without registers) and CLIP, the authors' DINOv2, and OpenCLIP.
@@ -83,10 +83,10 @@ def image_vit(state_dict: dict[str, Tensor],
     * LayerScale is folded into the layer before it:
       ``g * (W x + b) = (g W) x + g b``.
     * The first position is added to the class token.
-    * A layer without a bias gets a bias of zeros.
-    * Register tokens are dropped, which changes the features. Also dropped
-      are classifiers, mask tokens, projections to a joint space, and the text
-      model.
+    * A layer without a bias gets a zero bias.
+    * Register tokens are dropped, which changes the features. Classifiers,
+      mask tokens, projections to a joint space, and the text model are also
+      dropped.
 
     Args:
         state_dict: Tensors by name.
@@ -97,8 +97,8 @@ def image_vit(state_dict: dict[str, Tensor],
         ``pos_embed`` [1, h, w, D] if the source has them.
 
     Raises:
-        ValueError: If it is another model, a tensor is unknown, or the
-            positions do not form a square.
+        ValueError: If the model is not supported, a tensor is unknown, or the
+            number of positions is not a square.
     """
     named, is_hf_vit = _timm_names(state_dict)
     if 'patch_embed.proj.weight' not in named:
@@ -188,7 +188,7 @@ def _with_biases(
     for name in list(tensors):
         if name.endswith(f'{query}bias'):
             other = name.replace(query, key)
-            # Omitted in BEiT and VideoMAE, because it has no effect.
+            # BEiT and VideoMAE omit the bias of keys, which has no effect.
             if other not in tensors and name.replace(query, value) in tensors:
                 tensors[other] = torch.zeros_like(tensors[name])
                 added.append(other)

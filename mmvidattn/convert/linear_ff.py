@@ -36,13 +36,13 @@ def linear_ff(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert a checkpoint of the authors' code.
 
     ``new_fc``, which the released model never uses, is left out. The table of
-    8 temporal embeddings is used cyclically, so it gets another name, and the
+    8 temporal embeddings is used cyclically. It gets another name, and the
     backbone repeats it over its frames.
 
     Blocks without temporal attention are treated as joint attention
     (``pattern='joint'``). The released option to share weights between time
-    and space has the same tensors, but is not supported, and is unused in the
-    released configs.
+    and space gives the same tensors. It is not supported, and no released
+    config uses it.
 
     Returns:
         Tensors that load strictly into a recognizer with

@@ -21,11 +21,11 @@ _RENAMES = (
 def linear_ff_image(state_dict: dict[str, Tensor]) -> StartWeights:
     """Convert any ViT of :func:`image_vit` to ``LinearVideoTransformer``.
 
-    The backbone must have the same width. The result are start weights
+    The backbone must have the same width. The results are start weights
     (``init_cfg=dict(type='Pretrained', ...)``) for spatial attention and its
-    norm, MLP, patch embedding and positions. Temporal attention, gates and
-    convolutions are initialized. The class token is left out. CLIP's norm
-    before the blocks becomes the norm of the patch embedding.
+    norm, the MLP, the patch embedding and positions. Temporal attention, gates
+    and convolutions keep their initialization. The class token is left out.
+    CLIP's norm before the blocks becomes the norm of the patch embedding.
     """
     found = image_vit(state_dict, with_cls_token=False)
     out = {

@@ -15,9 +15,9 @@ class StartWeights(dict[str, Tensor]):
 
     Args:
         tensors: Converted tensors.
-        account: Tensor names by use. Each tensor of the source is 'used',
-            'folded' or 'dropped'; further keys, such as 'set to zero', have
-            added tensors.
+        account: Lists of tensor names by use. Each tensor of the source is in
+            'used', 'folded' or 'dropped'. Further keys, such as 'set to zero',
+            list added tensors.
         notes: Remarks, such as required options of the backbone.
     """
 
