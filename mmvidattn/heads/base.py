@@ -8,16 +8,16 @@ from ..utils.initialize import initialize
 
 @check_arguments
 class VideoHead(BaseHead):
-    """Base of heads with dropout, averaging of views and initialization.
+    """Base class of heads: dropout, averaging of views, and initialization.
 
     Args:
         num_classes: Number of classes K.
         in_channels: Channels C of the backbone's features.
         dropout_ratio: Dropout of the features. Defaults to 0.
-        average_clips: How to average the views of a video: 'score' (the
-            logits, like the released codes), 'prob', 'max' (the largest logit
-            of each class, as released for Charades) or None. Defaults to
-            'score'.
+        average_clips: Averaging of the views of a video: 'score' (mean of
+            logits, like the released code), 'prob' (mean of probabilities),
+            'max' (the largest logit of each class, as released for Charades)
+            or None. Defaults to 'score'.
         init_std: Standard deviation of the linear layers at initialization.
             Defaults to 0.02.
         **kwargs: Arguments of mmaction2's ``BaseHead``.

@@ -14,20 +14,21 @@ from .online_action_head import OnlineActionHead
 @MODELS.register_module()
 @check_arguments
 class MATHead(OnlineActionHead):
-    """Head of MAT, which also scores all intermediate rounds in training.
+    """Head of MAT, with losses for all rounds of the network.
 
     `Memory-and-Anticipation Transformer <https://arxiv.org/abs/2308.07893>`_,
-    as released: one layer scores the actions of the work memory and of the
-    future after each round. Verbs and nouns of both are scored after the last
-    round only. If the future has another length than its targets, it is
-    resized by nearest-neighbor interpolation. Only the actions of the work
-    memory in the last round have dropout.
+    as released. The network refines the work memory and the future in several
+    rounds. One linear layer scores the actions of both after each round. Verbs
+    and nouns are scored only after the last round. If the future and its
+    targets differ in length, the future is resized by nearest-neighbor
+    interpolation. Dropout applies only to the actions of the work memory in
+    the last round.
 
     Args:
         num_classes: Number of actions K.
         in_channels: Channels C of the features. Defaults to 1024.
-        work_weights: Weights of the action losses of the work memory: of the
-            decoder, then of each round. Defaults to (0.2, 0.2, 1).
+        work_weights: Weights of the action losses of the work memory, for the
+            decoder and then for each round. Defaults to (0.2, 0.2, 1).
         future_weight: Weight of each loss of the future. Defaults to 0.1.
         **kwargs: Arguments of :class:`OnlineActionHead`.
     """

@@ -31,10 +31,10 @@ class CosineLinear(nn.Linear):
 @MODELS.register_module()
 @check_arguments
 class OnlineActionHead(BaseModule):
-    """Classifier of the action of each step; optionally of verb and noun.
+    """Classifier of the action, and optionally verb and noun, of each step.
 
-    `TeSTra <https://arxiv.org/abs/2209.09236>`_, as released: one linear
-    layer for each of them, after separate dropout. The classes include the
+    `TeSTra <https://arxiv.org/abs/2209.09236>`_, as released: a dropout and a
+    linear layer each for action, verb and noun. The classes include the
     background, class 0.
 
     Args:
@@ -52,8 +52,8 @@ class OnlineActionHead(BaseModule):
         score: Scores of :meth:`predict`: 'prob', the softmax over all classes
             (THUMOS'14, TVSeries), or 'logit' (EPIC-Kitchens-100). Defaults to
             'prob'.
-        num_loss_steps: Number of last steps of a window that count in the
-            loss; 1 is MiniROAD's non-uniform loss. Defaults to all steps.
+        num_loss_steps: Number of steps at the end of a window that the loss
+            uses; 1 is MiniROAD's non-uniform loss. Defaults to all steps.
         init_cfg: Initialization config of ``BaseModule``.
     """
 
@@ -145,10 +145,10 @@ class OnlineActionHead(BaseModule):
                       ) -> dict[str, Tensor]:
         """Map logits of :meth:`forward` to probabilities for display.
 
-        The class that the loss ignores (EPIC-Kitchens-100's background,
-        THUMOS'14's "Ambiguous") is left out of the softmax, as in training,
-        because its logit is untrained. Its probability is 0. (:meth:`scores`
-        include it, as released.)
+        As in training, the softmax leaves out the class that the loss ignores
+        (EPIC-Kitchens-100's background, THUMOS'14's "Ambiguous"), because its
+        logit is not trained. Its probability is 0. (Unlike here,
+        :meth:`scores` includes this class, as released.)
         """
         found = {}
         for name, y in logits.items():

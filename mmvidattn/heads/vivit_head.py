@@ -44,17 +44,17 @@ class ViViTHead(VideoHead):
 @MODELS.register_module()
 @check_arguments
 class VerbNounHead(ViViTHead):
-    """Head for EPIC-Kitchens: nouns and verbs from one linear layer.
+    """Head for EPIC-Kitchens, with one linear layer for nouns and verbs.
 
-    As in the released code, the noun logits come first and the verb logits
-    follow, and the loss is the mean of both losses. A label has a one for the
-    noun and a one for the verb (``multi_class`` of the dataset), or fractions
-    after blending.
+    As in the released code, the logits of nouns come before those of verbs,
+    and the loss is the mean of the noun loss and the verb loss. A label vector
+    is 1 for the noun and 1 for the verb (``multi_class`` of the dataset), or
+    fractional after blending.
 
     Args:
         num_nouns: Number of noun classes. Defaults to 300.
         num_verbs: Number of verb classes. Defaults to 97.
-        num_classes: Sum of both. Defaults to this sum.
+        num_classes: Must be ``num_nouns + num_verbs``, the default.
         **kwargs: Arguments of :class:`ViViTHead`.
     """
 

@@ -12,14 +12,14 @@ from .base import VideoHead
 @MODELS.register_module()
 @check_arguments
 class XViTHead(VideoHead):
-    """Head of XViT: attention over time of frame tokens, and an MLP.
+    """Head of XViT: attention over the frame tokens of a clip, and an MLP.
 
     `Space-time Mixing Attention for Video Transformer
-    <https://arxiv.org/abs/2106.05968>`_. Dropout of the frame tokens, a class
-    token of the clip in front of them, a transformer block of softmax
-    attention. The class token then passes LayerNorm, a hidden layer with
-    GELU, dropout and the classifier. Clips may have any length, because
-    frames have no position embeddings here.
+    <https://arxiv.org/abs/2106.05968>`_. The head applies dropout to the frame
+    tokens, adds a class token in front of them, and runs a transformer block
+    with softmax attention. LayerNorm, a hidden layer with GELU, dropout and
+    the classifier then process the class token. Clips may have any length,
+    because the head has no position embeddings.
 
     Args:
         num_classes: Number of classes K.
@@ -31,7 +31,7 @@ class XViTHead(VideoHead):
         dropout_ratio: Dropout of the frame tokens and of the hidden layer.
             Defaults to 0.5.
         **kwargs: Arguments of :class:`~mmvidattn.heads.base.VideoHead`.
-            ``init_std`` also holds for the class token.
+            ``init_std`` also applies to the class token.
     """
 
     def __init__(self,
@@ -44,8 +44,8 @@ class XViTHead(VideoHead):
                  **kwargs) -> None:
         super().__init__(num_classes, in_channels, dropout_ratio, **kwargs)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, in_channels))
-        # Softmax attention has no table of positions, so the grid shape has no
-        # effect.
+        # The grid shape has no effect, because softmax attention has no table
+        # of positions.
         attn = VideoSelfAttention(
             in_channels,
             num_heads,
