@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Losses between the features and logits of a student and a teacher."""
+"""Losses that compare a student's features and logits with a teacher's."""
 import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
@@ -13,10 +13,10 @@ from ..utils.arguments import NotNegative, Positive, check_arguments
 class FeatureDistillationLoss(nn.Module):
     """Mean squared distance of the normalized features of all tokens.
 
-    The loss of hidden states of `Patient Knowledge Distillation
-    <https://arxiv.org/abs/1908.09355>`_: the features of each token are
-    divided by their norm, so that layers of any scale have the same weight.
-    The distance is 2 (1 - cosine), from 0 to 4.
+    This is the loss of hidden states of `Patient Knowledge Distillation
+    <https://arxiv.org/abs/1908.09355>`_. The features of each token are
+    divided by their norm, so that the scale of a layer does not matter. The
+    distance is 2 (1 - cosine), from 0 to 4.
 
     Differs from the paper: all tokens count instead of only the class token,
     and the mean replaces the sum.
@@ -48,11 +48,11 @@ class LogitDistillationLoss(nn.Module):
     """Mean Kullback-Leibler divergence of softened class distributions.
 
     `Distilling the Knowledge in a Neural Network
-    <https://arxiv.org/abs/1503.02531>`_, Sec. 2: the logits of both are
-    divided by a temperature before the softmax. The loss is multiplied by the
-    square of the temperature, so that the gradients have the same size at any
-    temperature. (The paper has the cross-entropy, which differs by a
-    constant.)
+    <https://arxiv.org/abs/1503.02531>`_, Sec. 2: the logits of student and
+    teacher are divided by a temperature before the softmax. The loss is
+    multiplied by the square of the temperature, so that the gradients have the
+    same size at any temperature. (The paper has the cross-entropy, which
+    differs by a constant.)
 
     Args:
         temperature: Divisor of the logits. Defaults to 4.

@@ -21,7 +21,7 @@ from .multi_class_cross_entropy_loss import MultiClassCrossEntropyLoss
 
 def equalization_weights(targets: Tensor, tail: Tensor, gamma: float,
                          uniform: Tensor) -> Tensor:
-    """Draw the classes that stay in the softmax of each step.
+    """Draw a mask of the classes that stay in the softmax of each step.
 
     Args:
         targets: Multi-hot ``(..., K)``.
@@ -46,16 +46,16 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
     recognition <https://arxiv.org/abs/2003.05176>`_, as released by TeSTra's
     authors.
 
-    Differs from the paper, as released: each step and class has its own draw,
-    instead of each step. Leaving out a class lowers its logit by 18.4, so
-    that it still counts a little.
+    Like the released code, it differs from the paper: there is a separate draw
+    for each step and class, instead of each step. A class is left out by
+    lowering its logit by 18.4, so that it still has a small effect.
 
     Args:
         class_counts: Number of training segments of each class, with the
             background at index 0; or a ``.npy`` or text file of these
             numbers, written by ``mmvidattn targets``.
         gamma: Probability that a rare class is left out. Defaults to 0.95.
-        tail_below: Share of all segments below which a class is rare.
+        tail_below: A class is rare if its share of all segments is smaller.
             Defaults to 0.003.
         ignore_index: As in :class:`MultiClassCrossEntropyLoss`. Defaults to
             0.
@@ -73,7 +73,7 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
         self.gamma = gamma
         self.tail_below = tail_below
         self.register_buffer('tail', None, persistent=False)
-        # Without training, a model does not need the file.
+        # The file may be missing, because only training needs it.
         if not isinstance(class_counts, (str, Path)) or \
                 Path(class_counts).is_file():
             self.tail = self._find_tail()

@@ -34,11 +34,11 @@ def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
 @MODELS.register_module()
 @check_arguments
 class MultiClassCrossEntropyLoss(nn.Module):
-    """Cross-entropy of logits and multi-hot targets, without one class.
+    """Cross-entropy of logits and multi-hot targets, with an ignored class.
 
-    The softmax leaves out the ignored class, and steps with this target do
-    not count. The loss of a step with several classes is the sum of their
-    cross-entropies. This is the loss of `LSTR
+    The softmax leaves out the ignored class, and the loss leaves out steps
+    with this target. The loss of a step with several classes is the sum of
+    their cross-entropies. This is the loss of `LSTR
     <https://arxiv.org/abs/2107.03377>`_ and `TeSTra
     <https://arxiv.org/abs/2209.09236>`_, as released.
 
@@ -47,7 +47,8 @@ class MultiClassCrossEntropyLoss(nn.Module):
             EPIC-Kitchens' background 0. Defaults to None, no class.
         loss_weight: Factor of the loss. Defaults to 1.
         normalize_targets: Divide the targets of a step by their norm, like
-            MiniROAD: each of two classes counts 0.71. Defaults to False.
+            MiniROAD. For example, two classes then count 0.71 each. Defaults
+            to False.
     """
 
     def __init__(self,

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Token labeling: every token learns from the logits of a teacher."""
+"""Loss of token labeling, where every token learns from a teacher's logits."""
 import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
@@ -12,10 +12,10 @@ from ..utils.arguments import Count, NotNegative, check_arguments
 def soft_token_labels(logits: Tensor, topk: Count = 5) -> Tensor:
     """Convert the logits of a teacher to one distribution per token.
 
-    As released by DualFormer's authors: logits outside the best ``topk``
-    become 0 instead of minus infinity, so that the other classes keep some
-    probability, and more of it if the best logits are low. Logits equal to
-    the k-th best are kept.
+    As in DualFormer's released code, logits outside the best ``topk`` become 0
+    instead of minus infinity. The other classes therefore keep some
+    probability, and more of it if the best logits are low. Logits equal to the
+    k-th best logit are kept.
 
     Args:
         logits: Logits of the teacher, [*, K].
