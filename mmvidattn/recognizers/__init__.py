@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Models that a config names as ``model.type``."""
+"""Models that a config selects by ``model.type``."""
 from .append_reversed_clips import AppendReversedClips
 from .distilled_recognizer3d import DistilledRecognizer3D
 from .fine_tuned_recognizer3d import FineTunedRecognizer3D

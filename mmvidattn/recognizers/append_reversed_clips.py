@@ -13,10 +13,10 @@ from ..utils.arguments import Natural, check_arguments
 @MODELS.register_module()
 @check_arguments
 class AppendReversedClips:
-    """Batch augmentation that appends each clip played backwards.
+    """Batch augmentation that appends a time-reversed copy of each clip.
 
-    Use it if a reversed clip shows a different class, such as 'close' for
-    'open'. The two clips differ only in the direction of time, so a model
+    Use it if a reversed clip shows another class, such as 'close' for 'open'.
+    The clip and its copy differ only in the direction of time, so a model
     learns the direction in far fewer steps. Set it as ``blending`` of
     mmaction2's ``ActionDataPreprocessor``::
 
@@ -27,7 +27,8 @@ class AppendReversedClips:
         opposites: Class of the reversed clip, for each class.
 
     Raises:
-        ValueError: If the opposite of a class has a different opposite.
+        ValueError: If the opposite of a class's opposite is not the class
+            itself.
     """
 
     def __init__(self, opposites: Sequence[Natural]) -> None:
@@ -35,8 +36,9 @@ class AppendReversedClips:
         if any(opposite >= count or opposites[opposite] != i
                for i, opposite in enumerate(opposites)):
             raise ValueError(
-                'opposites must list the class of each reversed clip, and '
-                f'lead back to each class, got {list(opposites)}')
+                'opposites must list the class of each reversed clip, and the '
+                'opposite of an opposite must be the class itself, got '
+                f'{list(opposites)}')
         self.opposites = torch.tensor(opposites)
 
     def __call__(
@@ -49,7 +51,8 @@ class AppendReversedClips:
             data_samples: B samples with ``gt_label``, [1].
 
         Returns:
-            Clips [2B, views, C, T, H, W] and 2B samples, reversed ones last.
+            Clips [2B, views, C, T, H, W] and 2B samples; the reversed clips
+            come last.
 
         Raises:
             ValueError: If the inputs do not have 6 dimensions.

@@ -18,28 +18,28 @@ from .teacher import Teacher
 @MODELS.register_module()
 @check_arguments
 class DistilledRecognizer3D(Recognizer3D):
-    """Recognizer that learns from a trained teacher, to change its attention.
+    """Recognizer that replaces a teacher's attention by distillation.
 
     The teacher is a trained XViT or ViViT. The student has the same backbone
     and head with another attention, such as linear attention with feature
     fixation. The student
 
-    1. starts from the tensors of the teacher that match in name and shape,
-       and logs which match, which are new in the student (the gates of
-       feature fixation) and which of the teacher are unused;
-    2. in the first ``distill_epochs``, learns the output of each block of the
-       teacher and its logits, on the same augmented clips;
-    3. then learns only the task, without running the teacher.
+    1. starts from the teacher's tensors with the same name and shape, and logs
+       the matched tensors, the new tensors of the student (the gates of
+       feature fixation) and the unused tensors of the teacher;
+    2. in the first ``distill_epochs``, learns the teacher's block outputs and
+       logits, on the same augmented clips;
+    3. then learns only from the labels, without running the teacher.
 
-    The teacher is frozen and in evaluation mode. It is not part of the
-    parameters, state dict and checkpoints, which are those of a
-    ``Recognizer3D`` with the same backbone and head, and load into it
-    strictly. In testing, the model is mmaction2's ``Recognizer3D``.
+    The teacher is frozen and in evaluation mode. Its weights are not in the
+    parameters, state dict and checkpoints of the student. A checkpoint of the
+    student therefore loads strictly into a ``Recognizer3D`` with the same
+    backbone and head. In testing, the model is mmaction2's ``Recognizer3D``.
 
     During distillation, the outputs of all blocks of both models are in
     memory, even with ``with_cp`` of the backbone. The epoch comes from
-    mmengine's ``MessageHub``, which also has it in a resumed training.
-    Training by iterations is one long first epoch.
+    mmengine's ``MessageHub``, also in a resumed training. Training by
+    iterations counts as a single epoch.
 
     Args:
         backbone: Config of the student's backbone.
@@ -48,10 +48,10 @@ class DistilledRecognizer3D(Recognizer3D):
         teacher: Config of the teacher, a recognizer of the same clips.
         teacher_checkpoint: Checkpoint of the teacher, loaded strictly.
             Defaults to None, untrained weights with a warning.
-        start_from_teacher: Start from the teacher's tensors, in
-            :meth:`init_weights`. Defaults to True.
-        distill_epochs: Epochs of distillation. 0 only starts from the
-            teacher. Defaults to None, all epochs.
+        start_from_teacher: Copy the teacher's tensors in :meth:`init_weights`.
+            Defaults to True.
+        distill_epochs: Number of epochs with distillation. With 0, the teacher
+            is only used for the start weights. Defaults to None, all epochs.
         feature_loss: Config of the loss of the block outputs, averaged over
             the blocks, or None. Defaults to ``FeatureDistillationLoss``.
         logit_loss: Config of the loss of the logits, or None. Defaults to
@@ -99,7 +99,7 @@ class DistilledRecognizer3D(Recognizer3D):
                 'compare only logits')
 
     def init_weights(self) -> None:
-        """Initialize all weights, then copy those of the teacher."""
+        """Initialize all weights, then copy the teacher's weights."""
         super().init_weights()
         if self.start_from_teacher:
             source = self._teacher.checkpoint or 'an untrained teacher'
@@ -128,8 +128,8 @@ class DistilledRecognizer3D(Recognizer3D):
             **self.cls_head.loss_by_feat(logits, data_samples),
             **head_kwargs['loss_aux']
         }
-        # Keep losses with factor 0, because distributed training fails if a
-        # parameter has no gradient.
+        # Keep losses also with factor 0, because distributed training fails if
+        # a parameter has no gradient.
         losses = {
             name: self.task_loss_weight * x if 'loss' in name else x
             for name, x in losses.items()

@@ -14,35 +14,35 @@ from ..utils.arguments import Natural, check_arguments
 from ..utils.feature_cache import FeatureWriter, weights_digest
 
 Part = Literal['backbone', 'spatial']
-# Options of a backbone without effect on its frozen part: initialization and
-# training.
+# Options of a backbone that do not affect its frozen features, but only
+# initialization and training.
 NO_EFFECT = {'init_cfg', 'init_std', 'embed_init_std', 'patch_init', 'with_cp',
              'drop_rate', 'drop_path_rate', 'drop_path_scale'}
 NO_EFFECT_ON_SPATIAL = {'num_temporal_layers'}
 
 
 class FrozenFeatures(NamedTuple):
-    """Features of the frozen part for each view of each sample, [B, V, *]."""
+    """Features of the frozen layers for each view of samples, [B, V, *]."""
     values: Tensor
 
 
 @MODELS.register_module()
 @check_arguments
 class FineTunedRecognizer3D(Recognizer3D):
-    """``Recognizer3D`` of which only a part is trained.
+    """``Recognizer3D`` with frozen layers or LoRA.
 
-    Its tensors have the same names as in ``Recognizer3D``, so that each loads
-    the checkpoints of the other. Checkpoints of LoRA have additional tensors,
+    Its tensors have the same names as in ``Recognizer3D``, so each class loads
+    checkpoints of the other. Checkpoints with LoRA have additional tensors,
     which :func:`mmvidattn.get_model` merges.
 
-    The frozen part stays in evaluation mode: no dropout, and no change of
-    running statistics. With LoRA, no running statistics of the backbone
-    change.
+    The frozen layers stay in evaluation mode, without dropout or changes of
+    running statistics. With LoRA, the running statistics of the backbone do
+    not change either.
 
     With :class:`~mmvidattn.engine.FeatureCacheHook`, the features of the
-    frozen part are cached on disk. With ``'spatial'``, this part computes
-    clips one by one in training, even without the hook, so that the final
-    weights are equal with and without it.
+    frozen layers are cached on disk. With ``'spatial'``, the frozen layers
+    process one clip at a time in training, even without the hook, so that the
+    final weights are equal with and without the cache.
 
     Args:
         freeze: ``'backbone'`` trains only the head (a linear probe, if the
@@ -56,7 +56,8 @@ class FineTunedRecognizer3D(Recognizer3D):
         **kwargs: Arguments of ``Recognizer3D``.
 
     Attributes:
-        feature_writer: Writer of the hook; None without it.
+        feature_writer: Writer of cached features, set by the hook; None
+            without the hook.
 
     Raises:
         ValueError: If both options are set; if the backbone has fewer than
@@ -116,7 +117,8 @@ class FineTunedRecognizer3D(Recognizer3D):
                 'works with any backbone')
         depths = {name: backbone.get_layer_depth(name)
                   for name, _ in backbone.named_parameters()}
-        # The first depth is before the blocks, the last one after them.
+        # The first depth is for layers before the blocks, the last one for
+        # layers after them.
         most = next(iter(depths.values()))[1] - 2
         if number > most:
             raise ValueError(
@@ -128,22 +130,22 @@ class FineTunedRecognizer3D(Recognizer3D):
         self._frozen = _frozen_modules(backbone)
 
     def train(self, mode: bool = True) -> nn.Module:
-        """Set the mode, except of the frozen part."""
+        """Set the mode of all layers except frozen ones."""
         super().train(mode)
         for module in self._frozen:
             module.eval()
         return self
 
     def describe_frozen(self) -> dict[str, Any]:
-        """Describe the frozen part, for the key of its cached features.
+        """Describe the frozen layers, for the key of cached features.
 
         Returns:
             The options of the backbone and the preprocessor, and a hash of
             the weights, in plain types.
 
         Raises:
-            ValueError: If the model has no frozen part whose features can be
-                cached, or mixes clips before it.
+            ValueError: If the features cannot be cached, because of
+                ``freeze``, a neck, or ``blending`` of clips.
         """
         if self.freeze not in ('backbone', 'spatial'):
             raise ValueError("cached features need freeze='spatial' or "
@@ -176,7 +178,7 @@ class FineTunedRecognizer3D(Recognizer3D):
 
     def forward(self, inputs: Tensor, data_samples: list | None = None,
                 mode: str = 'tensor', **kwargs: Any) -> Any:
-        """Run ``Recognizer3D``, or use the cached features of samples."""
+        """Run the model, with cached features if the samples have them."""
         if self.training and self.freeze == 'spatial' or any(
                 'frozen_features' in sample or 'feature_file' in sample
                 for sample in data_samples or ()):
@@ -190,7 +192,7 @@ class FineTunedRecognizer3D(Recognizer3D):
     def extract_feat(self, inputs: Tensor | FrozenFeatures,
                      stage: str = 'neck', data_samples: list | None = None,
                      test_mode: bool = False) -> tuple:
-        """Run ``extract_feat`` of ``Recognizer3D``, or its trainable part."""
+        """Extract features, from clips or from frozen features."""
         if not isinstance(inputs, FrozenFeatures):
             return super().extract_feat(inputs, stage, data_samples, test_mode)
         x = inputs.values.flatten(0, 1)
@@ -205,11 +207,12 @@ class FineTunedRecognizer3D(Recognizer3D):
         writer = self.feature_writer
         if 'frozen_features' in sample:
             writer.num_read += 1
-            # Metrics and result files must not get them.
+            # Remove the features from the sample, so that metrics and result
+            # files do not contain them.
             return sample.pop('frozen_features')
         if 'feature_file' not in sample:
             return self._encode(clips)
-        # A batch pads its clips to the largest clip.
+        # Remove the padding: a batch pads all clips to the largest clip.
         clips = clips[tuple(map(slice, sample.clips_shape))]
         features = writer.round(self._encode(clips))
         writer.num_computed += 1
@@ -223,7 +226,8 @@ class FineTunedRecognizer3D(Recognizer3D):
             encode = self.backbone.forward_spatial
         with nullcontext() if self.feature_writer is None else torch.autocast(
                 clips.device.type, enabled=False):
-            # Compute clips one by one, because the batch affects rounding.
+            # Process one clip at a time, because the batch size affects
+            # rounding.
             features = [encode(clip) for clip in clips.split(1)]
         if not isinstance(features[0], Tensor):
             raise ValueError(

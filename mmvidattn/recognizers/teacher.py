@@ -11,12 +11,12 @@ from ..utils.checkpoint import load_checkpoint
 
 
 class Teacher:
-    """Frozen model that a student learns from, outside of the student.
+    """Frozen model from which a student learns, and not a part of the student.
 
-    This class is not an ``nn.Module``, so that a teacher as an attribute does
-    not change the parameters, state dict and mode of the student. The model
-    is built on first use, so that testing a student does not need the
-    teacher's checkpoint. Copies of the student share the teacher.
+    It is not an ``nn.Module``, so that it does not affect the parameters,
+    state dict and mode of a student that has it as an attribute. The model is
+    built on first use, so testing the student does not need the teacher's
+    checkpoint. Copies of the student share the teacher.
 
     Args:
         config: Config of a recognizer.

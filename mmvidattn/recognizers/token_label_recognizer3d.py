@@ -20,8 +20,8 @@ class TokenLabelRecognizer3D(Recognizer3D):
     """Recognizer that learns a label for every token from a teacher.
 
     Token labeling of `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec.
-    B.1: in training, a larger, frozen model gets the same augmented clips.
-    Its classifier, applied to every token, computes soft labels for the
+    B.1: in training, a larger, frozen teacher gets the same augmented clips.
+    Its classifier is applied to every token, and gives soft labels for the
     tokens of the student. In testing, the model is mmaction2's
     ``Recognizer3D``.
 
@@ -33,11 +33,11 @@ class TokenLabelRecognizer3D(Recognizer3D):
       with the student.)
     - The teacher's checkpoint is loaded strictly. (As released, a checkpoint
       with the usual wrapper is silently not loaded.)
-    - If the student has fewer frames of tokens, adjacent frames of the teacher
-      are averaged. (As released, frames at a distance of the student's number
-      of frames.)
+    - If the student's tokens have fewer frames, adjacent frames of the teacher
+      are averaged. (The released code averages frames that are n apart, with n
+      the student's number of frames.)
 
-    ``as_released`` restores all but the loading.
+    ``as_released`` restores all differences except the loading.
 
     Args:
         backbone: Config of the student's backbone.
@@ -111,7 +111,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
         if self._teacher is None:
             raise ValueError('there is no teacher, because the labels come '
                              'from a label_store')
-        # The student may have moved to another device.
+        # Move the teacher, because the student may have moved.
         teacher = self.teacher if self.as_released else self._teacher.on(
             inputs.device)
         feats, _ = teacher.extract_feat(inputs)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Token labels of a teacher on disk, to run the teacher only once."""
+"""Token labels of a teacher, stored on disk."""
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +13,8 @@ from ..utils.files import map_numbers
 from ..utils.lines import read_lines
 
 SETTINGS, NAMES = 'settings.json', 'names.txt'
-# Use the folder and the name of a video; the rest depends on the machine.
+# Identify a video by its last folder and its name. Parent folders may differ
+# between machines.
 NAME_PARTS = 2
 
 
@@ -23,12 +24,12 @@ def key_of(filename: str | Path) -> str:
 
 
 class TokenLabelStore:
-    """The best logits of every token, for some views of every video.
+    """Files with the highest logits of every token, for each view of a video.
 
-    A folder of ``settings.json``, ``names.txt`` and three arrays:
+    The folder contains ``settings.json``, ``names.txt`` and three arrays:
     ``values.npy`` float32 and ``classes.npy`` int32 [videos, views, T, H, W,
-    k], ``done.npy`` bool [videos, views]. The arrays are memory-mapped, and
-    labels that are written survive a kill of the writing program.
+    k], ``done.npy`` bool [videos, views]. The arrays are memory-mapped, so
+    labels are kept if the writing program is killed.
 
     Args:
         folder: Folder of a store from :meth:`create`.
@@ -103,7 +104,7 @@ class TokenLabelStore:
                 mode='w+',
                 dtype=dtype,
                 shape=(len(names), num_views, *size)).flush()
-        # This file comes last, because it marks a complete store.
+        # Write this file last, because it marks a complete store.
         (folder / SETTINGS).write_text(
             json.dumps(settings, indent=2), 'utf-8')
         return cls(folder, writable=True)
