@@ -16,9 +16,9 @@ def iter_attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
 
     The row of a query is the gradient of its output with respect to the
     values. This holds for any attention that is linear in its values
-    (softmax, factorized, landmarks). Each of the D channels carries the
-    gradient of a different query, so one backward pass computes D rows, in
-    as much memory as ``v``.
+    (softmax, factorized, landmarks). Each of the D channels is used for a
+    different query, so one backward pass computes D rows, and needs as much
+    memory as ``v``.
 
     Args:
         attention: A :class:`mmvidattn.layers.BaseAttention`, or a function
@@ -48,9 +48,9 @@ def iter_attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
         # [*, M, G, R'] -> [*, R', G, M]
         rows = grad[..., :len(block)].movedim(-1, -3).transpose(-2, -1)
         with torch.no_grad():
-            want = y[..., block, :, :]
+            expected = y[..., block, :, :]
             got = torch.einsum('...rgm,...mgd->...rgd', rows, v)
-            wrong = (got - want).norm() > tolerance * want.norm()
+            wrong = (got - expected).norm() > tolerance * expected.norm()
         if wrong:
             raise ValueError(
                 f'{type(attention).__name__} does not compute an attention '
@@ -61,8 +61,8 @@ def iter_attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
 def row_entropy(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the entropy of attention rows.
 
-    Negative weights, which factorized attention may have, count by their
-    magnitude.
+    Negative weights, which factorized attention may have, are replaced by
+    their magnitude.
 
     Args:
         rows: Rows [*, M].

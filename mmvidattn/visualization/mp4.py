@@ -10,8 +10,8 @@ import numpy as np
 
 from ..utils.printable import echo
 
-# Browsers play H.264. PyAV's wheels have the first of these encoders, and
-# builds without GPL parts may have the second. OpenCV's wheels have neither.
+# Encoders of H.264, which browsers can play. PyAV's wheels have the first one;
+# builds without GPL code may have the second. OpenCV's wheels have neither.
 ENCODERS = dict(
     libx264=dict(preset='veryfast', crf='23'), libopenh264=dict(b='4M'))
 # For rates such as 30000 / 1001.
@@ -43,7 +43,8 @@ class H264File:
     """
 
     def __init__(self, path: Path, fps: float, size: tuple[int, int]) -> None:
-        # PyAV leaks the handle of a file whose header it cannot write.
+        # Open the file here, because PyAV leaks the handle if it cannot write
+        # the header.
         self._output = _WholeWrites(path, 'w')
         try:
             self._start(fps, size)
@@ -64,7 +65,7 @@ class H264File:
         self._width, self._height = (side // 2 * 2 for side in size)
         self._stream.width, self._stream.height = self._width, self._height
         self._stream.pix_fmt = 'yuv420p'
-        # Leave the other cores to a live run.
+        # Leave the other cores to the model of a live run.
         self._stream.codec_context.thread_count = 1
         # Write the header now, so that disk errors are raised here.
         self._file.start_encoding()
@@ -75,7 +76,7 @@ class H264File:
         self._file.mux(self._stream.encode(self._new_frame(image, 'rgb24')))
 
     def close(self) -> None:
-        """Finish the file, which players need.
+        """Finish the file, so that players can read it.
 
         Raises:
             OSError: If the file cannot be written. It is closed anyway.
@@ -103,7 +104,7 @@ class Mpeg4File:
         self._writer.write(image[..., ::-1])
 
     def close(self) -> None:
-        """Finish the file, which players need.
+        """Finish the file, so that players can read it.
 
         Raises:
             OSError: If the file cannot be written.

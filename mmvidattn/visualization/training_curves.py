@@ -23,8 +23,8 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
         validation: Validation log, with ``step`` (the epoch) and
             ``acc/top1``.
         caption: Caption of the image. Defaults to ''.
-        chance: Accuracy of the best constant answer, drawn as a line.
-            Defaults to None, no line.
+        chance: Accuracy of always predicting the most frequent class, drawn as
+            a line. Defaults to None, no line.
     """
     figure = Figure(figsize=SIZE_INCHES)
     axes = figure.subplots(1, 3)
