@@ -16,8 +16,8 @@ class Frame:
 
     Attributes:
         image: RGB image, ``(H, W, 3)``, uint8.
-        index: Number at the source's rate, from 0. Frames that a live source
-            did not get in time leave gaps.
+        index: Number of the frame at the source's rate, from 0. Numbers of
+            frames that a live source missed are skipped.
         decode_time: Seconds that reading took.
         at: Arrival time, from ``time.monotonic()``.
     """
@@ -28,17 +28,17 @@ class Frame:
 
 
 class Source:
-    """A source of frames in order; iterate over it once.
+    """Source of frames in order, for a single iteration.
 
     Args:
         name: Name for users.
         fps: Frames per second.
-        live: Whether frames arrive at their own pace, read or not.
+        live: True if frames arrive in real time, independent of the reader.
 
     Attributes:
         status: 'running', 'ended', or a description of a problem.
         patience: Maximum seconds until the next frame.
-        recorded: Whether frames can be read again.
+        recorded: True if frames can be read again.
         first_frame: Index of the first frame (:meth:`start_at`).
     """
     patience = 60.
@@ -56,7 +56,7 @@ class Source:
     def __iter__(self) -> Iterator[Frame]:
         try:
             self._alive()
-            # A recording skips earlier frames instead.
+            # A recording skips earlier frames, and needs no shift.
             shift = 0 if self.recorded else self.first_frame
             for frame in self._frames():
                 yield replace(frame, index=frame.index + shift)
@@ -89,7 +89,7 @@ class Source:
                              f'{self.patience:g} s')
 
     def _alive(self, wait: float = 0.) -> None:
-        """Record that the source works, and may now wait some seconds."""
+        """Record that the source works; allow it to wait some seconds now."""
         self._last_sign = time.monotonic() + max(0., wait)
 
     def _frames(self) -> Iterator[Frame]:
@@ -97,12 +97,12 @@ class Source:
 
 
 class RecordedSource(Source):
-    """A recording, read as fast as possible or at its own speed.
+    """Source of a recording, read as fast as possible or in real time.
 
     Args:
         name: Name for users.
         fps: Frames per second.
-        realtime: Whether to play it at its own speed, like a camera.
+        realtime: Play it in real time, like a camera.
 
     Raises:
         ValueError: While iterating, if a frame cannot be read.
@@ -122,7 +122,8 @@ class RecordedSource(Source):
                     f'frames could be read ({brief(error)})') from error
             end = time.monotonic()
             if first is None:
-                # Seeking the first frame may have taken long.
+                # Start the clock now, because seeking the first frame may take
+                # long.
                 first = end - index / self.fps
             if self.live:
                 wait = first + index / self.fps - end

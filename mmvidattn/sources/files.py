@@ -17,11 +17,11 @@ IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
 
 
 class VideoFile(RecordedSource):
-    """A video file at a constant rate (:class:`ConstantRate`).
+    """Source of a video file, at a constant rate (:class:`ConstantRate`).
 
     Args:
         path: Path of the file.
-        realtime: Whether to play it at its own speed.
+        realtime: Play it in real time.
         video_backend: Video reader, see
             :func:`~mmvidattn.utils.video_readers.open_video`. Defaults to
             ``$MMVIDATTN_VIDEO_BACKEND``, else to PyAV, which chooses the
@@ -58,7 +58,7 @@ class VideoFile(RecordedSource):
 
 
 class FrameFolder(RecordedSource):
-    """A folder of images, ordered by the numbers in their names."""
+    """Source of a folder of images, ordered by the numbers in their names."""
 
     def __init__(self, path: str | Path, fps: float,
                  realtime: bool = False) -> None:

@@ -21,7 +21,7 @@ from .base import Frame, RecordedSource, Source
 SCHEMES = 'rtsp', 'rtsps', 'rtmp', 'http', 'https', 'udp', 'tcp', 'srt'
 EXPECTED = ('a source is a video file, a folder of frames, the number of a '
             f'camera, or a URL ({", ".join(SCHEMES)})')
-# Rate of cameras that report no rate, or one out of range.
+# Rate of cameras that report no rate, or an invalid one.
 DEFAULT_FPS = 25.
 # Environment variable with options for ffmpeg, which OpenCV reads as well.
 OPTIONS = 'OPENCV_FFMPEG_CAPTURE_OPTIONS'
@@ -34,7 +34,7 @@ FIRST_DELAY, MAX_DELAY = 0.25, 5.
 
 
 class Stream:
-    """A URL or a named pipe, decoded by PyAV.
+    """Stream from a URL or a named pipe, decoded by PyAV.
 
     Args:
         address: URL or path.
@@ -95,12 +95,12 @@ class Stream:
             try:
                 yield from packet.decode()
             except av.InvalidDataError:
-                # A network may lose parts of a packet.
+                # Skip a packet that the network has damaged.
                 continue
 
 
 class Camera:
-    """A camera, read by OpenCV, with the interface of :class:`Stream`.
+    """Camera, read by OpenCV, with the interface of :class:`Stream`.
 
     Args:
         address: Number or device of the camera.
@@ -138,12 +138,12 @@ class Camera:
 
 
 class VideoUrl(RecordedSource):
-    """A video file on the web, at its average rate.
+    """Source of a video file on the web, at its average rate.
 
     Args:
         url: URL of the file.
         stream: Open stream of the file.
-        realtime: Whether to play it at its own speed.
+        realtime: Play it in real time.
     """
 
     def __init__(self, url: str, stream: Stream,
@@ -196,18 +196,19 @@ class VideoUrl(RecordedSource):
 
 
 class LiveSource(Source):
-    """A camera or a network stream, reopened when the connection is lost.
+    """Source of a camera or a network stream, with reconnection.
 
-    The index of a frame follows from its arrival time. The wait for a frame,
-    and the decoder's work during the wait, do not count as ``decode_time``.
+    The index of a frame is computed from its arrival time. ``decode_time``
+    excludes the wait for a frame, and the decoder's work during the wait. A
+    lost connection is reopened.
 
     Args:
         address: Number or device of a camera, or a URL.
         fps: Frames per second. Defaults to the rate that the source reports.
-        timeout: Seconds without a frame after which a URL counts as lost.
-        patience: Seconds after which a source that is lost or hangs is
-            given up.
-        capture: Open stream or camera at this address. Defaults to opening it.
+        timeout: Seconds without a frame after which a URL is considered lost.
+        patience: Seconds after which a lost or hanging source is an error.
+        capture: Opened stream or camera at this address. By default, it is
+            opened.
 
     Raises:
         ValueError: If the source cannot be opened; while iterating, if it

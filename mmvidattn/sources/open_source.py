@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Opening of a source by its file, folder, number or URL."""
+"""Function that opens any source of frames."""
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,7 +29,7 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
         source: Video file, folder of frames, number or device of a camera,
             named pipe, URL, or an open source. An http(s) URL with a length is
             a video file.
-        realtime: Whether to play recordings at their own speed.
+        realtime: Play recordings in real time.
         fps: Frames per second of a folder (default: 25) or of a live source
             (default: the rate that it reports).
         video_backend: Video reader for files, see :class:`VideoFile`. URLs
