@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Modules made of ops. Modules that configs name are registered in MODELS."""
+"""Modules made of ops. Those that configs select are registered in MODELS."""
 from .base_attention import BaseAttention
 from .cosformer_attention import CosFormerAttention
 from .factorized_dot_attention import FactorizedDotAttention

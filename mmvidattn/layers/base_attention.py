@@ -5,11 +5,12 @@ from torch import Tensor, nn
 
 
 class BaseAttention(nn.Module):
-    """Base of the attentions that :class:`VideoSelfAttention` projects for.
+    """Base class of attentions for :class:`VideoSelfAttention`.
 
-    Register a subclass in MODELS; a config then selects it by name
+    :class:`VideoSelfAttention` computes the projections to queries, keys and
+    values. Register a subclass in MODELS; a config then selects it by name
     (``attention=dict(type=NAME)``). :class:`VideoSelfAttention` passes the
-    first three arguments; a config sets the others.
+    first three arguments; a config sets all other arguments.
 
     Args:
         head_dims: Width D of a head.
@@ -42,8 +43,8 @@ class BaseAttention(nn.Module):
               fixation: nn.Module | None) -> Tensor | None:
         """Compute everything between the two projections in one op.
 
-        Called only if keys and values are shifted before fixation, and no
-        part has a hook, which the op would skip.
+        Called only if keys and values are shifted before fixation, and if no
+        submodule has hooks, which the op would skip.
 
         Args:
             qkv: Projected queries, keys and values, [B, T, H, W, 3C].

@@ -13,9 +13,9 @@ from .base_attention import BaseAttention
 class CosFormerAttention(BaseAttention):
     """Attention of `cosFormer <https://arxiv.org/abs/2202.08791>`_.
 
-    ReLU linear attention that favors nearby tokens, without parameters. The
-    distance is counted in row-major order, so vertical neighbors are a whole
-    row apart. In the pattern 'window', queries have the positions of the
+    Linear attention with ReLU that favors nearby tokens. It has no parameters.
+    The distance is counted in row-major order, so vertical neighbors are a
+    whole row apart. In the pattern 'window', queries have the positions of the
     window's first frame.
 
     Args:

@@ -9,8 +9,8 @@ from ..utils.arguments import Count, check_arguments
 class FeatureFixation(nn.Module):
     """Gate that reweights the channels of queries and keys before attention.
 
-    Secs. 4.1 and 4.2 of the paper. A linear map computes the ratios; all
-    heads share its weights.
+    Secs. 4.1 and 4.2 of the paper. A linear map computes the ratio of each
+    channel; all heads share its weights.
 
     Differs from the paper: Eqs. 4 and 5 map all channels of the model at
     once (``across_heads=True``). The released code maps the channels of each
@@ -26,7 +26,7 @@ class FeatureFixation(nn.Module):
             fixation.
         shared: Use one ratio for both Q and K. Separate fixation accepts
             only False. Defaults to True for cooperative fixation.
-        aggregate: How the inputs are combined: 'concat', 'add' or 'mul'.
+        aggregate: Combination of the inputs: 'concat', 'add' or 'mul'.
             Separate fixation accepts only 'concat'. Defaults to 'concat'.
         num_heads: Number of heads G. Defaults to 1.
         across_heads: Use one map for the channels of all heads, so that the

@@ -71,14 +71,14 @@ class CoarseLevel(nn.Module):
 
 @check_arguments
 class GlobalPyramid(nn.Module):
-    """Priors of a clip at several scales, the inputs of keys and values.
+    """Priors of a clip at several scales, for keys and values.
 
     `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.2.
 
-    Differs from the paper, as the released code does: the finest level is a
-    single convolution; coarser levels are two, first in space, then in space
-    and time, with BatchNorm and ReLU between them; a LayerNorm follows. (The
-    paper factorizes every level into time and space.)
+    Like the released code, it differs from the paper: the finest level is a
+    single convolution. A coarser level has two convolutions, first in space,
+    then in space and time, with BatchNorm and ReLU between them. A LayerNorm
+    follows. (The paper factorizes every level into time and space.)
 
     Differs from the released code: incomplete blocks of the finest level are
     padded with zeros; the released code skips them.

@@ -22,7 +22,7 @@ from .base_attention import BaseAttention
 class LARAAttention(BaseAttention):
     """`Linear randomized attention <https://arxiv.org/abs/2204.04667>`_.
 
-    A table of the paper on feature fixation calls it RALA. The landmarks are
+    The feature fixation paper calls it RALA in a table. The landmarks are
     pooled queries and keys, see :func:`mmvidattn.ops.landmark_grid`. In
     training, samples are drawn around the landmarks at each call; in
     evaluation, the samples are the landmarks.
@@ -39,11 +39,11 @@ class LARAAttention(BaseAttention):
         head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
         num_landmarks: Number of landmarks; a square for sequences with two
             axes. Defaults to 49.
-        pooling: Layers after the mean of tokens: 'per-head', a linear map
-            shared by all heads and a LayerNorm (released as 'pool',
-            'light'); 'all-heads', a linear map of the channels of all heads
-            and a LayerNorm (released as 'pool', 'dense'); or 'no-param',
-            none (released as 'no-param-pool'). Defaults to 'per-head'.
+        pooling: Layers after the mean of tokens. 'per-head': a linear map
+            shared by all heads, and a LayerNorm (released as 'pool', 'light').
+            'all-heads': a linear map of the channels of all heads, and a
+            LayerNorm (released as 'pool', 'dense'). 'no-param': no layers
+            (released as 'no-param-pool'). Defaults to 'per-head'.
         mix_keys: Let the key landmarks attend to each other (released as
             '-mixed'). Defaults to False.
         weighting: See :func:`mmvidattn.ops.lara_attention`. Defaults to
@@ -64,7 +64,7 @@ class LARAAttention(BaseAttention):
                  weighting: Weighting = 'mis-opt',
                  alpha: float = 1.) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
-        # Fail early if the number does not fit the axes.
+        # Raise an error early if the number does not suit the axes.
         landmark_grid(self.seq_shape, num_landmarks)
         self.num_landmarks = num_landmarks
         self.pooling = pooling
@@ -90,7 +90,7 @@ class LARAAttention(BaseAttention):
                                               key_landmarks)
         omega = None
         if self.training:
-            # Half precision would round away most of the noise.
+            # In half precision, most of the noise would be lost by rounding.
             query_landmarks, key_landmarks = at_least_float32(
                 query_landmarks, key_landmarks)
             omega = query_landmarks + key_landmarks

@@ -15,12 +15,12 @@ from .base_attention import BaseAttention
 class LinformerAttention(BaseAttention):
     """Attention of `Linformer <https://arxiv.org/abs/2006.04768>`_.
 
-    Softmax attention to P learned mixtures of the keys. It only saves compute
-    if P is smaller than the sequence length; the default, from the paper's
-    comparison, is larger than the number of frames of a clip.
+    Softmax attention to P learned mixtures of the keys. It saves computation
+    only if P is smaller than the sequence length. The default, from the
+    paper's comparison, is larger than the number of frames of a clip.
 
     The projections have a row for each key position. A shorter sequence uses
-    the first rows; a longer one is rejected.
+    the first rows; a longer sequence is an error.
 
     Args:
         head_dims, num_heads: See :class:`BaseAttention`.

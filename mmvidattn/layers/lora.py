@@ -17,12 +17,12 @@ def add_lora(model: nn.Module, rank: Count, alpha: Positive | None = None
 
     `LoRA: Low-Rank Adaptation of Large Language Models
     <https://arxiv.org/abs/2106.09685>`_, Sec. 4.1: ``W x + alpha / rank * B A
-    x``. B starts at zero, so the outputs do not change at first. The other
-    tensors keep their names, and a checkpoint without LoRA still loads. The
-    function freezes no parameters.
+    x``. B starts at zero, so the outputs do not change at first. Existing
+    tensors keep their names, and a checkpoint without LoRA can still be
+    loaded. This function does not freeze parameters.
 
-    Differs from the paper: it also updates the projections of keys and of the
-    output, and has no dropout before A.
+    Differs from the paper: keys and output projections are also updated, and
+    there is no dropout before A.
 
     Args:
         model: Model whose ``nn.Linear`` modules named ``qkv``, ``q``, ``k``,
@@ -35,7 +35,7 @@ def add_lora(model: nn.Module, rank: Count, alpha: Positive | None = None
         Names of the updated modules.
 
     Raises:
-        ValueError: If there is no such module, or one already has LoRA.
+        ValueError: If the model has no such module, or already has LoRA.
     """
     alpha = rank if alpha is None else alpha
     found = {name: module for name, module in model.named_modules()
@@ -71,7 +71,7 @@ def merge_lora(model: nn.Module) -> list[str]:
     found = {name: module for name, module in model.named_modules()
              if hasattr(module, 'lora_hooks')}
     for module in found.values():
-        # Compute in float64, so that only the sum is rounded.
+        # Compute in float64, to round only once.
         update = module.lora_up.double() @ module.lora_down.double()
         weight = module.weight.double() + module.lora_scale * update
         module.weight.data.copy_(weight)

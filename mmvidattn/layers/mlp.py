@@ -24,7 +24,7 @@ class MLP(nn.Module):
     """MLP of the video transformers, with an optional convolution.
 
     fc1, a 3x3 depth-wise convolution over the grid of each frame, GELU, fc2.
-    The released linear video transformer uses the convolution in place of a
+    The released linear video transformer uses the convolution instead of a
     position embedding; the paper does not mention it.
 
     Args:

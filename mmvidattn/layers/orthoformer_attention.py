@@ -12,9 +12,9 @@ from .base_attention import BaseAttention
 class OrthoformerAttention(BaseAttention):
     """`Orthoformer <https://arxiv.org/abs/2106.05392>`_, without parameters.
 
-    The landmarks are detached queries, chosen greedily. The first one is
-    random in training and the first query in evaluation, so that evaluation
-    is deterministic.
+    The landmarks are detached queries, chosen greedily. The choice starts with
+    a random query in training, and with the first query in evaluation, so that
+    evaluation is deterministic.
 
     Differs from the released code: that code also starts with a random query
     in evaluation. In its authors' network, Motionformer, each query attends

@@ -26,7 +26,7 @@ class PackedLinear(Linear):
             return super().forward(x)
         return packed_linear(x, self.weight, self.bias, self.packed)
 
-    # A packed tensor can be neither copied nor saved.
+    # Drop the packed tensor, which can be neither copied nor saved.
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, 'packed': None}
 

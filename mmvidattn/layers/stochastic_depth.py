@@ -16,11 +16,11 @@ def stochastic_depth_rates(last: float, num_blocks: int) -> list[float]:
 
 
 class StochasticDepth(DropPath):
-    """``DropPath`` that does not rescale the branches that it keeps.
+    """``DropPath`` without rescaling of kept branches.
 
-    As in the released ViViT. ``DropPath`` divides them by the probability of
-    keeping a branch, so that the mean in training equals the output in
-    testing.
+    As in the released ViViT. ``DropPath`` itself divides a kept branch by the
+    probability of keeping it, so that the mean in training equals the output
+    in testing.
 
     Args:
         drop_prob: Probability of dropping the branch of a sample.

@@ -17,10 +17,10 @@ Half = Annotated[float, Range('a number in [0, 1/2]', lambda x: 0 <= x <= .5)]
 class FrameMixing(nn.Module):
     """Leap or 3D attention and temporal shift for an image attention.
 
-    Has no parameters. :meth:`join` concatenates the tokens of several frames
-    to one sequence, so that an attention over a sequence becomes leap or 3D
-    attention; :meth:`part` separates the frames again. The shift exchanges
-    channels of the attention's output between neighboring frames.
+    It has no parameters. :meth:`join` concatenates the tokens of several
+    frames to one sequence, so that an attention over this sequence is a leap
+    or 3D attention. :meth:`part` separates the frames again. The shift
+    exchanges channels of the attention's output between neighboring frames.
 
     Args:
         num_frames: Clip length T.
@@ -30,8 +30,8 @@ class FrameMixing(nn.Module):
         shift: 'none', 'plain', 'periodic' or 'token'; the first three apply
             to :meth:`shift_heads`, 'token' to :meth:`shift_tokens`. Defaults
             to 'periodic'.
-        shift_fraction: Fraction of the channels that comes from either side.
-            Defaults to 0.25.
+        shift_fraction: Fraction of the channels from the previous frame, and
+            from the next frame. Defaults to 0.25.
         shift_first: Source of the first part, the 'next' or the 'previous'
             frame. Defaults to 'next'.
 

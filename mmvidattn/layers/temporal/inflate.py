@@ -19,7 +19,7 @@ _CHILDREN = {
     'qkv', 'q_norm', 'k_norm', 'attn_drop', 'norm', 'gate', 'proj',
     'proj_drop', 'out_drop', 'gamma1'
 }
-# Optional arguments of forward in timm, with the values that change nothing.
+# Optional arguments of forward in timm, with the values that have no effect.
 _UNSET = dict(attn_mask=None, is_causal=False)
 
 
@@ -39,13 +39,14 @@ def inflate(model: nn.Module,
     and returns one output for each. Parameters and the keys of the state dict
     do not change.
 
-    Hooks do the work: before an attention they join the tokens of frames that
-    attend to each other into one sequence; before its output projection they
-    separate the frames again and shift channels. This works for any attention
-    that does not depend on the order of its tokens and calls its projection
-    ``proj`` once, such as the self-attentions of timm (``Attention`` with
-    linear layers, Visformer's with 1x1 convolutions) and mmpretrain
-    (``MultiheadAttention``). Each attention is tested with random tokens.
+    It adds hooks to each attention. Before the attention, a hook joins the
+    tokens of frames that attend to each other into one sequence. Before the
+    output projection, another hook separates the frames again and shifts
+    channels. This works for any attention that does not depend on the order of
+    its tokens and calls its projection ``proj`` once, such as the
+    self-attentions of timm (``Attention`` with linear layers, Visformer's with
+    1x1 convolutions) and mmpretrain (``MultiheadAttention``). Each attention
+    is first tested with random tokens.
 
     Args:
         model: Image network.
@@ -54,8 +55,8 @@ def inflate(model: nn.Module,
             the order of ``model.modules()``. Defaults to (1, 2, 3).
         shift: 'none', 'plain' or 'periodic'. Defaults to 'periodic'.
         attention: '2d', '3d' or 'leap'. Defaults to 'leap'.
-        shift_fraction: Fraction of the channels that comes from either side.
-            Defaults to 0.25.
+        shift_fraction: Fraction of the channels from the previous frame, and
+            from the next frame. Defaults to 0.25.
         shift_first: Source of the first part, the 'next' or the 'previous'
             frame. Defaults to 'next'.
         skip: Names of attentions to skip, with shell wildcards
@@ -138,7 +139,7 @@ class _Layout:
              kwargs: dict[str, Any]) -> tuple[tuple, dict]:
         _require_plain(module, args, kwargs)
         x, *rest = args
-        # For a convolution, the second frame is below the first.
+        # For a convolution, stack the frames vertically.
         if self.with_conv:
             x = self.mixing.join(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
         else:
@@ -209,7 +210,8 @@ def _misbehavior(module: nn.Module) -> str | None:
     if weight.is_meta:
         return None
     module = copy.deepcopy(module).float().cpu().eval()
-    # A new network may scale its outputs by zero.
+    # Use random parameters, because a new network may scale its outputs by
+    # zero.
     generator = torch.Generator().manual_seed(0)
     for p in module.parameters():
         p.normal_(std=channels**-0.5, generator=generator)

@@ -13,7 +13,7 @@ class LAPSAttention(nn.Module):
     Args:
         embed_dims: Channels C.
         num_heads: Number of heads G.
-        mixing: Sequences that attend within themselves, and the shift.
+        mixing: Module that joins frames to sequences and shifts channels.
         bias: Add biases to the projections. Defaults to True.
 
     Raises:
@@ -35,7 +35,7 @@ class LAPSAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Attend with tokens of frames, [B T, *, C]; return the same shape."""
         shape = x.shape
-        # Join before the projection: this moves one tensor instead of three.
+        # Join before the projection, to copy one tensor instead of three.
         x = self.mixing.join(x.flatten(1, -2))
         q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).unbind(-3)
         x = self.mixing.part(softmax_attention(q, k, v))
