@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""``python -m mmvidattn.ops``: print which code runs when."""
+"""``python -m mmvidattn.ops``: print the table of backends."""
 from . import examples  # noqa: F401 (registers all backends)
 from .dispatch import table
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Argument checks that all attentions share."""
+"""Check of arguments for all attention ops."""
 import torch
 from torch import Tensor
 
@@ -9,7 +9,7 @@ def check_attention_inputs(name: str,
                            k: Tensor,
                            v: Tensor,
                            key_mask: Tensor | None = None) -> None:
-    """Check that queries, keys, values and mask fit each other.
+    """Check that the shapes of queries, keys, values and mask match.
 
     Args:
         name: Name of the attention, for the error message.
@@ -19,7 +19,7 @@ def check_attention_inputs(name: str,
         key_mask: Bool, [*, M], or None.
 
     Raises:
-        ValueError: If the shapes do not fit or the mask is not bool.
+        ValueError: If the shapes do not match or the mask is not bool.
     """
     if (min(q.dim(), k.dim()) < 3 or q.shape[-2:] != k.shape[-2:]
             or q.shape[:-3] != k.shape[:-3] or k.shape[:-1] != v.shape[:-1]):

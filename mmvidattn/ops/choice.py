@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Choice of backends: the defaults, or what ``mmvidattn tune`` measured."""
+"""Choice of backends, by default or by ``mmvidattn tune``."""
 import hashlib
 import json
 import math
@@ -16,12 +16,12 @@ from ..version import __version__
 from .defaults import default_gains
 from .processor import capability, processor_name
 
-# Larger files were not written by us.
+# Maximum size of a file written by ``mmvidattn tune``.
 MAX_BYTES = 2**20
 
 
 class Condition(NamedTuple):
-    """Part of a call that decides, besides its arguments, which code runs.
+    """Condition of a call that, besides its arguments, selects the backend.
 
     Attributes:
         training: True if the call needs gradients.
@@ -34,23 +34,23 @@ class Condition(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Measured gains of backends on a device, and where they come from.
+    """Measured gains of backends on a device, with their origin.
 
     Attributes:
-        gains: Speed relative to the plain code by :func:`key_of`. A backend
-            runs where its gain is at least 1.
+        gains: Speedup over the plain code, with keys of :func:`key_of`. A
+            backend is used if its gain is at least 1.
         origin: Source of the gains, for logs.
     """
     gains: Mapping[str, float]
     origin: str
 
     def runs(self, key: str) -> bool:
-        """Return True if a backend runs under a condition."""
+        """Return True if the backend of this key is used."""
         return self.gains.get(key, 0) >= 1
 
     @property
     def chosen(self) -> list[str]:
-        """Keys of what runs, sorted."""
+        """Sorted keys of the backends that are used."""
         return sorted(filter(self.runs, self.gains))
 
 
@@ -62,7 +62,7 @@ def key_of(op: str, backend: str, condition: Condition) -> str:
 
 
 def describe_machine(device: torch.device | str = 'cpu') -> dict[str, str]:
-    """Return what tuned gains depend on: processor and versions."""
+    """Return the processor and the versions that tuned gains depend on."""
     found = dict(
         processor=processor_name(device), capability=str(capability(device)),
         torch=str(torch.__version__), mmvidattn=__version__)
@@ -80,14 +80,14 @@ def cache_folder() -> Path:
 
 
 def cache_path(device: torch.device | str = 'cpu') -> Path:
-    """Return the file of the tuned choice of a device; it may be missing."""
+    """Return the path of a device's tuned choice. The file may not exist."""
     text = json.dumps(describe_machine(device), sort_keys=True)
     name = hashlib.sha256(text.encode()).hexdigest()[:16]
     return cache_folder() / f'{torch.device(device).type}_{name}.json'
 
 
 def default_choice(device: torch.device | str = 'cpu') -> Choice:
-    """Return the choice by the table of defaults."""
+    """Return the choice from the table of defaults."""
     name = capability(device)
     gains = default_gains(name)
     return Choice(gains, f'defaults for {name}' if gains else
@@ -97,15 +97,15 @@ def default_choice(device: torch.device | str = 'cpu') -> Choice:
 def read_choice(device: torch.device | str = 'cpu') -> Choice:
     """Return the tuned choice of a device, or else its default choice.
 
-    Tuned gains replace default gains; other default gains stay. A damaged
-    file causes a warning and is ignored.
+    Tuned gains take precedence over default gains. A damaged file is ignored
+    with a warning.
     """
     default = default_choice(device)
     if capability(device) is None:
         return default
     try:
         path = cache_path(device)
-        # Reading a pipe would not end.
+        # Accept only a regular file, because reading a pipe could block.
         if not path.is_file():
             return default
         if path.stat().st_size > MAX_BYTES:
@@ -113,19 +113,19 @@ def read_choice(device: torch.device | str = 'cpu') -> Choice:
         stored = check_stored(json.loads(path.read_bytes()), device)
     except (OSError, RuntimeError, ValueError, RecursionError) as error:
         warnings.warn(
-            'the tuned choice of backends is not used, and the defaults are: '
-            f'{error}. Run `mmvidattn tune` again, or delete the file with '
-            '`mmvidattn tune --clear`', stacklevel=2)
+            'the tuned choice of backends is ignored, and the defaults are '
+            f'used: {error}. Run `mmvidattn tune` again, or delete the file '
+            'with `mmvidattn tune --clear`', stacklevel=2)
         return default
     return Choice({**default.gains, **stored['gains']},
                   f'{stored["origin"]}, else {default.origin}')
 
 
 def check_stored(stored: Any, device: torch.device | str) -> dict[str, Any]:
-    """Return the content of a file of tuned gains after checking it.
+    """Check the content of a file of tuned gains, and return it.
 
     Raises:
-        ValueError: If it is not a choice of this machine.
+        ValueError: If it is not a choice for this machine.
     """
     if not isinstance(stored, dict):
         raise ValueError('expected a JSON object, got '

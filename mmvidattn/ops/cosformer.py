@@ -21,16 +21,16 @@ def cosformer_attention(q: Tensor,
     .. math:: s_{ij} = q_i k_j^T \cos(\frac{\pi}{2} \frac{i - j}{L}),
               \quad y_i = \sum_j s_{ij} v_j / \max(\sum_j s_{ij}, eps)
 
-    with L = max(N, M). The cosine of a difference is a sum of products, so
-    this is :func:`linear_attention` of queries and keys of width 2 D. i and j
-    count the tokens of a grid in row-major order.
+    with L = max(N, M). Because the cosine of a difference is a sum of
+    products, this equals :func:`linear_attention` with queries and keys of
+    width 2 D. i and j count the tokens of a grid in row-major order.
 
     Args:
         q: Queries after a non-negative feature map, [*, N, G, D].
         k: Keys after the same feature map, [*, M, G, D].
         v: Values, [*, M, G, E].
-        eps: Lower bound of the denominator: an all-zero query gives zero.
-            Defaults to 1e-6.
+        eps: Lower bound of the denominator; the result for an all-zero query
+            is zero. Defaults to 1e-6.
         order: See :func:`linear_attention`. Defaults to 'auto'.
 
     Returns:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Measured gains of backends, from which the default choice follows."""
+"""Measured gains of backends, which determine the default choice."""
 from typing import NamedTuple
 
 
@@ -27,7 +27,7 @@ class Machine(NamedTuple):
 
     Attributes:
         capability: See :func:`mmvidattn.ops.processor.capability`.
-        name: Processor and circumstances.
+        name: Processor and conditions of the measurement.
         measurements: Measured gains.
     """
     capability: str
@@ -35,8 +35,8 @@ class Machine(NamedTuple):
     measurements: tuple[Measurement, ...]
 
 
-# `mmvidattn tune` prints these gains; a machine without its table in
-# ops/README.md cites another source.
+# Most gains are from the output of `mmvidattn tune`, see the tables in
+# ops/README.md. Other machines name their source.
 MACHINES = (
     Machine(
         'AMD AVX512 bfloat16',
@@ -104,8 +104,8 @@ MACHINES = (
 def default_gains(capability: str | None) -> dict[str, float]:
     """Return the smallest measured gain by key, for a capability.
 
-    Every machine of that capability counts, so a backend that is slower on
-    one of them does not run by default on any.
+    It is the minimum over all machines of this capability. A backend that is
+    slower on one of them is therefore not used by default.
     """
     gains: dict[str, float] = {}
     for machine in MACHINES:

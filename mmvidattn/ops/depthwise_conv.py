@@ -35,8 +35,8 @@ def depthwise_conv(x: Tensor,
     padding = tuple(k // 2 for k in weight.shape[2:])
     clips = x.movedim(-1, 1)
     if computes_in_bfloat16_on_cpu(x):
-        # For channels-last clips with few frames, torch's weight gradient is
-        # wrong, and may contain uninitialized memory (seen in torch 2.13).
+        # In torch 2.13, the weight gradient is wrong for channels-last clips
+        # with few frames, and may contain uninitialized memory.
         clips = clips.contiguous()
     y = F.conv3d(clips, weight, bias, padding=padding, groups=len(weight))
     return y.movedim(1, -1)
@@ -47,9 +47,10 @@ def _by_frames(x: Tensor,
                bias: Tensor | None = None) -> Tensor:
     """Convolve in 2D with each frame of the kernel, and add the results.
 
-    On a CPU, torch's depth-wise 3D convolution has a slow backward pass. The
-    2D convolution has a fast one and reads channels-last tokens in place,
-    unless torch.compile rearranges them: compiled code calls an operator.
+    On a CPU, the backward pass of torch's depth-wise 3D convolution is slow.
+    The 2D convolution has a fast backward pass, and reads channels-last tokens
+    in place. Compiled code calls a custom operator, because torch.compile
+    would rearrange the tokens.
     """
     size, num_frames = weight.shape[2], x.shape[1]
     convolve = frame_conv if (
@@ -88,8 +89,8 @@ def _padding(weight: Tensor) -> list[int]:
 def frame_conv(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Convolve [B, T, H, W, C] frame by frame with [C, 1, kh, kw].
 
-    torch.compile would convert the tokens to channels-first images around the
-    convolution, which takes longer than the convolution itself.
+    Without this operator, torch.compile would convert the tokens to
+    channels-first images, which takes longer than the convolution.
     """
     return _convolve_frames(x, weight, bias).contiguous()
 

@@ -1,20 +1,21 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Dispatch of all ops: the plain code, or a backend that is faster here.
+"""Dispatch of ops to the plain code or to a faster backend.
 
 The body of an op is its plain code, which is correct on every device. A
-backend is another function with the same arguments and result; its verifier
-returns the reason why it does not fit these arguments, or None. The first
-backend that fits and was measured to be faster runs, in eager mode as well as
-under ``torch.compile`` and in an export. So verifiers look at shapes, dtypes,
-devices and modes only, and reject what the op rejects.
+backend is a function with the same arguments and result. Its verifier returns
+None if the backend supports the arguments, or else the reason why not. The op
+runs the first backend that supports the arguments and was measured to be
+faster, in eager mode, under ``torch.compile`` and in an export. Verifiers
+therefore check only shapes, dtypes, devices and modes. They must reject all
+arguments that the op rejects.
 
 The gains come from :mod:`mmvidattn.ops.defaults`, or from ``mmvidattn tune``
 on this machine (:mod:`mmvidattn.ops.choice`). The environment variable
-``MMVIDATTN_DISPATCH`` and :func:`use_backends` override them: ``0`` leaves
-only the plain code, ``default`` ignores tuned gains, ``1``, the default, uses
-them, and ``all`` runs every backend that fits. ``python -m mmvidattn.ops``
-prints the table of backends, and ``mmvidattn doctor`` reports what runs on a
-machine.
+``MMVIDATTN_DISPATCH`` and :func:`use_backends` override them: ``0`` disables
+all backends; ``default`` ignores tuned gains; ``1``, the default, uses them;
+``all`` runs every backend that supports the arguments. ``python -m
+mmvidattn.ops`` prints the table of backends, and ``mmvidattn doctor`` reports
+which backends run on a machine.
 """
 import functools
 import logging
@@ -31,7 +32,7 @@ from .torch_private import is_functional_transform, statically_known_true
 
 logger = logging.getLogger(__name__)
 
-# Before 2.7, torch cannot distinguish the two.
+# Before 2.7, torch cannot distinguish exporting from compiling.
 _is_exporting = getattr(
     torch.compiler, 'is_exporting', torch.compiler.is_compiling)
 VARIABLE = 'MMVIDATTN_DISPATCH'
@@ -40,14 +41,14 @@ DTYPES = 'float16', 'bfloat16', 'float32', 'float64'
 
 
 class Backend(NamedTuple):
-    """One way to run an op.
+    """Alternative implementation of an op.
 
     Attributes:
         name: Name in tables and choices.
         function: Function with the arguments of the op.
-        why_not: Verifier: called with the same arguments, it returns a reason
-            not to run the backend, or None.
-        where: Conditions under which it fits, for the table.
+        why_not: Verifier, which is called with the same arguments. It returns
+            a reason not to run the backend, or None.
+        where: Conditions under which it can run, for the table.
     """
     name: str
     function: Callable[..., Any]
@@ -65,17 +66,17 @@ if _switch not in SWITCHES:
                      f'{", ".join(map(repr, SWITCHES))}, got {_switch!r}')
 _enabled = _switch != '0'
 _unmeasured = _switch == 'all'
-# Choices by device; they are read when the first op needs them.
+# Choice of each device, read when an op first needs it.
 _choices: dict[torch.device, Choice] = {}
 # Chosen backends by op and condition.
 _decisions: dict[tuple, tuple[str, ...]] = {}
-# Number of changes of these choices; compiled code depends on it.
+# Number of changes of the choices. Compiled code is invalidated by a change.
 _changes = 0
 _recorder: Recorder | None = None
 
 
 def dispatched(plain: Callable) -> Callable:
-    """Make ``plain`` an op that may have backends; it stays as ``op.plain``.
+    """Decorate a function as an op that may have backends.
     """
     name = plain.__name__
     backends = _backends.setdefault(name, [])
@@ -105,13 +106,15 @@ def dispatched(plain: Callable) -> Callable:
 def register_backend(op: Callable, name: str, function: Callable[..., Any],
                      why_not: Callable[..., str | None], *,
                      where: str) -> None:
-    """Add a :class:`Backend` to an op; the first that fits runs.
+    """Add a :class:`Backend` to an op.
 
-    It runs by default only on processors for which
-    :mod:`mmvidattn.ops.defaults` has a gain of at least 1.
+    Backends are tried in the order of registration. By default, a backend runs
+    only on processors for which :mod:`mmvidattn.ops.defaults` has a gain of at
+    least 1.
 
     Raises:
-        ValueError: If the op is not dispatched or has such a backend already.
+        ValueError: If the op is not dispatched, or already has a backend of
+            this name.
     """
     backends = _backends.get(op.__name__)
     if backends is None or not hasattr(op, 'plain'):
@@ -138,11 +141,11 @@ def enabled() -> bool:
 @contextmanager
 def use_backends(enabled: bool,
                  unmeasured: bool | None = None) -> Iterator[None]:
-    """Let backends run in a context, or only the plain code.
+    """Enable or disable backends in a context.
 
     Args:
-        enabled: Let backends run.
-        unmeasured: Also let backends run that were not measured to be faster.
+        enabled: Allow backends to run.
+        unmeasured: Also run backends that were not measured to be faster.
             Defaults to the setting outside of the context.
     """
     global _enabled, _unmeasured
@@ -157,7 +160,7 @@ def use_backends(enabled: bool,
 
 
 def current_choice(device: torch.device | str = 'cpu') -> Choice:
-    """Return the choice that holds on a device, reading it when needed."""
+    """Return the current choice of a device; read it on first use."""
     device = _with_index(device)
     if device not in _choices:
         read = default_choice if _switch == 'default' else read_choice
@@ -173,7 +176,7 @@ def _with_index(device: torch.device | str) -> torch.device:
 
 
 def set_choice(device: torch.device | str, choice: Choice | None) -> None:
-    """Replace the choice of a device; None reads it anew when needed."""
+    """Replace the choice of a device; None reads it again on next use."""
     global _changes
     device = _with_index(device)
     _decisions.clear()
@@ -195,7 +198,7 @@ def use_choice(device: torch.device | str, choice: Choice) -> Iterator[None]:
 
 
 def is_overridden() -> bool:
-    """Return True if a switch decides instead of the choice."""
+    """Return True if a switch overrides the choices."""
     return not _enabled or _unmeasured
 
 
@@ -217,7 +220,7 @@ def summary(device: torch.device | str = 'cpu') -> str:
 
 
 def running_keys(device: torch.device | str = 'cpu') -> list[str]:
-    """Return the keys of all that may run on a device, with the switch."""
+    """Return the keys of all backends that may run on a device."""
     if _enabled and _unmeasured:
         return sorted(
             key_of(op, backend.name, Condition(training, dtype, compiled))
@@ -229,33 +232,33 @@ def running_keys(device: torch.device | str = 'cpu') -> list[str]:
 
 def follow(device: torch.device | str, keys: list[str],
            origin: str) -> str | None:
-    """Run what an earlier process ran, such as before a resume.
+    """Use the same backends as an earlier process, such as on resume.
 
     Args:
         device: Device whose choice to replace.
-        keys: Result of :func:`running_keys` then.
+        keys: Result of :func:`running_keys` in the earlier process.
         origin: Source of the keys, for logs.
 
     Returns:
-        One line about the difference to the choice of now, or None if there
-        is none. A switch that is set now wins.
+        One line about the difference from the current choice, or None if they
+        are equal. A switch that is set now takes precedence.
     """
     now = running_keys(device)
     differing = sorted({*keys} ^ {*now})
     if not differing:
         return None
-    text = (f'backends: {origin} ran others than this machine would: '
-            f'{", ".join(differing)}; ')
+    text = (f'backends: {origin} used different backends than this machine '
+            f'would: {", ".join(differing)}; ')
     if is_overridden():
-        return (f'{text}{VARIABLE} decides, so the results may differ in '
-                'rounding')
+        return (f'{text}{VARIABLE} takes precedence, so the results may '
+                'differ in rounding')
     set_choice(device, Choice(dict.fromkeys(keys, 1.), origin))
     return f'{text}this run follows {origin}'
 
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
-    """Call ``recorder(op, args, kwargs)`` for each outermost op of a context.
+    """Call ``recorder(op, args, kwargs)`` for each outermost op.
 
     Only the plain code runs.
     """
@@ -306,12 +309,12 @@ def may_run(op: Callable, backend: str, x: torch.Tensor) -> bool:
 
 def chosen_backends(op: str, device: torch.device, training: bool,
                     dtype: torch.dtype, compiled: bool) -> tuple[str, ...]:
-    """Return the backends of an op that may run if their arguments fit."""
+    """Return the backends of an op that may run, if supported."""
     return _chosen(op, device, training, dtype, compiled, _changes)
 
 
-# The compiler calls this function while it traces, and keeps the result until
-# the number of changes is another one.
+# The compiler calls this function while tracing, and keeps the result until
+# the number of changes differs.
 @torch.compiler.assume_constant_result
 def _chosen(*key: Any) -> tuple[str, ...]:
     found = _decisions.get(key)
@@ -329,18 +332,18 @@ def _chosen(*key: Any) -> tuple[str, ...]:
 
 def explain(op: Callable, *args, **kwargs
             ) -> tuple[str | None, dict[str, str]]:
-    """Name what would run an op with these arguments, without running it.
+    """Explain which backend would run an op with these arguments.
 
     Returns:
-        The backend's name, or None for the plain code; and, by the names of
-        the backends that come before it, why they do not run.
+        Name of the backend, or None for the plain code; and the reasons why
+        earlier backends do not run, by name.
     """
     reasons = {}
     for backend in _backends[op.__name__]:
         if not _enabled:
             reasons[backend.name] = 'backends are turned off'
             continue
-        # A verifier's reason says more than a gain.
+        # Prefer a verifier's reason, which is more informative than a gain.
         reason = backend.why_not(*args, **kwargs) or _explain_gain(
             op.__name__, backend.name, args, kwargs)
         if reason is None:
@@ -351,7 +354,7 @@ def explain(op: Callable, *args, **kwargs
 
 def _explain_gain(op: str, backend: str, args: tuple,
                   kwargs: dict[str, Any]) -> str | None:
-    """Return why a backend that fits is not chosen, or None if it is."""
+    """Return why a supported backend is not chosen, or None if it is."""
     device, training, dtype, compiled = condition_of(args, kwargs)
     if _unmeasured or backend in chosen_backends(
             op, device, training, dtype, compiled):
@@ -360,8 +363,8 @@ def _explain_gain(op: str, backend: str, args: tuple,
     gain = choice.gains.get(key_of(op, backend, Condition(
         training, str(dtype).removeprefix('torch.'), compiled)))
     if gain is None:
-        return (f'not measured here ({choice.origin}); `mmvidattn tune` '
-                f'measures it, {VARIABLE}=all runs it')
+        return (f'not measured on this machine ({choice.origin}); `mmvidattn '
+                f'tune` measures it, {VARIABLE}=all runs it')
     return f'{gain:.2f} times as fast as the plain code ({choice.origin})'
 
 
@@ -405,9 +408,10 @@ def is_known(condition: bool) -> bool:
 
 
 def not_eager_autograd() -> str | None:
-    """Return a reason not to run an operator with eager autograd, or None.
+    """Return why an operator with eager-only autograd must not run, or None.
 
-    Verifiers call this first: reading a size makes it constant in an export.
+    Verifiers must call this first, because reading a size makes it constant in
+    an export.
     """
     if _is_exporting() or torch.jit.is_tracing():
         return 'an exported program takes any number of rows'

@@ -66,7 +66,7 @@ def make_examples(device: torch.device | str) -> Iterator[Example]:
 
 def compare(example: Example, training: bool
             ) -> tuple[str | None, dict[str, str], float]:
-    """Compare the chosen backend with the plain code in float64.
+    """Compare an example's chosen backend with the plain code in float64.
 
     Returns:
         The two results of :func:`mmvidattn.ops.dispatch.explain`, and the
@@ -77,17 +77,17 @@ def compare(example: Example, training: bool
         chosen, reasons = explain(example.op, *tensors, **example.options)
         got = _run(example, tensors, training)
         with use_backends(False):
-            wanted = _run(
+            expected = _run(
                 example, _copies(example, torch.float64, training), training)
-    differences = map(relative_difference, got, wanted)
-    # torch's maximum keeps NaN; Python's may lose it.
+    differences = map(relative_difference, got, expected)
+    # Use torch's maximum, which keeps NaN, unlike Python's.
     return chosen, reasons, torch.tensor([*differences]).max().item()
 
 
-def relative_difference(got: Tensor, wanted: Tensor) -> float:
+def relative_difference(got: Tensor, expected: Tensor) -> float:
     """Return RMS(got - wanted) / RMS(wanted)."""
-    got, wanted = got.detach().double(), wanted.detach().double()
-    return ((got - wanted).norm() / wanted.norm()).item()
+    got, expected = got.detach().double(), expected.detach().double()
+    return ((got - expected).norm() / expected.norm()).item()
 
 
 def _copies(example: Example, dtype: torch.dtype,

@@ -42,7 +42,7 @@ class Gate(NamedTuple):
 
 
 def gate_kind(gate: Gate | None) -> str:
-    """Return the name that the Triton kernels have for a gate.
+    """Return the name of a gate in the Triton kernels.
 
     ==========  =============  ==========  ================================
     name        mode           shared      ratios

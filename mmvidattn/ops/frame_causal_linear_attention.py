@@ -33,14 +33,14 @@ def frame_causal_linear_attention(
         S_t = \sum_{t_j \le t} e^{-rate (t - t_j)} k_j^T v_j, \quad
         z_t = \sum_{t_j \le t} e^{-rate (t - t_j)} k_j.
 
-    The state is S and z after the last frame, so each frame has the same
-    cost, and a stream that is split at any frame has the results of one
-    pass.
+    The state is S and z after the last frame. Each frame therefore has the
+    same cost, and a stream that is split at any frame gives the same results
+    as one pass.
 
     Sums are at least float32, also under autocast, and their rounding errors
-    are carried over in bfloat16 (Kahan summation). So frames still count
-    after 10^7 frames without decay, where a float32 sum alone would ignore
-    them; the sums of 10^7 frames are far below float32's maximum.
+    are carried over in bfloat16 (Kahan summation). A float32 sum alone would
+    ignore new frames after 10^7 frames without decay; this sum does not. The
+    sums of 10^7 frames are far below float32's maximum.
 
     Clips are processed in chunks of frames. With gradients, the backward pass
     recomputes each chunk, and only the states between chunks are kept.

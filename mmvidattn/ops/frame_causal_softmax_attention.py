@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Softmax attention to the latest frames, with the frames as its state."""
+"""Softmax attention to the latest frames of a stream."""
 import torch
 from torch import Tensor
 
@@ -25,8 +25,8 @@ def frame_causal_softmax_attention(
     A token of frame t attends to all tokens of frames t - W + 1 to t. With
     ``decay``, the score of a token is reduced by its age times the rate, so
     that its weight is multiplied by ``exp(-rate * age)``. Ages are durations;
-    W counts frames. The state has the last W - 1 frames, so a stream that is
-    split at any frame has the results of one pass.
+    W counts frames. The state contains the last W - 1 frames. A stream that is
+    split at any frame therefore gives the same results as one pass.
 
     Long clips are processed in parts of W frames, so the cost is linear in
     their length.
@@ -104,7 +104,8 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, elapsed: Tensor,
     seen = seen & ages.isfinite()
     bias = torch.zeros_like(ages).masked_fill(~seen, -torch.inf)[:, None]
     if decay is not None:
-        # Unseen ages may be infinite, and a rate of 0 times infinity is NaN.
+        # Ignore ages of unseen frames, which may be infinite: 0 times infinity
+        # is NaN.
         bias = bias - decay.to(bias.dtype)[:, None, None] * ages.where(
             seen, 0)[:, None]
     # Every token of a frame has the bias of the frame.

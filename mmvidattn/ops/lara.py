@@ -1,7 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""LARA, linear randomized attention: a few samples represent all keys.
+"""LARA, linear randomized attention.
 
-The samples come from landmarks, which are means of neighboring tokens.
+A few samples represent all keys. The samples are drawn around landmarks, which
+are means of neighboring tokens.
 """
 import itertools
 import math
@@ -21,11 +22,11 @@ def landmark_grid(shape: tuple[int, ...],
                   num_landmarks: int) -> tuple[int, ...]:
     """Choose the number of cells along each axis of a grid of tokens.
 
-    The cells number ``num_landmarks`` or fewer in total. Two axes get equally
-    many cells, as in the released code. For other numbers of axes, the axis
-    with the longest cells gets another cell as long as the total allows it:
-    49 landmarks of 16 frames of 17x17 tokens give 3x4x4 cells. No axis has
-    more cells than tokens.
+    The total number of cells is at most ``num_landmarks``. Two axes get equal
+    numbers of cells, as in the released code. For other numbers of axes, the
+    axis with the longest cells repeatedly gets one more cell, as long as the
+    total allows it. For example, 49 landmarks of 16 frames of 17x17 tokens
+    give 3x4x4 cells. No axis has more cells than tokens.
 
     Raises:
         ValueError: If ``num_landmarks`` is not positive, or is not a square
@@ -55,10 +56,10 @@ def landmark_pool(x: Tensor,
                   grid: tuple[int, ...]) -> Tensor:
     """Average the tokens of each cell of a grid, at least in float32.
 
-    With several axes the cells are those of adaptive average pooling:
+    With several axes, the cells are those of adaptive average pooling:
     neighboring cells may overlap, so that every token is in a cell. With a
-    single axis they are disjoint segments, and the last ones may be longer
-    by one.
+    single axis, the cells are disjoint segments, and the last segments may be
+    longer by one token.
 
     Args:
         x: Tokens, [*, N, G, D].
@@ -147,8 +148,9 @@ def lara_attention(q: Tensor,
     ============ ================================== ==========================
 
     where t is the softmax over the queries n of the products of query and
-    query landmark, and a is at least 1e-8. Computes at least in float32, also
-    under autocast: in float16 the bound 1e-8 would be zero.
+    query landmark, and a is at least 1e-8. The computation is at least in
+    float32, also under autocast, because the bound 1e-8 would be zero in
+    float16.
 
     Args:
         q: Queries, [*, N, G, D].
@@ -165,7 +167,7 @@ def lara_attention(q: Tensor,
         [*, N, G, E], in the dtype of ``v``.
 
     Raises:
-        ValueError: If the shapes do not fit or ``weighting`` is unknown.
+        ValueError: If the shapes do not match or ``weighting`` is unknown.
     """
     if weighting not in WEIGHTINGS:
         raise ValueError(

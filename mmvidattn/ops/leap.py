@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Leap attention: frames at a fixed distance attend to each other.
 
-Frames t and t + S of each block of 2 S frames form a pair. With the frame
-index split into (block, half, place), pairing moves the half next to the
-tokens: a transpose and a reshape, without a gather.
+Frames t and t + S of each block of 2 S frames form a pair. The frame index is
+split into (block, half, place). Pairing moves the axis of the half next to the
+tokens, by a transpose and a reshape instead of a gather.
 """
 import torch
 from torch import Tensor
@@ -16,8 +16,8 @@ def leap_step(num_frames: int, level: int) -> int:
 
     Args:
         num_frames: Clip length T.
-        level: Pyramid level R; 1 pairs over half of the clip, 2 over a
-            quarter, ...
+        level: Pyramid level R. The distance is half of the clip for 1, a
+            quarter for 2, and so on.
 
     Raises:
         ValueError: If not every frame has a partner at that distance.

@@ -14,8 +14,8 @@ from .dispatch import (
 )
 from .torch_private import HAS_ONEDNN, ONEDNN_LINEAR
 
-# Fewest multiplications for which oneDNN is worth its call, and the same for a
-# single row, which MKL multiplies in one thread.
+# Minimum number of multiplications for which oneDNN pays off, in general and
+# for a single row, which MKL multiplies in one thread.
 LEAST_PRODUCTS = 2**21
 LEAST_PRODUCTS_OF_ROW = 2**18
 
@@ -115,7 +115,8 @@ for operator in torch.ops.mmvidattn.onednn_linear, ONEDNN_LINEAR:
 
 def _by_onednn(x: Tensor, weight: Tensor,
                bias: Tensor | None = None) -> Tensor:
-    # The call of a torch.library operator takes as long as a small product.
+    # Call the function directly, because the call of a torch.library operator
+    # takes as long as a small product.
     if torch.is_grad_enabled() or torch.compiler.is_compiling():
         return onednn_linear(x, weight, bias)
     return torch_private.onednn_linear(x, weight, bias)
@@ -125,7 +126,7 @@ def _why_not_onednn(x: Tensor, weight: Tensor,
                     bias: Tensor | None = None) -> str | None:
     if not HAS_ONEDNN:
         return 'this torch has no oneDNN'
-    # First: reading a size makes it constant in an export.
+    # Check this first, because reading a size makes it constant in an export.
     reason = not_eager_autograd()
     if reason:
         return reason
@@ -137,7 +138,7 @@ def _why_not_onednn(x: Tensor, weight: Tensor,
     least = LEAST_PRODUCTS_OF_ROW if is_known(
         x.numel() <= x.shape[-1]) else LEAST_PRODUCTS
     if is_known(x.numel() * len(weight) < least):
-        return 'too little to do'
+        return 'the product is too small'
     return None
 
 

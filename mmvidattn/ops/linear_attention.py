@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Linear attention; multiplies in the cheaper order."""
+"""Linear attention, multiplied in the cheaper order."""
 from typing import Literal, get_args
 
 import torch
@@ -37,10 +37,11 @@ def linear_attention(q: Tensor,
 
     .. math:: y_i = q_i \sum_j k_j^T v_j / (q_i \sum_j k_j^T + eps)
 
-    Computes at least in float32, also under autocast: over thousands of
-    tokens ``K^T V`` exceeds the range of float16. bfloat16 inputs without
-    gradients are multiplied in bfloat16, whose range is sufficient. With
-    gradients they are not, because terms of the query gradients cancel.
+    The computation is at least in float32, also under autocast, because ``K^T
+    V`` over thousands of tokens exceeds the range of float16. The exception
+    are bfloat16 inputs without gradients, which are multiplied in bfloat16,
+    whose range is sufficient. With gradients, float32 is needed, because terms
+    of the query gradients cancel.
 
     Args:
         q: Queries after a non-negative
@@ -50,8 +51,8 @@ def linear_attention(q: Tensor,
         order: 'left' multiplies ``Q K^T`` first, 'right' multiplies
             ``K^T V`` first; the results agree up to rounding. 'auto' takes
             the cheaper one. Defaults to 'auto'.
-        eps: Added to the denominator: an all-zero query gives zero. Defaults
-            to 1e-6.
+        eps: Added to the denominator, so that the result for an all-zero query
+            is zero. Defaults to 1e-6.
         clamp_eps: Use ``eps`` as the lower bound of the denominator instead.
             Defaults to False.
 
@@ -59,7 +60,7 @@ def linear_attention(q: Tensor,
         [*, N, G, E], in the dtype of ``v``.
 
     Raises:
-        ValueError: If the shapes do not fit or ``order`` is unknown.
+        ValueError: If the shapes do not match or ``order`` is unknown.
     """
     if order not in ORDERS:
         raise ValueError(f'order must be one of {ORDERS}, got {order!r}')

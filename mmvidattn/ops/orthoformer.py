@@ -24,8 +24,8 @@ def orthogonal_landmarks(q: Tensor,
         q: Queries, [*, N, G, D].
         num_landmarks: Number of landmarks L. If L >= N, all tokens are
             chosen.
-        first_index: First token, one for all or [*, G]. By default each
-            head of each sequence draws its own.
+        first_index: First token, one for all or [*, G]. By default, it is
+            drawn for each head of each sequence.
         generator: Generator that draws ``first_index``. Defaults to torch's
             global generator.
 
@@ -56,7 +56,7 @@ def orthogonal_landmarks(q: Tensor,
     # To [*, G, D, N]: the products are faster with contiguous tokens.
     x = F.normalize(x, dim=-1, eps=1e-12).movedim(-3, -1).contiguous()
     # Largest cosine with the tokens chosen so far, [*, G, N]. It is infinite
-    # for chosen tokens, so that none is chosen twice.
+    # for chosen tokens, so that they are not chosen again.
     largest = x.new_zeros(*lead, G, N)
     chosen = []
     with without_autocast(q.device.type):

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Linear map by a weight that is stored in the order of the product."""
+"""Linear map with a weight that is packed for oneDNN."""
 import torch
 from torch import Tensor
 
@@ -13,16 +13,16 @@ from .torch_private import (
     reorder_weight,
 )
 
-# Number of rows that oneDNN is told to expect. The order for 32 rows is good
-# for any number of rows; the order for one row is not.
+# Number of rows for which oneDNN packs the weight. The layout for 32 rows is
+# fast for any number of rows; the layout for one row is not.
 ROWS = 32
 
 
 def pack_weight(weight: Tensor) -> Tensor | None:
-    """Copy a weight into the order in which oneDNN reads it.
+    """Copy a weight into the memory layout that oneDNN needs.
 
-    Otherwise each product copies the weight, which takes as long as the
-    product with up to some hundred rows.
+    Without packing, each product copies the weight, which takes as long as a
+    product with some hundred rows.
 
     Args:
         weight: [K, C].
@@ -32,7 +32,7 @@ def pack_weight(weight: Tensor) -> Tensor | None:
         quantized, not on a CPU, or in a dtype for which the backend was not
         measured to be faster on this processor.
     """
-    # A quantized weight has a class of its own.
+    # Quantized weights have other classes.
     if (not CAN_PACK or weight.device.type != 'cpu'
             or weight.dtype not in (torch.float32, torch.bfloat16)
             or type(weight) not in (Tensor, torch.nn.Parameter)
