@@ -23,22 +23,23 @@ class BaseBackbone(BaseModule):
     * ``forward``: compute features of clips [B, C, T, H, W]. It rejects clips
       of another length or frame size, see :meth:`check_clips` and
       :meth:`check_grid`.
-    * :meth:`encode_frames` and :meth:`forward_encoded`: the two parts of
-      ``forward``, before and after frames are mixed for the first time.
-      :meth:`frame_groups` returns the groups of frames that the first part
-      encodes independently; windows of a stream share their encodings.
+    * :meth:`encode_frames` and :meth:`forward_encoded`: the parts of
+      ``forward`` before and after the first layer that mixes frames.
+      :meth:`frame_groups` returns the groups of frames that ``encode_frames``
+      encodes independently. Overlapping windows of a stream share these
+      encodings.
     * :meth:`forward_causal`, :meth:`initial_state` and :meth:`decay_state`:
       run a network with ``is_causal`` as a stream, frame by frame.
-    * ``arch_zoo``: sizes from the paper by name, see :meth:`choose_arch`.
+    * ``arch_zoo``: named sizes from the paper, see :meth:`choose_arch`.
     * :meth:`get_layer_depth`: depth of a parameter, for layer-wise learning
       rates.
     * :meth:`init_weights`: initialize, then load ``init_cfg``.
     * ``load_state_dict``: adapt checkpoints of another clip length or
       resolution.
 
-    A subclass adds its position tables and their grids (T, H, W) to
-    ``position_grids``, and defines :meth:`layer_groups` and either both parts
-    of ``forward`` or ``forward`` itself.
+    A subclass adds the grids (T, H, W) of its position tables to
+    ``position_grids``. It defines :meth:`layer_groups`, and either ``forward``
+    or both :meth:`encode_frames` and :meth:`forward_encoded`.
 
     Args:
         num_frames: Clip length T.
@@ -255,7 +256,7 @@ class BaseBackbone(BaseModule):
         Args:
             name: Name of the parameter.
             prefix: Prefix of this backbone's parameters. Parameters without
-                it, such as those of the head, have the last depth.
+                this prefix, such as those of the head, have the last depth.
 
         Returns:
             The depth, from 0, and the number of depths.
@@ -293,8 +294,9 @@ class BaseBackbone(BaseModule):
         """Resize the position tables of a checkpoint to this model's grids.
 
         Raises:
-            ValueError: If the checkpoint has a norm before the blocks and
-                this model has none; ``strict=False`` would only log it.
+            ValueError: If the checkpoint has a norm before the blocks and this
+                model does not. (With ``strict=False``, this would only be
+                logged.)
         """
         for name, module in self.named_modules():
             if name.endswith('pre_norm') and isinstance(

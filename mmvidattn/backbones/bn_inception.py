@@ -22,7 +22,7 @@ BLOCKS = dict(
     inception_4e=(None, (128, 192), (192, 256, 256), None),
     inception_5a=(352, (192, 320), (160, 224, 224), 128),
     inception_5b=(352, (192, 320), (192, 224, 224), 128))
-# The only block whose pool keeps the resolution and takes the maximum.
+# The only block with a max pooling that keeps the resolution.
 MAX_POOLED = 'inception_5b'
 
 
@@ -83,17 +83,17 @@ class BNInception(BaseModule):
     """Inception with batch normalization, the version that TSN uses.
 
     Ioffe and Szegedy, https://arxiv.org/abs/1502.03167, Figure 5. TSN,
-    https://arxiv.org/abs/1608.00859, uses it, and so do the extractors of the
-    optical-flow features for LSTR and TeSTra. The source ``bn_inception`` of
+    https://arxiv.org/abs/1608.00859, and the extractors of the optical-flow
+    features for LSTR and TeSTra use it. The source ``bn_inception`` of
     :mod:`mmvidattn.convert` converts their weights.
 
-    Differs from the paper, as the published weights do: the projections of
-    the pools in blocks 4c and 4d have 128 channels instead of 96, and pools
-    of stride 2 have no padding and round the resolution up.
+    Like the published weights, it differs from the paper: the projections of
+    the pools in blocks 4c and 4d have 128 channels instead of 96, and pools of
+    stride 2 have no padding and round the resolution up.
 
-    Takes images, or optical flow with channels (x, y, x, y, ...),
-    [B, C, H, W], and returns [B, 1024, H / 32, W / 32]. The published
-    features are the mean over H and W.
+    The inputs are images, or optical flow with channels (x, y, x, y, ...), [B,
+    C, H, W]. The outputs are [B, 1024, H / 32, W / 32]. The published features
+    are their mean over H and W.
 
     Args:
         in_channels: Channels C: 3 for images, 10 for five flow fields.

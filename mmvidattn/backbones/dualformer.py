@@ -52,12 +52,12 @@ class DualFormer(BaseBackbone):
 
     The network accepts clips of any length and resolution: incomplete
     patches, windows and pyramid blocks are padded with zeros, and windows mask
-    the padding. ``num_frames`` and ``img_size`` determine the sizes of the
-    convolution kernels that reduce tokens to the pyramid levels, such that
-    clips of this size have levels of ``pyramid_sizes``. For other clips, the
-    levels are larger or smaller. The released checkpoints have the kernels for
-    32 x 224 x 224, and the paper's figures for 16 frames use the same kernels.
-    A model for another size converts them when it loads a checkpoint.
+    the padding. Convolutions reduce tokens to the pyramid levels. Their kernel
+    sizes follow from ``num_frames`` and ``img_size``, so that clips of this
+    size have levels of ``pyramid_sizes``. For other clips, the levels are
+    larger or smaller. The released checkpoints have kernels for 32 x 224 x
+    224, and the paper's results for 16 frames use the same kernels. A model
+    for another size converts the kernels when it loads a checkpoint.
 
     Differs from the paper, like the released code: each stage embeds patches
     with a strided convolution and LayerNorm, and adds positions after its
@@ -73,9 +73,9 @@ class DualFormer(BaseBackbone):
             stage; the channels double in each stage), num_layers and
             num_heads (of each stage). A layer is a block of one attention and
             one MLP; the paper counts pairs. Defaults to 'tiny'.
-        num_frames: Clip length T of the kernels. Defaults to 32.
-        img_size: Height and width of the kernels' clips, or one number for
-            both. Defaults to 224.
+        num_frames: Clip length T that determines the kernels. Defaults to 32.
+        img_size: Height and width of the clips that determine the kernels, or
+            one number for both. Defaults to 224.
         in_channels: Channels of a frame. Defaults to 3.
         patch_size: Frames, rows and columns of a patch. Defaults to
             (2, 4, 4).
@@ -205,7 +205,8 @@ class DualFormer(BaseBackbone):
                 x = self.pegs[i](x)
             x = run_blocks(blocks[1:], x, self.with_cp)
         x = self.norm(x).movedim(-1, 1)
-        # For channels-last tensors, pooling compares the batch size with 1.
+        # For channels-last tensors, pooling would compare the batch size with
+        # 1, which an export cannot do for a dynamic size.
         return x.contiguous() if any(map(is_any_size, x.shape)) else x
 
     def _init_parameters(self) -> None:

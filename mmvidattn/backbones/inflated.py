@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Image networks from timm or mmpretrain, turned into video networks."""
+"""Video networks from image networks of timm or mmpretrain."""
 from typing import Any
 
 from mmaction.registry import MODELS

@@ -25,7 +25,7 @@ First = Literal['next', 'previous']
 
 @check_arguments
 class LAPSBackbone(BaseBackbone):
-    """Image network whose attentions reach other frames.
+    """Base class of image networks whose attentions include other frames.
 
     The attentions of a subclass get their
     :class:`mmvidattn.layers.temporal.FrameMixing` from :meth:`mixing`.
@@ -35,7 +35,8 @@ class LAPSBackbone(BaseBackbone):
         attention: '2d', '3d' or 'leap'.
         shift: 'none', 'plain', 'periodic' or, with class tokens, 'token'.
         pyramid: Levels R of leap attention, repeated over the attentions.
-        shift_fraction: Fraction of the channels that comes from either side.
+        shift_fraction: Fraction of the channels from the previous frame, and
+            from the next frame.
         shift_first: Source of the first part, the 'next' or the 'previous'
             frame.
         **kwargs: See :class:`BaseBackbone`.

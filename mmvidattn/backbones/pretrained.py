@@ -14,7 +14,7 @@ def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
             begin with ``prefix``, by default 'backbone.'.
 
     Returns:
-        The tensors without the prefix, and the path of the file.
+        Tensors with names without the prefix, and the path of the file.
 
     Raises:
         ValueError: If ``init_cfg`` has another type, or the file does not
