@@ -180,6 +180,7 @@ class LinearVideoTransformer(BaseBackbone):
             raise ValueError("decay requires pattern='causal', got "
                              f'decay={decay} with {pattern!r}')
         self.is_causal = self.any_length = pattern == 'causal'
+        self.embed_dims = embed_dims
         self.frame_shape = to_pair(img_size)
         self.embed_init_std = embed_init_std
         self.patch_embed = PatchEmbed(in_channels, embed_dims, patch_frames,
