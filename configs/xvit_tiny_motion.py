@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Small XViT
 # that trains in minutes on two CPU cores, on the dataset of
 # tools/data/motion/make_motion.py. Each batch also contains its clips played
-# backwards, which speeds up training: each class is a second class played
-# backwards.
+# backwards, which speeds up training, because the classes are pairs of a
+# motion and its reversal.
 _base_ = [
     '_base_/models/xvit.py', '_base_/datasets/motion.py',
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'

@@ -36,12 +36,20 @@ from tools.harness import parser_of, table
 
 PAGE = """# Registers and shared memory of kernels
 
-Written by `python tools/analysis/kernel_resources.py --out
+This page lists the resources that each Triton kernel of linear attention needs
+on a GPU. It is written by `python tools/analysis/kernel_resources.py --out
 docs/kernel_resources.md` with Triton {version}, which compiles without a GPU.
-Registers and spilled bytes are per thread, and shared memory is per program
-of 8 warps. `rows` is the number of tokens in a tile, and `phase` is the part
-of the computation that a launch on long sequences does. The feature map is
-ReLU, channels are shifted, and gates with several inputs have three.
+The feature map is ReLU, channels are shifted, and gates with several inputs
+have three. The columns are:
+
+* heads: channels of a head.
+* gate: whether Q and K have the same gate of all inputs (shared), two such
+  gates (unshared), or each a gate of its own input (separate).
+* phase: the part of the computation that this launch does, on long sequences.
+* rows: number of tokens in a tile.
+* sm: compute capability of the GPU, times 10.
+* registers, spilled: per thread; spilled bytes are in slower memory.
+* shared: shared memory per program of 8 warps.
 
 """
 # Limits of shared memory per program in bytes, by compute capability.
