@@ -105,7 +105,7 @@ def test_elapsed_time_ages_the_state(model):
 
 
 def test_dropped_frames_age_the_state_and_repeat_the_scores(model):
-    """Check the same for missing, broken and skipped frames."""
+    """Missing, broken and skipped frames have the same effect."""
     video = video_like(6).double()
     want = scores_of(model, video, [1, 1, 1, 8.5, 1, 1])
     broken = torch.full_like(video[0], 7.)
