@@ -18,11 +18,11 @@ MANY_TOKENS = 128
 
 
 class ProjectedAttention(nn.Module):
-    """Attention to projected tokens.
+    """Attention on tokens that are already projected.
 
-    A stream projects a frame once and attends to it in many windows.
-    Therefore the caller applies the layers ``q``, ``kv`` (keys and values,
-    concatenated) and ``proj``, and calling the module only attends.
+    A stream projects a frame once, and uses it in many windows. Therefore, the
+    caller applies the layers ``q``, ``kv`` (keys and values, concatenated) and
+    ``proj``, and ``forward`` computes only the attention.
 
     Args:
         embed_dims: Channels C.
@@ -87,7 +87,7 @@ class ProjectedAttention(nn.Module):
         Returns:
             Attended values, [B, N, C], before the output projection.
         """
-        # In an exported program, a batch size of 1 is always constant.
+        # Only a constant batch size is 1 in an exported program.
         batch = (kv if is_known(q.shape[0] == 1) else q).shape[0]
         q, k, v = (
             self.heads(x.expand(batch, -1, -1))
@@ -114,7 +114,7 @@ class ProjectedAttention(nn.Module):
                       *,
                       bias: Tensor | None = None,
                       num_keys: Tensor | None = None) -> Tensor:
-        """Attend to tokens whose keys and values are not used elsewhere.
+        """Attend to tokens whose keys and values are used only once.
 
         Args:
             q: Queries, [B, N, C].

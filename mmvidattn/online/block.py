@@ -11,12 +11,12 @@ from .attention import ProjectedAttention
 
 ACTIVATIONS = dict(relu=nn.ReLU, gelu=nn.GELU)
 Activation = Literal['relu', 'gelu']
-# Attends to a memory in block i with queries [1 or B, N, C].
+# Function that attends to a memory in block i with queries [1 or B, N, C].
 Reader = Callable[[int, Tensor], Tensor]
 
 
 class OnlineBlock(nn.Module):
-    """A transformer block with post-norm.
+    """Transformer block with post-norm.
 
     :meth:`attend` runs self-attention. Calling the block runs the optional
     attention to a memory, and the two feed-forward layers.
@@ -28,7 +28,7 @@ class OnlineBlock(nn.Module):
         drop_rate: Dropout rate of attention weights, of each branch, and
             between the feed-forward layers. Defaults to 0.
         act: 'relu' or 'gelu'. Defaults to 'relu'.
-        with_memory: Whether to attend to a memory. Defaults to True.
+        with_memory: Add attention to a memory. Defaults to True.
         share: Share of keys in
             :class:`~mmvidattn.online.attention.ProjectedAttention`. Defaults
             to 1.
@@ -104,7 +104,7 @@ class OnlineBlock(nn.Module):
 
 @check_arguments
 class OnlineTransformer(nn.Module):
-    """Blocks that attend to one memory, followed by a norm.
+    """Blocks that attend to the same memory, followed by a norm.
 
     Args:
         num_layers: Number of blocks.

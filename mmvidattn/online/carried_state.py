@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""State that a training carries from one clip of a video to the next."""
+"""State that training carries from a clip to the video's next clip."""
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -13,9 +13,9 @@ class CausalNetwork(BaseModule):
     """Base class of causal networks that read a stream from its first frame.
 
     A linear layer with LayerNorm and ReLU projects each frame
-    (:meth:`project`). Subclasses mix each projected frame with those before it
-    (:meth:`mix`). Evaluation reads an entire video (:meth:`dense`), training
-    reads windows without any earlier context.
+    (:meth:`project`). Subclasses mix each projected frame with earlier frames
+    (:meth:`mix`). Evaluation reads an entire video (:meth:`dense`). Training
+    reads windows, without earlier frames.
 
     Args:
         in_channels: Channels of each modality, which are concatenated in this

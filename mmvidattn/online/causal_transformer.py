@@ -13,16 +13,16 @@ from .causal_network import CausalNetwork
 @MODELS.register_module()
 @check_arguments
 class CausalTransformer(CausalNetwork):
-    """Plain causal transformer for online action detection.
+    """Plain causal transformer, a baseline for online action detection.
 
-    This is our own baseline, not from a paper: the blocks of TeSTra's decoder
-    without its memory. In each block a frame attends to itself and to the
+    It is not from a paper. It consists of the blocks of TeSTra's decoder,
+    without the memory. In each block, a frame attends to itself and to the
     ``attention_window - 1`` frames before it. A learned bias for each head and
-    distance is added to the scores. Distances do not change over time, so a
-    stream computes each frame's keys and values once, with the same results as
-    for the entire video. A frame depends on up to
-    ``num_layers * (attention_window - 1)`` earlier frames, which may be more
-    than a training window has.
+    distance is added to the scores. Because distances do not change over time,
+    a stream computes the keys and values of each frame only once, with the
+    same results as for the entire video. A frame depends on up to ``num_layers
+    * (attention_window - 1)`` earlier frames, which may be more than a
+    training window has.
 
     Args:
         in_channels: Channels of each modality, which are concatenated in this
@@ -77,14 +77,15 @@ class CausalTransformer(CausalNetwork):
         return bias.masked_fill(hidden, -torch.inf)
 
     def mix(self, rows: Tensor) -> Tensor:
-        # A piece of W queries attends to its own keys and the piece before.
+        # Each piece of W queries attends to its own keys and those of the
+        # previous piece.
         (B, T, _), W = rows.shape, self.attention_window
         pieces = -(-T // W)
         x = nn.functional.pad(rows, (0, 0, 0, pieces * W - T))
         place = torch.arange(2 * W, device=rows.device)
         ago = place[W:, None] - place
         biases = self.bias(ago)[:, None].repeat(1, pieces, 1, 1, 1)
-        # Nothing precedes the first piece.
+        # The first piece has no previous piece.
         biases[:, 0, ..., :W] = -torch.inf
         for block, bias in zip(self.blocks, biases):
             attention = block.self_attn

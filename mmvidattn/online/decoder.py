@@ -15,9 +15,9 @@ class OnlineDecoder(nn.Module):
     Args:
         num_layers: Number of blocks.
         embed_dims: Channels C.
-        with_long_memory: Whether to attend to the compressed long memory.
-        with_work_memory: Whether to attend, in the same softmax, to the
-            decoder's input tokens ("@ comp. mem." in the paper's Table 6b).
+        with_long_memory: Attend to the compressed long memory.
+        with_work_memory: Also attend, in the same softmax, to the decoder's
+            input tokens ("@ comp. mem." in the paper's Table 6b).
         **kwargs: Arguments of
             :class:`~mmvidattn.online.block.OnlineBlock`.
     """
@@ -35,7 +35,7 @@ class OnlineDecoder(nn.Module):
             num_layers, embed_dims, with_memory=with_long_memory, **kwargs)
 
     def project(self, x: Tensor) -> Tensor:
-        """Project each token [*, C] by itself, [*, R].
+        """Project each token [*, C] separately to [*, R].
 
         A projection contains everything that is computed before tokens mix:
         the token, its query, key and value in the first self-attention, and

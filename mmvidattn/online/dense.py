@@ -19,7 +19,8 @@ def dense_features(model: nn.Module,
 
     Each frame is projected once, and windows gather the projections of their
     frames. Later layers compute only the last step of the work memory and the
-    anticipated steps. A network with a method ``dense`` does this itself.
+    anticipated steps. If the network has a method ``dense``, it is called
+    instead.
 
     Args:
         model: ``TeSTra``, ``MiniROAD``, ..., in eval mode.
@@ -60,7 +61,7 @@ def dense_features(model: nn.Module,
             if reader.long_positions is not None:
                 long = long + reader.long_positions
             mask = None if padding_mask is None else padding_mask[batch]
-            # Masking copies the keys and values.
+            # Drop an empty mask, because masking copies the keys and values.
             if mask is not None and not mask.any():
                 mask = None
             read_long = model.encoder.reader(long, mask)

@@ -9,7 +9,7 @@ from .block import OnlineTransformer, Reader
 
 
 class MemoryEncoder(nn.Module):
-    """Compresses a long memory in stages of learned queries.
+    """Encoder that compresses a long memory in stages of learned queries.
 
     The queries of the first stage attend to the long memory under a temporal
     kernel. Queries of later stages attend to the previous stage's output. The
@@ -56,7 +56,7 @@ class MemoryEncoder(nn.Module):
             for n, stage in zip(queries, stages))
 
     def project(self, x: Tensor) -> Tensor:
-        """Project each sample of the long memory [*, C] by itself, [*, R]."""
+        """Project each sample [*, C] of the long memory to [*, R]."""
         return self.stages[0].project(x)
 
     def reader(self,
@@ -81,8 +81,8 @@ class MemoryEncoder(nn.Module):
         """Compute the part of each stage that does not depend on the memory.
 
         Args:
-            batch_size: 1, or in training the batch size, so that each sample
-                has its own dropout. Defaults to 1.
+            batch_size: 1; in training, the batch size, so that dropout differs
+                between samples. Defaults to 1.
 
         Yields:
             For each stage, its Q learned queries after self-attention, and

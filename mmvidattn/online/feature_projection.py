@@ -14,8 +14,7 @@ class FeatureProjection(nn.Module):
         in_channels: Channels of each modality, in order.
         embed_dims: Channels C of a token.
         drop_rate: Dropout rate of the features. Defaults to 0.
-        with_norm: Whether to add LayerNorm between layer and ReLU. Defaults to
-            False.
+        with_norm: Add LayerNorm between layer and ReLU. Defaults to False.
     """
 
     def __init__(self,

@@ -10,11 +10,11 @@ from torch import Tensor
 
 @MODELS.register_module()
 class FeatureStreamPreprocessor(BaseDataPreprocessor):
-    """Batches windows of feature streams on the model's device.
+    """Preprocessor that batches feature streams on the model's device.
 
-    Features become float32. Windows are stacked. Entire videos, for dense
-    evaluation (with ``long_indices``) or as streams (with ``long_rate``), stay
-    a list because they differ in length.
+    Features are converted to float32. Windows are stacked. Entire videos, for
+    dense evaluation (with ``long_indices``) or as streams (with
+    ``long_rate``), stay a list, because they differ in length.
     """
 
     def forward(self,

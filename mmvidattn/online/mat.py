@@ -22,7 +22,8 @@ class MATStages(NamedTuple):
 
     Attributes:
         work: Features of the work memory and the anticipation tokens after
-            each round, [B, L + A, C]. The last ones are the result.
+            each round, [B, L + A, C]. The features of the last round are the
+            result.
         future: Features of the future before each round: [B, Q, C] first, and
             then [B, F, C].
     """
@@ -44,7 +45,7 @@ class Keys(NamedTuple):
 
 
 class ModalityProjection(nn.Module):
-    """Linear layer for each modality, and another one for all of them.
+    """Linear layer for each modality, and a linear layer for all together.
 
     Args:
         in_channels: Channels of each modality, in order.
@@ -82,18 +83,18 @@ class MAT(BaseModule):
     <https://arxiv.org/abs/2308.07893>`_, as released. Learned queries compress
     a long memory in segments. A causal decoder processes the work memory,
     tokens that anticipate the next steps, and the compressed memory. In each
-    round, a future is predicted from all of these, and the work memory attends
-    to it. In each attention, a query attends to the ``share`` of the keys with
-    the highest scores.
+    round, a future is predicted from all of these tokens, and the work memory
+    attends to the future. In each attention, a query attends to the ``share``
+    of the keys with the highest scores.
 
-    Tokens of the future depend on the entire work memory. Therefore only the
-    outputs for the last and the anticipated steps are causal. The work memory
-    of a young stream is shorter.
+    Tokens of the future depend on the entire work memory. Therefore, only the
+    outputs for the last and the anticipated steps are causal. At the start of
+    a stream, the work memory is shorter.
 
     Differs from the released code: a long memory with much padding is
     compressed as one segment. The released code decides this for an entire
-    batch. Here this is so in training; in testing, each window decides for
-    itself. Of keys with equal scores, all are kept.
+    batch, and so does this code in training. In testing, it is decided for
+    each window. If keys have equal scores, all of them are kept.
 
     Args:
         in_channels: Channels of each modality, in order.
@@ -188,7 +189,8 @@ class MAT(BaseModule):
         self.future_tokens = nn.Parameter(
             torch.randn(num_future_tokens, embed_dims))
         self.pos_drop = nn.Dropout(drop_rate)
-        # Computed, not learned, so checkpoints need not contain them.
+        # Positions are computed instead of learned, so checkpoints do not need
+        # them.
         self.register_buffer(
             'positions',
             sinusoidal_positions(work_memory_length + num_anticipation_tokens,
@@ -196,7 +198,7 @@ class MAT(BaseModule):
             persistent=False)
 
     def project(self, features: Mapping[str, Tensor]) -> Tensor:
-        """Project each frame by itself, without positions.
+        """Project each frame separately, without positions.
 
         Args:
             features: Features of each modality, [*, channels].
@@ -342,7 +344,8 @@ class MAT(BaseModule):
             if self.training:
                 num_masked = num_masked.sum().expand(B)
             grouped = num_masked < groups
-            # Without the second factor, a segment could be all padding.
+            # Do not mask ungrouped windows, where a segment could be all
+            # padding.
             mask = (padding_mask & grouped[:, None]).unflatten(1, (groups, -1))
             if self.training:
                 x, q = (t.repeat_interleave(groups, dim=0) for t in (x, q))
@@ -369,8 +372,8 @@ def _all_seen(x: Tensor, batch_size: int | None = None,
     Args:
         x: Tokens, [B, Q, C], or [Q, C] for the entire batch.
         batch_size: Batch size for tokens [Q, C].
-        each: Whether to expand tokens [Q, C] to the batch, so that each sample
-            has its own dropout in training.
+        each: Expand tokens [Q, C] to the batch, so that dropout in training
+            differs between samples.
     """
     if x.dim() == 2:
         x = x.expand(batch_size if each else 1, -1, -1)

@@ -23,15 +23,15 @@ class OnlineVideoEncoder(BaseModule):
     Args:
         encoder: Config of a causal backbone, such as
             ``dict(type='LinearVideoTransformer', pattern='causal')``.
-        num_anticipation_tokens: Number of anticipated steps A. A learned
-            token for each step, added to the features of a frame, passes
-            through an MLP. Defaults to 0.
+        num_anticipation_tokens: Number of anticipated steps A. For each step,
+            a learned token is added to the features of a frame, and an MLP
+            processes the sum. Defaults to 0.
         init_cfg: ``init_cfg`` of ``BaseModule``.
 
     Raises:
         ValueError: If the encoder is not causal.
     """
-    # No memories of past frames, unlike networks of feature streams.
+    # It has no memories of past frames, unlike networks of feature streams.
     long_memory_length = work_memory_length = 0
 
     def __init__(self,
@@ -77,11 +77,10 @@ class OnlineVideoEncoder(BaseModule):
 
         Args:
             inputs: ``frames``, normalized, [B, C, T, H, W] with any T >= 1;
-                and optionally ``elapsed`` [B, T], the time from the frame
-                before to each frame, in nominal frame intervals. Defaults to
-                1.
-            state: State after the frames before. Defaults to none: the first
-                frame starts the stream.
+                and optionally ``elapsed`` [B, T], the time since the previous
+                frame in nominal intervals. Defaults to 1.
+            state: State after the previous frames. Defaults to the start of a
+                stream.
 
         Returns:
             Features of the frames, [B, T, D], and the state after them.

@@ -17,7 +17,7 @@ VERSION = 1
 
 
 class StreamSession:
-    """The run of an online detector on one stream, with its state.
+    """Session of an online detector on one stream, with its state.
 
     A frame is the features of one step, a row of the dataset's feature files,
     or an image for an :class:`mmvidattn.online.OnlineVideoEncoder`
@@ -29,19 +29,19 @@ class StreamSession:
         for features in stream:
             session.push(features)['action'][0].softmax(dim=-1)
 
-    Until the work memory is full, a frame is scored from the frames so far.
-    These are the scores of the earlier steps in the video's first window,
-    which do not depend on later frames. (With ``fusion='long'`` the windowed
-    scores do depend on later frames.) Anticipation starts with the first
-    frame; windows anticipate only for full work memories.
+    Until the work memory is full, a frame is scored from all frames until
+    then. These are the scores of the earlier steps in the video's first
+    window, which do not depend on later frames. (With ``fusion='long'`` the
+    windowed scores do depend on later frames.) Anticipation starts with the
+    first frame; windows anticipate only for full work memories.
 
     A frame that is missing or not finite is replaced by the last good frame,
     or by zeros if there was none. The session warns, counts the frame and
     marks the result as ``bad_frame``.
 
-    A model may have any number of sessions, and holds no state of them. Its
-    weights must not change as long as sessions exist. On a CPU a session packs
-    a copy of the weights. Sessions of :meth:`spawn` share this copy; a session
+    A model may have any number of sessions; it stores no state. Its weights
+    must not change while sessions exist. On a CPU, a session makes a packed
+    copy of the weights. Sessions of :meth:`spawn` share this copy; a session
     that is created from the model makes another one. Different threads can use
     different sessions, but not the same session at the same time.
 
@@ -54,15 +54,16 @@ class StreamSession:
             memory.
         work_memory_sample_rate: Frames per sample of the work memory, the
             dataset's ``work_rate``.
-        kernel: 'window' weighs the latest N samples with the model's decay, as
-            in training and evaluation. 'smoothing', Eq. 6 of the paper, weighs
-            all earlier samples, at a cost that does not depend on N; it needs
-            a long memory without positions. Defaults to 'window'.
+        kernel: 'window' uses the latest N samples, weighted by the model's
+            decay, as in training and evaluation. 'smoothing', Eq. 6 of the
+            paper, uses all earlier samples, at a cost that does not depend on
+            N; it needs a long memory without positions. Defaults to 'window'.
         stretch_long_memory: Sample a stream that is shorter than the long
             memory as LSTR does, like the dataset's option. Defaults to True
             for models with positions in the long memory, such as LSTR.
-        cuda_graph: Replay the step of this session as a CUDA graph until it is
-            pushed together with other sessions; see :meth:`record_graph`.
+        cuda_graph: Record the step of this session as a CUDA graph, and replay
+            it until the session is pushed together with other sessions; see
+            :meth:`record_graph`.
 
     Raises:
         ValueError: If the model is in training mode, or an option does not
@@ -116,12 +117,12 @@ class StreamSession:
 
     @property
     def num_steps(self) -> int:
-        """Number of frames so far."""
+        """Number of frames until now."""
         return int(self._state['count'])
 
     @property
     def num_bad_frames(self) -> int:
-        """Number of missing or non-finite frames so far."""
+        """Number of missing or non-finite frames until now."""
         return int(self._state['num_bad'])
 
     @property
@@ -249,10 +250,11 @@ class StreamSession:
         self._write(self.step.initial_state())
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state to save: numbers, strings and tensors.
+        """Return the state as numbers, strings and tensors, to save it.
 
-        ``torch.load`` reads it with ``weights_only=True``. A session of the
-        same model and options that loads it continues with identical bits.
+        ``torch.load`` can read it with ``weights_only=True``. A session of the
+        same model and options that loads this state continues with bit-equal
+        results.
         """
         return dict(
             version=VERSION,
@@ -266,14 +268,14 @@ class StreamSession:
             state_dict: State of :meth:`state_dict`.
 
         Raises:
-            ValueError: If it is for another version, model or options.
+            ValueError: If the state is for another version, model or options.
         """
         version = state_dict.get('version')
         if version != VERSION:
             raise ValueError(f'state_dict must be of version {VERSION}, got '
                              f'{version}')
         options = dict(state_dict['options'])
-        # A removed option. True is rejected below.
+        # This option was removed. True is rejected below.
         if not options.get('released'):
             options.pop('released', None)
         state = dict(state_dict['state'])
@@ -289,8 +291,8 @@ class StreamSession:
         self._write(state)
 
     def _write(self, state: Mapping[str, Tensor]) -> None:
-        # In place, because other sessions may share the tensors, and a graph
-        # has recorded their addresses.
+        # Write in place, because other sessions may share the tensors, and a
+        # CUDA graph contains their addresses.
         for name, x in self._state.items():
             x.copy_(state[name])
 

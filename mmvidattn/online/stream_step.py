@@ -16,13 +16,13 @@ class StreamStep(nn.Module):
 
     A frame is the features of one step of a stream, or an image. A stream's
     entire history is in its state: tensors with the batch of B streams in the
-    first dimension. The streams may differ in age. :meth:`update` and :meth:`skip`
-    write into the tensors of the given state. The step has no branches that
-    depend on the state, so it can be compiled, exported and recorded as a
-    CUDA graph.
+    first dimension. The streams may differ in age. :meth:`update` and
+    :meth:`skip` write into the tensors of the given state. No branch of the
+    step depends on the state, so it can be compiled, exported and recorded as
+    a CUDA graph.
 
-    The weights must not change afterwards. On a CPU the step holds a second
-    copy of them, in a layout that is faster for matrix products
+    The weights must not change afterwards. On a CPU, the step has a second
+    copy of the weights, in a layout that is faster for matrix products
     (:func:`mmvidattn.ops.packed_linear.pack_weight`).
 
     A frame that is not finite, or whose projections would overflow later
@@ -44,7 +44,7 @@ class StreamStep(nn.Module):
             :attr:`stretches_by_default`.
 
     Raises:
-        ValueError: If the options do not fit the model.
+        ValueError: If the model does not support an option.
     """
 
     def __init__(self,
@@ -81,7 +81,7 @@ class StreamStep(nn.Module):
 
     @property
     def example(self) -> Tensor:
-        """A tensor of the dtype and on the device of the streams."""
+        """Tensor with the dtype and the device of the streams."""
         return next(self.model.backbone.parameters())
 
     @property
@@ -140,11 +140,11 @@ class StreamStep(nn.Module):
             self.register_buffer(f'zero_{name}', x)
 
     def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Project frames [B, channels] to named tensors [B, ...]."""
+        """Project frames [B, channels] to a dict of tensors [B, ...]."""
         raise NotImplementedError
 
     def fits(self, projected: Mapping[str, Tensor]) -> Tensor:
-        """Return for which frames nothing overflows later, bool [B]."""
+        """Return the mask of frames that cannot overflow later, bool [B]."""
         return torch.stack([
             x.isfinite().flatten(1).all(dim=1) for x in projected.values()
         ]).all(dim=0)
@@ -162,7 +162,8 @@ class StreamStep(nn.Module):
 
         Args:
             projected: Projections of :meth:`project`.
-            keep: Bool, [B]. Where False, the frame before is used instead.
+            keep: Bool, [B]. Where it is False, the previous frame is used
+                instead.
             step: Number of the frames, int64, [B].
             state: State of :meth:`forward`. Updated in place.
         """
@@ -177,7 +178,7 @@ class StreamStep(nn.Module):
         raise NotImplementedError
 
     def repeat(self, number: int, state: dict[str, Tensor]) -> None:
-        """Take the newest frame again ``number`` times, without counting."""
+        """Repeat the newest frame ``number`` times, without counting it."""
         raise NotImplementedError
 
     @torch.no_grad()
