@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Common part of the live models of feature streams and of clips."""
+"""Base class of the live models of feature streams and of clips."""
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from .events import EventDetector, merge_event_options
 
 
 class BaseLiveModel:
-    """A model that any number of runs share, also at the same time.
+    """Base class of models that several runs can share at the same time.
 
-    It holds no state of a stream: each :class:`Run` has its own session and
-    its own events.
+    It has no state of a stream: each :class:`Run` has a separate session and
+    event detector.
 
     Args:
         config: Config file or name.
@@ -44,7 +44,7 @@ class BaseLiveModel:
     """
     #: Keys that ``online`` of the config may have.
     online_keys: tuple[str, ...]
-    #: Whether an unnamed first class is called 'background'.
+    #: True if an unnamed first class is called 'background'.
     has_background: bool
 
     def __init__(self,

@@ -14,15 +14,16 @@ class BoundedQueue(Generic[Item]):
     """A queue of limited size between two threads.
 
     Args:
-        size: Number of items that may wait.
-        drop: Whether a full queue drops its oldest item and counts it.
-            Otherwise :meth:`put` waits.
+        size: Maximum number of waiting items.
+        drop: If True, a full queue drops its oldest item, and counts it. If
+            False, :meth:`put` waits.
         check: Function that is called every :data:`CHECK_SECONDS` while the
-            queue is empty. It raises an error if no item can be expected.
+            queue is empty. It should raise an error if no more items will
+            come.
 
     Attributes:
         dropped: Number of dropped items.
-        closed: Whether the queue is closed.
+        closed: True if the queue is closed.
     """
 
     def __init__(self, size: int, drop: bool,
@@ -69,8 +70,7 @@ class BoundedQueue(Generic[Item]):
         """Refuse further items.
 
         Args:
-            error: Error to raise from the iteration, after the items that
-                wait.
+            error: Error to raise from the iteration, after all waiting items.
         """
         with self._changed:
             if not self.closed:

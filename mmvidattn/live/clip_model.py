@@ -11,15 +11,15 @@ from ..apis.sliding import SlidingClassifier
 from .base_model import BaseLiveModel
 from .steps import Step
 
-# A rate for checking the config before a source is known.
+# Frame rate to check the config before the rate of the source is known.
 TRIAL_FPS = 25.
 
 
 class LiveClipModel(BaseLiveModel):
-    """A clip model on a window that slides over each source.
+    """Clip model that runs on a sliding window of each source.
 
-    A step is one stride. A run keeps the original frames of a window, so that
-    windows after a dropped step still contain its frames.
+    A step has the length of one stride. A run keeps the frames of a window, so
+    that a window after a dropped step still contains all of its frames.
 
     Args:
         config: Config of a recognizer, or its name. ``online`` may have
@@ -57,7 +57,7 @@ class LiveClipModel(BaseLiveModel):
 
 
 class ClipScorer:
-    """Scores the steps of one source, each by the window that ends with it.
+    """Scorer of the steps of one source, each by the window that ends with it.
 
     Args:
         session: Session of the source.
@@ -77,7 +77,7 @@ class ClipScorer:
         self._next_frame = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return no state: a resumed run reads a window's frames again."""
+        """Return an empty state; a resumed run reads its window again."""
         return {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

@@ -11,8 +11,8 @@ class Detection:
     """Scores, events and frames of one step.
 
     Attributes:
-        step: Number of the step, from 0. Dropped steps and steps without
-            frames leave gaps.
+        step: Number of the step, from 0. Numbers of dropped steps and of steps
+            without frames are skipped.
         time: End of the step, in seconds of the source.
         scores: Class probabilities of this step, [K]; 0 for the class that
             training ignored.
@@ -21,8 +21,8 @@ class Detection:
         events: Actions that started or ended (:class:`EventDetector`).
         images: Frames of the step, RGB ``(H, W, 3)``, oldest first.
         seconds: Duration of each stage (:class:`Latency`).
-        active_since: Start of the oldest action in progress, reported or
-            not; None if no action is in progress.
+        active_since: Start of the oldest action in progress, even if it is not
+            reported yet; None if no action is in progress.
     """
     step: int
     time: float

@@ -14,11 +14,11 @@ METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 
 class Endpoints:
-    """Serves ``/metrics``, ``/healthz`` and ``/readyz``.
+    """Routes ``/metrics``, ``/healthz`` and ``/readyz`` of the server.
 
-    Metrics need the token, as ``Authorization: Bearer TOKEN`` in UTF-8. The
-    other two return only ``ok``, or status 503 with the number of runs that
-    are not ok.
+    Metrics need the token, as ``Authorization: Bearer TOKEN`` in UTF-8.
+    ``/healthz`` and ``/readyz`` return only ``ok``, or status 503 with the
+    number of runs that are not ok.
 
     Args:
         runs: One run for each source.
@@ -31,7 +31,7 @@ class Endpoints:
                  is_allowed: Callable[[Request], bool]) -> None:
         self._runs = runs
         self._names = names
-        # Bytes, because both sides may contain non-ASCII characters.
+        # As bytes, because compare_digest rejects non-ASCII strings.
         self._expected = f'Bearer {token}'.encode() if token else b''
         self._is_allowed = is_allowed
 
@@ -58,7 +58,7 @@ class Endpoints:
             return PlainTextResponse(f'{error}\n', 501)
 
     def healthz(self) -> PlainTextResponse:
-        """Check that all runs work or have ended without an error."""
+        """Check that all runs are working, or have ended without an error."""
         return self._answer([not run.health.problem for run in self._runs])
 
     def readyz(self) -> PlainTextResponse:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Pictures of past events for the page."""
+"""Pictures of recent events for the page."""
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 BEFORE, AFTER = 2., 1.
 # Seconds of pictures to keep for an event that is reported later.
 RECENT = 10.
-# Maximum number of pictures of an event. A longer one has fewer per second.
+# Maximum number of pictures of an event. Longer events have fewer per second.
 MAX_FRAMES = 32
 # Maximum number of events, and maximum bytes of all their pictures.
 MAX_CLIPS, MAX_BYTES = 200, 2 ** 25
@@ -36,7 +36,7 @@ class _Clip:
 
 
 class EventFrames:
-    """Keeps pictures of the latest events of a source in limited memory.
+    """Storage of pictures of the latest events of a source, limited in size.
 
     An event has one picture per step, from ``BEFORE`` seconds before its start
     to ``AFTER`` seconds after its end. Pictures of a long event are thinned
@@ -52,7 +52,7 @@ class EventFrames:
         """Add the picture and the events of a step.
 
         Args:
-            time: End of the step in seconds, later than the one before.
+            time: End of the step in seconds, later than the previous one.
             picture: Picture in any format.
             events: Events of :class:`EventDetector`.
         """
@@ -79,7 +79,7 @@ class EventFrames:
             start: Start of the event.
 
         Returns:
-            The pictures; none for an unknown or old event.
+            The pictures; an empty list for an unknown or old event.
         """
         clip = self._clips.get((index, start))
         return list(clip.frames) if clip else []

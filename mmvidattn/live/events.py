@@ -29,17 +29,17 @@ class _Action:
 
 @check_arguments
 class EventDetector:
-    """Finds the starts and ends of actions in the scores of steps.
+    """Detector of the starts and ends of actions in the scores of steps.
 
     An action starts when its score reaches ``on``, and ends when its score
     falls below ``off``. It is reported once it has lasted ``min_duration``.
     Events are numbered from 0.
 
-    :meth:`set_threshold` changes the thresholds of a class during a run. They
-    apply from the next step on, never to earlier steps: an action in progress
-    keeps its start even if its score is below the new ``on``, and ends at the
-    first step below the new ``off``; a new action starts at the next step even
-    if earlier scores reach the new ``on``.
+    :meth:`set_threshold` changes the thresholds of a class during a run. New
+    thresholds apply only to later steps. An action in progress keeps its
+    start, even if its score is below the new ``on``, and ends at the first
+    later step below the new ``off``. A new action starts at the next step at
+    the earliest, even if earlier scores reach the new ``on``.
 
     Args:
         names: Class names.
@@ -66,8 +66,8 @@ class EventDetector:
         self.min_duration = min_duration
         self._is_action = np.array(
             [i not in ignore for i in range(len(names))])
-        # `on` and `off` of each class, [2, K]. Replaced, never written to,
-        # because other threads change thresholds.
+        # `on` and `off` of each class, [2, K]. The array is replaced instead
+        # of modified, because other threads change thresholds.
         self._thresholds = np.repeat([[on], [off]], len(names), axis=1)
         self._current: dict[int, _Action] = {}
         self._next_id = 0
@@ -102,7 +102,7 @@ class EventDetector:
 
     @property
     def active_since(self) -> float | None:
-        """Start of the oldest action in progress, reported or not."""
+        """Start of the oldest action in progress, also if not reported yet."""
         return min((action.start for action in self._current.values()),
                    default=None)
 
@@ -118,7 +118,7 @@ class EventDetector:
 
     def update(self, start: float, end: float,
                scores: np.ndarray) -> list[dict]:
-        """Take the scores [K] of a step from ``start`` to ``end`` seconds.
+        """Update with the scores [K] of a step, ``start`` to ``end`` seconds.
 
         Returns:
             New events, ends first. Each has a number ``id``, the ``class``,
@@ -129,7 +129,8 @@ class EventDetector:
             the number of the action's start event.
         """
         events = []
-        # In the precision of the scores, so that 0.3 reaches 0.3.
+        # Compare in the dtype of the scores, so that a score of 0.3 reaches a
+        # threshold of 0.3.
         on, off = self._thresholds.astype(scores.dtype)
         for i in [i for i in self._current if scores[i] < off[i]]:
             events += self._end(i, start, time=end)
@@ -199,9 +200,9 @@ class EventDetector:
 def merge_event_options(*options: Mapping[str, Any]) -> dict[str, Any]:
     """Merge arguments of :class:`EventDetector`; later ones take precedence.
 
-    An ``on`` without ``off``, and below the previous ``off``, lowers ``off``
-    too. Their ratio stays the same, like in
-    :meth:`EventDetector.set_threshold`.
+    If options set ``on`` below the previous ``off``, and do not set ``off``,
+    then ``off`` is lowered too. The ratio of ``off`` to ``on`` stays the same,
+    like in :meth:`EventDetector.set_threshold`.
     """
     merged: dict[str, Any] = dict(on=ON, off=OFF)
     for given in options:
@@ -213,7 +214,7 @@ def merge_event_options(*options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class EventLog:
-    """Writes events to a file at once, in JSON Lines format.
+    """Writer of events to a file, immediately, in JSON Lines format.
 
     Args:
         path: Path of the file. Defaults to no file.
@@ -248,7 +249,7 @@ class EventLog:
         self._file.seek(self.size)
 
     def write(self, events: Sequence[dict]) -> None:
-        """Write events. They are on the disk when this returns."""
+        """Write events, and wait until they are on the disk."""
         self.recent.extend(events)
         if not events or self._file is None:
             return

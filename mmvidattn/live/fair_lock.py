@@ -4,10 +4,11 @@ from collections import deque
 
 
 class FairLock:
-    """A lock that threads acquire in the order in which they asked for it.
+    """Lock that threads acquire in the order of their requests.
 
-    A thread that releases a ``threading.Lock`` and asks again at once, such as
-    the thread of a source that never waits, can starve the other threads.
+    With a ``threading.Lock``, a thread that releases the lock and requests it
+    again at once can starve other threads. This happens with a source that
+    never waits.
     """
 
     def __init__(self) -> None:
@@ -24,10 +25,10 @@ class FairLock:
             turn.acquire()
             self._waiting.append(turn)
         try:
-            # The thread before releases `turn` and leaves the lock taken.
+            # The previous holder releases `turn`, and passes on the lock.
             turn.acquire()
         except BaseException:
-            # After Ctrl-C, pass the turn on.
+            # After Ctrl-C, pass the lock on.
             with self._lock:
                 if turn in self._waiting:
                     self._waiting.remove(turn)

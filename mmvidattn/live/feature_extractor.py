@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Features of the steps of a video, from any network."""
+"""Feature extraction for the steps of a video, with any network."""
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -22,12 +22,12 @@ NEEDED = 'takes', 'mean', 'std'
 
 @check_arguments
 class FeatureExtractor:
-    """Computes the features of each step of a video with a network.
+    """Extractor of the features of each step of a video.
 
-    An mmaction2 recognizer gets clips from its own test pipeline. Its features
-    are the input of its classifier, averaged over crops. Any other network
-    gets images or clips as ``input`` describes, and returns [B, C]. Clips
-    consist of images or of the flow between them. Threads may share an
+    For an mmaction2 recognizer, the clips come from its test pipeline, and the
+    features are the input of its classifier, averaged over crops. Any other
+    network gets images or clips according to ``input``, and returns [B, C].
+    Clips consist of images or of the flow between them. Threads may share an
     extractor.
 
     Args:
@@ -36,12 +36,13 @@ class FeatureExtractor:
             ``hf://OWNER/MODEL@REVISION`` or ``MODULE:CALLABLE``; see
             :mod:`mmvidattn.live.named_networks`.
         checkpoint: Weights; see :func:`find_network` for other networks.
-            Defaults to random ones. The classifier needs no weights.
+            Defaults to random weights. The classifier's weights may be
+            missing.
         device: Device to compute on.
         flow: Method of :class:`OpticalFlow` for networks of flow. None for
             networks of images.
         flow_side: Short side in pixels of the images for the flow.
-        bound: Flow in pixels that becomes 0 or 255.
+        bound: Flow in pixels that is mapped to 0 (negative) or 255 (positive).
         clip_len: Number of images, or of flow fields, in a clip. Defaults to
             the clip length of the test pipeline or the network, or to 1 for
             networks of images.
@@ -50,10 +51,10 @@ class FeatureExtractor:
             of a recognizer. Other networks by default return the features.
         cfg_options: Changes to a recognizer's config, by dotted keys.
         input: Arguments of :class:`ImageInput`, for networks that are not
-            recognizers. They update those that timm or the Hub provides for
-            the network.
-        sample_fps: Frames per second at which frames are sampled, by repeating
-            or leaving out frames. Defaults to the rate of the video.
+            recognizers. They update the arguments that timm or the Hub
+            provides for the network.
+        sample_fps: Frame rate to which videos are resampled, by repeating or
+            leaving out frames. Defaults to the rate of the video.
 
     Raises:
         ValueError: If the network or the layer does not exist, or an argument
@@ -94,7 +95,7 @@ class FeatureExtractor:
         self.name = self._network.name
         self.model = self._network.model
         self.clip_len = self._network.clip_len
-        # Sources that share the extractor take turns.
+        # Sources that share the extractor use it in turn.
         self._lock = FairLock()
 
     @property

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from ..sources import Source
 
-# Seconds after which the computation of a step counts as stuck.
+# Seconds after which the computation of a step is considered stuck.
 STUCK_SECONDS = 60.
 
 
@@ -18,7 +18,7 @@ class Health:
 
     Attributes:
         failure: Error that ended the run; '' if there was none.
-        ended: Whether the run has ended without an error.
+        ended: True if the run has ended without an error.
     """
 
     def __init__(self, source: Source) -> None:
@@ -38,13 +38,13 @@ class Health:
 
     @property
     def is_up(self) -> bool:
-        """Whether the source gives frames, or has ended without an error."""
+        """True if the source gives frames, or has ended without an error."""
         return not self.failure and (
             self.ended or self._source.status in ('running', 'ended'))
 
     @property
     def is_ready(self) -> bool:
-        """Whether the source is up, and its first step has been scored."""
+        """True if the source is up, and its first step has been scored."""
         return self.is_up and (self.ended or self._has_scored)
 
     @property

@@ -17,11 +17,11 @@ Side = Count | tuple[Count, Count]
 @check_arguments
 @dataclass(frozen=True)
 class ImageInput:
-    """Converts uint8 images to the input of a network.
+    """Conversion of uint8 images to the input of a network.
 
-    Images are resized, rounded to bytes as in image libraries, cropped in the
-    middle, and scaled to the range from 0 to ``value_range``. Then the mean is
-    subtracted, and the result is divided by the standard deviation.
+    Images are resized and rounded to bytes like in image libraries, cropped at
+    the center, and scaled to the range from 0 to ``value_range``. Then the
+    mean is subtracted, and the result is divided by the standard deviation.
 
     Attributes:
         takes: Input of the network. 'frames' are images [B, C, H, W], whose

@@ -3,7 +3,7 @@ from torch import Tensor, nn
 
 
 class LayerInput:
-    """Records the input of a layer.
+    """Recorder of the input of a layer.
 
     Args:
         model: Network.

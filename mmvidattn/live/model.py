@@ -18,12 +18,12 @@ from .steps import Step
 
 ONLINE = 'OnlineActionDetector'
 RATES = 'feature_rate', 'long_rate', 'work_rate'
-# Options of an extractor that belong to its network.
+# Options of an extractor that depend on its network.
 NETWORK_OPTIONS = 'checkpoint', 'cfg_options', 'layer', 'input', 'clip_len'
 
 
 class LiveModel(BaseLiveModel):
-    """An online detector, and the extractors that compute its features.
+    """Online detector with the extractors that compute its features.
 
     Args:
         config: Config of an ``OnlineActionDetector``, or its name. Its
@@ -39,14 +39,14 @@ class LiveModel(BaseLiveModel):
 
     Raises:
         ValueError: If the config, the checkpoint and the extractors do not
-            fit together.
+            match.
 
     Attributes:
         ignore: Indices of classes that are not actions: the background, and
             the class that the dataset ignores.
         rate: Steps per second.
-        memory_steps: Number of steps after which the memories hold nothing
-            of an earlier step.
+        memory_steps: Number of steps after which the memories do not depend on
+            an earlier step.
 
     See :class:`BaseLiveModel` for the other attributes.
     """
@@ -106,7 +106,7 @@ class LiveModel(BaseLiveModel):
 
 
 class FeatureScorer:
-    """Scores the steps of one source.
+    """Scorer of the steps of one source.
 
     The extractors turn a step into features, and a
     :class:`mmvidattn.online.StreamSession` turns the features into scores.
@@ -155,7 +155,7 @@ class FeatureScorer:
         return scores, dict(seconds, head=time.perf_counter() - start)
 
     def skip(self, num_steps: int) -> bool:
-        """Skip steps. Return False if the memories keep nothing older."""
+        """Skip steps. Return False if nothing earlier is remembered."""
         if num_steps >= self._model.memory_steps:
             self.session.reset()
             return False
@@ -209,7 +209,7 @@ def _build_extractors(in_channels: Mapping[str, int],
 
 def _merge(default: Mapping[str, Any], change: Mapping[str, Any]
            ) -> dict[str, Any]:
-    """Update options. A different network drops the default network's own."""
+    """Update options; drop the network options if the network differs."""
     if change.get('config', default.get('config')) != default.get('config'):
         default = {key: value for key, value in default.items()
                    if key not in NETWORK_OPTIONS}

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Features from any torch network."""
+"""Feature extraction with any torch network."""
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,7 +58,8 @@ class ModuleFeatures:
                 f'{list(x.shape)}; features must be [{len(x)}, C]: wrap the '
                 'network in a module that pools its output, or pass the name '
                 'of the layer that reads the pooled features as layer')
-        # A network of images gives features of each image of a clip.
+        # A network for images returns features for each image of a clip;
+        # average them.
         return features.unflatten(0, (len(samples), -1)).mean(dim=1)
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Networks by name that are not mmaction2 recognizers.
+"""Networks, selected by name, that are not mmaction2 recognizers.
 
 * ``timm://NAME``: ``timm.create_model(NAME)``, without its classifier.
 * ``hf://OWNER/MODEL@REVISION``: a timm or transformers model from the Hugging
@@ -33,12 +33,12 @@ _RESAMPLE = {0: 'nearest', 2: 'bilinear', 3: 'bicubic'}
 
 @dataclass
 class Network:
-    """A network, and the known properties of its input.
+    """Network with the known properties of its input.
 
     Attributes:
         model: Network from images or clips to features.
         name: Name for errors.
-        image_input: Arguments of :class:`ImageInput`, as far as known.
+        image_input: Known arguments of :class:`ImageInput`.
         clip_len: Number of images in a clip, if known.
     """
     model: nn.Module
@@ -48,7 +48,7 @@ class Network:
 
 
 def is_network(config: Any) -> bool:
-    """Return True if this is a network or its name, not a config."""
+    """Return True for a network or its name, but not for a config."""
     if isinstance(config, nn.Module):
         return True
     text = str(config)
@@ -60,14 +60,16 @@ def find_network(config: str | nn.Module,
     """Build a network.
 
     Args:
-        config: Name as described at the top of this file, or a network.
+        config: Network, or its name in a format listed at the top of this
+            file.
         checkpoint: Weights: a file, or ``hf://OWNER/MODEL@REVISION``. For
             timm also 'pretrained', which downloads timm's weights for this
             name. None keeps the network's weights, which are random for a
-            timm model. A model from ``hf://`` has its own weights.
+            timm model. Must be None for a model from ``hf://``, which includes
+            weights.
 
     Raises:
-        ValueError: If the network does not exist, or the weights do not fit.
+        ValueError: If the network does not exist, or the weights do not match.
         ImportError: If timm or transformers is needed and not installed.
     """
     if isinstance(config, nn.Module):
@@ -141,7 +143,7 @@ def _load_timm(model: nn.Module, tensors: dict[str, Tensor],
 
 
 def timm_input(cfg: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return arguments of :class:`ImageInput` as in timm's evaluation.
+    """Return the arguments of :class:`ImageInput` for timm's evaluation.
 
     Args:
         cfg: ``pretrained_cfg`` of the model. Missing entries are left out.
@@ -186,7 +188,8 @@ def _hub(name: str) -> Network:
     model, loading = transformers.AutoModel.from_pretrained(
         folder, local_files_only=True, trust_remote_code=False,
         use_safetensors=True, output_loading_info=True)
-    # CLIP and similar models have a text network as well.
+    # Use only the vision network: CLIP and similar models also have a text
+    # network.
     part = getattr(model, 'vision_model', model)
     prefix = 'vision_model.' if part is not model else ''
     missing = [key for key in loading['missing_keys']
@@ -211,7 +214,7 @@ def hub_input(cfg: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: If it resizes in a way that is not supported.
     """
-    # With an offset, values start at -1, such as for ViViT.
+    # With an offset, such as for ViViT, values start at -1.
     offset = 1. if cfg.get('offset') else 0.
     factor = cfg.get('rescale_factor', 1 / 255) if cfg.get(
         'do_rescale', True) else 1.
@@ -251,8 +254,8 @@ class HubModel(nn.Module):
 
     Args:
         model: Model of images or clips.
-        pooler: Whether its pooler is trained. If it is, the features are its
-            ``pooler_output``, otherwise the mean of the tokens.
+        pooler: True if its pooler is trained. The features are then its
+            ``pooler_output``; otherwise, they are the mean of the tokens.
     """
 
     def __init__(self, model: nn.Module, pooler: bool) -> None:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Optical flow between images, in the bytes that flow networks read."""
+"""Optical flow between images, converted to bytes for flow networks."""
 from collections.abc import Sequence
 from typing import Literal
 
@@ -17,7 +17,7 @@ def quantize_flow(flow: np.ndarray, bound: float) -> np.ndarray:
 
 
 class OpticalFlow:
-    """Estimates the flow between consecutive images.
+    """Estimator of the flow between consecutive images.
 
     Args:
         method: 'dis' (fast), 'tvl1' (used for published features; needs
@@ -25,7 +25,7 @@ class OpticalFlow:
             settings of the CUDA version that denseflow uses, and also a
             median filter.
         side: Short side in pixels to which images are resized.
-        bound: Flow in pixels that becomes 0 or 255.
+        bound: Flow in pixels that is mapped to 0 (negative) or 255 (positive).
 
     Raises:
         ValueError: If this OpenCV lacks the method.

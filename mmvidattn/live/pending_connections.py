@@ -12,7 +12,7 @@ class PendingConnections:
 
     Their number and their time are limited, so that a client that opens many
     connections and sends nothing cannot exhaust the program's file handles.
-    When there are too many, the oldest one is closed.
+    If there are too many, the oldest connection is closed.
 
     Args:
         size: Maximum number of pending connections.

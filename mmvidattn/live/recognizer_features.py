@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Features from an mmaction2 recognizer with its own test pipeline."""
+"""Feature extraction with an mmaction2 recognizer and its test pipeline."""
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +11,8 @@ from torch import Tensor
 from ..apis.models import get_model
 from .layer_input import LayerInput
 
-# Transforms that choose and read the frames of a clip. The steps of the
-# stream choose the frames instead.
+# Transforms that choose and read the frames of a clip. They are removed,
+# because the steps of the stream choose the frames.
 READERS = ('Init', 'SampleFrames', 'UniformSample', 'UniformSampleFrames',
            'DenseSampleFrames', 'UntrimmedSampleFrames', 'Decode')
 CLASSIFIER = 'cls_head.fc_cls'
@@ -27,7 +27,7 @@ class RecognizerFeatures:
             have another shape. None for random weights.
         device: Device to compute on.
         layer: Name of the layer.
-        flow: Whether clips are optical flow.
+        flow: True if clips are optical flow.
         clip_len: Number of images, or of flow fields, in a clip. None takes
             the pipeline's.
         frame_interval: Frames from one image to the next.
@@ -76,8 +76,7 @@ class RecognizerFeatures:
         self._input.clear()
         self.model(**data, mode='tensor', stage='head')
         features = self._input.first()
-        # Average over crops, and over anything else that a clip has several
-        # of.
+        # Average over crops and all other axes.
         return features.reshape(
             len(samples), -1, features.shape[-1]).mean(dim=1)
 

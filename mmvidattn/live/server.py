@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A web page that shows live detection."""
+"""Server of a web page that shows live detection."""
 import asyncio
 import base64
 import hmac
@@ -36,7 +36,7 @@ except ImportError as error:
 
 PAGE = Path(__file__).with_name('page.html')
 SCRIPT = Path(__file__).with_name('page.js')
-# The page loads nothing from other hosts, and connects only to its own.
+# Content security policy: the page loads data only from its server.
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; "
           "img-src data:; media-src blob:; connect-src 'self'; base-uri "
           "'none'; form-action 'none'; frame-ancestors 'none'")
@@ -44,12 +44,14 @@ POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; "
 HISTORY = 60
 # Number of classes of a step that are sent, the most probable ones.
 MAX_CLASSES = 8
-# Longer side in pixels of the latest picture, and of events' pictures.
+# Longer side in pixels of the latest picture, and of pictures of events.
 PICTURE_SIDE, EVENT_SIDE = 640, 400
 PICTURE_QUALITY = 70
-# Maximum bytes of an event's video. For a larger one, pictures are sent.
+# Maximum bytes of an event's video. Instead of a larger video, pictures are
+# sent.
 MAX_SEGMENT = 2 ** 24
-# Messages that wait for a slow client; then the oldest are dropped.
+# Maximum number of messages that wait for a slow client; then the oldest are
+# dropped.
 MAX_WAITING = 16
 # Maximum bytes of a message from a client.
 MAX_INCOMING = 1024
@@ -61,7 +63,7 @@ MAX_PENDING, PENDING_SECONDS = 32, 10
 # Connections that the operating system queues.
 BACKLOG = 16
 WRONG_TOKEN, TOO_MANY, UNEXPECTED = 4401, 1013, 1008
-# Returns the mp4 file of an event, or None.
+# Function that returns the mp4 file of an event, or None.
 Segment = Callable[[Mapping], bytes | None]
 
 
