@@ -12,7 +12,8 @@ from ..ops.dispatch import use_backends
 from ..ops.torch_private import any_export_sizes
 from .programs import Program
 
-# 0 and 1 are never dynamic, and larger sizes could equal a number of heads.
+# Example batch size. torch.export fixes sizes 0 and 1, and larger sizes could
+# equal a number of heads.
 BATCH_SIZE = 3
 
 
@@ -35,7 +36,8 @@ def capture(program: Program) -> ExportedProgram:
         # torch.export nests the shapes of *args.
         shapes = shapes,
     try:
-        # With the package's own operators, the file would need the package.
+        # Disable backends: with this package's operators, the file would need
+        # this package.
         with torch.no_grad(), use_backends(False), _any_sizes(program):
             return torch.export.export(
                 program.eval(), inputs, dynamic_shapes=shapes)
@@ -81,7 +83,7 @@ def _explain(error: Exception, program: Program) -> str:
 
 
 def _axis(name: str, program: Program) -> str:
-    """Return our name of an axis that torch names ``L['x'].size()[2]``."""
+    """Convert torch's name of an axis, ``L['x'].size()[2]``, to ours."""
     place = re.search(r'size\(\)\[(\d+)\]', name)
     return program.axes[0].get(int(place[1]), name) if place else name
 

@@ -38,8 +38,8 @@ def export_program(program: Program,
                    tolerance: float = TOLERANCE) -> Report:
     """Export a program to a file, and compare the file with the model.
 
-    The file is only kept if both agree, for batches of 1 and of 5, and for
-    larger clips if their size is dynamic.
+    The file is kept only if its outputs and the model's agree, for batches of
+    1 and of 5, and for larger clips if their size is dynamic.
 
     Args:
         program: Program from :func:`mmvidattn.export.program_of`.
@@ -78,7 +78,7 @@ def export_program(program: Program,
 @torch.no_grad()
 def compare(program: Program, function: Function) -> dict[str, float]:
     """Return the largest differences of a function from its program."""
-    found = {}
+    differences = {}
     trials = [(size, False) for size in BATCH_SIZES]
     if any(len(axes) > 1 for axes in program.axes):
         trials.append((1, True))
@@ -92,9 +92,9 @@ def compare(program: Program, function: Function) -> dict[str, float]:
                 'the exported program fails on inputs of the model, batch '
                 f'{batch_size}{size}: {str(error)[:200]}') from error
         for name, x in want.items():
-            found[f'{name} of batch {batch_size}{size}'] = difference(
+            differences[f'{name} of batch {batch_size}{size}'] = difference(
                 got[name], x)
-    return found
+    return differences
 
 
 def difference(got: Tensor, want: Tensor) -> float:
@@ -102,7 +102,7 @@ def difference(got: Tensor, want: Tensor) -> float:
     got, want = (x.detach().cpu().double() for x in (got, want))
     if got.shape != want.shape:
         return float('inf')
-    # Equal infinities do not differ.
+    # The difference of equal infinities is 0.
     gap = (got - want).abs().where(got != want, 0.)
     if not gap.isfinite().all():
         return float('inf')

@@ -16,7 +16,7 @@ from ..ops.torch_private import is_operator
 from .capture import module_of
 from .programs import Function, Program
 
-# Name of a metadata file inside a .pt2 file.
+# Template for the names of metadata files inside a .pt2 file.
 METADATA = 'mmvidattn_{}'
 KEYS = ('classes', 'config', 'inputs', 'mmvidattn_version', 'normalization',
         'output', 'outputs', 'preprocessing', 'state', 'stream',
@@ -30,12 +30,12 @@ class Format(NamedTuple):
 
     Attributes:
         suffix: Suffix of its files.
-        write: Writes the captured program, the program and its metadata to a
+        write: Function that writes a captured program with its metadata to a
             path.
-        load: Loads the function at a path.
-        metadata: Reads the metadata at a path.
-        check: Raises a ``ValueError`` if this machine cannot write the
-            format.
+        load: Function that loads a file as a function of tensors.
+        metadata: Function that reads the metadata of a file.
+        check: Function that raises a ``ValueError`` if this machine cannot
+            write the format.
     """
     suffix: str
     write: Callable[[ExportedProgram, Program, dict[str, str], Path], None]
@@ -114,7 +114,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _unsupported(error: Exception, exported: ExportedProgram) -> str:
-    """Explain which operator ONNX lacks and where, or what else failed."""
+    """Explain which operator ONNX lacks, and in which module."""
     causes = [error]
     while causes[-1].__cause__ is not None:
         causes.append(causes[-1].__cause__)

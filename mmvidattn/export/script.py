@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Script that classifies videos with an exported file, without this package.
+"""Write a script that classifies videos with an exported file.
 
-It needs only the runtime of the file, numpy and cv2. It is only written if it
-chooses the same frames as the config's test pipeline and makes the same clips
-of them, bit by bit.
+The script needs only the runtime of the file, numpy and cv2, but not this
+package. It is written only if it chooses the same frames as the config's test
+pipeline, and its clips are bit-equal.
 """
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,8 @@ AVERAGES = dict(
     # A softmax does not depend on a constant that is added to all logits.
     score=dict(logits='softmax(y.mean(0))',
                probabilities='softmax(np.log(y).mean(0))'))
-# By format: module, code that loads the model and its labels, and a call of
-# the model with clips.
+# For each format: module, code that loads the model and its labels, and code
+# that calls the model with clips.
 RUNTIMES = dict(
     onnx=('onnxruntime', '''\
     model = onnxruntime.InferenceSession(file)
@@ -219,7 +219,7 @@ def _values(program: ClipProgram) -> str:
 
 
 def _check(text: str, program: ClipProgram) -> None:
-    """Compare the clips of a script with the test pipeline's."""
+    """Compare the clips of a script with those of the test pipeline."""
     script: dict[str, Any] = {}
     exec(compile(text, '<script>', 'exec'), script)
     model, random = program.model, np.random.default_rng(0)
