@@ -15,6 +15,7 @@ from tools.studies.tasks import online_model, streams
 pytestmark = pytest.mark.slow
 SIZES = dict(train=2, val=1, test=2)
 STUDY = load('testra')
+LOOKS = streams.patterns(0)['cue']
 # The other rows change only a number.
 ROWS = 'TeSTra', 'LSTR', 'no long memory', 'no fusion'
 
@@ -73,17 +74,17 @@ def test_features_determine_the_classes():
 
 def test_limits():
     drawn = [streams.make_stream(0, 'test', i) for i in range(8)]
-    chance = streams.oracle(0, drawn, with_cues=False)
-    found = streams.oracle(0, drawn)
+    chance = streams.oracle(LOOKS, drawn, with_cues=False)
+    found = streams.oracle(LOOKS, drawn)
     # A guess among the classes is right one time in four.
     assert chance['score'] == pytest.approx(25)
     assert all(found[name] > chance[name] + 50 for name in found)
     clean = [streams.make_stream(0, 'test', i, noise=0.) for i in range(8)]
     assert all(value == pytest.approx(100)
-               for value in streams.oracle(0, clean).values())
+               for value in streams.oracle(LOOKS, clean).values())
     # With noise that hides all cues, the oracle can hardly do better.
     wrong = [streams.make_stream(0, 'test', i, noise=100.) for i in range(8)]
-    assert streams.oracle(0, wrong)['score'] < 50
+    assert streams.oracle(LOOKS, wrong)['score'] < 50
 
 
 def test_streams_are_written_once(folder, monkeypatch):
@@ -121,7 +122,7 @@ def test_scores_match_independent_implementations(folder, monkeypatch):
     model = online_model.build(config, None, 0)
     monkeypatch.setattr(online_model, 'TEST_STRIDE', 1)
     monkeypatch.setitem(streams.OPTIONS, 'steps', 2700)
-    found = online_model._test(model, config, folder, 'val')
+    found = online_model._test(model, config, folder, 'val', streams.BINS)
     data = online_model._dataset(config, 'test_dataloader', folder, 'val')
     metric = PerFrameMAP(per_class=True)
     metric.dataset_meta = data.metainfo

@@ -73,6 +73,8 @@ def _count(study: Study, report: dict[str, Any]) -> str:
     ours = [_is_decided(claim) for claim in report['claims']
             if claim['source'] == OURS]
     all_, decided = len(report['claims']), report['decided']
+    if len(ours) == all_:
+        return f'{decided} of {all_} claims of our own are decided.'
     if not ours:
         return f'{decided} of {all_} claims {paper} are decided.'
     return (f'{decided} of {all_} claims are decided: '
@@ -95,6 +97,8 @@ def _claim_cells(claim: dict) -> list[str]:
     rows = f'`{claim["better"]}` {sign} `{claim["worse"]}`'
     if claim['metric'] != 'score':
         rows += f', {claim["metric"]}'
+    if claim['worse_metric']:
+        rows += f' and {claim["worse_metric"]}'
     verdict = claim['verdict']
     ours, word, seeds = '-', 'undecided', '0'
     if verdict is not None:

@@ -157,7 +157,12 @@ class Trainer:
 
 def choose_rates(study: Study, rows: Sequence[str],
                  trainer: Trainer) -> dict[str, float]:
-    """Return each row's rate with the best score on the validation split."""
+    """Return each row's rate with the best score on the validation split.
+
+    No runs are needed if the study has one rate.
+    """
+    if len(study.rates) == 1:
+        return dict.fromkeys(rows, study.rates[0])
     tried = trainer([Run(row, TUNING_SEED, rate) for row in rows
                      for rate in study.rates], {})
     rates = {}

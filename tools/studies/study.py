@@ -53,6 +53,8 @@ class Claim:
         metric: Figure of the runs to compare. Defaults to 'score'.
         paper: Difference in the paper. Defaults to the difference of the
             rows' figures.
+        worse_metric: Figure of the runs of ``worse``. Defaults to
+            ``metric``.
     """
     text: str
     better: str
@@ -61,6 +63,7 @@ class Claim:
     equal: bool = False
     metric: str = 'score'
     paper: float | None = None
+    worse_metric: str | None = None
 
 
 @dataclass(frozen=True)

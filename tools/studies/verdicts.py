@@ -31,8 +31,10 @@ class ClaimVerdict(Verdict):
 def verdict_of(claim: Claim, scores: Scores) -> ClaimVerdict | None:
     """Return the verdict on a claim; None if the rows share no seed."""
     verdict = decide_early(paired_differences(*(
-        {seed: result[claim.metric] for seed, result in scores[row].items()
-         if claim.metric in result} for row in (claim.better, claim.worse))),
+        {seed: result[metric] for seed, result in scores[row].items()
+         if metric in result} for row, metric in (
+             (claim.better, claim.metric),
+             (claim.worse, claim.worse_metric or claim.metric)))),
         claim.equal)
     if verdict is None:
         return None

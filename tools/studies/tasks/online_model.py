@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Task: train an online detector on streams of ``streams.py`` and test it."""
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -116,8 +116,8 @@ def _predict(model: BaseModel, video: dict[str, Any]) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def _test(model: BaseModel, config: dict, folder: Path,
-          split: str) -> dict[str, float]:
+def _test(model: BaseModel, config: dict, folder: Path, split: str,
+          bins: Mapping[str, tuple[int, int]]) -> dict[str, float]:
     """Return the figures of a split."""
     model.eval()
     data = _dataset(config, 'test_dataloader', folder, split)
@@ -129,7 +129,7 @@ def _test(model: BaseModel, config: dict, folder: Path,
         parts.append([(scores, targets, distances[steps])
                       for steps, scores, targets in read_scores(
                           _predict(model, data[i]))])
-    found, *ahead = (streams.figures(*map(np.concatenate, zip(*videos)))
+    found, *ahead = (streams.figures(*map(np.concatenate, zip(*videos)), bins)
                      for videos in zip(*parts))
     if ahead:
         found['anticipation'] = float(
@@ -159,11 +159,27 @@ def train(config: dict, reference: dict | None, folder: Path, seed: int,
     """
     if view != 'all':
         raise ValueError(f"view must be 'all' for streams, got {view!r}")
+    return train_and_keep(config, reference, folder, seed, rate, steps,
+                          batch_size)[0]
+
+
+def train_and_keep(
+    config: dict, reference: dict | None, folder: Path, seed: int,
+    rate: float, steps: int, batch_size: int,
+    bins: Mapping[str, tuple[int, int]] = streams.BINS
+) -> tuple[dict[str, float], BaseModel]:
+    """Return the figures of :func:`train` and the model.
+
+    Args:
+        config, reference, folder, seed, rate, steps, batch_size: See
+            :func:`train`.
+        bins: Bounds of the distances by name.
+    """
     model = build(config, reference, seed)
     batches = (model.data_preprocessor(batch, training=True)
                for batch in _batches(config, folder, seed, batch_size))
     loss = fit(model, config, batches, rate, steps)
     return dict(
-        **_test(model, config, folder, 'test'),
-        val=_test(model, config, folder, 'val')['score'],
-        loss=loss)
+        **_test(model, config, folder, 'test', bins),
+        val=_test(model, config, folder, 'val', bins)['score'],
+        loss=loss), model

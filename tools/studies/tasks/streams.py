@@ -16,9 +16,9 @@ The files have the layout of
 :class:`mmvidattn.datasets.FeatureStreamDataset`. In addition, ``distance`` has
 the number of steps from its cue for each step of an action.
 """
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,37 +113,48 @@ def _between(rng: np.random.Generator, low: float, high: float) -> float:
     return low * (high / low)**rng.uniform()
 
 
-def _place_actions(rng: np.random.Generator, cue: Event,
-                   until: int) -> list[Event]:
+def _place_actions(rng: np.random.Generator, cue: Event, until: int,
+                   options: Mapping[str, Any]) -> list[Event]:
     """Draw the actions after a cue."""
     events, time = [], cue.end
     while True:
-        gap = OPTIONS['gap_steps'] if events else OPTIONS['first_gap_steps']
+        gap = options['gap_steps'] if events else options['first_gap_steps']
         start = time + int(rng.integers(*gap))
-        time = start + int(rng.integers(*OPTIONS['action_steps']))
+        time = start + int(rng.integers(*options['action_steps']))
         if time > until:
             return events
         events.append(cue._replace(
             kind='action', start=start, end=time, strength=1.))
 
 
-def make_stream(seed: int, split: str, index: int,
-                noise: float = 1.) -> Stream:
-    """Draw a stream, which does not depend on other streams."""
-    rng = np.random.default_rng([seed, [*SPLITS].index(split), index])
-    steps = int(OPTIONS['steps'] * rng.uniform(.9, 1.1))
-    looks, sign = patterns(seed), OPTIONS['sign_steps']
-    features = noise * rng.normal(size=(steps, sum(WIDTHS.values())))
-    targets = np.zeros((steps, len(class_names())), np.uint8)
-    distances = np.full(steps, -1, np.int32)
+def place_events(rng: np.random.Generator, steps: int, split: str,
+                 options: Mapping[str, Any]) -> list[Event]:
+    """Draw the events of a stream, in order of time."""
     events: list[Event] = []
     time = int(rng.uniform(0, 100))
-    while time + OPTIONS['cue_steps'] <= steps:
-        end = time + OPTIONS['cue_steps']
+    while time + options['cue_steps'] <= steps:
+        end = time + options['cue_steps']
         cue = Event('cue', int(rng.integers(NUM_CLASSES)), time, end, time,
-                    _between(rng, *OPTIONS['strength'][split]))
-        time = end + int(_between(rng, *OPTIONS['turn_steps']))
-        events += [cue, *_place_actions(rng, cue, min(time, steps))]
+                    _between(rng, *options['strength'][split]))
+        time = end + int(_between(rng, *options['turn_steps']))
+        events += [cue, *_place_actions(rng, cue, min(time, steps), options)]
+    return sorted(events, key=lambda event: event.start)
+
+
+def show_events(features: np.ndarray, looks: Mapping[str, np.ndarray],
+                events: list[Event], cue_steps: int,
+                sign_steps: int) -> Stream:
+    """Add the patterns of events to noise, in place.
+
+    Args:
+        features: Noise, ``(T, D)``.
+        looks: Patterns, see :func:`patterns`.
+        events: Events of the stream.
+        cue_steps: Steps of a cue.
+        sign_steps: Steps of the sign before an action.
+    """
+    targets = np.zeros((len(features), len(class_names())), np.uint8)
+    distances = np.full(len(features), -1, np.int32)
     for event in events:
         here = slice(event.start, event.end)
         targets[here, columns(event.kind)][:, event.label] = 1
@@ -151,21 +162,32 @@ def make_stream(seed: int, split: str, index: int,
             features[here] += event.strength * looks['cue'][event.label]
         else:
             features[here] += looks['action'][0]
-            features[event.start - sign:event.start] += looks['sign'][0]
-            distances[here] = event.start - event.cue - OPTIONS['cue_steps']
+            features[event.start - sign_steps:event.start] += looks['sign'][0]
+            distances[here] = event.start - event.cue - cue_steps
     targets[:, 0] = ~targets.any(axis=1)
-    events.sort(key=lambda event: event.start)
     return Stream(features.astype(np.float32), targets, distances, events)
 
 
-def figures(scores: np.ndarray, targets: np.ndarray,
-            distances: np.ndarray) -> dict[str, float]:
+def make_stream(seed: int, split: str, index: int,
+                noise: float = 1.) -> Stream:
+    """Draw a stream, which does not depend on other streams."""
+    rng = np.random.default_rng([seed, [*SPLITS].index(split), index])
+    steps = int(OPTIONS['steps'] * rng.uniform(.9, 1.1))
+    features = noise * rng.normal(size=(steps, sum(WIDTHS.values())))
+    return show_events(features, patterns(seed),
+                       place_events(rng, steps, split, OPTIONS),
+                       OPTIONS['cue_steps'], OPTIONS['sign_steps'])
+
+
+def figures(scores: np.ndarray, targets: np.ndarray, distances: np.ndarray,
+            bins: Mapping[str, tuple[int, int]] = BINS) -> dict[str, float]:
     """Return the mean average precision of actions by distance of their cue.
 
     Args:
         scores: ``(T, K)``.
         targets: ``(T, K)``.
         distances: ``(T,)``, see ``Stream``.
+        bins: Bounds of the distances by name. Defaults to ``BINS``.
 
     Returns:
         In percent: ``bin_<least distance>``, the mean average precision of
@@ -184,7 +206,7 @@ def figures(scores: np.ndarray, targets: np.ndarray,
     found = {
         f'bin_{name}': mean_precision(
             'action', (low <= distances) & (distances < high))
-        for name, (low, high) in BINS.items()}
+        for name, (low, high) in bins.items()}
     return dict(found, score=float(np.mean([*found.values()])),
                 now=mean_precision('cue', slice(None)))
 
@@ -198,17 +220,19 @@ def _posterior(features: np.ndarray, cue: Event,
     return weights / weights.sum()
 
 
-def oracle(seed: int, streams: Sequence[Stream],
-           with_cues: bool = True) -> dict[str, float]:
+def oracle(looks: np.ndarray, streams: Sequence[Stream],
+           with_cues: bool = True,
+           bins: Mapping[str, tuple[int, int]] = BINS) -> dict[str, float]:
     """Return the figures of a model that knows all patterns and event times.
 
     Args:
-        seed: Seed of the patterns.
+        looks: Patterns of the cues, ``(K, D)``.
         streams: Streams to score.
         with_cues: The model reads the cue that decides an action, and knows
             its strength. Otherwise it guesses the class. Defaults to True.
+        bins: Bounds of the distances by name. Defaults to ``BINS``.
     """
-    looks, scores = patterns(seed)['cue'], []
+    scores = []
     for stream in streams:
         scores.append(np.zeros(stream.targets.shape))
         cues = {event.start: event for event in stream.events
@@ -217,7 +241,7 @@ def oracle(seed: int, streams: Sequence[Stream],
             scores[-1][event.start:event.end, columns(event.kind)] = (
                 _posterior(stream.features, cues[event.cue], looks)
                 if with_cues else 1 / NUM_CLASSES)
-    return figures(scores=np.concatenate(scores), **{
+    return figures(scores=np.concatenate(scores), bins=bins, **{
         name: np.concatenate([getattr(stream, name) for stream in streams])
         for name in ('targets', 'distances')})
 
@@ -253,8 +277,9 @@ def prepare(folder: Path, sizes: dict[str, int], seed: int = 0) -> dict:
                     np.save(folder / part / f'{name}.npy', array)
             (folder / f'{split}.txt').write_text('\n'.join(names) + '\n')
             if split == 'test':
-                limits = dict(chance=oracle(seed, streams, with_cues=False),
-                              oracle=oracle(seed, streams))
+                looks = patterns(seed)['cue']
+                limits = dict(chance=oracle(looks, streams, with_cues=False),
+                              oracle=oracle(looks, streams))
         return limits
 
     return prepare_once(folder, dict(
