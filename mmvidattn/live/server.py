@@ -90,7 +90,7 @@ class LivePage:
             or its start while the action is in progress, and returns its clip
             (mp4) or None. Without a clip, the page shows pictures
             (:class:`EventFrames`).
-        read_only: Whether clients are not allowed to change thresholds.
+        read_only: Do not allow clients to change thresholds.
 
     Raises:
         ValueError: If other machines could open the page without a token.
@@ -193,7 +193,7 @@ class LivePage:
             self._loop.call_soon_threadsafe(
                 self._send_step, message, picture, small, detection.events)
         except RuntimeError:
-            # The page may have been closed in the meantime.
+            # The page may just have been closed.
             if not self._loop.is_closed():
                 raise
 
@@ -282,7 +282,7 @@ class LivePage:
         if not await self._has_room(websocket) or not (
                 await self._check_token(websocket)):
             return
-        # Other clients may have connected in the meantime.
+        # Check again, because other clients may have connected.
         if not await self._has_room(websocket):
             return
         self._connected += 1
@@ -316,8 +316,9 @@ class LivePage:
         queue: asyncio.Queue[str] = asyncio.Queue(MAX_WAITING)
         queue.put_nowait(json.dumps(self._hello()))
         self._clients.add(queue)
-        # Answers bypass the queue, so that none is dropped. The lock is held
-        # while sending, so that none pile up for a client that does not read.
+        # Answers are not queued, so that they are not dropped. The lock is
+        # held while sending, so that answers do not pile up for a client that
+        # does not read.
         turn = asyncio.Lock()
         send = asyncio.create_task(_forward(queue, websocket, turn))
         listen = asyncio.create_task(self._listen(websocket, turn))
@@ -386,7 +387,7 @@ class LivePage:
                   if (event['index'], event['start']) == (index, start)]
         if self._segments is None or not events:
             return ''
-        # In a thread, because it may read a file.
+        # Use a thread, because the function may read a file.
         data = await asyncio.to_thread(self._segments[source], events[-1])
         return _text(data) if data and len(data) <= MAX_SEGMENT else ''
 

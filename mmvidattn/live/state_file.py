@@ -16,11 +16,11 @@ VERSION = 1
 
 
 class StateFile:
-    """Saves the state of a run, and loads it.
+    """File with the saved state of a run.
 
     Args:
         path: Path of the file.
-        seconds: Seconds from one saved state to the next.
+        seconds: Seconds between saves.
         about: Entries that identify this run in a state.
     """
 
@@ -76,6 +76,6 @@ class StateFile:
         try:
             self.write(make_state())
         except OSError as error:
-            # Python shows a warning once. The saved state remains.
+            # The previous state remains. (Python shows a warning only once.)
             warnings.warn(f'cannot write {self.path}: {error}')
             self._written_at = time.monotonic()

@@ -11,26 +11,26 @@ from .steps import Step, StepMaker
 
 # Seconds to wait for a source to stop.
 STOP_SECONDS = 5.
-# Seconds that the last step of a duration may be late.
+# Maximum delay in seconds of the last step of a duration.
 GRACE_SECONDS = 1.
 
 
 class StepReader:
-    """Reads a source in its own thread; iterate over its steps once.
+    """Reader of a source in a separate thread, for one iteration over steps.
 
-    When the machine is too slow for a live source, the oldest steps are
-    dropped and counted. A recording waits.
+    If the machine is too slow for a live source, the oldest steps are dropped
+    and counted. A recording waits instead.
 
     Args:
         source: Source of frames.
         rate: Steps per second.
         reach: Number of frames before a step's last one that clips need.
-        queue_size: Number of steps that may wait.
+        queue_size: Maximum number of waiting steps.
         duration: Seconds of the source after which the reader ends. Defaults
             to no limit.
 
     Attributes:
-        steps: Cuts frames into steps, and counts missing steps.
+        steps: Object that groups frames to steps, and counts missing steps.
         queue: Queue of steps, which counts dropped steps.
     """
 
@@ -60,7 +60,7 @@ class StepReader:
         return self.steps.start_at(step)
 
     def stop(self) -> None:
-        """End soon; may be called from any thread."""
+        """Request the end; may be called from any thread."""
         self.source.stop()
         self.queue.close()
 

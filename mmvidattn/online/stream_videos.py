@@ -27,7 +27,7 @@ def stream_videos(session: StreamSession,
     """
     names = list(session.step.model.backbone.in_channels)
     rows = [list(zip(*(video[name] for name in names))) for video in videos]
-    # Longest first, so that the remaining streams stay a batch.
+    # Sort by length, so that the remaining streams stay a batch.
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     sessions = [session.spawn() for _ in rows]
     wanted = [set(each) for each in steps]

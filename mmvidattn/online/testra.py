@@ -30,15 +30,15 @@ class TeSTra(BaseModule):
     <https://arxiv.org/abs/2209.09236>`_. Learned queries compress a long
     memory, in which older samples weigh less. A causal decoder processes the
     latest frames, the work memory, together with the compressed memory, and
-    tokens that anticipate the next steps. Calling the module computes windows:
-    it maps long and work memory to features of all steps of the work memory.
+    tokens that anticipate the next steps. ``forward`` processes windows: it
+    maps long and work memory to features of all steps of the work memory.
 
-    The network is split into :meth:`project`, which processes each frame by
-    itself, and :meth:`read`, which processes windows of projected frames.
-    Frames that windows share are projected once:
+    The network has two parts: :meth:`project` processes each frame separately,
+    and :meth:`read` processes windows of projected frames. Frames that several
+    windows share are therefore projected only once.
     :func:`mmvidattn.online.dense_features` gathers the projected frames of a
-    video, :class:`~mmvidattn.online.testra_step.TeSTraStep` the latest ones of
-    a stream.
+    video, and :class:`~mmvidattn.online.testra_step.TeSTraStep` gathers the
+    latest projected frames of a stream.
 
     `LSTR <https://arxiv.org/abs/2107.03377>`_ is this model with
     ``decay=1, fusion='none', long_memory_pos_embed=True``.
@@ -67,10 +67,10 @@ class TeSTra(BaseModule):
             'compressed', next to the encoder's output (the paper's choice),
             'long', after the encoder's input, or 'none'. Defaults to
             'compressed'.
-        long_memory_pos_embed: Whether to add positions to the long memory, as
-            in LSTR. Defaults to False.
-        work_memory_pos_embed: Whether to add positions to the work memory.
-            Anticipation tokens always have positions. Defaults to True.
+        long_memory_pos_embed: Add positions to the long memory, as in LSTR.
+            Defaults to False.
+        work_memory_pos_embed: Add positions to the work memory. Anticipation
+            tokens always have positions. Defaults to True.
         drop_rate: Dropout rate within the blocks, and after adding positions.
             Defaults to 0.2.
         feature_drop_rate: Dropout rate of the features. Defaults to 0.
@@ -131,7 +131,8 @@ class TeSTra(BaseModule):
             self.anticipation_tokens = nn.Parameter(
                 torch.randn(num_anticipation_tokens, embed_dims))
         self.pos_drop = nn.Dropout(drop_rate)
-        # Computed, not learned, so checkpoints need not contain them.
+        # Positions are computed instead of learned, so checkpoints do not need
+        # them.
         self.register_buffer(
             'positions',
             sinusoidal_positions(
@@ -157,7 +158,7 @@ class TeSTra(BaseModule):
     def project(
             self,
             features: Mapping[str, Tensor]) -> tuple[Tensor | None, Tensor]:
-        """Project each frame by itself, without positions.
+        """Project each frame separately, without positions.
 
         Projections are affine, so the contribution of positions can be added
         later (:class:`WindowReader`).

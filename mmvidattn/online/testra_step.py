@@ -29,8 +29,8 @@ class TeSTraStep(StreamStep):
     """Step for streams of :class:`mmvidattn.online.TeSTra`.
 
     A frame is projected once, when it arrives (:meth:`update`). Ring buffers
-    keep its projections while it is in a memory: its scores and values for the
-    long memory, and its projection for the work memory. Scoring
+    store the results while the frame is in a memory: scores and values for the
+    long memory, and the projection for the work memory. Scoring
     (:meth:`scored`) gathers the projections of the newest window.
 
     See :class:`StreamStep` for the arguments.
@@ -60,7 +60,7 @@ class TeSTraStep(StreamStep):
 
     @property
     def example(self) -> Tensor:
-        # Parameters may be quantized.
+        # Use a buffer, because parameters may be quantized.
         return self.reader.positions
 
     def check_kernel(self, kernel: str | None) -> None:
@@ -97,7 +97,7 @@ class TeSTraStep(StreamStep):
 
     @torch.no_grad()
     def _limit(self) -> Tensor:
-        """Return the largest allowed number L in a projection or value.
+        """Return the limit L of numbers in a projection or value.
 
         ``docs/stream_overflow.md`` derives L = (M - b) / (1 + g) - p.
         """
@@ -251,7 +251,7 @@ class TeSTraStep(StreamStep):
 
     def _smooth_copies(self, state: dict[str, Tensor], step: Tensor,
                        number: int) -> None:
-        """Call :meth:`_smooth` ``number`` times if all samples are equal."""
+        """Do ``number`` calls of :meth:`_smooth` for equal samples at once."""
         newest = state['count'][:, None] - 1
         scores, v = (
             read_rows(state[name], newest).expand(

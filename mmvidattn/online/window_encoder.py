@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-# Returns the frames with these numbers as a backbone reads them.
+# Function that returns frames by number, as input of a backbone.
 LoadFrames = Callable[[Sequence[int]], Tensor]
 
 
 class WindowEncoder:
-    """Runs a backbone on windows of a stream, and shares their encodings.
+    """Encoder of windows of a stream that reuses encodings of frames.
 
     The encoding of a group of frames
     (:meth:`mmvidattn.backbones.base.BaseBackbone.encode_frames`) is cached by
@@ -22,7 +22,7 @@ class WindowEncoder:
         backbone: Backbone in eval mode.
 
     Attributes:
-        shares: Whether the backbone has groups.
+        shares: True if the backbone encodes groups of frames independently.
         num_encoded: Number of encoded groups.
         num_shared: Number of groups reused from an earlier window.
     """
@@ -99,5 +99,5 @@ class WindowEncoder:
         clips = frames.unflatten(1, (len(groups), -1)).transpose(0, 1)
         encoded = self.backbone.encode_frames(clips)[:, 0]
         for group, x in zip(groups, encoded.split(1)):
-            # A copy, because a view keeps the entire batch.
+            # Copy, because a view would keep the entire batch in memory.
             self._encodings[group] = x.clone() if len(groups) > 1 else x

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Frames of a stream's newest window, at any age of the stream.
+"""Frame numbers of a stream's newest window.
 
 Full windows match :mod:`mmvidattn.datasets.memory_steps`.
 """
@@ -11,8 +11,7 @@ def work_memory_start(step: Tensor, length: int,
                       rate: int) -> tuple[Tensor, Tensor]:
     """Return the first frame of a work memory, and its padding.
 
-    Like the first windows of a video, the work memory of a young stream is
-    shorter.
+    At the start of a stream, the work memory is shorter.
 
     Args:
         step: Number of the newest frame, int64, [B].
@@ -34,7 +33,7 @@ def long_memory_frames(start: Tensor, length: int, rate: int,
         start: First frames of the work memories, int64 [B].
         length: Samples N of the long memory.
         rate: Frames per sample.
-        stretch: Whether the samples of a young stream start at frame 0.
+        stretch: At the start of a stream, let the samples start at frame 0.
 
     Returns:
         Numbers of the frames, oldest first, int64 [B, N], with 0 for padding;
@@ -46,6 +45,6 @@ def long_memory_frames(start: Tensor, length: int, rate: int,
         end = end.where(start < length * rate, start)
     ago = torch.arange(length, 0, -1, device=start.device)
     frames = end[:, None] - rate * ago
-    # Frame 0 replaces frames before the stream, and counts once.
+    # Frame 0 stands for frames before the stream, and is masked except once.
     mask = (frames > -rate) | (ago == 1)
     return frames.clamp(min=0), mask

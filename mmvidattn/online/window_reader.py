@@ -12,7 +12,7 @@ def gather_rows(rows: Tensor, indices: Tensor) -> Tensor:
 
 
 class WindowReader(nn.Module):
-    """Reads windows of projected frames, for inference.
+    """Reader of windows of projected frames, for inference.
 
     Windows share the projections of their frames (:meth:`TeSTra.project`),
     which therefore contain no positions: a frame's position differs from

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Convolutions whose stride equals the kernel size: separate patches."""
+"""Convolution of patches that do not overlap (stride = kernel size)."""
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -10,9 +10,9 @@ from .sizes import is_any_size, num_blocks
 
 Size = tuple[int, int, int]
 
-# Values of a patch from which the bfloat16 product is faster. On two cores of
-# an AMD EPYC it takes 1 / 1.6 of the time with 1536 values, but 3 times the
-# time with 96 values.
+# Minimum number of values of a patch for which the product is faster in
+# bfloat16. On two cores of an AMD EPYC, it takes 1 / 1.6 of the convolution's
+# time with 1536 values, but 3 times as long with 96 values.
 LEAST_VALUES = 1024
 
 
@@ -81,8 +81,8 @@ def _by_product(x: Tensor,
                 bias: Tensor | None = None) -> Tensor:
     """Reshape to patches and multiply.
 
-    On a CPU, torch's 3D convolution has a slow backward pass, above all the
-    depth-wise one.
+    On a CPU, the backward pass of torch's 3D convolution is slow, in
+    particular if it is depth-wise.
     """
     kernel = t, h, w = tuple(weight.shape[2:])
     x = fit_patches(x, kernel, keep_rest=False)

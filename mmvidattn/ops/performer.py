@@ -40,7 +40,7 @@ def random_projection(num_features: int,
     normal = torch.randn(
         num_blocks, head_dims, head_dims, generator=generator)
     q, r = torch.linalg.qr(normal)
-    # LAPACK derives the signs of Q from its input, so that half of the
+    # Correct the signs of Q: LAPACK chooses them such that half of the
     # directions would never be drawn.
     q = q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
     lengths = torch.randn(
@@ -68,13 +68,13 @@ def performer_features(x: Tensor,
 
     'relu' computes :math:`\max(m^{-1/2} W x, 0) + eps` of the unscaled x.
 
-    Computes at least in float32, also under autocast.
+    The computation is at least in float32, also under autocast.
 
     Args:
         x: Queries or keys, [*, N, G, D].
         projection: W from :func:`random_projection`, [m, D].
         kind: 'favor' or 'relu'. Defaults to 'favor'.
-        is_query: True if ``x`` holds queries.
+        is_query: True if ``x`` are queries.
         eps: Added to each feature. Defaults to 1e-6 for 'favor' and 1e-3 for
             'relu'.
 
@@ -128,7 +128,7 @@ def performer_attention(q: Tensor,
         [*, N, G, E], in the dtype of ``v``.
 
     Raises:
-        ValueError: If the shapes do not fit, or ``kind`` or ``order`` is
+        ValueError: If the shapes do not match, or ``kind`` or ``order`` is
             unknown.
     """
     check_attention_inputs('performer_attention', q, k, v)

@@ -13,15 +13,15 @@ def periodic_shift(x: Tensor,
                    first: str = 'next') -> Tensor:
     """Shift some channels of each head by one frame, Eq. 16-18.
 
-    The first ``fraction`` of a head's channels comes from the ``first``
-    frame, the second ``fraction`` from the frame on the other side. Frames
-    outside of the clip are zero.
+    The first ``fraction`` of a head's channels comes from the neighboring
+    frame that ``first`` selects, the second ``fraction`` from the neighbor on
+    the other side. Frames outside of the clip are zero.
 
     Args:
         x: Outputs of the heads, [B, T, N, G, D].
-        fraction: Fraction of the D channels that comes from either side, at
-            most 1/2. The released models use 1/4 (ResT 1/8), the paper says
-            1/8. Defaults to 0.25.
+        fraction: Fraction of the D channels from each side, at most 1/2. The
+            released models use 1/4 (ResT 1/8), the paper says 1/8. Defaults to
+            0.25.
         first: Source of the first part: 'next', as in the released code, or
             'previous', as in the paper. Defaults to 'next'.
 
@@ -37,7 +37,7 @@ def periodic_shift(x: Tensor,
 def plain_shift(x: Tensor,
                 fraction: float = 0.25,
                 first: str = 'next') -> Tensor:
-    """Shift the channels of all heads as one axis, so whole heads move.
+    """Shift the concatenated channels of all heads.
 
     Arguments are those of :func:`periodic_shift`.
     """
@@ -47,7 +47,7 @@ def plain_shift(x: Tensor,
 def token_shift(x: Tensor,
                 fraction: float = 0.25,
                 first: str = 'next') -> Tensor:
-    """Shift the channels of the frames' class tokens only.
+    """Shift only the channels of the frames' class tokens.
 
     `Token Shift Transformer for Video Classification
     <https://arxiv.org/abs/2108.02432>`_.

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Sums and exponentials in float32, independent of the inputs' dtype."""
+"""Helpers to compute in float32, independent of the dtype of inputs."""
 from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 

@@ -76,8 +76,9 @@ def has_bfloat16_units() -> bool:
     """Return True if products in bfloat16 run on units of this processor.
 
     Without AVX512_BF16, AMX or ARM's BF16, torch converts every number, and
-    bfloat16 is slower than float32. The variables that limit torch's
-    instructions, ``ATEN_CPU_CAPABILITY`` and ``ONEDNN_MAX_CPU_ISA``, count.
+    bfloat16 is slower than float32. The result depends on the variables that
+    limit torch's instructions, ``ATEN_CPU_CAPABILITY`` and
+    ``ONEDNN_MAX_CPU_ISA``.
     """
     isa = os.environ.get('ONEDNN_MAX_CPU_ISA', '').upper()
     capability = torch.backends.cpu.get_cpu_capability()

@@ -41,8 +41,8 @@ def shift_plan(mode: str,
     ``channels // divisor`` channels, the folds come first, and the unshifted
     channels last. ``alpha`` selects the layout of the paper: the first
     ``alpha * channels`` channels are unshifted, and n neighbors share the
-    rest, ``(1 - alpha) * channels // n`` each. Channels that the division
-    leaves over are unshifted as well.
+    rest, ``(1 - alpha) * channels // n`` each. Remaining channels of the
+    division are also unshifted.
 
     ======  ============  =====================================================
     mode    layout        neighbors

@@ -6,8 +6,8 @@ import torch
 def is_any_size(n: int) -> bool:
     """Return True if a size is symbolic, as in ``torch.export``.
 
-    Comparing a symbolic size, for example to test divisibility, restricts the
-    exported program to sizes that give the same answer.
+    A comparison of a symbolic size, such as a test of divisibility, restricts
+    the exported program to sizes with the same result.
     """
     return isinstance(n, torch.SymInt)
 

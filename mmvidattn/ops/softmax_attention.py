@@ -45,15 +45,15 @@ def softmax_attention(q: Tensor,
     if dtype == torch.float16 and q.device.type == 'cpu' and _SUMS_IN_HALF:
         q, k, v = q.float(), k.float(), v.float()
     if key_mask is not None:
-        # Fill instead of multiplying: even a NaN in a masked token then
-        # reaches neither the result nor a gradient.
+        # Fill instead of multiplying, so that NaN in a masked token affects
+        # neither the result nor a gradient.
         masked = ~key_mask[..., None, None]
         k, v = k.masked_fill(masked, 0), v.masked_fill(masked, 0)
     q, k, v = (x.flatten(0, -4) if x.dim() > 3 else x.unsqueeze(0)
                for x in (q, k, v))
     if key_mask is not None:
-        # Some kernels return NaN if all keys are masked. Unmask them: their
-        # values are zeros now.
+        # Some kernels return NaN if all keys are masked. Unmask such keys,
+        # whose values are zeros now.
         key_mask = key_mask | ~key_mask.any(dim=-1, keepdim=True)
         key_mask = key_mask.reshape(k.shape[0], 1, 1, k.shape[1])
     mask = key_mask if bias is None else _hide(

@@ -27,10 +27,10 @@ class Sink:
 
     Attributes:
         name: Name for users.
-        lossless: Whether a recording waits for the sink.
-        queue_size: Number of items of :meth:`select` that may wait.
-        keeps: Whether :meth:`begin` of the next run returns the items that
-            remain at the end of this run.
+        lossless: True if a recording waits for the sink.
+        queue_size: Maximum number of waiting items.
+        keeps: True if items that remain at the end of a run are kept, and
+            :meth:`begin` of the next run returns them.
     """
     name = 'sink'
     lossless = False
@@ -52,7 +52,7 @@ class Sink:
         """Process an item.
 
         Raises:
-            TryAgain: To get the item again later, before newer items.
+            TryAgain: To request the item again later, before newer items.
         """
         raise NotImplementedError
 

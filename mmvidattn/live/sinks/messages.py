@@ -20,15 +20,16 @@ from .base import EventSink, TryAgain
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessageInfo
 
-# Seconds that a message may take.
+# Maximum seconds for sending a message.
 TIMEOUT = 5.
-# Seconds from one attempt to the next. They double from the first delay to
-# the maximum. A receiver may ask for a longer delay with Retry-After.
+# Seconds between attempts. They double from the first delay to the maximum. A
+# receiver may request a longer delay with Retry-After.
 FIRST_DELAY, MAX_DELAY, MAX_RETRY_AFTER = 1., 60., 300.
-# Events that may wait for a receiver; then the oldest are dropped.
+# Maximum number of events that wait for a receiver; then the oldest are
+# dropped.
 MAX_WAITING = 10_000
-# Statuses after which sending the event again is useless: bad request, too
-# large, unprocessable.
+# HTTP statuses after which an event is not sent again: bad request, too large,
+# unprocessable.
 REFUSED = 400, 413, 422
 
 
@@ -58,7 +59,8 @@ def check_mqtt(url: str) -> tuple[SplitResult, str]:
         ValueError: If the URL is invalid, or paho-mqtt is not installed.
     """
     parts = _split(url, 'MQTT', ('mqtt', 'mqtts'))
-    # The topic is the entire rest: MQTT has neither queries nor fragments.
+    # The topic is the entire rest of the URL, because MQTT has neither queries
+    # nor fragments.
     rest = url.partition('://')[2]
     topic = rest[len(parts.netloc):].strip('/')
     if not topic or set(topic) & set('+#?'):
@@ -86,7 +88,7 @@ def _split(url: str, what: str, schemes: tuple[str, str]) -> SplitResult:
 
 
 class MessageSink(EventSink):
-    """Sends each event as JSON with an additional entry ``source``.
+    """Base class of sinks that send events as JSON, with an entry ``source``.
 
     Events are sent in order. If sending fails, it is repeated every 1 to 60
     seconds until the event is delivered; up to :data:`MAX_WAITING` events may
@@ -114,7 +116,8 @@ class MessageSink(EventSink):
         self.name = without_secrets(url)
         self._source = run.source.name
         self._delay = FIRST_DELAY
-        # Makes the keys of messages unique even if runs have equal events.
+        # Part of the keys of messages, so that equal events of different runs
+        # have different keys.
         self._run_id = uuid.uuid4()
         self._unsent: Sequence[dict] = []
         self._sent_file = None
@@ -131,7 +134,7 @@ class MessageSink(EventSink):
         events, last = [], -1
         if run.resumed:
             events, _ = read_events(run.events.path, 0, run.events.size)
-            # Without a file, this receiver is new.
+            # Without a file, the receiver is new and gets only new events.
             last = events[-1]['id'] if events else -1
             if self._sent_file.exists():
                 self._run_id, last = self._read()
@@ -184,7 +187,8 @@ class MessageSink(EventSink):
         try:
             self._write_sent(event['id'])
         except OSError as error:
-            # Python shows a warning once. A restart sends this event again.
+            # After a restart, this event is sent again. (Python shows a
+            # warning only once.)
             warnings.warn(f'cannot write {self._sent_file}: {error}')
 
     def _send(self, data: bytes, key: str) -> None:
@@ -202,7 +206,7 @@ class MessageSink(EventSink):
 
 
 class WebhookSink(MessageSink):
-    """Posts events to a web server.
+    """Sink that posts events to a web server.
 
     Each request has an ``Idempotency-Key``, by which the server recognizes
     duplicates. Redirects are not followed, so that user, password and events
@@ -278,7 +282,7 @@ def _retry_after(text: str) -> float:
 
 
 class MqttSink(MessageSink):
-    """Publishes events to an MQTT broker, each at least once (QoS 1).
+    """Sink that publishes events to an MQTT broker, at least once (QoS 1).
 
     Args:
         url: ``mqtt://USER:PASSWORD@HOST:PORT/TOPIC``, or ``mqtts://`` for
@@ -306,7 +310,7 @@ class MqttSink(MessageSink):
         if parts.scheme == 'mqtts':
             self._client.tls_set()
             port = parts.port or 8883
-        # The client connects and reconnects in its own thread.
+        # The client connects and reconnects in a separate thread.
         self._client.reconnect_delay_set(1, 30)
         self._client.connect_async(parts.hostname, port)
         self._client.loop_start()
@@ -329,7 +333,7 @@ class MqttSink(MessageSink):
             self._sending = None
             raise OSError(str(error)) from error
         if not is_published:
-            # The client sends it again after it has reconnected.
+            # The client repeats the message after it has reconnected.
             raise OSError('the broker has not confirmed the message')
 
     def close(self) -> None:

@@ -10,12 +10,12 @@ from ..detection import Detection
 from ..run import Run
 from .base import Sink
 
-# Maximum number of seconds in a plot, the last ones.
+# Maximum number of seconds in a plot. Earlier seconds are left out.
 PLOTTED = 3600
 
 
 class PlotSink(Sink):
-    """Plots the scores and events of a run over time after it has ended.
+    """Sink that plots the scores and events of a run at its end.
 
     Args:
         path: Path of the plot, a png file.

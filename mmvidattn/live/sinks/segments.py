@@ -20,13 +20,13 @@ PART = '.part.mp4'
 
 
 class SegmentSink(Sink):
-    """Writes a video clip of each action.
+    """Sink that writes a video clip of each action.
 
-    Frames are buffered as JPEGs, for an action in progress or one that may
-    start next. If an action is longer than ``max_bytes`` of frames, its clip
-    has only the last part. A clip is written after the action has ended and
-    ``after`` seconds have passed. A killed run loses the clips that it has not
-    written yet.
+    Frames are buffered as JPEGs, for actions in progress and actions that may
+    start next. If the frames of an action exceed ``max_bytes``, its clip
+    contains only the last part. A clip is written after the action has ended
+    and ``after`` seconds have passed. A killed run loses the clips that it has
+    not written yet.
 
     Args:
         folder: Folder for the clips. A clip is called ``000012.mp4`` if the
@@ -157,7 +157,7 @@ class SegmentSink(Sink):
                     frames[shown + 1][0] <= time + 1e-6):
                 shown += 1
                 image = cv2.imdecode(frames[shown][1], cv2.IMREAD_COLOR)
-            # The frame before replaces missing frames.
+            # Missing frames are replaced by the previous frame.
             video.write(cv2.cvtColor(image, cv2.COLOR_BGR2RGB),
                         [f'{time:.2f} s: {name}'])
 

@@ -8,19 +8,19 @@ from ..bounded_queue import BoundedQueue
 from ..detection import Detection
 from .base import Sink, TryAgain
 
-# Seconds that a sink has for waiting items after the run has ended.
+# Maximum seconds for the waiting items of a sink after the end of a run.
 CLOSE_SECONDS = 5.
 # Maximum number of different errors that are logged.
 MAX_ERRORS = 10
 
 
 class SinkThread:
-    """Feeds a sink from a bounded queue, in its own thread.
+    """Thread that passes items from a bounded queue to a sink.
 
     Args:
         sink: The sink.
-        drop: Whether a full queue drops its oldest item and counts it.
-            Otherwise :meth:`write` waits.
+        drop: If True, a full queue drops its oldest item, and counts it. If
+            False, :meth:`write` waits.
         log: Function that gets a line about each new error, and about items
             that were not delivered. :meth:`Run.report` counts lost items.
 
@@ -64,7 +64,7 @@ class SinkThread:
         if self._thread.is_alive():
             self._thread.join(CLOSE_SECONDS if self._queue.drop else None)
         hangs = self._thread.is_alive()
-        # A sink that hangs holds one more item.
+        # A sink that hangs has one more item.
         remaining = self._queue.clear() + hangs
         if hangs:
             self._log(f'{self.sink.name} hangs and was abandoned')

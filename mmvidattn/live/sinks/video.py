@@ -11,9 +11,9 @@ CAPTION_CLASSES = 3
 
 
 class VideoSink(Sink):
-    """Writes the frames of a run, with the best scores, to an MP4 file."""
+    """Sink that writes the frames of a run, with scores, to an MP4 file."""
     lossless = True
-    # An item holds all frames of a step.
+    # Keep it small, because an item contains all frames of a step.
     queue_size = 8
 
     def __init__(self, path: str | Path, run: Run) -> None:

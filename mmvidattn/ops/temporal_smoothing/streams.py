@@ -54,8 +54,8 @@ def window_smoothing(scores: Tensor,
     cross-attention of LSTR.
 
     Differs from the paper: it sums over the window at each step instead of
-    subtracting from a running sum, so no error accumulates and no maximum
-    has to hold for all steps. The extra cost is the sum of K values; keys and
+    subtracting from a running sum, so errors do not accumulate, and no maximum
+    for all steps is needed. The extra cost is the sum of K values; keys and
     values are projected and scored once.
 
     Args:
@@ -92,7 +92,7 @@ class SmoothingState(NamedTuple):
     sums.
 
     Attributes:
-        maximum: Largest decayed score so far, [*, N, G]; -inf before the
+        maximum: Largest decayed score until now, [*, N, G]; -inf before the
             first sample.
         weight: Sum of the decayed weights, relative to ``maximum``,
             [*, N, G].
@@ -123,14 +123,14 @@ def exponential_smoothing(
         *,
         decay: float = 1.,
         times: Tensor | None = None) -> tuple[Tensor, SmoothingState]:
-    """Add one sample to each stream, and attend to all samples so far.
+    """Add one sample to each stream, and attend to all samples until now.
 
     `Real-time Online Video Detection with Temporal Smoothing Transformers
     <https://arxiv.org/abs/2209.09236>`_, Eq. 6.
 
     Differs from the paper and the released code: the weights are relative to
-    the largest one so far, which each step updates. They cannot overflow, and
-    do not vanish when the scores drift.
+    the largest weight until now, which each step updates. The weights
+    therefore cannot overflow, and do not vanish if the scores drift.
 
     Args:
         scores: :func:`sample_scores` of the new sample, [*, N, G].
@@ -139,9 +139,9 @@ def exponential_smoothing(
             the previous step.
         decay: Weight of a sample relative to the next newer one, in (0, 1].
             Defaults to 1.
-        times: How many times in a row the sample is added, int64 [*].
-            Defaults to 1. 0 keeps the state of a stream, which must then
-            have a sample.
+        times: Number of consecutive times that the sample is added, int64 [*].
+            Defaults to 1. 0 keeps the state of a stream, which must then have
+            a sample.
 
     Returns:
         The attention [*, N, G, E] in the dtype of ``v``, and the new state.
