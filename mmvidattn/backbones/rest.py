@@ -126,8 +126,8 @@ class _EMSA(nn.Module):
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
         scores = (q * q.shape[-1]**-0.5) @ k.mT
         scores = self.transform_conv(scores)
-        # Weights are near 1 / M and their variance near 1e-4, which half
-        # precision cannot resolve.
+        # Normalize at least in float32: the variance of the weights is about
+        # 1e-4, which half precision cannot resolve.
         scores, = at_least_float32(scores)
         weights = F.instance_norm(scores.softmax(dim=-1), eps=1e-5)
         return (weights.to(v.dtype) @ v).transpose(1, 2)
@@ -141,8 +141,8 @@ class ResT(LAPSBackbone):
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
     `ResT <https://arxiv.org/abs/2105.13677>`_: four stages of attention to
     reduced frames, at strides 4 to 32. In leap attention, the convolution
-    across heads, the softmax and the norm of the weights cover both frames.
-    Frames may have any size.
+    across heads, the softmax and the norm of the weights are over the tokens
+    of both frames. Frames may have any size.
 
     Differs from the paper: see :class:`Visformer`; the pyramid restarts in
     each stage, as in the released code.

@@ -75,7 +75,7 @@ class _Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.attn is not None:
-            # Frames are channels-last in memory, so this copies nothing.
+            # This is a view, because frames are channels-last in memory.
             y = self.attn(self.norm1(x).permute(0, 2, 3, 1))
             x = x + self.drop_path(y.permute(0, 3, 1, 2))
         return x + self.drop_path(self.mlp(self.norm2(x)))
@@ -87,10 +87,10 @@ class Visformer(LAPSBackbone):
     """Visformer of each frame, with leap attention and periodic shift.
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
-    `Visformer <https://arxiv.org/abs/2104.12533>`_: a stage of convolutions
-    at stride 8 and two of attention at 16 and 32, all with BatchNorm. Leap
-    attention and shift have no parameters, so weights of image models load
-    into every variant.
+    `Visformer <https://arxiv.org/abs/2104.12533>`_: a stage of convolutions at
+    stride 8, and two stages of attention at strides 16 and 32, all with
+    BatchNorm. Leap attention and shift have no parameters, so weights of image
+    models load into every variant.
 
     Differs from the paper: as in the released code, the first part of the
     shifted channels comes from the next frame, the second from the previous
@@ -198,7 +198,7 @@ class Visformer(LAPSBackbone):
         return self.to_clips(self.norm(x))
 
     def _stages(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the stages with independent frames, and the others."""
+        """Return the stages before and after frames are first mixed."""
         return ((1, ), (2, 3)) if self.mixes_frames else ((1, 2, 3), ())
 
     def _run_stages(self, x: Tensor, *stages: int) -> Tensor:

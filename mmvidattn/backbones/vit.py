@@ -47,8 +47,8 @@ class VisionTransformerLAPS(LAPSBackbone):
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
     ViT and, with ``attention='2d', shift='token'``, of `TokShift
     <https://arxiv.org/abs/2108.02432>`_. Leap attention and shift have no
-    parameters, and treat the class token like a patch. The token shift only
-    moves channels of the class token, in the residual stream, before the
+    parameters, and treat the class token like a patch. The token shift moves
+    only channels of the class token, in the residual stream, before the
     attention and before the MLP.
 
     Differs from the paper: see :class:`Visformer`; the pyramid is (1, 2, 3,

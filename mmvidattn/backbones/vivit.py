@@ -59,12 +59,12 @@ class Encoder(nn.Module):
             'space' (of a frame; each frame has positions, a class token and
             an output), 'causal' (of the same and of earlier frames; without
             positions and class token, each frame has an output),
-            'time_space' or 'space_time' (of a position and of a
-            frame, in this order or reversed) or 'dot' (half of the heads of
-            a position, the others of a frame).
+            'time_space' or 'space_time' (two attentions, within a position and
+            within a frame, in this order or reversed) or 'dot' (half of the
+            heads within a position, half within a frame).
         num_layers: Number of blocks.
         num_temporal_layers: Number of blocks of a joint encoder over the
-            outputs of the frames. With 0 the outputs are averaged, with None
+            outputs of the frames. With 0, the outputs are averaged; with None,
             they are returned.
         causal: Options ``attention`` and ``decay`` of a causal encoder over
             the outputs of the frames. Defaults to None: it is joint.
@@ -110,8 +110,8 @@ class Encoder(nn.Module):
                 torch.zeros(1, 1 if self.frame_wise else T, H, W, embed_dims))
         if pool == 'cls' and not is_causal:
             self.cls_token = nn.Parameter(torch.zeros(1, 1, 1, 1, embed_dims))
-            # The tokens of a frame, or of the clip, become one column; a
-            # column of the clip counts as a single frame.
+            # Arrange the tokens of a frame, or of the clip, as one column. A
+            # column of the clip is treated as a single frame.
             grid_shape = (T, 1 + H * W, 1) if self.frame_wise else (
                 1, 1 + T * H * W, 1)
             pattern = 'space'

@@ -39,16 +39,16 @@ from .positions import repeat_cyclic
 @MODELS.register_module()
 @check_arguments
 class XViT(BaseBackbone):
-    """ViT of each frame that takes keys and values from nearby frames.
+    """ViT of each frame, with some keys and values from nearby frames.
 
     A PyTorch implementation of `Space-time Mixing Attention for Video
     Transformer <https://arxiv.org/abs/2106.05968>`_.
 
     The tokens of a frame and its class token attend to each other. Some
-    channels of their keys and values come from the same token in the next
-    frame, others from the previous frame, at no extra cost.
-    :class:`mmvidattn.heads.XViTHead` then attends over the class tokens of
-    the frames.
+    channels of keys and values come from the same token in the next frame, and
+    some from the previous frame, at no extra cost.
+    :class:`mmvidattn.heads.XViTHead` then attends over the class tokens of the
+    frames.
 
     Not in the paper: ``causal=True``, which runs as a stream
     (:meth:`forward_causal`). Keys and values come from previous frames only,

@@ -18,9 +18,10 @@ def top_share_attention(q: Tensor,
                         dropout_p: float = 0.) -> Tensor:
     """Softmax attention of each query to its best-matching keys.
 
-    Of M keys, the ``share * M`` (rounded down, at least one) with the highest
-    scores enter the softmax. Masked keys rank last, but count in M. Keys
-    whose score equals the lowest selected score are selected as well.
+    The softmax uses the ``share * M`` keys with the highest scores, out of M
+    keys (rounded down, at least one). Masked keys rank last, but are counted
+    in M. Keys whose score equals the lowest selected score are selected as
+    well.
 
     Differs from the released code of `Memory-and-Anticipation Transformer
     <https://arxiv.org/abs/2308.07893>`_: that code breaks ties arbitrarily.
@@ -30,9 +31,9 @@ def top_share_attention(q: Tensor,
         k: Keys, [B, M, G, D].
         v: Values, [B, M, G, E].
         share: Fraction of the keys to select, in (0, 1].
-        num_keys: Number of keys in place of M for each row of the batch,
-            int64 [B], if the other keys are padding; mask the padding.
-            Defaults to M.
+        num_keys: Number of keys that replaces M for each row of the batch,
+            int64 [B], if the other keys are padding. The padding must be
+            masked. Defaults to M.
         key_mask: Bool, [B, M], False for masked keys.
         bias: Added to the scaled scores; its shape broadcasts to
             [B, G, N, M]. -inf masks a key; each query needs at least one
@@ -43,7 +44,7 @@ def top_share_attention(q: Tensor,
         [B, N, G, E].
 
     Raises:
-        ValueError: If the shapes do not fit or ``share`` is out of range.
+        ValueError: If the shapes do not match or ``share`` is out of range.
     """
     check_attention_inputs('top_share_attention', q, k, v, key_mask)
     if not 0 < share <= 1:

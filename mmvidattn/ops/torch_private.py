@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Private parts of torch, and what to do if torch removes them.
+"""All uses of private names of torch, with a note for each.
 
-Only this module and ``compat``, whose registry has the same notes on its
-workarounds, use private names of torch.
+The notes ("If removed") explain what to do if torch removes a name. Only
+``compat`` uses other private names of torch; its registry has similar notes.
 """
 import platform
 import warnings
@@ -60,7 +60,7 @@ def is_mkldnn_bf16_supported() -> bool:
 def has_bfloat16_instructions() -> bool:
     """Return True if this processor multiplies in bfloat16.
 
-    That takes AVX512_BF16 or AMX on x86, and the BF16 extension on ARM;
+    This needs AVX512_BF16 or AMX on x86, or the BF16 extension on ARM;
     :func:`is_mkldnn_bf16_supported` is True with any AVX-512.
 
     If removed: return False, and half precision computes in float32. Older
@@ -73,7 +73,7 @@ def has_bfloat16_instructions() -> bool:
 
 
 def reorder_weight(weight: Tensor, rows: int) -> Tensor:
-    """Copy a weight into the order in which oneDNN reads it.
+    """Copy a weight into the memory layout that oneDNN needs.
 
     If removed: set :data:`CAN_PACK` to False.
     """
@@ -100,7 +100,7 @@ def has_hooks(module: nn.Module) -> bool:
 
 def shallow_copy(module: nn.Module,
                  convert: Callable[[nn.Module], nn.Module]) -> nn.Module:
-    """Copy a module that shares its tensors and hooks; convert its children.
+    """Copy a module, share its tensors and hooks, and convert its children.
 
     If removed: use ``copy.deepcopy``, which needs the memory of the weights
     a second time.
@@ -132,7 +132,7 @@ def is_operator(target: object) -> bool:
 
 
 def any_export_sizes() -> AbstractContextManager:
-    """Keep torch.export from testing whether a computed size is 1.
+    """Prevent torch.export from testing whether a computed size is 1.
 
     If removed: return ``nullcontext()``; a program exported with an example
     of one window then accepts no other grid.

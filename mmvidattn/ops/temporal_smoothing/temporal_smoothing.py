@@ -67,15 +67,15 @@ def temporal_smoothing_attention(q: Tensor,
         [*, N, G, E], in the dtype of ``v``.
 
     Raises:
-        ValueError: If the shapes do not fit, or ``decay`` is not in (0, 1].
+        ValueError: If the shapes do not match, or ``decay`` is not in (0, 1].
     """
     check_attention_inputs('temporal_smoothing_attention', q, k, v, key_mask)
     if decay == 1:
         return softmax_attention(
             q, k, v, scale=scale, dropout_p=dropout_p, key_mask=key_mask)
     bias = log_temporal_kernel(k.shape[-3], decay, k.device)
-    # The logarithms go down to -23; half precision would round them to an
-    # error of some percent in the weights.
+    # The logarithms go down to -23. Rounded to half precision, they would
+    # change the weights by some percent.
     with without_autocast(k.device.type):
         y = softmax_attention(
             *at_least_float32(q, k, v),
@@ -96,8 +96,8 @@ def naive_temporal_smoothing_attention(
         key_mask: Tensor | None = None) -> Tensor:
     """Reference of :func:`temporal_smoothing_attention`: Eq. 3 as written.
 
-    Needs small scores, because it subtracts nothing before the exponential,
-    and an unmasked key.
+    It needs an unmasked key, and small scores, because it does not subtract
+    the maximum before the exponential.
     """
     scale = q.shape[-1]**-0.5 if scale is None else scale
     age = torch.arange(k.shape[-3] - 1, -1, -1, device=k.device, dtype=q.dtype)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 HAS_TRITON = find_spec('triton') is not None
-# Bytes of spilled registers that a thread may have.
+# Maximum bytes of spilled registers per thread.
 MOST_SPILLED = 64
 
 

@@ -10,7 +10,7 @@ from ..video_linear_attention import Options, video_linear_attention
 from .available import capability, why_no_kernel, why_not_fits
 
 DTYPES = torch.float32, torch.bfloat16, torch.float16
-# Smallest and largest width of a head that the kernels support.
+# Minimum and maximum width of a head in the kernels.
 HEAD_DIMS = 16, 128
 
 

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Triton backends of the ops on ring buffers, one kernel each.
 
-In the plain code a read or a write launches about six kernels, and a step of
-a stream reads and writes up to eight rings. With a single stream, launches
-take most of the time of a step. The kernels only copy, so their results equal
-the plain code's bit for bit.
+In the plain code, a read or a write launches about six kernels, and a step of
+a stream reads and writes up to eight rings. With a single stream, the launches
+take most of the time of a step. Because the kernels only copy, their results
+are bit-equal to the plain code.
 """
 import torch
 from torch import Tensor

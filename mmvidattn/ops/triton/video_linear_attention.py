@@ -63,7 +63,7 @@ class Blocks(NamedTuple):
 
 def blocks(kernel: str, head_dims: int, dtype: torch.dtype,
            gate: str) -> Blocks:
-    """Choose block sizes that spill almost no registers.
+    """Return block sizes with almost no register spilling.
 
     Candidates were 16 to 128 tokens and 4 to 16 warps.
     """
@@ -75,10 +75,10 @@ def blocks(kernel: str, head_dims: int, dtype: torch.dtype,
 
 
 def in_one_launch(dtype: torch.dtype, capability: int) -> bool:
-    """Return True if one program can both sum a long sequence and apply it.
+    """Return True if one program can sum a long sequence and apply the sums.
 
-    It would spill registers in float32, and on devices without products of
-    warp groups.
+    In float32, and on devices without products of warp groups, it would spill
+    registers.
     """
     return dtype != torch.float32 and capability >= 90
 
@@ -87,7 +87,7 @@ def accumulates(gate: str, inputs: int, head_dims: int,
                 dtype: torch.dtype) -> bool:
     """Return True if the backward kernels sum the gradients of the gate.
 
-    For more or wider gates they would run out of registers.
+    With more or wider gates, they would run out of registers.
     """
     return (gate == 'shared' and inputs > 1 and head_dims <= 64
             and dtype == torch.bfloat16)
@@ -304,8 +304,8 @@ class _Launch:
 def _is_right_on(device: torch.device) -> bool:
     """Return True if the kernels agree with the plain code on a device.
 
-    Runs a small case, once in a process. If the results differ or a kernel
-    fails, a warning says so, and the plain code runs instead.
+    It runs a small case, once per process. If the results differ or a kernel
+    fails, a warning is shown, and the plain code is used instead.
     """
     try:
         error = difference_from_plain(device)
@@ -314,8 +314,8 @@ def _is_right_on(device: torch.device) -> bool:
     else:
         if error < 1e-2:
             return True
-        problem = (f'they are {error:.1e} off the plain code in a small case, '
-                   'expected less than 1e-2')
+        problem = (f'they differ by {error:.1e} from the plain code in a '
+                   'small case, expected less than 1e-2')
     warnings.warn('the Triton kernels of linear attention are not used on '
                   f'{torch.cuda.get_device_name(device)}: {problem}')
     return False
@@ -353,7 +353,7 @@ def difference_from_plain(device: torch.device) -> float:
             *options)[:4]
         for x, wanted in zip(results, expected):
             error = (x.double() - wanted).norm() / wanted.norm()
-            # NaN counts as infinite.
+            # Treat NaN as infinite.
             worst = max(worst, error.item()) if error == error else torch.inf
     return worst
 
