@@ -24,10 +24,10 @@ def test_workflow_runs_the_commands_of_the_readme():
     assert [step['run'] for step in jobs['readme']['steps']
             if 'run' in step] == ['${{ matrix.command }}']
     readme = (ROOT / 'README.md').read_text()
-    said = [line.partition('#')[0].strip()
-            for block in re.findall(r'```bash\n(.*?)```', readme, re.S)
-            for line in block.splitlines()]
-    assert len(commands) == 2 and set(commands) <= set(said)
+    documented = [line.partition('#')[0].strip()
+                  for block in re.findall(r'```bash\n(.*?)```', readme, re.S)
+                  for line in block.splitlines()]
+    assert len(commands) == 2 and set(commands) <= set(documented)
 
 
 def test_workflow_tries_every_row_of_versions():

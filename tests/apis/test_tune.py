@@ -327,11 +327,11 @@ def test_command_measures_prints_and_stores(monkeypatch, tensors, capsys):
     monkeypatch.setattr('mmvidattn.commands.tune.representative_calls',
                         lambda device: calls)
     main(['--device', 'cpu', '--eager', '--dry-run'])
-    said = capsys.readouterr().out
+    answer = capsys.readouterr().out
     assert not cache_path().exists()
-    assert said.splitlines()[0].startswith(
+    assert answer.splitlines()[0].startswith(
         mmvidattn.ops.processor.processor_name())
-    row, = (line.split() for line in said.splitlines()
+    row, = (line.split() for line in answer.splitlines()
             if line.startswith('linear'))
     assert row == ['linear', 'new', 'inference', 'float32', '1', 'of', '1',
                    '1000.000', '500.000', '2.00', 'yes', '-', '-', '-', 'no']
@@ -343,13 +343,13 @@ def test_command_measures_prints_and_stores(monkeypatch, tensors, capsys):
     assert not cache_path().exists()
 
 
-@pytest.mark.parametrize('argv, said', [
+@pytest.mark.parametrize('argv, answer', [
     (['--clear', 'linear_ff_ssv2'], 'linear_ff_ssv2'),
     (['--batch-size', '0'], '0'), (['--seconds', '0'], '0')])
-def test_command_rejects_options(argv, said, capsys):
+def test_command_rejects_options(argv, answer, capsys):
     with pytest.raises(SystemExit):
         main(argv)
-    assert said in capsys.readouterr().err
+    assert answer in capsys.readouterr().err
 
 
 def test_command_rejects_unknown_configs():
@@ -381,8 +381,8 @@ def test_a_later_process_uses_the_choice_unless_it_is_turned_off(tensors):
         *lines, number = done.stdout.splitlines()
         return ''.join(lines), int(number)
 
-    said, number = run('1')
-    assert 'my_config' in said and 'linear by new' in said and number >= 2
+    answer, number = run('1')
+    assert 'my_config' in answer and 'linear by new' in answer and number >= 2
     assert 'my_config' not in run('default')[0]
-    said, number = run('0')
-    assert 'MMVIDATTN_DISPATCH=0' in said and number == 0
+    answer, number = run('0')
+    assert 'MMVIDATTN_DISPATCH=0' in answer and number == 0

@@ -34,9 +34,9 @@ def test_warns_of_kernels_for_other_clips(frames, recwarn):
         source[f'backbone.{name}'] = value
     assert convert('dualformer', source).keys() == {
         f'backbone.{name}' for name in state}
-    said = [str(warning.message) for warning in recwarn]
-    assert ('model.backbone.num_frames=16' in ''.join(said)) == (frames == 16)
-    assert len(said) == (frames == 16)
+    texts = [str(warning.message) for warning in recwarn]
+    assert ('model.backbone.num_frames=16' in ''.join(texts)) == (frames == 16)
+    assert len(texts) == (frames == 16)
 
 
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])

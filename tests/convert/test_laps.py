@@ -84,7 +84,7 @@ def test_warns_of_an_unknown_shift(columns, warns, recwarn):
     tensors['module.base_model.pos_embed1'] = torch.zeros(
         1, 4, columns, columns)
     convert('laps', tensors)
-    said = [str(warning.message) for warning in recwarn]
-    assert bool(said) == warns
+    messages = [str(warning.message) for warning in recwarn]
+    assert bool(messages) == warns
     if warns:
-        assert 'laps_visformer_b_v1_k400' in said[0]
+        assert 'laps_visformer_b_v1_k400' in messages[0]

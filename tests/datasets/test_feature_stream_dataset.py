@@ -183,9 +183,9 @@ def test_evaluates_segments_without_labels(root, tmp_path):
 
 
 def test_files_of_a_video_may_differ_by_a_step(tmp_path, monkeypatch):
-    said = []
+    logs = []
     monkeypatch.setattr(feature_streams, 'print_log',
-                        lambda message, **kwargs: said.append(message))
+                        lambda message, **kwargs: logs.append(message))
     write_set(tmp_path)
     flow = np.load(tmp_path / 'flow/b.npy')
     np.save(tmp_path / 'flow/b.npy', flow[:-1])
@@ -202,8 +202,8 @@ def test_files_of_a_video_may_differ_by_a_step(tmp_path, monkeypatch):
         assert len(item['data_samples'].gt_action) == length
     assert [s.end for s in dataset.segments.of_video(2)
             if s.start >= 80] == [90]
-    assert len(said) == 1 and said[0].startswith('2 of 4 videos have files')
-    assert said[0].endswith(': b, c')
+    assert len(logs) == 1 and logs[0].startswith('2 of 4 videos have files')
+    assert logs[0].endswith(': b, c')
 
 
 def test_short_videos_are_evaluated(root):

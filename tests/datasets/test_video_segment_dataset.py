@@ -203,18 +203,18 @@ def test_unit_frames(made, tmp_path):
             for i in range(2)] == [(30, 10), (90, 10)]
 
 
-@pytest.mark.parametrize('rows, said', [
+@pytest.mark.parametrize('rows, text', [
     (['long,2,2,0'], 'segments.csv, line 2: .*0 <= start < end, got 2 to 2'),
     (['long,1,2,0', 'long,3,2,0'], 'segments.csv, line 3: .*got 3 to 2'),
     (['long,1,2,2'], "line 2: label must be .*below 2, got '2'"),
     (['long,1,2,cut'], "line 2: label must be .* got 'cut'"),
     (['long,one,2,0'], "line 2: .* got 'one'"),
     ([], 'lists no segments')], ids=str)
-def test_rejects_invalid_list(made, tmp_path, rows, said):
+def test_rejects_invalid_list(made, tmp_path, rows, text):
     shutil.copy(made, tmp_path / 'long.mp4')
     (tmp_path / 'segments.csv').write_text(
         '\n'.join(['video,start,end,label', *rows]))
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=text):
         build(tmp_path, [OPEN], num_classes=2)
 
 
@@ -235,12 +235,12 @@ def test_rejects_contradicting_arguments(made, tmp_path):
     parts = dict(multi_class=True, num_classes=12, num_nouns=10)
     assert build(tmp_path, [OPEN], **parts).get_data_info(
         0)['label'].nonzero().flatten().tolist() == [9, 11]
-    for options, said in [
+    for options, text in [
             (dict(num_nouns=10), 'num_nouns needs multi_class=True'),
             (parts | dict(num_nouns=9), 'line 2: noun must be in 0 to 8'),
             (parts | dict(num_nouns=11), 'line 2: verb must be in 0 to 0'),
             ({}, 'line 2: a segment must have a label .*got verb, noun')]:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=text):
             build(tmp_path, [OPEN], **options)
     with pytest.raises(ValueError, match='must have DecordInit.*got PyAV'):
         build(tmp_path, [dict(type='PyAVInit')], **parts)
@@ -253,8 +253,8 @@ def test_names_a_missing_video(made, tmp_path, logged):
     (tmp_path / 'segments.csv').write_text(
         'video,start,end,label\nlong,1,2,0\nlost,1,2,0\ngone,1,2,0\n')
     build(tmp_path, [OPEN])
-    said, = (line for line in logged if 'videos are missing' in line)
-    assert 'lost.mp4' in said and 'gone.mp4' not in said
+    text, = (line for line in logged if 'videos are missing' in line)
+    assert 'lost.mp4' in text and 'gone.mp4' not in text
 
 
 def test_segments_outside_of_their_video(made, tmp_path, logged):
@@ -276,10 +276,10 @@ def test_segments_outside_of_their_video(made, tmp_path, logged):
     # A segment is only counted once.
     tested[0]
     assert sum(' is cut at the end' in line for line in logged) == 1
-    for i, said in [(1, 'from 4 to 5 s begins after the video, which has 4 s'),
+    for i, text in [(1, 'from 4 to 5 s begins after the video, which has 4 s'),
                     (2, 'from 1.01 to 1.03 s contains no frame'),
                     (3, 'lost.mp4')]:
-        with pytest.raises(RuntimeError, match=f'cannot load .*{said}'):
+        with pytest.raises(RuntimeError, match=f'cannot load .*{text}'):
             tested[i]
     skipping = build(tmp_path, pack, test_mode=True, on_error='skip',
                      metainfo=dict(classes=['zero', 'one']))

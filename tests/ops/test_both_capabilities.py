@@ -52,13 +52,13 @@ def run(**env):
 
 @pytest.mark.parametrize('limits', [{}, AVX2], ids=['native', 'AVX2'])
 def test_every_choice_gives_the_plain_results(limits):
-    said = run(**limits)
-    assert said['emulated'] == bool(limits)
+    report = run(**limits)
+    assert report['emulated'] == bool(limits)
     if limits and torch.backends.cpu.get_cpu_capability() == 'AVX512':
-        assert said['torch'] == 'AVX2'
-        assert 'bfloat16' not in said['capability']
+        assert report['torch'] == 'AVX2'
+        assert 'bfloat16' not in report['capability']
     chosen = {name: {(op, training): backend for choice, op, training,
-                     backend, _ in said['runs'] if choice == name}
+                     backend, _ in report['runs'] if choice == name}
               for name in ('plain', 'default', 'tuned', 'all')}
     assert {*chosen['plain'].values()} == {None}
     assert chosen['all']['depthwise_conv', True] == 'frame by frame'
@@ -67,5 +67,5 @@ def test_every_choice_gives_the_plain_results(limits):
     for key in ('depthwise_conv', True), ('patch_conv', True):
         assert {chosen['default'][key], chosen['tuned'][key]} == {
             None, chosen['all'][key]}
-    for *call, error in said['runs']:
+    for *call, error in report['runs']:
         assert error < 1e-5, call

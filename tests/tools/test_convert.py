@@ -146,12 +146,12 @@ def test_config_with_other_options_rejects_the_checkpoint(
     get_model(small_config, with_options, cfg_options={
         'model.backbone.drop_path_rate': 0.2,
         'model.backbone.shift_placement': 'both'})
-    said = ("different options.*: shift_placement is 'both' there "
-            "and 'complementary' here. It was converted for .*small.py")
-    with pytest.raises(ValueError, match=said):
+    expected = ("different options.*: shift_placement is 'both' there "
+                "and 'complementary' here. It was converted for .*small.py")
+    with pytest.raises(ValueError, match=expected):
         get_model(small_config, with_options, cfg_options={
             'model.backbone.shift_placement': 'complementary'})
-    with pytest.raises(SystemExit, match=said):
+    with pytest.raises(SystemExit, match=expected):
         run_main('test.py', small_config, with_options, '--work-dir', tmp_path,
                  '--cfg-options',
                  'model.backbone.shift_placement=complementary')

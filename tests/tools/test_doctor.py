@@ -94,24 +94,24 @@ def test_only_the_standard_library_is_imported():
 
 
 def test_this_environment_is_fine():
-    """And its report is complete."""
+    """Check the report of `doctor` on this environment."""
     done = run('--quick', '--json',
                MMVIDATTN_SKIP_PATCHES='score_in_float32',
                MMVIDATTN_DISPATCH='all', ONEDNN_MAX_CPU_ISA='AVX2')
     report = json.loads(done.stdout)
     assert [x for x in report['findings'] if x['level'] == 'problem'] == []
     assert done.returncode == 0 and report['ok'] and not done.stderr
-    said = {item['topic']: item['text'] for item in report['findings']}
+    texts = {item['topic']: item['text'] for item in report['findings']}
     assert {'numpy', 'torch', 'cv2', 'mmcv', 'mmvidattn', 'cpu',
-            'linear on cpu', 'depthwise_conv on cpu'} <= {*said}
-    assert 'ONEDNN_MAX_CPU_ISA=AVX2' in said['cpu']
+            'linear on cpu', 'depthwise_conv on cpu'} <= {*texts}
+    assert 'ONEDNN_MAX_CPU_ISA=AVX2' in texts['cpu']
     assert report['variables']['ONEDNN_MAX_CPU_ISA'] == 'AVX2'
     # This op has one backend, for training.
-    assert said['depthwise_conv on cpu'] == (
+    assert texts['depthwise_conv on cpu'] == (
         'inference with the plain code (not frame by frame: no gradient is '
         'needed), training with frame by frame')
     assert 'inference with the plain code (not Triton: ' in \
-        said['read_rows on cpu']
+        texts['read_rows on cpu']
     assert report['packages']['mmaction2'] == '1.2.0'
     assert 'PyTorch' in report['environment']
     assert report['variables']['MMVIDATTN_SKIP_PATCHES'] == 'score_in_float32'
@@ -194,9 +194,9 @@ def test_commands_that_cannot_be_imported_point_to_it(tmp_path):
 def test_run_that_exceeds_its_time_limit_is_ended(tmp_path, monkeypatch):
     (tmp_path / 'numpy.py').write_text('import time; time.sleep(60)')
     monkeypatch.syspath_prepend(str(tmp_path))
-    said, = doctor.probe_in_process('quick', limit=1)
-    assert said['finding']['topic'] == 'numpy'
-    assert said['finding']['text'] == 'it took more than 1 s'
+    texts, = doctor.probe_in_process('quick', limit=1)
+    assert texts['finding']['topic'] == 'numpy'
+    assert texts['finding']['text'] == 'it took more than 1 s'
 
 
 def test_output_has_no_control_sequences(monkeypatch, capsys):

@@ -92,5 +92,5 @@ def test_rejects(run_main, config, video, capsys, option, value, message):
         args += [option, value]
     with pytest.raises(SystemExit) as error:
         run_main(TOOL, *args)
-    said = f'{error.value} {capsys.readouterr().err}'
-    assert re.search(message, said), said
+    printed = f'{error.value} {capsys.readouterr().err}'
+    assert re.search(message, printed), printed

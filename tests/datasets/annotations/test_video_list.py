@@ -37,7 +37,7 @@ def test_unicode_separators_do_not_end_a_line(read):
     assert read('a\u2028b\x0bc.mp4 1\n') == [('a\u2028b\x0bc.mp4', 1)]
 
 
-@pytest.mark.parametrize('text, said, options', [
+@pytest.mark.parametrize('text, error, options', [
     ('a 0\n\nb', "line 3: 'b': no label; expected '<path> <label>'", {}),
     ('a 0\nb x', "line 2: 'b x': label 'x' is not an integer", {}),
     ('a 0\nb 2\nc 3', 'line 2: .*out of range for 2 classes.*Also wrong: '
@@ -55,8 +55,8 @@ def test_unicode_separators_do_not_end_a_line(read):
     ('a 1 0\nb', "line 2.*<path> <label> <label>...", dict(
         multi_class=True)),
 ], ids=repr)
-def test_errors_name_the_line(read, text, said, options):
-    with pytest.raises(ValueError, match=f'(?s)list.txt.*{said}'):
+def test_errors_name_the_line(read, text, error, options):
+    with pytest.raises(ValueError, match=f'(?s)list.txt.*{error}'):
         read(text, **options)
 
 

@@ -150,30 +150,30 @@ def test_timeout_applies_once_per_file(folder):
     assert slow.num_calls == 1
 
 
-class Short:
+class LosesFrames:
     """Decoder that loses frames or returns an empty one."""
 
-    def __init__(self, way):
-        self.way = way
+    def __init__(self, fault):
+        self.fault = fault
 
     def __call__(self, results):
         imgs = [np.zeros((8, 8, 3), np.uint8)] * 4
         results['imgs'] = dict(
             short=imgs[:3], none=[], empty=imgs[:3] + [np.zeros((0, 0, 3))],
-            missing=imgs[:3] + [None])[self.way]
+            missing=imgs[:3] + [None])[self.fault]
         return results
 
 
-@pytest.mark.parametrize('way, said', [
+@pytest.mark.parametrize('fault, message', [
     ('short', 'expected 4 frames, read 3'),
     ('none', 'expected 4 frames, read 0'),
     ('empty', 'frame 3 of the clip is empty'),
     ('missing', 'frame 3 of the clip is empty')])
-def test_detects_lost_frames(folder, way, said):
+def test_detects_lost_frames(folder, fault, message):
     steps = pipeline()
-    steps[2] = Short(way)
+    steps[2] = LosesFrames(fault)
     dataset = build(folder, ['good.mp4'], steps=steps, test_mode=True)
-    with pytest.raises(RuntimeError, match=said):
+    with pytest.raises(RuntimeError, match=message):
         dataset[0]
 
 

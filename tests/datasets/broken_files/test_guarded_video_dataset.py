@@ -121,8 +121,8 @@ def test_replaces_a_broken_video_in_training(folder, logged, kind):
         assert sample['data_samples'].gt_label.item() == 1
         assert set(skipped(sample)) == {f'{kind}.mp4'}
     assert skipped(dataset[0]) == []
-    said = [line for line in logged if f'{kind}.mp4' in line]
-    assert len(said) == 1 and 'Error' in said[0]
+    logs = [line for line in logged if f'{kind}.mp4' in line]
+    assert len(logs) == 1 and 'Error' in logs[0]
 
 
 @pytest.mark.parametrize('kind', BROKEN)
@@ -141,9 +141,9 @@ def test_removes_broken_videos_of_a_test_set_on_request(folder, logged):
     labels = [dataset[i]['data_samples'].gt_label.item()
               for i in range(len(dataset))]
     assert labels == [0, 7, 8]
-    said = [line for line in logged if '6 of 9 videos' in line]
-    assert len(said) == 1
-    assert all(re.search(rf'{kind}\.mp4 \(.+\)', said[0]) for kind in BROKEN)
+    logs = [line for line in logged if '6 of 9 videos' in line]
+    assert len(logs) == 1
+    assert all(re.search(rf'{kind}\.mp4 \(.+\)', logs[0]) for kind in BROKEN)
 
 
 def test_name_without_suffix_is_an_mp4(folder):

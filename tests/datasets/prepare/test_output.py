@@ -165,10 +165,11 @@ def test_provenance(root):
     digest = subprocess.run(['sha256sum', root / 'train.csv'],
                             capture_output=True, text=True).stdout.split()[0]
     assert record['sources'][str(root / 'train.csv')] == digest
-    said = describe_root(root / 'out')
-    assert said.startswith(f'features and targets: {root / "out"} '
-                           '(targets csv train.csv, 20')
-    assert f'targets sha256 {record["counts"]["targets_sha256"][:12]}' in said
+    origin = describe_root(root / 'out')
+    assert origin.startswith(f'features and targets: {root / "out"} '
+                             '(targets csv train.csv, 20')
+    digest = record['counts']['targets_sha256'][:12]
+    assert f'targets sha256 {digest}' in origin
     assert 'origin unknown' in describe_root(root)
     (root / 'out/provenance.json').write_text('{}')
     assert 'not written by mmvidattn' in describe_root(root / 'out')

@@ -61,13 +61,13 @@ def test_thumos14(thumos14, tmp_path, capsys):
         assert lines(root / 'val.txt') == [*THUMOS_LENGTHS][:2]
         assert lines(root / 'test.txt') == [*THUMOS_LENGTHS][2:]
         assert (root / 'rgb_kinetics_resnet50').resolve() == rgb
-    said = capsys.readouterr().out
-    assert said.startswith("THUMOS'14 needs\n- the temporal annotation of")
-    assert 'val: 2 videos; the released protocol has 200' in said
+    printed = capsys.readouterr().out
+    assert printed.startswith("THUMOS'14 needs\n- the temporal annotation of")
+    assert 'val: 2 videos; the released protocol has 200' in printed
     assert 'val: ' + str(tmp_path / 'val') + (
         ': 2 videos, 4 segments (1 overlapping (kept)); lists: val.txt (2); '
-    ) in said
-    assert ': 3 videos, 7 segments (3 dropped after the end of' in said
+    ) in printed
+    assert ': 3 videos, 7 segments (3 dropped after the end of' in printed
     assert targets_of(tmp_path / 'val') == targets_of(tmp_path / 'test')
     frisbee = np.load(
         tmp_path / 'val/target_perframe/video_validation_0000264.npy')

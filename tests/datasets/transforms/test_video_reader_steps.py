@@ -65,9 +65,9 @@ def test_segments_match_decord(backend, kind, segment, tmp_path):
 
 def test_rejects_segment_without_frames(tmp_path):
     path = make('plain', tmp_path)
-    for segment, said in (((9, 10, 's'), 'begins after the video'),
+    for segment, text in (((9, 10, 's'), 'begins after the video'),
                           ((0.51, 0.54, 's'), 'contains no frame')):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=text):
             load(path, *steps_of('opencv'), segment=segment)
 
 
@@ -75,5 +75,5 @@ def test_rejects_unknown_backend():
     with pytest.raises(ValueError, match="video_backend must be.*got 'pims'"):
         Compose([dict(type='VideoReaderInit', backend='pims')])
     require_backend('torchcodec')
-    said = repr(Compose([dict(type='TorchCodecInit', num_threads=3)]))
-    assert "'num_threads': 3" in said and "'seek_mode': 'exact'" in said
+    text = repr(Compose([dict(type='TorchCodecInit', num_threads=3)]))
+    assert "'num_threads': 3" in text and "'seek_mode': 'exact'" in text

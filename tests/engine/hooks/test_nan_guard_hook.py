@@ -11,24 +11,24 @@ from mmvidattn.engine import NanGuardHook
 class SpoilHook(Hook):
     """Make some iterations fail by the given fault."""
 
-    def __init__(self, way, first, last):
-        self.way, self.iters = way, range(first, last)
+    def __init__(self, fault, first, last):
+        self.fault, self.iters = fault, range(first, last)
         self.handles = []
 
     def before_train_iter(self, runner, batch_idx, data_batch=None):
         if runner.iter not in self.iters:
             return
         layer = runner.model.layers[0]
-        if self.way == 'input':
+        if self.fault == 'input':
             data_batch['inputs'][0][0] = torch.nan
-        elif self.way == 'output':
+        elif self.fault == 'output':
             self.handles.append(layer.register_forward_hook(
                 lambda module, args, out: out * torch.inf))
-        elif self.way == 'loss':
+        elif self.fault == 'loss':
             # The gradients would stay finite.
             self.handles.append(runner.model.register_forward_hook(
                 lambda module, args, out: dict(loss=out['loss'] + torch.inf)))
-        elif self.way == 'gradient':
+        elif self.fault == 'gradient':
             self.handles.append(layer.weight.register_hook(
                 lambda grad: grad * torch.nan))
 
@@ -37,19 +37,19 @@ class SpoilHook(Hook):
             self.handles.pop().remove()
 
 
-def run(work_dir, way, first, last, **options):
-    return build(work_dir, hooks=[SpoilHook(way, first, last)],
+def run(work_dir, fault, first, last, **options):
+    return build(work_dir, hooks=[SpoilHook(fault, first, last)],
                  nan_guard=dict(type='NanGuardHook', max_skips=2), **options)
 
 
-@pytest.mark.parametrize('way, where', [
+@pytest.mark.parametrize('fault, where', [
     ('input', 'first in the input of layers'),
     ('output', 'first in layers.0 (Linear)'),
     ('loss', 'first in the model (Model)'),
     ('gradient',
      'not in an output, but in the gradients of layers.0.weight;')])
-def test_skips_and_names_module_and_files(tmp_path, way, where):
-    runner = run(tmp_path, way, 5, 7)
+def test_skips_and_names_module_and_files(tmp_path, fault, where):
+    runner = run(tmp_path, fault, 5, 7)
     model = runner.train()
     log = log_of(tmp_path)
     errors = [line for line in log.splitlines() if ' ERROR ' in line]
