@@ -61,11 +61,10 @@ class LinearVideoTransformer(BaseBackbone):
 
     Not in the paper: ``pattern='causal'``, which runs as a stream
     (:meth:`forward_causal`). Each frame attends to itself and to all previous
-    frames, whose weights may decay, and the temporal shift and patches of
-    several frames read no later frames. This model has no temporal
-    embedding and accepts clips of any length. It loads checkpoints of the
-    other patterns: single attention as it is, and of factorized attention the
-    spatial part.
+    frames, whose weights may decay. The temporal shift and patches of several
+    frames do not read later frames. A causal model has no temporal embedding
+    and accepts clips of any length. It can load checkpoints of other patterns;
+    from factorized attention, it takes only the spatial attention.
 
     Differs from the released code: the gate is evaluated once, products are
     formed in the cheaper order, and there are as many temporal embeddings as

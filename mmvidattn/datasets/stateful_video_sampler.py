@@ -14,13 +14,13 @@ from ..utils.arguments import Count, check_arguments
 @DATA_SAMPLERS.register_module()
 @check_arguments
 class StatefulVideoSampler(Sampler):
-    """Batch sampler that reads several videos side by side, in order.
+    """Batch sampler that reads several videos in parallel, each in order.
 
-    Row i of each batch has the clip that follows row i of the batch before,
-    until its video ends and another one starts. A model that carries its state
-    from batch to batch therefore learns from entire videos by truncated
-    backpropagation through time. It is the ``batch_sampler`` of a data
-    loader::
+    Row i of a batch has the clip that follows the clip in row i of the
+    previous batch. When a video ends, the row continues with another video. A
+    model that carries its state from batch to batch therefore learns from
+    entire videos by truncated backpropagation through time. Set the sampler as
+    the ``batch_sampler`` of a data loader::
 
         train_dataloader = dict(
             batch_size=4,
@@ -31,16 +31,17 @@ class StatefulVideoSampler(Sampler):
     In each epoch, each video starts at a random step below the length of a
     clip (at step 0 without ``shuffle``). The videos are distributed over the
     rows of all processes, so that all rows have about the same number of
-    clips. Rows that are done early repeat their first clips.
+    clips. Rows with fewer clips repeat their first clips at the end.
 
     Args:
         sampler: Sampler of single clips, whose dataset, ``shuffle``, ``seed``
             and ``epoch`` are used, such as ``DefaultSampler``.
-        batch_size: Number of videos side by side in each process.
+        batch_size: Number of parallel videos in each process.
         drop_last: Ignored: all batches are complete.
 
     Raises:
-        ValueError: If the dataset has no clips with their places.
+        ValueError: If the dataset is not a training
+            :class:`VideoStreamDataset`.
     """
 
     def __init__(self, sampler: Any, batch_size: Count,
@@ -78,7 +79,7 @@ class StatefulVideoSampler(Sampler):
             order = rng.permutation(order)
             # Short videos keep at least one clip.
             offsets = rng.integers(np.minimum(self._starts, self.stride))
-        # Each video goes to the row with the fewest clips so far.
+        # Each video goes to the row that has the fewest clips.
         rows: list[list[int]] = [
             [] for _ in range(self.batch_size * self.world_size)]
         for video in order:

@@ -50,14 +50,16 @@ class VideoStreamDataset(VideoSegmentDataset):
     The counterpart of :class:`FeatureStreamDataset` for networks that read
     pixels. The annotation file lists segments, in a format of
     :class:`VideoSegmentDataset`. Videos are read at ``frame_rate`` frames per
-    second; such a frame is a step. A video with fewer frames per second is
-    read at its own rate, and its frames have a longer ``elapsed`` time.
+    second; each of these frames is a step. A video with fewer frames per
+    second is read at its original rate, and ``elapsed`` of its frames is
+    longer.
 
-    In training, a sample is a clip of ``clip_frames`` steps. Read clips at
-    random with ``DefaultSampler``, or each video in order with
-    :class:`StatefulVideoSampler`. In test mode, a sample is an entire video,
-    whose frames are decoded in chunks of ``clip_frames`` while the model
-    scores them. Chunks are decoded in the process of the model.
+    In training, a sample is a clip of ``clip_frames`` steps.
+    ``DefaultSampler`` reads clips in random order, and
+    :class:`StatefulVideoSampler` reads the clips of each video in temporal
+    order. In test mode, a sample is an entire video, whose frames are decoded
+    in chunks of ``clip_frames`` while the model scores them. Chunks are
+    decoded in the process of the model.
 
     The pipeline has the steps ``DecordInit`` (or another reader),
     ``StreamSampleFrames``, ``DecordDecode``, steps that change images,
@@ -67,7 +69,7 @@ class VideoStreamDataset(VideoSegmentDataset):
     Class 0 is the background. Steps after the video have zero targets.
 
     Args:
-        ann_file: Path of the csv.
+        ann_file: Path of the CSV file.
         pipeline: Transforms.
         frame_rate: Frames per second that the model reads.
         clip_frames: Frames T of a training clip, and of a chunk of a test
@@ -75,25 +77,25 @@ class VideoStreamDataset(VideoSegmentDataset):
         anticipation_steps: Steps after a clip that tokens anticipate.
             Defaults to 0.
         anticipation_rate: Distance in steps between tokens. Defaults to 1.
-        video_list: File with the names of the videos, one a line, which may
+        video_list: File with the name of one video per line. These videos may
             have no segments. Defaults to all videos with segments.
         num_classes: Number of actions K with the background. Defaults to the
-            number of ``metainfo['classes']``. Numbers of actions in the csv
-            start after the background.
+            number of ``metainfo['classes']``. The CSV file numbers the actions
+            without the background.
         num_verbs: Number of verbs with the background. Defaults to no
             targets.
         num_nouns: Number of nouns with the background. Defaults to no
             targets.
         ignore_index: Class that a live detector does not report, in addition
             to the background. Defaults to none.
-        protocol: In test mode, score only the step of each segment that
+        protocol: In test mode, score each segment only at the step that
             anticipates it (:class:`~.feature_windows.SegmentWindows`).
             Defaults to scoring each step.
         kwargs: Other arguments of :class:`VideoSegmentDataset`.
 
     Raises:
-        ValueError: If a line of the csv is invalid, or arguments contradict
-            each other.
+        ValueError: If a line of the CSV file is invalid, or arguments
+            contradict each other.
         FileNotFoundError: If all videos are missing.
     """
 
@@ -147,7 +149,7 @@ class VideoStreamDataset(VideoSegmentDataset):
     # The list of windows
 
     def load_data_list(self) -> list[dict]:
-        """Read the csv, open all videos, and list the clips."""
+        """Read the CSV file, open all videos, and list the clips."""
         classes = list(self._metainfo.get('classes', ()))
         if self._widths['action'] is None and not classes:
             raise ValueError('num_classes or metainfo.classes is needed')

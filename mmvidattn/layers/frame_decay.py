@@ -11,9 +11,9 @@ from ..utils.arguments import Count, Positive, check_arguments
 class FrameDecay(nn.Module):
     """Decay of previous frames in causal attention, for each head.
 
-    A weight is multiplied by ``exp(-rate * age)``, with the age in nominal
-    intervals between frames. The half-lives rise geometrically over the
-    heads.
+    The weight of a previous frame is multiplied by ``exp(-rate * age)``, where
+    the age is in nominal frame intervals. The half-lives rise geometrically
+    over the heads.
 
     Args:
         num_heads: Number of heads G.

@@ -16,11 +16,11 @@ class NeighborShift(nn.Module):
     Args:
         channels, mode, size, divisor, alpha, boundary: See
             :func:`mmvidattn.ops.shift_plan`.
-        segment_frames: Length of independent segments of the clip. (The
-            released Kinetics configuration shifts 16 frames as two segments
-            of 8.) Defaults to the clip length.
-        causal: Read no later frames: the channels that would come from them
-            stay unshifted. Defaults to False.
+        segment_frames: Frames of a segment; tokens are not shifted between
+            segments. (The released Kinetics configuration shifts 16 frames as
+            two segments of 8.) Defaults to the clip length.
+        causal: Keep the channels unshifted that would come from later frames.
+            Defaults to False.
     """
 
     def __init__(self,
@@ -60,7 +60,7 @@ class NeighborShift(nn.Module):
 
     def forward_causal(self, x: Tensor,
                        state: Tensor) -> tuple[Tensor, Tensor]:
-        """Shift the next frames of a stream, if the shift reads earlier ones.
+        """Shift next frames of streams, for a shift that reads past frames.
 
         Args:
             x: Tokens, [B, T, H, W, *, C].

@@ -163,7 +163,7 @@ class VideoSelfAttention(nn.Module):
         """Return the state after dropped frames, which only decay it.
 
         Args:
-            state: State before.
+            state: State before the dropped frames.
             elapsed: Duration in nominal intervals, [B].
         """
         if self.pattern != 'causal':
@@ -214,7 +214,7 @@ class VideoSelfAttention(nn.Module):
         return x
 
     def _is_fusible(self) -> bool:
-        """Return True if the parts run in their usual order, without hooks."""
+        """Return True if all modules have the default order and no hooks."""
         parts = self.attention, self.fixation, *self.shifts
         return not self.fixation_first and not any(
             has_hooks(module) for part in parts

@@ -20,8 +20,9 @@ def frame_indices(step: int, fps: float, rate: float, num_frames: int,
                   interval: int) -> np.ndarray:
     """Return the indices of the frames of a step's clip, oldest first.
 
-    A single frame is in the middle of the step (the 4th of 6, at 24 frames per
-    second and 4 Hz). Several frames end with the last frame of the step.
+    For a clip of one frame, this is the frame in the middle of the step (the
+    4th of 6, at 24 frames per second and 4 Hz). A longer clip ends with the
+    last frame of the step.
     """
     if num_frames == 1:
         return middle_frames([step], fps, rate)
@@ -69,7 +70,7 @@ class Step:
     def images_at(self, indices: Sequence[int]) -> list[np.ndarray]:
         """Return the images at these frame indices, RGB ``(H, W, 3)``.
 
-        The frame before it replaces a missing frame.
+        A missing frame is replaced by the previous frame.
         """
         present = [frame.index for frame in self.frames]
         return [
@@ -79,12 +80,13 @@ class Step:
 
 
 class StepMaker:
-    """Cuts a stream of frames into steps.
+    """Cut a stream of frames into steps.
 
     Args:
         fps: Frames per second.
         rate: Steps per second, at most ``fps``.
-        reach: Number of frames before a step's last one that clips need.
+        reach: Number of frames that clips need before the last frame of a
+            step.
 
     Raises:
         ValueError: If ``fps`` is less than ``rate``.

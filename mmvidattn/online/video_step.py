@@ -17,8 +17,8 @@ class VideoStep(StreamStep):
 
     A frame is ``frames``, an RGB image with values from 0 to 255,
     [B, 3, H, W], which the step normalizes like the model's
-    ``data_preprocessor``; and ``elapsed``, the time since the frame before in
-    nominal frame intervals, [B]. A stream's memory is the state of the
+    ``data_preprocessor``; and ``elapsed``, the time since the previous frame
+    in nominal frame intervals, [B]. A stream's memory is the state of the
     encoder; ``newest``, the features of the last good frame, [B, D]; and
     ``gap``, the time since this frame, [B].
 
@@ -84,7 +84,7 @@ class VideoStep(StreamStep):
         y, after = self.model.backbone.forward_causal(
             dict(frames=frames.to(self.example), elapsed=gap[:, None]), before)
         y = y[:, 0]
-        # Values too large for the network also make a bad frame.
+        # A frame is also bad if its values overflow in the network.
         good = good & y.isfinite().all(dim=1)
         for name, x in before.items():
             x.copy_(after[name].where(_like(good, x), x))

@@ -13,16 +13,16 @@ from .feature_stream_preprocessor import FeatureStreamPreprocessor
 @MODELS.register_module()
 @check_arguments
 class VideoStreamPreprocessor(FeatureStreamPreprocessor):
-    """Batches and normalizes the frames of streams on the model's device.
+    """Batch and normalize the frames of streams on the model's device.
 
     Clips are stacked. Entire videos
     (:class:`~mmvidattn.datasets.VideoStreamDataset` in test mode) stay a list,
     and their chunks are normalized when the model asks for them.
 
     Args:
-        mean: Mean of each channel, in the units of bytes. Defaults to the
-            middle of their range.
-        std: Standard deviation of each channel, in the same units.
+        mean: Mean of each channel, for values from 0 to 255. Defaults to
+            127.5.
+        std: Standard deviation of each channel. Defaults to 127.5.
     """
 
     def __init__(self,

@@ -17,8 +17,8 @@ from .feature_window import META_KEYS
 class StreamSampleFrames(BaseTransform):
     """Sample a frame for each step of an opened video.
 
-    Like a live detector, it reads the video at a constant rate, and takes the
-    frame in the middle of each step. The sample is one of
+    Like a live detector, the transform reads the video at a constant rate, and
+    takes the frame in the middle of each step. It is for samples of
     :class:`~mmvidattn.datasets.VideoStreamDataset`.
     """
 
@@ -38,14 +38,14 @@ class StreamSampleFrames(BaseTransform):
 class PackStreamInputs(BaseTransform):
     """Pack frames as inputs of a model and a data sample.
 
-    It follows ``FormatShape(input_format='NCTHW')``.
+    The previous transform must be ``FormatShape(input_format='NCTHW')``.
     """
 
     def transform(self, results: dict) -> dict[str, Any]:
         """Return ``dict(inputs=..., data_samples=...)``.
 
         ``inputs`` are ``frames`` [C, T, H, W] and ``elapsed`` [T], the time
-        from the frame before in intervals of the nominal frame rate.
+        since the previous frame in nominal frame intervals.
 
         Raises:
             ValueError: If the pipeline made several views of the frames.
