@@ -124,7 +124,7 @@ class VideoStreamDataset(VideoSegmentDataset):
             raise ValueError("multi_class and on_error='flag' are not "
                              'supported: steps have targets of 0 and 1')
         if not str(ann_file).endswith('.csv'):
-            raise ValueError(f'ann_file must be a csv, got {ann_file}')
+            raise ValueError(f'ann_file must be a CSV file, got {ann_file}')
         self.frame_rate = frame_rate
         self.video_list = video_list
         self.ignore_index = ignore_index
