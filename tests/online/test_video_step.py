@@ -60,7 +60,8 @@ def scores_of(model, frames, elapsed=None):
     """Score frames [T, 3, H, W] in one pass: [T, 1 + A, K]."""
     mean, std = (torch.tensor(x, dtype=torch.float64).view(3, 1, 1)
                  for x in (MEAN, STD))
-    inputs = dict(frames=((frames.double() - mean) / std).transpose(0, 1)[None])
+    frames = (frames.double() - mean) / std
+    inputs = dict(frames=frames.transpose(0, 1)[None])
     if elapsed is not None:
         inputs['elapsed'] = torch.tensor([elapsed], dtype=torch.float64)
     backbone = model.backbone
@@ -148,9 +149,9 @@ def test_streams_join_leave_reset_and_resume(model):
     sessions = [StreamSession(model)]
     sessions += [sessions[0].spawn() for _ in range(3)]
     rng = random.Random(0)
-    for _ in range(30):
+    for _ in range(50):
         some = rng.sample(range(4), rng.randint(1, 4))
-        if rng.random() < .2:
+        if rng.random() < .05:
             sessions[some[0]].reset()
         if rng.random() < .3:
             file = io.BytesIO()
@@ -250,13 +251,15 @@ def test_bfloat16_stays_close_and_keeps_float32_sums(model, monkeypatch):
 def test_int8_weights(model):
     video = video_like(20)
     small = random_detector().float()
-    for module in small.modules():
-        if isinstance(module, torch.nn.Linear):
-            module.__class__ = torch.nn.Linear
+    # The gate's weights are read without calling the layer.
+    layers = {name: module for name, module in small.named_modules()
+              if isinstance(module, torch.nn.Linear) and 'gate' not in name}
+    for module in layers.values():
+        module.__class__ = torch.nn.Linear
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         small = torch.ao.quantization.quantize_dynamic(
-            small, {torch.nn.Linear}, dtype=torch.qint8)
+            small, set(layers), dtype=torch.qint8)
     got = StreamSession(small).push(dict(frames=video))['action']
     assert 0 < relative(got, scores_of(model, video)) < .3
 
