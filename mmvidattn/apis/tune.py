@@ -380,7 +380,7 @@ def _runner(function: Callable, call: Call,
 
 
 def compare(plain: Callable[[], list[Tensor]],
-            own: Callable[[], list[Tensor]], call: Call) -> str | None:
+            other: Callable[[], list[Tensor]], call: Call) -> str | None:
     """Return how a backend differs from the plain code, or None.
 
     A backend that raises an error differs.
@@ -399,7 +399,7 @@ def compare(plain: Callable[[], list[Tensor]],
 
     expected = outputs(plain)
     try:
-        got = outputs(own)
+        got = outputs(other)
     except Exception as error:
         # A broken kernel must not stop the measurement of other kernels.
         lines = str(error).splitlines() or ['']

@@ -51,10 +51,10 @@ def check_padding_mask(inputs: Mapping[str, Tensor],
         ValueError: If the mask has another shape or dtype.
     """
     mask = inputs.get('padding_mask')
-    wanted = len(next(iter(features.values()))), long_memory_length
+    shape = len(next(iter(features.values()))), long_memory_length
     if mask is not None and (mask.dtype != torch.bool
-                             or tuple(mask.shape) != wanted):
+                             or tuple(mask.shape) != shape):
         raise ValueError(
-            f"inputs['padding_mask'] must be bool, [B, N] = {wanted}, got "
+            f"inputs['padding_mask'] must be bool, [B, N] = {shape}, got "
             f'{mask.dtype} {tuple(mask.shape)}')
     return mask

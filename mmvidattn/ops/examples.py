@@ -85,7 +85,7 @@ def compare(example: Example, training: bool
 
 
 def relative_difference(got: Tensor, expected: Tensor) -> float:
-    """Return RMS(got - wanted) / RMS(wanted)."""
+    """Return RMS(got - expected) / RMS(expected)."""
     got, expected = got.detach().double(), expected.detach().double()
     return ((got - expected).norm() / expected.norm()).item()
 

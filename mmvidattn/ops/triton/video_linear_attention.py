@@ -184,8 +184,9 @@ def _num_processors(device: torch.device) -> int:
 def _span(layout: Layout, rows: int, device: torch.device) -> int:
     """Return the tokens of a long sequence that one program sums."""
     programs = layout.sequences.number * layout.num_heads
-    wanted = FULL_A_PROCESSOR * _num_processors(device)
-    spans = 1 if programs >= wanted else triton.cdiv(2 * wanted, programs)
+    min_programs = FULL_A_PROCESSOR * _num_processors(device)
+    spans = (1 if programs >= min_programs else
+             triton.cdiv(2 * min_programs, programs))
     tiles = triton.cdiv(layout.sequences.length, rows)
     return triton.cdiv(tiles, min(spans, tiles)) * rows
 

@@ -373,7 +373,7 @@ def test_a_switch_that_is_set_wins_over_the_checkpoint(tmp_path, chosen):
     with dispatch.use_backends(False):
         line, = resume_one_step(tmp_path)
         assert dispatch.running_keys() == []
-    assert 'MMVIDATTN_DISPATCH decides' in line
+    assert 'MMVIDATTN_DISPATCH takes precedence' in line
 
 
 @pytest.mark.parametrize('unmeasured', [False, True])
