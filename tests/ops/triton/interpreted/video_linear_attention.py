@@ -315,7 +315,7 @@ def test_falls_back_with_a_warning(monkeypatch):
     monkeypatch.setattr(torch.cuda, 'get_device_name', lambda device: 'X')
     monkeypatch.setattr(launches, 'difference_from_plain',
                         lambda device: float('nan'))
-    with pytest.warns(UserWarning, match='not used on X: they are nan off'):
+    with pytest.warns(UserWarning, match='not used on X: they differ by nan'):
         assert not launches._is_right_on.__wrapped__(torch.device('cuda', 0))
     monkeypatch.setattr(launches, '_runs_plain', lambda x: True)
     qkv, gate = case((1, 2, 3, 7), 1, 16, 'shared')
