@@ -37,8 +37,8 @@ WEIGHTS = 'model.safetensors'
 CONFIG_KEYS = ('model', 'val_pipeline', 'test_pipeline', 'test_dataloader',
                'online', 'video_backend', 'num_classes', 'num_frames',
                'img_size')
-DATASET_KEYS = ('type', 'pipeline', 'feature_rate', 'long_rate', 'work_rate',
-                'ignore_index', 'stretch_long_memory')
+DATASET_KEYS = ('type', 'pipeline', 'feature_rate', 'frame_rate', 'long_rate',
+                'work_rate', 'ignore_index', 'stretch_long_memory')
 ONLINE_KEYS = 'events', 'seconds', 'stride'
 # Recognizers that differ from Recognizer3D only in training, and the options
 # that prediction needs.

@@ -8,9 +8,10 @@ from .events import EventDetector
 from .feature_extractor import FeatureExtractor
 from .model import LiveModel
 from .run import Run
+from .video_model import LiveVideoModel
 
 __all__ = [
     'Detection', 'EventDetector', 'FeatureExtractor', 'LiveClipModel',
-    'LiveModel', 'OnlineDetector', 'Run', 'Source', 'load_live_model',
-    'open_source'
+    'LiveModel', 'LiveVideoModel', 'OnlineDetector', 'Run', 'Source',
+    'load_live_model', 'open_source'
 ]

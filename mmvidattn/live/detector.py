@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Live detection by a config, a checkpoint and a source."""
+"""Live detection from a config, a checkpoint and a source."""
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -10,48 +10,59 @@ from ..sources import Source, open_source
 from .clip_model import LiveClipModel
 from .model import ONLINE, LiveModel
 from .run import Run, RunOptions
+from .video_model import BACKBONE, LiveVideoModel
+
+# Models that have an option.
+KINDS = dict(extractors='feature streams', compile_step='streams',
+             seconds='clips', stride='clips')
 
 
 def load_live_model(config: str | Path, checkpoint: str | Path | None,
-                    **options: Any) -> LiveModel | LiveClipModel:
-    """Load a model of feature streams or of clips, depending on the config.
+                    **options: Any
+                    ) -> LiveModel | LiveVideoModel | LiveClipModel:
+    """Load a model of feature streams, frames or clips.
 
     Args:
-        config: Config file or name.
+        config: Config file or name, which determines the class.
         checkpoint: Weights. None for random ones.
-        **options: Options of :class:`LiveModel` or :class:`LiveClipModel`.
-            Defaults of the other class are ignored.
+        **options: Options of :class:`LiveModel`, :class:`LiveVideoModel` or
+            :class:`LiveClipModel`. Defaults of the other classes are ignored.
 
     Raises:
-        ValueError: If an option is for the other class, or config, checkpoint
+        ValueError: If an option is for another class, or config, checkpoint
             and options do not fit together.
     """
     cfg = load_config(config, options.get('cfg_options'))
     kind = cfg.get('model', {}).get('type')
-    build, other_kind, unused = (
-        (LiveModel, 'clips', ('seconds', 'stride')) if kind == ONLINE else
-        (LiveClipModel, 'feature streams', ('extractors', 'compile_step')))
+    build, unused = LiveClipModel, ('extractors', 'compile_step')
+    if kind == ONLINE:
+        build, unused = LiveModel, ('seconds', 'stride')
+        if cfg.model.backbone.get('type') == BACKBONE:
+            kind, build = f'{kind} of frames', LiveVideoModel
+            unused = 'extractors', *unused
     for name in unused:
         value = options.pop(name, None)
         if value is not None and value is not False:
-            raise ValueError(f'{name} is for models of {other_kind}, and '
+            raise ValueError(f'{name} is for models of {KINDS[name]}, and '
                              f'{config} is a {kind}; got {value!r}')
     return build(config, checkpoint, **options)
 
 
 class OnlineDetector(Run):
-    """A run of one source with its own model::
+    """Live detector for one source::
 
         detector = OnlineDetector('testra_tiny_videos', 'testra.pth', 0)
         for detection in detector:
             print(detection.time, detection.scores)
 
-    The model is an online detector, or a clip model whose window slides over
-    the source. :meth:`with_source` runs the same model on another source.
+    The model is an online detector of features or frames, or a clip model
+    whose window slides over the source. :meth:`with_source` runs the same
+    model on another source.
 
     Args:
-        config: Config of :class:`LiveModel` or :class:`LiveClipModel`, or a
-            bundle (:func:`mmvidattn.apis.save_bundle`).
+        config: Config of :class:`LiveModel`, :class:`LiveVideoModel` or
+            :class:`LiveClipModel`, or a bundle
+            (:func:`mmvidattn.apis.save_bundle`).
         checkpoint: Weights. Defaults to the weights of a bundle, or else to
             random ones.
         source: Source, or an argument of :func:`open_source`. Required; pass
@@ -62,8 +73,7 @@ class OnlineDetector(Run):
 
     Raises:
         ValueError: If the config, the checkpoint, the extractors and the
-            source do not fit together. Iterating raises it if the source
-            fails.
+            source do not match; while iterating, if the source fails.
     """
 
     def __init__(self, config: str | Path,

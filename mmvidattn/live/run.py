@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Live detection in one source."""
+"""Run of a live model on one source."""
 import time
 import warnings
 from collections import Counter
@@ -24,6 +24,7 @@ from .sinks.thread import SinkThread
 from .state_file import StateFile
 from .step_reader import StepReader
 from .steps import Step
+from .video_model import LiveVideoModel
 
 
 @check_arguments
@@ -32,17 +33,16 @@ class RunOptions:
     """Options of a run.
 
     Attributes:
-        events_file: File to which each event is written at once, in JSON
+        events_file: File to which each event is written immediately, in JSON
             Lines format.
-        realtime: Play a recording at its own speed, as if it were live.
+        realtime: Play a recording in real time, like a live source.
         fps: Frames per second; see :func:`open_source`.
-        queue_size: Number of steps that may wait.
+        queue_size: Maximum number of waiting steps.
         state_file: File in which the state is saved every ``state_seconds``.
-            Another run resumes from it after this one was stopped or killed.
-            A recording resumes at the next frame and ends with the same
-            events, to the byte. A live source skips the frames that came in
-            the meantime.
-        state_seconds: Seconds from one saved state to the next.
+            If this run is stopped or killed, another run can resume from the
+            file. A recording resumes at the next frame, and its events file is
+            byte-equal in the end. A live source skips the frames in between.
+        state_seconds: Seconds between saves of the state.
         duration: Seconds of the source after which the run ends.
     """
     events_file: str | None = None
@@ -63,8 +63,9 @@ class Progress:
         num_done: Number of scored steps.
         num_skipped: Number of dropped or missing steps.
         next_frame: Index of the frame after the last step.
-        clock: Arrival of that step's last frame, in seconds since 1970.
-        ended: Whether the source has ended.
+        clock: Arrival time of the last step's last frame, in seconds since
+            1970.
+        ended: True if the source has ended.
     """
     next_step: int = 0
     num_done: int = 0
@@ -75,12 +76,11 @@ class Progress:
 
 
 class Run:
-    """A single pass of a model over a source; iterate over it once.
+    """Single pass of a model over a source, for one iteration.
 
     A :class:`StepReader` reads frames in a thread and cuts them into steps at
     the rate of the model. The model scores each step. Missing steps are
-    skipped. After a gap as long as the model's memory, the session starts
-    anew.
+    skipped. After a gap as long as the model's memory, a new session starts.
 
     Args:
         model: Model, which any number of runs may share.
@@ -89,14 +89,14 @@ class Run:
         **options: Other options of :class:`RunOptions`.
 
     Raises:
-        ValueError: If the source cannot be opened or does not fit the model,
-            or the state belongs to another source or model. Iterating raises
-            it if the source fails or hangs.
+        ValueError: If the source cannot be opened or is not suitable for the
+            model, or the state belongs to another source or model; while
+            iterating, if the source fails or hangs.
 
     Attributes:
         options: Options of the run.
         model: The mmaction2 model.
-        extractors: Extractors of the model; empty for a clip model.
+        extractors: Extractors of the model, if any.
         classes: Names of the K classes.
         ignore: Indices of classes that are not actions.
         rate: Steps per second.
@@ -112,7 +112,7 @@ class Run:
             there was none.
     """
 
-    def __init__(self, model: LiveModel | LiveClipModel,
+    def __init__(self, model: LiveModel | LiveVideoModel | LiveClipModel,
                  source: int | str | Path | Source,
                  events_file: str | Path | None = None,
                  **options: Any) -> None:
@@ -148,7 +148,7 @@ class Run:
             state = self._state_file.read()
             if state is not None:
                 events_size = self._resume(state)
-        # Last, so that a wrong argument leaves no file.
+        # Open the file last, so that a wrong argument does not create a file.
         self.events = EventLog(self.options.events_file, events_size)
         if self._state_file is not None:
             self._state_file.write(self._state())
@@ -179,7 +179,7 @@ class Run:
 
     def add_sink(self, sink: Sink,
                  log: Callable[[str], None] = warnings.warn) -> None:
-        """Pass the detections to a sink too, in its own thread.
+        """Add a sink that gets the detections in a separate thread.
 
         A sink that is too slow for a live source loses the oldest items. A
         recording waits for ``lossless`` sinks.
@@ -192,7 +192,7 @@ class Run:
             sink, not (sink.lossless and not self.source.live), log))
 
     def report(self) -> dict[str, Any]:
-        """Return the source's status, counts and latency so far.
+        """Return the status of the source, counts and latency until now.
 
         ``lost`` has the number of lost items of each sink that lost any.
         """
@@ -255,7 +255,7 @@ class Run:
             self._finish()
 
     def stop(self) -> None:
-        """End soon; may be called from any thread."""
+        """Request the end of the run; may be called from any thread."""
         self._stopped = True
         self._reader.stop()
 
@@ -357,7 +357,9 @@ class Run:
         return size
 
     def _replay(self, size: int) -> int:
-        """Apply the events after the state, which a live source cannot repeat.
+        """Apply events that were written after the state was saved.
+
+        A live source cannot repeat them.
 
         Args:
             size: Size of the events file when the state was saved.

@@ -1,0 +1,177 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Live models of frames: one causal network from pixels to scores."""
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.dataset import Compose
+from torch import Tensor
+
+from ..apis.compiling import compile_in_place
+from ..apis.sliding import FRAME_WISE
+from ..apis.video_clips import test_steps
+from ..online import StreamSession
+from .base_model import BaseLiveModel
+from .steps import Step, frame_indices
+
+BACKBONE = 'OnlineVideoEncoder'
+
+
+class LiveVideoModel(BaseLiveModel):
+    """An online detector that reads frames, without extractors.
+
+    Args:
+        config: Config of an ``OnlineActionDetector`` with an
+            ``OnlineVideoEncoder``, or its name. Its
+            ``test_dataloader.dataset`` has ``frame_rate``, frames per second;
+            ``online`` may have ``events``.
+        checkpoint: Weights. None for random ones.
+        compile_step: Compile the model's step. This takes a minute and makes
+            each step faster. Defaults to False.
+        **options: Other options of :class:`BaseLiveModel`.
+
+    Raises:
+        ValueError: If the config is not for a model of frames, or has a
+            pipeline that may not process frames independently.
+
+    Attributes:
+        ignore: Indices of classes that are not actions: the background, and
+            the class that the dataset ignores.
+        frame_rate: Frames per second that the model was trained with.
+
+    See :class:`BaseLiveModel` for the other attributes.
+    """
+    online_keys = 'events',
+    has_background = True
+
+    def __init__(self,
+                 config: str | Path,
+                 checkpoint: str | Path | None,
+                 compile_step: bool = False,
+                 **options: Any) -> None:
+        super().__init__(config, checkpoint, **options)
+        dataset = self.cfg.test_dataloader.dataset
+        self.ignore = {0, dataset.get('ignore_index')} - {None}
+        self.frame_rate = float(dataset['frame_rate'])
+        self.pipeline = FrameTransform(self.cfg)
+        self._session = StreamSession(self.model)
+        if compile_step:
+            compile_in_place(self._session.step)
+            # The first call compiles.
+            shape = self._session.step.frame_shapes['frames']
+            self.new_session().push(dict(frames=torch.zeros(shape)))
+
+    def check_config(self, cfg: Config, name: str | Path) -> None:
+        """Raise a ``ValueError`` if a config is not for a model of frames."""
+        super().check_config(cfg, name)
+        dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
+        if dataset.get('frame_rate') is None:
+            raise ValueError(f'test_dataloader.dataset of {name} must have '
+                             'frame_rate (frames per second), and lacks it')
+
+    def new_session(self) -> StreamSession:
+        """Create the session of a stream."""
+        return self._session.spawn()
+
+    def new_scorer(self, fps: float) -> 'FrameScorer':
+        return FrameScorer(self, fps)
+
+
+class FrameScorer:
+    """Scores the steps of one source, each by one frame.
+
+    A source with fewer frames per second than the model expects has a step
+    for each frame, and the state ages by the time between frames.
+
+    Args:
+        model: The model.
+        fps: Frames per second of the source.
+
+    Attributes:
+        session: Session of the stream.
+        rate: Steps per second.
+        reach: Number of frames before a step's last one that clips need,
+            always 0.
+        num_bad: Number of steps whose frame was not scored.
+    """
+    reach = 0
+
+    def __init__(self, model: LiveVideoModel, fps: float) -> None:
+        self._model = model
+        self._fps = fps
+        self.session = model.new_session()
+        self.rate = min(model.frame_rate, fps)
+        self._elapsed = model.frame_rate / self.rate
+        self.num_bad = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the session."""
+        return self.session.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continue from a state of :meth:`state_dict`."""
+        self.session.load_state_dict(state_dict)
+
+    def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:
+        """Score a step.
+
+        Returns:
+            Class probabilities of this step and of the anticipated ones,
+            [1 + A, K], and the duration of each stage in seconds: 'features'
+            resizes the frame, 'head' runs the network.
+        """
+        start = time.perf_counter()
+        image, = step.images_at(
+            frame_indices(step.number, self._fps, self.rate, 1, 1))
+        frame = self._model.pipeline(image)
+        middle = time.perf_counter()
+        logits = self.session.push(
+            dict(frames=frame, elapsed=self._elapsed))
+        self.num_bad += bool(logits['bad_frame'])
+        scores = self._model.model.cls_head.probabilities(
+            dict(action=logits['action']))['action'].cpu().numpy()
+        return scores, dict(features=middle - start,
+                            head=time.perf_counter() - middle)
+
+    def skip(self, num_steps: int) -> bool:
+        """Age the state by skipped steps. Return True: it is kept."""
+        self.session.skip(num_steps, num_steps * self._elapsed)
+        return True
+
+
+class FrameTransform:
+    """Steps of a config's test pipeline that change single frames.
+
+    Args:
+        cfg: Config whose test pipeline has these steps between decoding and
+            ``FormatShape``.
+
+    Raises:
+        ValueError: If a step may not process frames independently.
+    """
+
+    def __init__(self, cfg: Config) -> None:
+        steps, decode = test_steps(cfg)
+        names = [step['type'] for step in steps]
+        stop = names.index('FormatShape') if 'FormatShape' in names else None
+        steps = steps[decode + 1:stop]
+        for step in steps:
+            if step['type'] not in FRAME_WISE:
+                raise ValueError(
+                    'for a stream of frames, the steps of the test pipeline '
+                    'between decoding and FormatShape must be '
+                    f'{" or ".join(FRAME_WISE[:2])}, got {step["type"]}')
+        self._steps = Compose(steps)
+
+    def __call__(self, image: np.ndarray) -> Tensor:
+        """Resize and crop an image [H, W, 3] to uint8 [3, H', W']."""
+        shape = image.shape[:2]
+        found = self._steps(dict(
+            imgs=[image], original_shape=shape, img_shape=shape, num_clips=1,
+            clip_len=1, modality='RGB'))
+        return torch.from_numpy(
+            np.ascontiguousarray(found['imgs'][0].transpose(2, 0, 1)))

@@ -1,0 +1,144 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Live detection by one causal network, from pixels to events."""
+import json
+
+import cv2
+import decord
+import numpy as np
+import pytest
+import torch
+from live_fixtures import CLASSES, ROOT, Script
+
+import mmvidattn
+from mmvidattn.cli.stream import main
+from mmvidattn.live import EventDetector, LiveVideoModel, OnlineDetector, Run
+
+SIDE = 32
+
+
+@pytest.fixture(scope='module')
+def files(tmp_path_factory):
+    """Config and checkpoint of a detector of frames, at 12 frames/s."""
+    folder = tmp_path_factory.mktemp('frames')
+    config = folder / 'detector.py'
+    config.write_text(f'''
+_base_ = '{ROOT}/configs/linear_ff_causal_tiny_synthetic.py'
+model = dict(
+    backbone=dict(
+        encoder=dict(embed_dims=16, num_heads=2),
+        num_anticipation_tokens=2),
+    cls_head=dict(num_classes={len(CLASSES)}, in_channels=16))
+test_dataloader = dict(dataset=dict(
+    frame_rate=12., metainfo=dict(classes={CLASSES})))
+online = dict(events=dict(on=.3, off=.2, min_duration=.25))
+''')
+    torch.manual_seed(0)
+    model = mmvidattn.get_model(config)
+    for name, x in model.named_parameters():
+        if 'log_factor' not in name:
+            torch.nn.init.normal_(x, x.mean().item(), .3)
+    torch.save(dict(state_dict=model.state_dict()), folder / 'detector.pth')
+    return str(config), str(folder / 'detector.pth')
+
+
+@pytest.fixture(scope='module')
+def model(files):
+    return LiveVideoModel(*files)
+
+
+@torch.no_grad()
+def scores_of(model, images, elapsed=1.):
+    """Score images in one pass: [T, 1 + A, K]."""
+    frames = np.stack([cv2.resize(image, (SIDE, SIDE)) for image in images])
+    frames = torch.from_numpy(frames).permute(3, 0, 1, 2)[None]
+    frames = model.data_preprocessor.normalize(frames)
+    elapsed = torch.full((1, len(images)), elapsed)
+    backbone = model.backbone
+    x, _ = backbone.forward_causal(dict(frames=frames, elapsed=elapsed))
+    x = torch.cat([x[0][:, None], backbone.anticipate(x[0])], dim=1)
+    return model.cls_head(x)['action'].softmax(-1).numpy()
+
+
+def images_of(clip):
+    reader = decord.VideoReader(str(clip))
+    return list(reader.get_batch(range(len(reader))).asnumpy())
+
+
+def test_scores_and_events_match_the_whole_file(model, clip, tmp_path):
+    run = Run(model, clip, tmp_path / 'events.jsonl')
+    found = list(run)
+    want = scores_of(model.model, images_of(clip))
+    assert run.rate == 12 and len(found) == len(want) == 84
+    np.testing.assert_allclose(
+        [[d.scores, *d.anticipated] for d in found], want, atol=1e-5)
+    assert np.ptp(want[:, 0], axis=0).max() > .1
+    detector = EventDetector(
+        run.classes, {0}, on=.3, off=.2, min_duration=.25)
+    wanted = []
+    for i, scores in enumerate(want[:, 0]):
+        wanted += detector.update(i / 12, (i + 1) / 12, scores)
+    wanted += detector.finish(7.)
+    assert wanted
+    lines = (tmp_path / 'events.jsonl').read_text().splitlines()
+    for line, event in zip(lines, wanted, strict=True):
+        assert json.loads(line) == pytest.approx(event, abs=1e-5)
+
+
+def test_command_writes_the_same_events(files, model, clip, tmp_path):
+    want = Run(model, clip, tmp_path / 'want.jsonl')
+    list(want)
+    main([str(clip), *files, '--events', str(tmp_path / 'got.jsonl'),
+          '--out', str(tmp_path / 'scores.mp4')])
+    assert (tmp_path / 'got.jsonl').read_bytes() == (
+        tmp_path / 'want.jsonl').read_bytes() != b''
+    assert (tmp_path / 'scores.mp4').stat().st_size > 1000
+
+
+@pytest.mark.parametrize('frame_rate', [4., 48.])
+def test_other_frame_rates(files, clip, frame_rate):
+    """Use the middle frame of a step, or age the state between frames."""
+    run = OnlineDetector(*files, clip, cfg_options={
+        'test_dataloader.dataset.frame_rate': frame_rate})
+    images = images_of(clip)
+    want = scores_of(run.model, images[1::3] if frame_rate == 4 else images,
+                     1. if frame_rate == 4 else 4.)
+    np.testing.assert_allclose(
+        [d.scores for d in run], want[:, 0], atol=1e-5)
+    assert run.rate == min(frame_rate, 12)
+
+
+def test_missing_frames_age_the_state(model):
+    script = Script([*range(10), *range(30, 40)])
+    run = Run(model, script)
+    found = list(run)
+    assert [d.step for d in found] == [*range(10), *range(30, 40)]
+    assert run.missing == 20 and run.session.num_bad_frames == 20
+    images = [frame.image for frame in Script([*range(10), *range(30, 40)])]
+    plain = scores_of(model.model, images)
+    assert np.abs(found[9].scores - plain[9, 0]).max() < 1e-5
+    assert np.abs(found[10].scores - plain[10, 0]).max() > 1e-6
+
+
+def test_resumes_with_the_same_events(model, clip, tmp_path):
+    want = Run(model, clip, tmp_path / 'want.jsonl')
+    list(want)
+    options = dict(events_file=tmp_path / 'got.jsonl',
+                   state_file=tmp_path / 'state')
+    run = Run(model, clip, **options)
+    for detection in run:
+        if detection.step == 40:
+            run.stop()
+    list(Run(model, clip, **options))
+    assert (tmp_path / 'got.jsonl').read_bytes() == (
+        tmp_path / 'want.jsonl').read_bytes()
+
+
+@pytest.mark.parametrize('options, message', [
+    (dict(extractors=dict(rgb={})), 'extractors is for models of feature'),
+    (dict(seconds=2.), 'seconds is for models of clips'),
+    (dict(cfg_options={'test_dataloader.dataset.frame_rate': None}),
+     'must have frame_rate'),
+])
+def test_rejects_options(files, clip, options, message):
+    with pytest.raises(ValueError, match=message):
+        OnlineDetector(*files, clip, **options)
