@@ -133,8 +133,8 @@ def test_numbers_have_a_range():
                 unlimited.add(name)
     # Labels, colors, and numbers with other ranges.
     assert unlimited == {
-        'actions', 'alpha', 'encoder', 'fill', 'hue', 'implies', 'offset',
-        'supervision'}
+        'actions', 'alpha', 'encoder', 'fill', 'hue', 'implies', 'mean',
+        'offset', 'supervision'}
 
 
 def test_classes_check_their_arguments():
