@@ -118,7 +118,8 @@ class FeatureScorer:
     Attributes:
         session: Session of the stream.
         rate: Steps per second.
-        reach: Number of frames before a step's last one that clips need.
+        reach: Number of frames that clips need before the last frame of a
+            step.
         num_bad: Number of steps whose features were not finite.
     """
 

@@ -24,7 +24,8 @@ class StepReader:
     Args:
         source: Source of frames.
         rate: Steps per second.
-        reach: Number of frames before a step's last one that clips need.
+        reach: Number of frames that clips need before the last frame of a
+            step.
         queue_size: Maximum number of waiting steps.
         duration: Seconds of the source after which the reader ends. Defaults
             to no limit.

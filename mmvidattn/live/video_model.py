@@ -22,13 +22,13 @@ BACKBONE = 'OnlineVideoEncoder'
 
 
 class LiveVideoModel(BaseLiveModel):
-    """An online detector that reads frames, without extractors.
+    """Online detector that reads frames directly, without extractors.
 
     Args:
         config: Config of an ``OnlineActionDetector`` with an
             ``OnlineVideoEncoder``, or its name. Its
-            ``test_dataloader.dataset`` has ``frame_rate``, frames per second;
-            ``online`` may have ``events``.
+            ``test_dataloader.dataset`` has ``frame_rate``, in frames per
+            second. Its ``online`` may have ``events``.
         checkpoint: Weights. None for random ones.
         compile_step: Compile the model's step. This takes a minute and makes
             each step faster. Defaults to False.
@@ -82,7 +82,7 @@ class LiveVideoModel(BaseLiveModel):
 
 
 class FrameScorer:
-    """Scores the steps of one source, each by one frame.
+    """Score each step of a source from one frame.
 
     A source with fewer frames per second than the model expects has a step
     for each frame, and the state ages by the time between frames.
@@ -94,8 +94,8 @@ class FrameScorer:
     Attributes:
         session: Session of the stream.
         rate: Steps per second.
-        reach: Number of frames before a step's last one that clips need,
-            always 0.
+        reach: Number of frames that clips need before the last frame of a
+            step, always 0.
         num_bad: Number of steps whose frame was not scored.
     """
     reach = 0
@@ -122,7 +122,7 @@ class FrameScorer:
         Returns:
             Class probabilities of this step and of the anticipated ones,
             [1 + A, K], and the duration of each stage in seconds: 'features'
-            resizes the frame, 'head' runs the network.
+            for resizing the frame, and 'head' for the network.
         """
         start = time.perf_counter()
         image, = step.images_at(
