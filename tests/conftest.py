@@ -35,16 +35,6 @@ SLOW_LIMIT = 3600
 GRACE = 30
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the files that take longest, to end on all workers at once.
-
-    These are the tests that run programs.
-    """
-    folders = 'docs', 'finetune', 'ops', 'tools'
-    items.sort(key=lambda item: item.path.relative_to(
-        ROOT / 'tests').parts[0] not in folders)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item):
     """Stop a test that exceeds its time limit.
