@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Streams of small noisy frames whose actions need a memory.
 
-The streams are those of ``streams.py`` with other lengths: the latest cue, 4
-to 500 frames back, determines the class of an action. A pattern is a coarse
-colored texture that covers the frame.
+The streams have the events of ``streams.py``, with other lengths: the latest
+cue, 4 to 500 frames back, determines the class of an action. A pattern is a
+coarse colored texture that covers the frame.
 
 The frames of the test are drawn at twice the frame rate; the other frames of
 the same scene are for the test at this rate.
