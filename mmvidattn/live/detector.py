@@ -13,8 +13,9 @@ from .run import Run, RunOptions
 from .video_model import BACKBONE, LiveVideoModel
 
 # Models that have an option.
-KINDS = dict(extractors='feature streams', compile_step='streams',
-             seconds='clips', stride='clips')
+KINDS = dict(
+    extractors='feature streams', compile_step='feature streams or frames',
+    seconds='clips', stride='clips')
 
 
 def load_live_model(config: str | Path, checkpoint: str | Path | None,

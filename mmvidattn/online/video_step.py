@@ -87,7 +87,10 @@ class VideoStep(StreamStep):
         # A frame is also bad if its values overflow in the network.
         good = good & y.isfinite().all(dim=1)
         for name, x in before.items():
-            x.copy_(after[name].where(_like(good, x), x))
+            # At least float32, because ONNX Runtime cannot select bfloat16.
+            wide = torch.promote_types(x.dtype, torch.float32)
+            x.copy_(torch.where(
+                _like(good, x), after[name].to(wide), x.to(wide)))
         state['newest'].copy_(y.where(good[:, None], state['newest']))
         state['gap'].copy_(gap.where(~good, 0.))
         state['count'].add_(1)
