@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# LAPS, model E: 32 x 360 x 360. Paper, Table 4: top-1 80.03, top-5 94.48, 434.0 G
-# multiply-accumulates per view, 40.2 M parameters.
+# LAPS, model E: 32 x 360 x 360. Paper, Table 4: top-1 80.03, top-5 94.48,
+# 434.0 G multiply-accumulates per view, 40.2 M parameters.
 _base_ = 'laps_visformer_h_k400.py'
 
 from mmvidattn.utils.config import derive

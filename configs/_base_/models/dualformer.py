@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# DualFormer-T; see the class DualFormer. Set init_cfg of the backbone to image weights.
+# DualFormer-T; see the class DualFormer. Set init_cfg of the backbone to image
+# weights.
 model = dict(
     type='Recognizer3D',
     backbone=dict(

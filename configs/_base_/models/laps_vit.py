@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # ViT-B/16 with leap attention and periodic shift, as in the released code; see
-# the class VisionTransformerLAPS. Set init_cfg of the backbone to ImageNet-21k weights.
+# the class VisionTransformerLAPS. Set init_cfg of the backbone to ImageNet-21k
+# weights.
 _base_ = 'laps_visformer.py'
 
 model = dict(

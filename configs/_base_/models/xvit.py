@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# ViT-B/16 of each frame with space-time mixing; see the class XViT. Set init_cfg of the
-# backbone to ImageNet-21k weights.
+# ViT-B/16 of each frame with space-time mixing; see the class XViT. Set
+# init_cfg of the backbone to ImageNet-21k weights.
 model = dict(
     type='Recognizer3D',
     backbone=dict(
