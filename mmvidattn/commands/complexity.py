@@ -25,7 +25,9 @@ from ..layers import (
     PerformerAttention,
     SoftmaxAttention,
 )
+from ..online import OnlineVideoEncoder
 from ..recognizers import OnlineActionDetector
+from ..utils.checks import to_pair
 from ..utils.printable import echo
 from ..version import __version__
 
@@ -96,10 +98,13 @@ def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
 def shape_of(cfg: Config) -> tuple[tuple[int, ...], int]:
     """Return the shape of a view and the number of views of a config.
 
-    For an online detector of feature streams, the shape is (window length, ).
+    For an online detector, the shape is (window length, ) of features, or
+    (1, H, W) of a frame.
     """
     if cfg.model.type == 'OnlineActionDetector':
         backbone = cfg.model.backbone
+        if backbone.type == 'OnlineVideoEncoder':
+            return (1, *to_pair(backbone.encoder.get('img_size', 224))), 1
         # Networks without a long memory define the length in their class.
         long = backbone.get('long_memory_length')
         if long is None:
@@ -111,6 +116,8 @@ def shape_of(cfg: Config) -> tuple[tuple[int, ...], int]:
 def inputs_of(model: nn.Module,
               shape: Sequence[int]) -> Tensor | dict[str, Tensor]:
     """Return an uninitialized view for a model."""
+    if isinstance(model.backbone, OnlineVideoEncoder):
+        return dict(frames=torch.empty(1, 3, *shape))
     if isinstance(model, OnlineActionDetector):
         return {
             name: torch.empty(1, *shape, channels)

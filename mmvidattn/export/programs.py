@@ -20,7 +20,7 @@ OUTPUTS = 'logits', 'probabilities'
 DTYPES = dict(uint8=torch.uint8, float32=torch.float32)
 # Dynamic axes of a clip [B, C, T, H, W].
 AXES = dict(frames=(2, ), size=(3, 4))
-# Steps of a pipeline that do not change frames, besides those that open and
+# Pipeline steps that do not change frames, in addition to steps that open and
 # decode files.
 PLAIN_STEPS = 'FormatShape', 'PackActionInputs'
 AXIS_NAMES = 'batch', 'channels', 'frames', 'height', 'width'
@@ -44,8 +44,7 @@ class Program(nn.Module):
 
         Args:
             batch_size: Batch size B.
-            larger: Whether to increase the other dynamic axes. Defaults to
-                False.
+            larger: Also increase the other dynamic axes. Defaults to False.
         """
         raise NotImplementedError
 
@@ -160,7 +159,7 @@ class ClipProgram(Program):
             color_order='bgr' if self.to_rgb and not inside else 'rgb',
             layout='[batch, channels, frames, height, width]',
             steps=frame_steps(self.model.cfg),
-            # What is averaged over views: logits before a softmax, or
+            # Average over views: of logits before a softmax, or of
             # probabilities after it.
             average_views=dict(score='logits', prob='probabilities').get(
                 getattr(self.model.cls_head, 'average_clips', None)))
@@ -177,8 +176,10 @@ class ClipProgram(Program):
 class StreamProgram(Program):
     """Step of a batch of streams, with explicit state.
 
-    Inputs are the features of a frame, ``{modality}`` [B, channels], and
-    ``state_{name}`` [B, ...] for each tensor of the state. Outputs are
+    Inputs are the features of a frame, ``{modality}`` [B, channels], or
+    ``frames`` [B, 3, H, W] and ``elapsed`` [B]
+    (:class:`mmvidattn.online.video_step.VideoStep`); and ``state_{name}``
+    [B, ...] for each tensor of the state. Outputs are
     ``action`` [B, 1 + A, K], ``verb`` and ``noun`` if the head has them,
     ``bad_frame`` [B], and ``new_state_{name}``. See
     :func:`mmvidattn.online.make_stream_step`. The metadata ``state`` gives
@@ -201,59 +202,67 @@ class StreamProgram(Program):
         super().__init__()
         self.step = step
         self.output = output
-        self.channels = dict(step.model.backbone.in_channels)
-        self.state_names = tuple(step.initial_state())
+        self.frame_names = tuple(step.frame_shapes)
+        self.state_dtypes = {
+            name: x.dtype for name, x in step.initial_state().items()}
+        self.state_names = tuple(self.state_dtypes)
         scores = [name for name in ('action', 'verb', 'noun')
                   if name == 'action'
                   or hasattr(step.model.cls_head, f'fc_{name}')]
         self.input_names = (
-            *self.channels, *(f'state_{name}' for name in self.state_names))
+            *self.frame_names, *(f'state_{name}' for name in self.state_names))
         self.output_names = (
             *scores, 'bad_frame',
             *(f'new_state_{name}' for name in self.state_names))
         self.axes = ({0: 'batch'}, ) * len(self.input_names)
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        features = dict(zip(self.channels, tensors))
+        features = dict(zip(self.frame_names, tensors))
         # The step changes the state in place.
-        state = {name: x.clone() for name, x in zip(
-            self.state_names, tensors[len(self.channels):])}
+        state = {
+            name: x.to(self.state_dtypes[name], copy=True) for name, x in zip(
+                self.state_names, tensors[len(self.frame_names):])}
         scores, state = self.step(features, state)
         bad = scores.pop('bad_frame')
         if self.output == 'probabilities':
             scores = self.step.model.cls_head.probabilities(scores)
-        return (*scores.values(), bad, *state.values())
+        return (*scores.values(), bad, *map(_as_numpy_can, state.values()))
 
     def examples(self, batch_size: int, larger: bool = False
                  ) -> tuple[Tensor, ...]:
+        return (*self.frames(batch_size, 1)[0], *self.states(batch_size))
+
+    def states(self, batch_size: int) -> tuple[Tensor, ...]:
+        """Return the state at the start of streams."""
         state = self.step.initial_state(batch_size)
-        return (*self.frames(batch_size, 1)[0], *state.values())
+        return tuple(map(_as_numpy_can, state.values()))
 
     def frames(self, batch_size: int, number: int
                ) -> list[tuple[Tensor, ...]]:
-        """Return random features of ``number`` frames of each stream."""
+        """Return ``number`` random frames of each stream."""
         generator = torch.Generator().manual_seed(batch_size)
-        return [
-            tuple(torch.randn(batch_size, channels, generator=generator).to(
-                self.step.example) for channels in self.channels.values())
-            for _ in range(number)
-        ]
+        return [tuple(self.step.random_frames(batch_size, generator).values())
+                for _ in range(number)]
 
     def try_out(self, function: Function, batch_size: int,
                 larger: bool = False) -> dict[str, Tensor]:
-        """Run several steps, each from the state of the step before.
+        """Run several steps, each from the state of the previous step.
 
         Returns:
-            The scores of all steps and the last state, by name.
+            The scores of all steps and the last state, by name, without the
+            rounding errors of sums.
         """
-        state = tuple(self.step.initial_state(batch_size).values())
+        state = self.states(batch_size)
         scores = []
         for features in self.frames(batch_size, self.num_steps):
             outputs = function(*features, *state)
             state = tuple(outputs[-len(state):])
             scores.append(outputs[:-len(state)])
         stacked = map(torch.stack, zip(*scores))
-        return dict(zip(self.output_names, (*stacked, *state)))
+        outputs = dict(zip(self.output_names, (*stacked, *state)))
+        # Rounding errors differ between programs, unlike what they correct.
+        return {name: x for name, x in outputs.items()
+                if not name.endswith('.carry')}
 
     def metadata(self) -> dict[str, str]:
         step = self.step
@@ -261,16 +270,26 @@ class StreamProgram(Program):
             name: dict(value=str(x.flatten()[0].item()),
                        dtype=str(x.dtype).removeprefix('torch.'),
                        shape=list(x.shape[1:]))
-            for name, x in step.initial_state().items()
+            for name, x in zip(self.state_names, self.states(1))
         }
-        options = dict(
-            long_memory_sample_rate=step.long_rate,
-            work_memory_sample_rate=step.work_rate, kernel=step.kernel,
-            stretch_long_memory=step.stretch_long_memory)
-        return dict(
+        found = dict(
             super().metadata(), output=self.output, state=json.dumps(state),
-            stream=json.dumps(options),
+            stream=json.dumps(step.options),
             classes=json.dumps(find_labels(step.model)))
+        if 'frames' in self.frame_names:
+            dataset = (step.model.cfg.get('test_dataloader') or {}).get(
+                'dataset') or {}
+            preprocessor = step.model.data_preprocessor
+            found |= dict(
+                stream=json.dumps(dict(frame_rate=dataset.get('frame_rate'))),
+                normalization=json.dumps(dict(
+                    inside=True, mean=_listed(preprocessor.mean),
+                    std=_listed(preprocessor.std))),
+                preprocessing=json.dumps(dict(
+                    color_order='rgb',
+                    layout='[batch, channels, height, width]',
+                    steps=frame_steps(step.model.cfg)), default=str))
+        return found
 
 
 def program_of(model: nn.Module,
@@ -293,7 +312,7 @@ def program_of(model: nn.Module,
             models.
 
     Raises:
-        ValueError: If the options do not fit the model.
+        ValueError: If an option is not supported by the model.
     """
     if not isinstance(model, OnlineActionDetector):
         if kernel is not None:
@@ -351,6 +370,11 @@ def check_dynamic(backbone: nn.Module, dynamic: Sequence[str]) -> None:
             raise ValueError(
                 f"dynamic cannot include 'size': {kind} has position "
                 f'embeddings, {table}, for a grid of {tuple(grid[1:])}')
+
+
+def _as_numpy_can(x: Tensor) -> Tensor:
+    """Convert bfloat16, which numpy and thus onnxruntime lack, to float32."""
+    return x.float() if x.dtype == torch.bfloat16 else x
 
 
 def _listed(values: Tensor | None) -> list[float] | None:

@@ -1,9 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
+import subprocess
 import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from backbones.families import TINY, build, clips_for
@@ -165,6 +167,57 @@ def test_repeated_steps_equal_a_session(tmp_path, suffix, kernel, request):
             assert relative(got, x['action']) < 1e-4
     assert sessions[1].num_bad_frames == 1
     assert state[0].tolist() == [50, 50]
+
+RUN_WITHOUT_TORCH = '''
+import json, sys
+import numpy as np, onnxruntime
+assert 'torch' not in sys.modules and 'mmvidattn' not in sys.modules
+step = onnxruntime.InferenceSession(sys.argv[1])
+metadata = step.get_modelmeta().custom_metadata_map
+names = [x.name for x in step.get_outputs()]
+frames, scores = np.load(sys.argv[2]), []
+state = {}
+for name, x in json.loads(metadata['state']).items():
+    state[f'state_{name}'] = onnxruntime.OrtValue.ortvalue_from_numpy(
+        np.full((1, *x['shape']), float(x['value']), x['dtype']))
+one = onnxruntime.OrtValue.ortvalue_from_numpy(np.ones(1, 'float32'))
+for frame in frames:
+    frame = frame[None].astype('float32')
+    out = dict(zip(names, step.run_with_ort_values(None, dict(
+        state, elapsed=one,
+        frames=onnxruntime.OrtValue.ortvalue_from_numpy(frame)))))
+    state = {name: out[f'new_{name}'] for name in state}
+    scores.append(out['action'].numpy()[0])
+np.save(sys.argv[3], np.stack(scores))
+assert 'torch' not in sys.modules
+'''
+
+
+def test_step_of_a_video_network_runs_with_only_onnxruntime(tmp_path, onnx):
+    """The scores of 500 frames match a session."""
+    config = 'linear_ff_causal_tiny_synthetic'
+    torch.manual_seed(0)
+    model = get_model(config)
+    for name, x in model.named_parameters():
+        if 'log_factor' not in name:
+            nn.init.normal_(x, x.mean().item(), .2)
+    path = tmp_path / 'step.onnx'
+    report = export_program(program_of(model), path)
+    assert max(report.differences.values()) < 1e-4
+    metadata = read_metadata(path)
+    assert json.loads(metadata['stream']) == dict(frame_rate=25.)
+    assert json.loads(metadata['normalization'])['inside']
+    shape = model.backbone.encoder.frame_shape
+    frames = np.random.default_rng(0).integers(
+        256, size=(500, 3, *shape)).astype(np.uint8)
+    np.save(tmp_path / 'frames.npy', frames)
+    subprocess.run(
+        [sys.executable, '-c', RUN_WITHOUT_TORCH, path,
+         tmp_path / 'frames.npy', tmp_path / 'scores.npy'], check=True)
+    got = torch.from_numpy(np.load(tmp_path / 'scores.npy'))
+    want = StreamSession(model).push(
+        dict(frames=torch.from_numpy(frames)))['action']
+    assert relative(got, want) < 1e-4
 
 
 def test_file_contains_labels_and_normalization(tmp_path):
