@@ -70,7 +70,7 @@ def _sampler(pipeline: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _is_augmentation(step: dict[str, Any]) -> bool:
     return not (step['type'] in PLUMBING or 'clip_len' in step
                 or step['type'].startswith('Pack')
-                or re.search('Decode|Init$', step['type']))
+                or re.search('Decode|Init$|^StreamSample', step['type']))
 
 
 def _sides(pipeline: Sequence[dict[str, Any]]) -> str:
@@ -139,6 +139,8 @@ def _window(dataset: ConfigDict) -> str:
 
 
 def _clip(dataset: ConfigDict) -> str:
+    if 'clip_frames' in dataset:
+        return f'{dataset.clip_frames} at {_number(dataset.frame_rate)} Hz'
     sampler = _sampler(dataset.pipeline)
     if not sampler:
         return _window(dataset)

@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from typing import Literal
+
 import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
@@ -21,6 +23,9 @@ class LinearVideoTransformerHead(VideoHead):
         hidden_dims: Width of the hidden layer. Defaults to 768.
         dropout_ratio: Dropout of the token features and of the hidden layer.
             Defaults to 0.5.
+        pooling: 'mean' averages the tokens of all frames, 'last' those of the
+            last frame, which in a causal network depends on all frames.
+            Defaults to 'mean'.
         **kwargs: Arguments of :class:`~mmvidattn.heads.base.VideoHead`.
     """
 
@@ -29,14 +34,18 @@ class LinearVideoTransformerHead(VideoHead):
                  in_channels: Count = 512,
                  hidden_dims: Count = 768,
                  dropout_ratio: Fraction = 0.5,
+                 pooling: Literal['mean', 'last'] = 'mean',
                  **kwargs) -> None:
         super().__init__(num_classes, in_channels, dropout_ratio, **kwargs)
+        self.pooling = pooling
         self.norm = nn.LayerNorm(in_channels)
         self.fc_hidden = nn.Linear(in_channels, hidden_dims)
         self.fc_cls = nn.Linear(hidden_dims, num_classes)
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
         """Map features [B, C, T, H, W] to logits [B, K]."""
+        if self.pooling == 'last':
+            x = x[:, :, -1:]
         x = self.norm(self.dropout(x).mean(dim=(2, 3, 4)))
         x = self.dropout(F.gelu(self.fc_hidden(x)))
         return self.fc_cls(x)

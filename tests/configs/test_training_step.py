@@ -13,6 +13,8 @@ STEPS = {
     'linear_ff_released_k400': (12, 8, 64),
     'linear_ff_paper_ssv2': (6, 8, 64),
     'linear_ff_tiny_motion': (6, 8, 64),
+    'linear_ff_causal_ssv2': (6, 8, 64),
+    'linear_ff_causal_tiny_motion': (6, 8, 64),
     'linear_ff_sec42_across_heads': (6, 8, 64),
     'linear_ff_sec53_fixation_first': (6, 8, 64),
     'linear_ff_table01_cosformer': (6, 8, 64),

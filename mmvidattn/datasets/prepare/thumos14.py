@@ -7,6 +7,8 @@ from ..annotations.published.thumos14 import CLASSES, SPLITS, read_thumos14
 from ..annotations.video_segment import Fault, videos_of
 from . import feature_set
 from .feature_targets import BACKGROUND, named_targets
+from .output import Output, join_lines
+from .segment_set import has_features
 from .sources import find_any
 
 SOURCES = 'annotation'
@@ -16,7 +18,8 @@ THUMOS'14 needs
   BaseballPitch_val.txt and so on, of TH14_Temporal_annotations_validation.zip
   and TH14_Temporal_annotations_test.zip
   (https://www.crcv.ucf.edu/THUMOS14/).
-- features at 4 steps per second, <video>.npy. For the features of LSTR and
+- features at 4 steps per second, <video>.npy (without features, it writes the
+  lists for models that read videos). For the features of LSTR and
   TeSTra, see https://github.com/zhaoyue-zephyrus/TeSTra#data-preparation."""
 FOLDERS = dict(rgb='rgb_kinetics_resnet50', flow='flow_kinetics_bninception')
 # Number of videos in the protocol of online detection.
@@ -63,7 +66,7 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
         sources = [folder / f'{label}_{split}.txt' for label in CLASSES]
         parts.append(feature_set.Part(split, segments, sources, split))
     classes = [BACKGROUND, *CLASSES]
-    if not has_features(args, FOLDERS):
+    if args.rate > 0 and not has_features(args, FOLDERS):
         write_segments(args, parts, classes)
         return
     feature_set.prepare_parts(args, parts, named_targets(classes), FOLDERS,

@@ -1,0 +1,158 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Configs of causal networks of videos, with narrow models."""
+import pytest
+import torch
+from made_videos import write_opencv
+from mmaction.registry import DATA_SAMPLERS, DATASETS, METRICS, MODELS
+from mmaction.structures import ActionDataSample
+from mmengine.dataset import pseudo_collate
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
+
+from mmvidattn.apis import load_config
+
+ONLINE = ['linear_ff_causal_thumos14_rgb', 'linear_ff_causal_ek100_rgb',
+          'linear_ff_causal_tiny_synthetic']
+
+
+@pytest.fixture
+def narrow(tmp_path):
+    """Load an online config with a narrow model and two short videos."""
+
+    def read(name):
+        cfg = load_config(name)
+        backbone = cfg.model.backbone
+        backbone.encoder.update(embed_dims=16, num_layers=1, num_heads=2)
+        cfg.model.cls_head.in_channels = 16
+        anticipates = 'ek100' in name
+        folder = tmp_path / 'P01/videos'
+        folder.mkdir(parents=True)
+        for video in 'P01_01', 'P01_02':
+            suffix = 'MP4' if anticipates else 'mp4'
+            write_opencv(folder / f'{video}.{suffix}')
+        lines = ('0,P01_01,1,29,1,2,0\n1,P01_01,29,59,0,1,1\n'
+                 '2,P01_02,1,20,1,2,0\n3,P01_02,20,59,0,1,1\n'
+                 if anticipates else 'video,start,end,label\n'
+                 'P01_01,0.5,1.1,1\nP01_02,0.2,1.9,2\n')
+        for split in 'train', 'val', 'test':
+            data = cfg[f'{split}_dataloader'].dataset
+            data.update(data_root=str(tmp_path), clip_frames=4,
+                        ann_file='list.csv', frame_rate=10.)
+            if not anticipates:
+                # Names of classes are 0, 1, ...
+                classes = [str(i) for i in range(cfg.num_classes)]
+                data.update(metainfo=dict(classes=classes),
+                            data_prefix=dict(video='P01/videos'))
+            else:
+                data.anticipation_steps, data.anticipation_rate = 2, 1
+        (tmp_path / 'list.csv').write_text(lines)
+        init_default_scope('mmaction')
+        return cfg
+
+    return read
+
+
+@pytest.mark.parametrize('name', ONLINE)
+def test_train_steps_and_test_step(name, narrow):
+    cfg = narrow(name)
+    torch.manual_seed(0)
+    loader = cfg.train_dataloader
+    data = DATASETS.build(loader.dataset)
+    sampler = DATA_SAMPLERS.build(dict(loader.sampler, dataset=data, seed=0))
+    batches = DATA_SAMPLERS.build(dict(
+        loader.batch_sampler, sampler=sampler, batch_size=2))
+    if cfg.model.cls_head.loss_cls.type == 'EqualizationLoss':
+        cfg.model.cls_head.loss_cls.class_counts = None
+    model = MODELS.build(cfg.model)
+    model.init_weights()
+    wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
+    for batch in list(batches)[:2]:
+        losses = model.train().train_step(
+            pseudo_collate([data[i] for i in batch]), wrapper)
+        assert losses['loss'].isfinite() and losses['loss'] > 0
+    # 1. Entire videos, in chunks.
+    test = DATASETS.build(cfg.test_dataloader.dataset)
+    with torch.no_grad():
+        results = model.eval().test_step(
+            pseudo_collate([test[i] for i in range(len(test))]))
+    # 2. The metric of the config.
+    evaluator = dict(cfg.test_evaluator)
+    if 'subsets' in evaluator:
+        evaluator['subsets'] = None
+    metric = METRICS.build(evaluator)
+    metric.dataset_meta = None
+    metric.process(None, [result.to_dict() for result in results])
+    found = metric.evaluate(len(results))
+    want = 'action_top5_recall_testra_stream' if 'ek100' in name else (
+        'mAP_stream')
+    assert f'online/{want}' in found
+
+
+@pytest.mark.parametrize('name', ['ssv2', 'k400', 'tiny_motion'])
+def test_changes_only_the_attention_over_time(name):
+    causal, base = (load_config(f'linear_ff_{infix}{name}').model.to_dict()
+                    for infix in ('causal_', ''))
+    assert causal['backbone'].pop('pattern') == 'causal'
+    assert causal['backbone'].pop('decay')['learned']
+    assert causal == base
+
+
+def test_starts_from_a_bidirectional_checkpoint(tmp_path):
+    """All tensors but those of attention in time are used."""
+    init_default_scope('mmaction')
+    options = dict(embed_dims=16, num_layers=1, num_heads=2, num_frames=4,
+                   img_size=32)
+    base = MODELS.build(dict(
+        load_config('linear_ff_ssv2').model.backbone, **options))
+    torch.nn.init.normal_(base.norm.weight)
+    torch.save(dict(state_dict={
+        f'backbone.{name}': x for name, x in base.state_dict().items()}),
+        tmp_path / 'base.pth')
+    model = MODELS.build(dict(
+        load_config('linear_ff_causal_ssv2').model.backbone, **options,
+        init_cfg=dict(type='Pretrained', prefix='backbone.',
+                      checkpoint=str(tmp_path / 'base.pth'))))
+    model.init_weights()
+    got, want = model.state_dict(), base.state_dict()
+    assert torch.equal(got['norm.weight'], want['norm.weight'])
+    for name in got:
+        if '.attn.' in name and 'decay' not in name:
+            assert torch.equal(
+                got[name], want[name.replace('.attn.', '.spatial_attn.')])
+
+
+def test_learns_from_a_bidirectional_teacher():
+    init_default_scope('mmaction')
+    small = dict(embed_dims=16, num_layers=1, num_heads=2, num_frames=4,
+                 img_size=32, patch_size=8, patch_stride=8, patch_padding=0)
+    student, teacher = (
+        load_config(f'linear_ff_{infix}tiny_motion').model.to_dict()
+        for infix in ('causal_', ''))
+    for part in student, teacher:
+        part['backbone'].update(small, patch_frames=1)
+        part['cls_head'].update(in_channels=16, hidden_dims=8)
+    model = MODELS.build(dict(student, type='DistilledRecognizer3D',
+                              teacher=teacher, feature_loss=None))
+    model.init_weights()
+    sample = dict(
+        inputs=torch.randint(256, (1, 3, 4, 32, 32), dtype=torch.uint8),
+        data_samples=_sample(3))
+    data = model.data_preprocessor(pseudo_collate([sample, sample]), True)
+    losses = model(**data, mode='loss')
+    losses['loss_logit'].backward()
+    assert model.backbone.blocks[0].attn.qkv.weight.grad.abs().sum() > 0
+
+
+def _sample(label):
+    return ActionDataSample().set_gt_label(label)
+
+
+def test_head_can_read_the_last_frame():
+    init_default_scope('mmaction')
+    heads = [MODELS.build(dict(
+        type='LinearVideoTransformerHead', num_classes=3, in_channels=4,
+        dropout_ratio=0., pooling=pooling)).eval()
+        for pooling in ('mean', 'last')]
+    heads[1].load_state_dict(heads[0].state_dict())
+    x = torch.randn(2, 4, 5, 3, 3)
+    torch.testing.assert_close(heads[1](x), heads[0](x[:, :, 4:]))
