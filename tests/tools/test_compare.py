@@ -63,7 +63,7 @@ def test_report_has_means_spreads_and_verdicts():
 @pytest.mark.parametrize('args, error', [
     (['linear_ff_tiny_motion', 'no_config'], 'no_config'),
     (['linear_ff_tiny_motion', 'linear_ff_tiny_motion'],
-     'different file names'),
+     'different file name'),
     (['linear_ff_tiny_motion=none.pth'], 'weights of linear_ff_tiny_motion '
      'must be a file, got none.pth'),
     (['linear_ff_tiny_motion', '--', '--seed', '3'],
