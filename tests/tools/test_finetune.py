@@ -215,7 +215,7 @@ def test_dry_run_prints_the_config(begin, videos, tmp_path, capfd):
 @pytest.mark.parametrize('change, options, error', [
     ('one class', [], 'all videos have the same class, go left é: '),
     ('broken', [], 'cannot read any of the 6 videos; first error'),
-    ('none', [], 'no folder or csv .*mine'),
+    ('none', [], 'no folder or CSV file .*mine'),
     ('empty', [], 'no videos in folders of .*put the videos of each class'),
     ('', ['--work-dir', 'SOURCE/out'], 'must not be inside .*mine'),
     ('', ['--weights', 'none.pth'], 'no checkpoint file none.pth'),
