@@ -114,7 +114,8 @@ def test_temporal_encoder_matches_attention_to_previous_frames(attention):
             first = 0 if 'kernel' in attention else max(0, t - 2)
             past = slice(first, t + 1)
             if 'kernel' in attention:
-                a, b = (feature_map(z, 'relu', 8**-.5) for z in (q[t], k[past]))
+                a, b = (feature_map(z, 'relu', 8**-.5)
+                        for z in (q[t], k[past]))
                 weights = (a * b).sum(-1)
                 weights = weights / (weights.sum(0) + 1e-6)
             else:

@@ -14,6 +14,7 @@ from mmvidattn.ops import (
     cosformer_attention,
     feature_map,
     fixation_ratio,
+    frame_causal_linear_attention,
     landmark_grid,
     landmark_pool,
     lara_attention,
@@ -36,6 +37,9 @@ from mmvidattn.ops import (
 from mmvidattn.ops.cosformer import naive_cosformer_attention
 from mmvidattn.ops.depthwise_conv import depthwise_conv
 from mmvidattn.ops.feature_fixation import naive_fixation_ratio
+from mmvidattn.ops.frame_causal_linear_attention import (
+    naive_frame_causal_linear_attention,
+)
 from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
 from mmvidattn.ops.leap import naive_leap_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
@@ -47,7 +51,12 @@ from mmvidattn.ops.orthoformer import (
 from mmvidattn.ops.patch_conv import patch_conv
 from mmvidattn.ops.performer import naive_performer_attention
 from mmvidattn.ops.periodic_shift import naive_periodic_shift
-from mmvidattn.ops.shift import naive_neighbor_shift
+from mmvidattn.ops.shift import (
+    causal_neighbor_shift,
+    causal_plan,
+    naive_neighbor_shift,
+    shift_memory,
+)
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
 from mmvidattn.ops.temporal_smoothing.rings import (
     fill_rows,
@@ -307,6 +316,46 @@ def check_shift(data):
     channels = max([8, *(fold.stop for fold in plan)])
     x = d.tensor(d.size(1, 2), *d.sizes(3, high=4), channels)
     assert torch.equal(neighbor_shift(x, plan), naive_neighbor_shift(x, plan))
+
+
+def check_causal_shift(data):
+    d = Draw(data)
+    mode, options = d.of([('tsm', dict(divisor=d.size(2, 5))),
+                          ('window', dict(alpha=d.of([0., .5])))])
+    channels = d.size(8, 40)
+    plan = causal_plan(shift_plan(mode, channels, size=d.size(1, 3),
+                                  **options))
+    x = d.tensor(d.size(1, 2), *d.sizes(3, high=5), channels)
+    frames, start, stop = shift_memory(plan)
+    hypothesis.assume(frames)
+    state = x.new_zeros(len(x), frames, *x.shape[2:4], stop - start)
+    parts = []
+    for part in x.split(d.size(1, 5), dim=1):
+        y, state = causal_neighbor_shift(part, plan, state)
+        parts.append(y)
+    assert torch.equal(torch.cat(parts, 1), naive_neighbor_shift(x, plan))
+
+
+def check_frame_causal_linear(data):
+    d = Draw(data)
+    B, T, N, G, D, E = (d.size(1, n) for n in (2, 9, 4, 3, 5, 5))
+    q, k = (d.tensor(B, T, N, G, D).relu() for _ in range(2))
+    v = d.tensor(B, T, N, G, E)
+    decay = d.tensor(G, dtype=torch.float32).abs() if d.of([0, 1]) else None
+    elapsed = d.tensor(B, T, dtype=torch.float32).abs() if d.of(
+        [0, 1]) else None
+    chunk, state, parts = d.size(1, 9), None, []
+    for start in range(0, T, chunk):
+        part = slice(start, start + chunk)
+        y, state = frame_causal_linear_attention(
+            q[:, part], k[:, part], v[:, part], decay, state,
+            None if elapsed is None else elapsed[:, part],
+            chunk_frames=d.size(1, 9))
+        parts.append(y)
+    assert y.dtype == d.dtype
+    d.same(torch.cat(parts, 1), naive_frame_causal_linear_attention(
+        *_double(q, k, v), *(None if x is None else x.double()
+                             for x in (decay, elapsed))), v)
 
 
 def check_periodic_shift(data):

@@ -26,7 +26,7 @@ def test_clips_have_their_split(tmp_path):
     assert all((path.parent / row['file']).is_file() for row in rows)
 
 
-def test_compares_the_ways(run_tool, small_checkpoint, tmp_path):
+def test_compares_the_methods(run_tool, small_checkpoint, tmp_path):
     args = ['studies/finetune_motion.py', small_checkpoint, '--out', 'out',
             '--seeds', 1, '--epochs', 1, '--train', 8, '--test', 4]
     done = run_tool(*args, cwd=tmp_path)

@@ -89,7 +89,8 @@ def test_warns_of_groups_in_two_splits(tmp_path):
 
 
 def test_rejects_invalid_folder(tmp_path, folder):
-    with pytest.raises(FileNotFoundError, match='no folder or CSV file .*none'):
+    with pytest.raises(
+            FileNotFoundError, match='no folder or CSV file .*none'):
         read_labeled_videos(tmp_path / 'none')
     with pytest.raises(ValueError, match='or a CSV file with columns'):
         read_labeled_videos(folder / 'wash/notes.txt')

@@ -1,0 +1,192 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+import torch
+from helpers import relative, with_gradients
+
+from mmvidattn.ops import frame_causal_linear_attention
+from mmvidattn.ops.frame_causal_linear_attention import (
+    decay_frame_sums,
+    initial_frame_sums,
+    naive_frame_causal_linear_attention,
+)
+
+# No decay, a slow and a fast decay.
+RATES = torch.tensor([0., 0.01, 0.7], dtype=torch.float64)
+TIMED = pytest.mark.parametrize('timed', [False, True])
+DECAYS = pytest.mark.parametrize('decay', [None, RATES],
+                                 ids=['plain', 'decay'])
+
+
+def _inputs(T=37, N=5, B=2, G=3, D=4, E=6):
+    gen = torch.Generator().manual_seed(0)
+    q, k = (torch.rand(B, T, N, G, D, generator=gen, dtype=torch.float64)
+            for _ in range(2))
+    v = torch.randn(B, T, N, G, E, generator=gen, dtype=torch.float64)
+    return q, k, v, 3 * torch.rand(B, T, generator=gen, dtype=torch.float64)
+
+
+def _stream(q, k, v, decay, elapsed, sizes):
+    """Process the frames in parts of these sizes."""
+    state, parts = None, []
+    for part in zip(*(x.split(sizes, dim=1) for x in (q, k, v, elapsed))):
+        y, state = frame_causal_linear_attention(
+            *part[:3], decay, state, part[3])
+        assert state[0].dtype == torch.promote_types(v.dtype, torch.float32)
+        parts.append(y)
+    return torch.cat(parts, dim=1), state
+
+
+def _random_sizes(total, largest, seed=0):
+    rng, sizes = np.random.default_rng(seed), []
+    while sum(sizes) < total:
+        sizes.append(min(int(rng.integers(1, largest + 1)),
+                         total - sum(sizes)))
+    return sizes
+
+
+@DECAYS
+@TIMED
+@pytest.mark.parametrize('chunk', [1, 4, 16, 64])
+def test_chunks_match_naive_in_outputs_and_gradients(decay, timed, chunk):
+    q, k, v, elapsed = _inputs()
+    elapsed = elapsed if timed else None
+
+    def fast(q, k, v, decay=None):
+        return frame_causal_linear_attention(
+            q, k, v, decay, elapsed=elapsed, chunk_frames=chunk)[0]
+
+    def naive(q, k, v, decay=None):
+        return naive_frame_causal_linear_attention(q, k, v, decay, elapsed)
+
+    tensors = (q, k, v) if decay is None else (q, k, v, decay)
+    for got, want in zip(with_gradients(fast, tensors),
+                         with_gradients(naive, tensors)):
+        assert relative(got, want) < 1e-12
+
+
+@TIMED
+def test_gradients_pass_through_the_state(timed):
+    """Parts of a stream have the gradients of the masked clip."""
+    q, k, v, elapsed = _inputs(T=24)
+    times = elapsed if timed else torch.ones_like(elapsed)
+
+    def parts(q, k, v, decay):
+        return _stream(q, k, v, decay, times, [1, 1, 20, 2])[0]
+
+    def naive(q, k, v, decay):
+        return naive_frame_causal_linear_attention(
+            q, k, v, decay, elapsed if timed else None)
+
+    for got, want in zip(with_gradients(parts, (q, k, v, RATES)),
+                         with_gradients(naive, (q, k, v, RATES))):
+        assert relative(got, want) < 1e-12
+
+
+def test_second_derivatives():
+    q, k, v, elapsed = _inputs(T=3, N=1, B=1, D=2, E=1)
+
+    def function(q, k, v, decay):
+        return frame_causal_linear_attention(
+            q, k, v, decay, elapsed=elapsed, chunk_frames=2)[0]
+
+    tensors = [x.clone().requires_grad_() for x in (q, k, v, RATES)]
+    assert torch.autograd.gradgradcheck(function, tensors)
+
+
+@DECAYS
+def test_stream_of_1000_frames_equals_masked_clip_in_float64(decay):
+    q, k, v, elapsed = _inputs(T=1000, N=2, B=1)
+    want = naive_frame_causal_linear_attention(q, k, v, decay, elapsed)
+    for sizes in ([1] * 1000, _random_sizes(1000, 60)):
+        got, _ = _stream(q, k, v, decay, elapsed, sizes)
+        assert (got - want).abs().max() < 1e-10
+
+
+@DECAYS
+def test_stream_of_10000_frames_equals_masked_clip_in_float32(decay):
+    q, k, v, elapsed = _inputs(T=10_000, N=2, B=1)
+    want, _ = frame_causal_linear_attention(q, k, v, decay, elapsed=elapsed)
+    q, k, v = (x.float() for x in (q, k, v))
+    for sizes in ([1] * 10_000, _random_sizes(10_000, 60)):
+        got, _ = _stream(q, k, v, decay, elapsed, sizes)
+        assert got.dtype == torch.float32
+        assert (got - want).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize('rate', [0., 1e-3])
+def test_sums_do_not_stall_after_many_frames(rate):
+    """A float32 sum would ignore frames of a 10^-8th of the sum."""
+    T = 4000
+    gen = torch.Generator().manual_seed(0)
+    k = torch.rand(1, T, 1, 1, 4, generator=gen)
+    v = torch.randn(1, T, 1, 1, 4, generator=gen) + 1
+    sums, carry = initial_frame_sums(v, 4)
+    # As after 10^8 frames of about 1/2.
+    state = sums + 5e7, carry
+    exact = state[0].double(), carry
+    decay = torch.tensor([rate])
+    for t in range(T):
+        part = k[:, t:t + 1], k[:, t:t + 1], v[:, t:t + 1]
+        _, state = frame_causal_linear_attention(*part, decay, state)
+        _, exact = frame_causal_linear_attention(
+            *(x.double() for x in part), decay.double(), exact)
+    change = exact[0] - 5e7
+    assert relative(state[0].double() + state[1].double() - 5e7,
+                    change) < 1e-2
+    # float32 also rounds the decay.
+    assert relative(state[0], exact[0]) < 1e-7 * (1 + rate * T)
+
+
+def test_dropped_frames_equal_elapsed_time():
+    q, k, v, elapsed = _inputs(T=6)
+    elapsed[:, 3] = 0.5
+    _, state = frame_causal_linear_attention(
+        *(x[:, :3] for x in (q, k, v)), RATES, elapsed=elapsed[:, :3])
+    dropped = torch.tensor([4., 0.], dtype=torch.float64)
+    got, _ = frame_causal_linear_attention(
+        *(x[:, 3:] for x in (q, k, v)), RATES,
+        decay_frame_sums(state, RATES, dropped), elapsed[:, 3:])
+    elapsed[:, 3] += dropped
+    want = naive_frame_causal_linear_attention(q, k, v, RATES, elapsed)
+    assert relative(got, want[:, 3:]) < 1e-12
+
+
+@pytest.mark.parametrize('autocast', [False, True])
+def test_bfloat16_inputs_have_float32_state(autocast):
+    q, k, v, elapsed = (x.bfloat16() for x in _inputs(T=200))
+    with torch.autocast('cpu', torch.bfloat16, enabled=autocast):
+        y, state = frame_causal_linear_attention(q, k, v, RATES.bfloat16())
+    assert y.dtype == torch.bfloat16
+    assert state[0].dtype == torch.float32
+    want = naive_frame_causal_linear_attention(
+        *(x.double() for x in (q, k, v, RATES.bfloat16())))
+    assert relative(y, want) < 3e-3
+
+
+def test_backward_keeps_only_the_states_between_chunks():
+    q, k, v, _ = _inputs(T=128, N=1, B=1, G=1, D=32, E=32)
+    q, k, v = (x.requires_grad_() for x in (q, k, v))
+    inputs, kept = {x.data_ptr() for x in (q, k, v)}, {}
+
+    def pack(x):
+        if x.untyped_storage().data_ptr() not in inputs:
+            kept[x.data_ptr()] = x.numel()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        frame_causal_linear_attention(q, k, v)
+    # Sums and carry of 8 chunks; not the sums of 128 frames.
+    assert sum(kept.values()) <= 2 * 8 * 32 * 33
+
+
+@pytest.mark.parametrize('change, message', [
+    (dict(q=torch.zeros(1, 2, 3, 1, 5)), 'takes q and k'),
+    (dict(v=torch.zeros(1, 2, 4, 1, 4)), 'takes q and k'),
+    (dict(q=torch.zeros(2, 3, 1, 4)), 'takes q and k'),
+    (dict(elapsed=torch.ones(1, 3)), r'elapsed.*\(1, 2\), got \(1, 3\)'),
+])
+def test_rejects(change, message):
+    tensors = dict.fromkeys('qkv', torch.zeros(1, 2, 3, 1, 4))
+    with pytest.raises(ValueError, match=message):
+        frame_causal_linear_attention(**{**tensors, **change})
