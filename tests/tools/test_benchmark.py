@@ -343,3 +343,23 @@ def test_sliding_windows(tmp_path, capsys, monkeypatch):
         + self.temporal_embed[:, -x.shape[2]:])
     with pytest.raises(SystemExit, match='no timing'):
         run_case('sliding', *options, '--models', 'xvit')
+
+
+def test_steps_of_causal_streams(tmp_path, capsys, monkeypatch):
+    options = ('--causal', '--size', 32, '--layers', 1, '--frames', 4,
+               '--repeats', 1, '--history', 6, '--streams', 2)
+    result = run_case('sliding', *options, out=tmp_path)
+    assert list(result['seconds']) == [
+        'clip of 4 frames', 'step at frame 4', 'step at frame 6',
+        'step of 2 streams']
+    # 8 heads of 64 channels; sums in float32, rounding errors in bfloat16.
+    assert 0 < result['shift_bytes'] < result['state_bytes'] - (
+        8 * 64 * 65 * (4 + 2))
+    assert 'times those of one stream' in capsys.readouterr().out
+    # Outputs that differ stop the case.
+    case = importlib.import_module('tools.benchmark.cases.sliding')
+    forward = case.StreamSession.push
+    monkeypatch.setattr(case.StreamSession, 'push', lambda self, x: {
+        name: 1.01 * y for name, y in forward(self, x).items()})
+    with pytest.raises(SystemExit, match='no timing'):
+        run_case('sliding', *options)

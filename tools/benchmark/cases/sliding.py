@@ -9,11 +9,19 @@ with the part of the network that encodes frames independently
 The models have the sizes of the papers, except for ``--layers`` (Model 2 of
 ViViT has a third as many temporal layers), with random weights and random
 frames. A model is only measured if both agree on several windows, to 1e-5.
+
+With ``--causal``, the case measures the causal linear video transformer
+instead: a step for one frame, at frame 16 and at frame ``--history``, the step
+of ``--streams`` streams in one batch, and the clip of 16 frames of the
+bidirectional network. A step is only measured if a stream agrees with the
+causal network on the entire clip, to 1e-5.
 """
 import argparse
 from collections.abc import Callable
 
 import torch
+from mmaction.registry import MODELS as REGISTRY
+from mmengine.registry import init_default_scope
 from torch import Tensor, nn
 
 from mmvidattn.backbones import (
@@ -28,7 +36,7 @@ from mmvidattn.heads import (
     ViViTHead,
     XViTHead,
 )
-from mmvidattn.online import WindowEncoder
+from mmvidattn.online import StreamSession, WindowEncoder
 from tools.benchmark.measure import (
     agreement_line,
     measure,
@@ -91,6 +99,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--frames', type=int,
         help='frames of the window (default: as in the papers)')
+    parser.add_argument(
+        '--causal', action='store_true',
+        help='measure steps of the causal linear video transformer')
+    parser.add_argument(
+        '--history', type=int, default=10_000,
+        help='frames before the late step of --causal (default: 10000)')
+    parser.add_argument(
+        '--streams', type=int, default=64,
+        help='streams in the batch of --causal (default: 64)')
 
 
 def _model(backbone: nn.Module, head: nn.Module) -> nn.Module:
@@ -148,7 +165,84 @@ class Stream:
         return [*range(self._start, self._start + self.num_frames)]
 
 
+def causal_detector(args: argparse.Namespace) -> nn.Module:
+    """Build an online detector with random weights."""
+    init_default_scope('mmaction')
+    detector = REGISTRY.build(dict(
+        type='OnlineActionDetector',
+        backbone=dict(
+            type='OnlineVideoEncoder',
+            encoder=dict(
+                type='LinearVideoTransformer', img_size=args.size,
+                num_layers=args.layers, pattern='causal',
+                decay=dict(half_life=(8, 512)))),
+        cls_head=dict(
+            type='OnlineActionHead', num_classes=NUM_CLASSES,
+            in_channels=512)))
+    detector.backbone.encoder.init_weights()
+    return detector.eval()
+
+
+def run_causal(args: argparse.Namespace) -> dict:
+    """Measure steps of causal streams."""
+    device = torch.device(args.device)
+    torch.manual_seed(0)
+    clip_model = linear_ff(args).to(device)
+    num_frames = clip_model[0].num_frames
+    detector = causal_detector(args).to(device)
+    frames = torch.randn(num_frames, 3, args.size, args.size, device=device)
+    clip = frames.transpose(0, 1)[None]
+    early = StreamSession(detector)
+    late, *others = (early.spawn() for _ in range(1 + args.streams))
+    scores = early.push(dict(frames=frames))['action'][:, 0]
+    with torch.no_grad():
+        whole = detector.cls_head(
+            detector.backbone(dict(frames=clip)))['action'][0]
+    agreement = dict(linear_ff_causal=relative(scores, whole))
+    require_agreement(agreement, TOLERANCE)
+    for i in range(args.history):
+        late.push(dict(frames=frames[i % num_frames]))
+    one = dict(frames=frames[0])
+
+    @torch.no_grad()
+    def bidirectional() -> Tensor:
+        return clip_model(clip)
+
+    steps = {
+        f'clip of {num_frames} frames': bidirectional,
+        f'step at frame {num_frames}': lambda: early.push(one),
+        f'step at frame {args.history}': lambda: late.push(one),
+    }
+    seconds = measure(steps, args.repeats, device)
+    batch = f'step of {args.streams} streams'
+    seconds |= measure({batch: lambda: StreamSession.push_many(
+        others, [one] * args.streams)}, args.repeats, device)
+    state = early.state_dict()['state']
+    shifted = sum(x.nbytes for name, x in state.items() if 'shifts' in name)
+    return settings_of(
+        args, size=args.size, layers=args.layers, agreement=agreement,
+        seconds=seconds, state_bytes=early.num_bytes, shift_bytes=shifted,
+        throughput=args.streams * list(seconds.values())[1] / seconds[batch])
+
+
+def report_causal(result: dict) -> str:
+    clip = next(iter(result['seconds'].values()))
+    return '\n'.join([
+        title(result, f'{result["size"]} x {result["size"]}',
+              f'{result["layers"]} layers'),
+        agreement_line(result['agreement']),
+        *(f'{name:24}{s:9.4f} s, {s / clip:7.4f} of the clip'
+          for name, s in result['seconds'].items()),
+        f'frames per second of the batch: {result["throughput"]:.2f} times '
+        'those of one stream',
+        f'state: {result["state_bytes"] / 1e6:.2f} MB, of which '
+        f'{result["shift_bytes"] / 1e6:.2f} MB are channels of the previous '
+        'frame for the shift'])
+
+
 def run(args: argparse.Namespace) -> dict:
+    if args.causal:
+        return run_causal(args)
     device = torch.device(args.device)
     result = settings_of(
         args, size=args.size, layers=args.layers, frames={}, stride={},
@@ -171,6 +265,8 @@ def run(args: argparse.Namespace) -> dict:
 
 
 def report(result: dict) -> str:
+    if 'state_bytes' in result:
+        return report_causal(result)
     lines = [
         title(result, f'{result["size"]} x {result["size"]}',
               f'{result["layers"]} layers'),

@@ -1,0 +1,31 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Soak of a causal stream of frames."""
+import pytest
+import torch
+
+from tools.soak import causal_stream
+
+pytestmark = pytest.mark.filterwarnings('ignore:frame .* of a stream')
+
+
+def test_short_soak_passes_and_a_fault_is_found(monkeypatch):
+    results = list(causal_stream.soak(40, checks=2, decays=False))
+    assert [x['steps'] for x in results] == [20, 40]
+    assert causal_stream.failures_of(results) == []
+    assert all(x['error'] > 0 for x in results)
+    push = causal_stream.StreamSession.push
+
+    def inexact(self, frame):
+        out = push(self, frame)
+        exact = self.step.example.dtype == torch.float64
+        return out if exact else {
+            name: x * (1 + 1e-4) for name, x in out.items()}
+
+    monkeypatch.setattr(causal_stream.StreamSession, 'push', inexact)
+    found = causal_stream.failures_of(list(causal_stream.soak(4, checks=1)))
+    assert len(found) == 1 and 'before step 4' in found[0]
+
+
+def test_finds_growth():
+    results = [dict(steps=i, error=0., resident=i * 2**24) for i in (1, 3)]
+    assert causal_stream.failures_of(results) == ['the memory grew by 32 MiB']
