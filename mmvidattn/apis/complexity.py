@@ -76,7 +76,7 @@ _FREE = {
     aten.clone, aten._to_copy, aten.copy_, aten.cat, aten.stack, aten.empty,
     aten.empty_like, aten.empty_strided, aten.zeros, aten.zeros_like,
     aten.ones, aten.ones_like, aten.new_ones, aten.new_zeros, aten.new_empty,
-    aten.full, aten.full_like, aten.arange, aten.fill_, aten.zero_,
+    aten.full, aten.full_like, aten.arange, aten.triu, aten.fill_, aten.zero_,
     aten.constant_pad_nd, aten.index, aten.index_select, aten.gather,
     aten.unsafe_split, aten.transpose_,
     aten.roll, aten.flip, aten.scalar_tensor, aten.eye, aten._unsafe_view,

@@ -162,7 +162,7 @@ def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
         return count_with_norms(model, clips)
     kinds = {type(m) for m in model.modules() if isinstance(m, BaseAttention)}
     if not isinstance(model.backbone, (LinearVideoTransformer, XViT)) \
-            or not kinds <= set(RELEASED_MACS):
+            or not kinds <= set(RELEASED_MACS) or model.backbone.is_causal:
         return None
     result = Complexity(params=sum(p.numel() for p in model.parameters()))
     head, table = model.cls_head, model.backbone.temporal_embed
