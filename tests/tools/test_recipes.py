@@ -15,8 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = {'causal_transformer', 'dualformer', 'laps', 'linear_ff',
             'mat', 'miniroad', 'testra', 'vivit', 'xvit'}
 # Configs with another recipe or shift for the model of a row.
-VARIANTS = ('linear_ff_causal_*', '*released*', '*_paper_*', '*_v1_*',
-            '*_stored_*')
+VARIANTS = '*released*', '*_paper_*', '*_v1_*', '*_stored_*'
 
 CONFIG = """
 model = dict(
