@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -173,19 +173,30 @@ def _block_outputs(backbone: nn.Module) -> Iterator[dict[str, Tensor]]:
     Outputs recomputed in a backward pass are not included.
     """
     outputs: dict[str, Tensor] = {}
+    blocks = _blocks(backbone)
 
     def keep(name: str, module: nn.Module, args: tuple, y: Tensor) -> None:
         outputs[name] = y
 
-    handles = [
-        block.register_forward_hook(partial(keep, name))
-        for name, block in _blocks(backbone).items()
-    ]
+    def keep_causal(name: str, block: nn.Module, run: Callable,
+                    *args) -> tuple[Tensor, dict[str, Tensor]]:
+        y, state = run(*args)
+        if 'forward_causal' in vars(block):
+            outputs[name] = y
+        return y, state
+
+    handles = []
+    for name, block in blocks.items():
+        handles.append(block.register_forward_hook(partial(keep, name)))
+        # Causal backbones call this method, for which torch has no hooks.
+        block.forward_causal = partial(keep_causal, name, block,
+                                       block.forward_causal)
     try:
         yield outputs
     finally:
-        for handle in handles:
+        for handle, block in zip(handles, blocks.values()):
             handle.remove()
+            del block.forward_causal
 
 
 def _check_shapes(student: dict[str, Tensor],

@@ -226,6 +226,37 @@ def test_distills_first_and_then_learns_the_task(teachers, epoch):
         expected.item(), rel=1e-5)
 
 
+@pytest.mark.parametrize('with_cp', [False, True])
+def test_causal_student_learns_block_outputs(with_cp):
+    backbone = dict(
+        type='LinearVideoTransformer', num_frames=4, img_size=32,
+        patch_size=16, patch_stride=16, patch_padding=0, embed_dims=16,
+        num_layers=2, num_heads=2, init_std=0.2)
+    head = dict(type='I3DHead', num_classes=5, in_channels=16)
+    options = config(teacher=dict(type='Recognizer3D', backbone=backbone,
+                                  cls_head=head))
+    options['cls_head'] = head
+    options['backbone'] = dict(backbone, pattern='causal', with_cp=with_cp)
+    init_default_scope('mmaction')
+    model = MODELS.build(copy.deepcopy(options)).eval()
+    clips, samples = batch()
+    losses = model.loss(clips, samples)
+    losses['loss_feature'].backward()
+    assert model.backbone.blocks[0].mlp_norm.weight.grad.abs().sum() > 0
+    targets, _ = outputs(model._teacher.on('cpu'), clips)
+    # The output of a block is the input of the next layer.
+    net, features = model.backbone, []
+    for layer in (net.blocks[1].attn_norm, net.norm):
+        layer.register_forward_pre_hook(
+            lambda module, args: features.append(args[0]))
+    net(clips[:, 0])
+    assert len(features) == len(targets) == 2
+    cosines = [F.cosine_similarity(a.double(), b.double(), dim=-1).mean()
+               for a, b in zip(features, targets)]
+    assert losses['loss_feature'].item() == pytest.approx(
+        2 - sum(cosines).item(), rel=1e-5)
+
+
 def test_gradient_checkpointing_has_no_effect(teachers):
     name, gradients = 'fact_encoder', []
     for with_cp in (False, True):
