@@ -55,7 +55,10 @@ class Model(BaseModel):
 
 
 class WeightMetric(BaseMetric):
-    """Metric of the weights that draws random numbers, like some models."""
+    """Metric computed from the weights, which also draws random numbers.
+
+    Some models draw random numbers in validation, too.
+    """
 
     def process(self, data_batch, data_samples):
         self.results.append(torch.rand(()).item())

@@ -48,7 +48,7 @@ def testra(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
 def convert_lstr(state_dict: dict[str, Tensor],
                  renames: Sequence[tuple[str, str]],
                  model: str) -> dict[str, Tensor]:
-    """Convert a checkpoint of code that is based on LSTR's.
+    """Convert a checkpoint of LSTR's code, or of code derived from it.
 
     The sinusoidal positions are left out, because our models compute them.
     The packed projection of queries, keys and values is split into queries

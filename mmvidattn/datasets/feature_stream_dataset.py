@@ -60,8 +60,8 @@ class FeatureStreamDataset(BaseDataset):
 
     A video shorter than the work memory is not used for training. It is
     evaluated in one window; its last step is repeated to fill the window, and
-    the repeated rows are not scored. Steps outside of the video have zero
-    targets.
+    the repeated steps are not scored. Steps before or after the video have
+    targets of zeros.
 
     Args:
         ann_file: List of video names.

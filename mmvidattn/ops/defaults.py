@@ -103,7 +103,9 @@ MACHINES = (
 
 
 def default_gains(capability: str | None) -> dict[str, float]:
-    """Return the smallest measured gain by key, for a capability.
+    """Return the smallest measured gain of each backend and condition.
+
+    A key has the op, the backend, the mode, the dtype and the compiler.
 
     It is the minimum over all machines of this capability. A backend that is
     slower on one of them is therefore not used by default.

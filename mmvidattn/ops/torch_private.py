@@ -100,7 +100,9 @@ def has_hooks(module: nn.Module) -> bool:
 
 def shallow_copy(module: nn.Module,
                  convert: Callable[[nn.Module], nn.Module]) -> nn.Module:
-    """Copy a module, share its tensors and hooks, and convert its children.
+    """Return a copy of a module that has the same tensors and hooks.
+
+    Its children are replaced by the results of ``convert``.
 
     If removed: use ``copy.deepcopy``, which needs the memory of the weights
     a second time.

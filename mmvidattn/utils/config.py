@@ -122,7 +122,7 @@ def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:
 
 def set_variable(cfg: MutableMapping[str, Any], name: str,
                  value: Any) -> set[str]:
-    """Change a variable of a config and all options with its value.
+    """Change a variable of a config, and all options that were set from it.
 
     * ``data_root``: every path at or below the old root moves to the new
       one: datasets, annotation files, classes, subsets and counts.

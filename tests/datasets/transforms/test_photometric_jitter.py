@@ -35,7 +35,7 @@ def test_changes_match_the_formula(frames, name, value, want):
     got = _apply(frames, **{name: (value, value)})
     want = np.clip(want(np.stack(frames).astype(float)), 0, 255)
     assert got.dtype == np.uint8
-    # Rounding of the gray times the factor, and of the result.
+    # One level from rounding gray times the factor, one from rounding the sum.
     assert np.abs(got - want).max() <= 2
 
 

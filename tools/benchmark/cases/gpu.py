@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Tables of a GPU in one command, written to a JSON file and a page.
+"""Measure all tables for a GPU, and write them to a JSON file and a page.
 
     python tools/benchmark/run.py gpu --json gpu.json --page gpu.md
 

@@ -11,8 +11,9 @@ class is the color of a cue, a square that appears before the action:
 * `mid_0`, ...: 16 to 99 frames before;
 * `far_0`, ...: 100 to 500 frames before.
 
-Each kind has its own colors, so that the cues of other kinds in between do not
-matter. The AP of a class therefore shows how far a model remembers.
+Each kind of cue has its own colors, so that cues of other kinds between a cue
+and its action do not matter. The AP of a class therefore shows how far back a
+model remembers.
 """
 import json
 import math
