@@ -7,7 +7,7 @@ import mmaction.registry
 import pytest
 from mmengine.registry import Registry
 
-# They have no arguments, or pass them to a class that checks them.
+# Their arguments, if any, go to a class that checks them.
 UNCHECKED = 'DRN', 'DecordSegmentInit', 'ExactResumeHook', 'SafeRunner'
 
 

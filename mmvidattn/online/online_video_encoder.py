@@ -31,7 +31,7 @@ class OnlineVideoEncoder(BaseModule):
     Raises:
         ValueError: If the encoder is not causal.
     """
-    # It has no memories of past frames, unlike networks of feature streams.
+    # Networks of feature streams store past frames; this one does not.
     long_memory_length = work_memory_length = 0
 
     def __init__(self,

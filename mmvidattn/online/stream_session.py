@@ -363,9 +363,13 @@ def _advance(sessions: Sequence[StreamSession],
 
 
 def _bad_frames(first: int, number: int = 1) -> str:
-    frames = f'frame {first} of a stream is' if number == 1 else (
-        f'frames {first} to {first + number - 1} of a stream are')
-    return f'{frames} missing or not finite, and the last good one is used'
+    # Networks of features repeat the last good frame instead. In networks of
+    # pixels, the state only ages.
+    if number == 1:
+        return (f'frame {first} of a stream is missing or not finite, and is '
+                'not used')
+    return (f'frames {first} to {first + number - 1} of a stream are missing '
+            'or not finite, and are not used')
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple]:

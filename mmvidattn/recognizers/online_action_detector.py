@@ -188,7 +188,7 @@ class OnlineActionDetector(BaseModel):
                 scores.append(self.cls_head.predict(x[0]))
                 ahead.append(self.cls_head.predict(
                     self.backbone.anticipate(x[0])))
-            # As for streams, unscored steps are left out.
+            # Unscored steps are left out, as in streams.
             steps = list(sample.get('score_steps', ())) or slice(None)
             for name in scores[0]:
                 now, later = (torch.cat([part[name] for part in parts])

@@ -82,7 +82,7 @@ def _cases():
 
 @pytest.mark.parametrize('name, training', _cases())
 def test_one_graph_for_any_batch_size(name, training):
-    """Check that there are two compilations at most: one clip, several."""
+    """Check that one clip and several clips take at most two compilations."""
     backbone, kwargs = MODELS[name]
     if backbone is InflatedBackbone:
         pytest.importorskip('timm')

@@ -276,7 +276,7 @@ def test_best_of_the_same_epoch_replaces_itself(tmp_path):
 
 
 def test_other_processes_know_that_saving_failed(tmp_path, monkeypatch):
-    """Check that the first process tells the result of a save to the rest."""
+    """Check that the first process sends the result of a save to the rest."""
     broadcasts = []
 
     def broadcast(answer):

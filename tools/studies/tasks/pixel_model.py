@@ -2,11 +2,13 @@
 """Task: train a detector on the frames of ``pixels.py`` and test it.
 
 A causal network carries its state from one clip to the next. A network of
-windows (:class:`FrameWindows`) has none. A config with ``features``, the
-``config`` and ``changes`` of another network, is of a network of features.
-The other network has half of the updates. Then this network has all updates,
-of twice as many windows, on the frozen features; the processor time of both
-is about that of a causal network.
+windows (:class:`FrameWindows`) has no state.
+
+A detector such as TeSTra reads features. Its config has ``features``: the
+``config`` and ``changes`` of the network that computes them. This feature
+network is trained first, with half of the updates, and then frozen. The
+detector is trained next, with all updates and twice as many windows per
+update. Both together take about the processor time of a causal network.
 """
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -261,7 +263,7 @@ def train(config: dict, reference: dict | None, folder: Path, seed: int,
 
 def _train_features(config: dict, folder: Path, seed: int, rate: float,
                     steps: int, batch_size: int) -> dict[str, float]:
-    """Train a row with ``features``, the config of another network."""
+    """Train a feature network, then the detector that reads its features."""
     features = config['features']
     model, _ = _train_pixels(
         load_config(features['config'], features['changes']), None, folder,
