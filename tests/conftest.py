@@ -103,10 +103,15 @@ def pytest_terminal_summary(
 
 
 @pytest.fixture(scope='module', autouse=True)
-def fresh_logger() -> Iterator[None]:
-    """Reset the loggers after each file."""
+def fresh_globals() -> Iterator[None]:
+    """Reset the loggers and what torch compiled after each file.
+
+    torch limits how often one function is compiled in a process.
+    """
     yield
     MMLogger._instance_dict.clear()
+    if 'torch._dynamo' in sys.modules:
+        torch._dynamo.reset()
 
 
 @pytest.fixture(scope='session')
