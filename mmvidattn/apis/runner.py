@@ -26,6 +26,7 @@ from ..engine.hooks import (
     SafeCheckpointHook,
     find_hook,
 )
+from ..engine.sharding import check_scaling
 from ..ops import dispatch
 from ..utils.checkpoint import (
     download,
@@ -109,7 +110,7 @@ def build_runner(cfg: Config, strict: bool,
             :func:`drop_slow_bfloat16`.
     """
     check_video_lists(cfg, ('test', ) if strict else ('train', 'val'))
-    _check_strategy(cfg)
+    check_scaling(cfg)
     dropped = [] if force_amp else drop_slow_bfloat16(cfg)
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
@@ -170,18 +171,6 @@ def drop_slow_bfloat16(cfg: Config) -> list[str]:
             dropped.append(f'{name}.fp16')
             loop.fp16 = False
     return dropped
-
-
-def _check_strategy(cfg: Config) -> None:
-    strategy = cfg.get('strategy') or {}
-    name = strategy.get('type') if isinstance(strategy, dict) else strategy
-    name = name if isinstance(name, str) else type(name).__name__
-    if 'FSDP' in name:
-        raise ValueError(
-            f'strategy {name!r} is not supported: mmengine calls it '
-            'experimental (open-mmlab/mmengine#1213); without a GPU it does '
-            'not start, and cannot save its optimizer. Train with '
-            'dist_train.sh (DDP), without `strategy`')
 
 
 def check_video_lists(cfg: Config, names: Sequence[str]) -> None:
@@ -274,7 +263,8 @@ def one_line_errors(prog: str | None = None) -> Iterator[None]:
     """Convert errors about invalid input to one line, and exit.
 
     Args:
-        prog: Start of the line. Defaults to :func:`program_name`.
+        prog: Name of the program, with which the line starts. Defaults to
+            :func:`program_name`.
     """
     try:
         yield

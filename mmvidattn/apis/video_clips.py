@@ -113,7 +113,11 @@ class ClipPipeline:
             if not step['type'].endswith('Init')])
 
     def open(self, path: Path) -> dict:
-        """Open a video file; return the sample of the entire video."""
+        """Open a video file for the following steps of the pipeline.
+
+        Returns:
+            Sample of mmaction2's pipelines with the reader of the video.
+        """
         check_not_cut(str(path))
         return self._open(dict(_sample(str(path)), filename=str(path)))
 

@@ -17,8 +17,8 @@ def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
         Tensors with names without the prefix, and the path of the file.
 
     Raises:
-        ValueError: If ``init_cfg`` has another type, or the file does not
-            belong to ``source``.
+        ValueError: If the type of ``init_cfg`` is not 'Pretrained', or the
+            file does not have the format that ``init_cfg['source']`` names.
     """
     init_cfg = model.init_cfg
     if init_cfg.get('type') != 'Pretrained':

@@ -248,7 +248,8 @@ def _harmless_names() -> dict[str, Any]:
         # Multiplying an integer by a tuple would give a tuple of any size.
         if not all(isinstance(n, int) for n in (offset, *size, *stride)):
             _refuse('the size of a tensor is not of integers')
-        # torch would enlarge the storage as needed.
+        # torch would enlarge a storage that is too small for the tensor, so
+        # a small file could allocate any amount of memory.
         last = offset + sum((n - 1) * step for n, step in zip(size, stride))
         if 0 not in size and (last + 1) * storage.dtype.itemsize > (
                 storage._untyped_storage.nbytes()):

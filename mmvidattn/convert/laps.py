@@ -36,8 +36,9 @@ _NAMES = dict(
     visformer=r'(stem|patch_embed[123]|pos_embed[123]|stage[123]|norm)(\.|$)',
     rest=r'(stem|patch_embed_[234]|stage[1234]|norm)\.',
     vit=r'(cls_token|pos_embed|patch_embed|blocks|norm)(\.|$)')
-# Columns of the first position table at 320 x 320. At this resolution, the
-# released models B and L shift 1/8 of the channels, and H shifts 1/4.
+# Number of columns of `pos_embed1` in models for 320 x 320 pixels. Such a file
+# is ambiguous: the released models B and L shift 1/8 of the channels, and H
+# shifts 1/4.
 _COLUMNS_320 = 40
 # Tensors of a classifier or of the pre-training.
 _UNUSED = 'pre_logits.', 'head_dist.', 'fc_norm.'

@@ -19,7 +19,7 @@ BALANCES = 'none', 'weights', 'focal', 'sampler'
 
 @dataclass(frozen=True)
 class FineTuneOptions:
-    """Options of ``mmvidattn finetune``, with the names of its arguments.
+    """Options of ``mmvidattn finetune``, named like its arguments.
 
     Attributes:
         source: Folder with a folder of videos for each class, or a CSV file.

@@ -221,7 +221,10 @@ class VideoSelfAttention(nn.Module):
             if part is not None for module in part.modules())
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attend by the pattern; all tensors are [B, T, H, W, G, D]."""
+        """Apply the attention to the tokens that `pattern` groups.
+
+        All tensors are [B, T, H, W, G, D].
+        """
         B, T, H, W = q.shape[:4]
         shapes = self._shapes(
             (T, H, W)) if self.attention.takes_shapes else ()

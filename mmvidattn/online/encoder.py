@@ -81,8 +81,9 @@ class MemoryEncoder(nn.Module):
         """Compute the part of each stage that does not depend on the memory.
 
         Args:
-            batch_size: 1; in training, the batch size, so that dropout differs
-                between samples. Defaults to 1.
+            batch_size: Number of copies B. Use 1 in evaluation, and the batch
+                size in training, so that dropout differs between samples.
+                Defaults to 1.
 
         Yields:
             For each stage, its Q learned queries after self-attention, and

@@ -36,8 +36,8 @@ def frame_times(reader: Any) -> np.ndarray:
 
     Args:
         reader: Reader of decord or of
-            :func:`mmvidattn.utils.video_readers.open_video`. The reader of
-            torchcodec decodes the whole video here.
+            :func:`mmvidattn.utils.video_readers.open_video`. With
+            torchcodec, this call decodes the entire video.
 
     Returns:
         [T + 1], ascending.

@@ -168,7 +168,8 @@ def test_caches_the_features_of_a_frozen_backbone(begin, capfd):
     logs = [*(out / 'run').glob('2*/*.log'),
             *(out / 'run/test').glob('*/*.log')]
     log = ''.join(path.read_text() for path in logs)
-    # 4 training videos, and 2 videos with six views for both other splits.
+    # Training uses 4 videos; validation and test use the same 2 videos, with
+    # six views each. Only the first epoch computes features.
     counts = re.findall(r'(\d+) clips from disk, (\d+) computed', log)
     assert counts == [('0', '4'), ('0', '2'), ('4', '0'), ('2', '0'),
                       ('2', '0')]

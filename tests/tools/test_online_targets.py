@@ -52,7 +52,8 @@ def test_csv(write, tmp_path):
         'background', 'jump', 'run']
     one = read(out, 'one')
     assert one.shape == (40, 3) and one.dtype == np.uint8
-    # 1 s to 2 s are steps 4 to 7; 9.2 to 10.96 are steps 9 and 10.
+    # At 4 steps per second, 1 s to 2 s are steps 4 to 7, and 2.30 s to 2.74 s
+    # are steps 9 and 10 (9.2 to 10.96).
     assert np.flatnonzero(one[:, 2]).tolist() == [4, 5, 6, 7]
     assert np.flatnonzero(one[:, 1]).tolist() == [9, 10]
     assert (one.sum(axis=1) == 1).all()

@@ -366,7 +366,7 @@ class Service:
             return False
 
     def usage(self) -> tuple[float, int, int, float]:
-        """Return MiB of memory, file handles, threads and CPU seconds.
+        """Return the use of memory in MiB, handles, threads and CPU seconds.
 
         Raises:
             OSError: If the service is not running.
@@ -569,7 +569,8 @@ def run(args: argparse.Namespace, folder: Path) -> list[str]:
     # 1. Start the sources.
     draw, seconds = random.Random(args.seed), 60 * args.minutes
     model = make_model(folder)
-    # The last fault may end later than `seconds`.
+    # The stream is 3 minutes longer than the run, because the last fault may
+    # end after `seconds`.
     frames = make_frames(folder, seconds + 180)
     begun = time.monotonic()
     port, *ports = free_ports(3)

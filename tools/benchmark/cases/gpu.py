@@ -168,13 +168,13 @@ def measure_table(rows: Iterator[Row], args: argparse.Namespace,
     """Measure the rows of a table, and compare the variants' outputs."""
     table = dict(rows={}, differences={}, wrong=[])
     for row in rows:
-        found, reference = {}, None
+        cells, reference = {}, None
         for name, variant in row.variants.items():
             if time.perf_counter() > until:
-                found[name] = NO_TIME
+                cells[name] = NO_TIME
                 continue
             cell, output = measure_cell(row, variant, args, device, copy)
-            found[name] = cell
+            cells[name] = cell
             limit = TOLERANCES[args.dtype] * (
                 GRADIENT_FACTOR if row.name.endswith(TASKS[1]) else 1)
             if output is not None and variant.want:
@@ -182,7 +182,7 @@ def measure_table(rows: Iterator[Row], args: argparse.Namespace,
                     difference = relative(
                         output, variant.want()().detach().float().cpu())
                 if not difference <= limit:
-                    found[name] = f'differs by {difference:.1e}'
+                    cells[name] = f'differs by {difference:.1e}'
             if output is None or not variant.alike:
                 continue
             if reference is None:
@@ -192,8 +192,8 @@ def measure_table(rows: Iterator[Row], args: argparse.Namespace,
             table['differences'][f'{row.name}, {name}'] = difference
             if not difference <= limit:
                 table['wrong'].append(f'{row.name}, {name}: {difference:.1e}')
-        table['rows'][row.name] = found
-        print(f'{row.name}: {found}', file=sys.stderr, flush=True)
+        table['rows'][row.name] = cells
+        print(f'{row.name}: {cells}', file=sys.stderr, flush=True)
     return table
 
 
@@ -412,25 +412,25 @@ def libraries(
         The library's function, and a function with its documented result, by
         name.
     """
-    found = {}
+    functions = {}
     if importlib.util.find_spec('fla') and not args.tiny:
         from fla.ops.linear_attn import chunk_linear_attn
 
-        # It is causal and lacks a denominator, so the result differs.
-        found['fla, causal'] = (
+        # fla's op is causal and does not divide by the sum of the weights.
+        functions['fla, causal'] = (
             lambda q, k, v: chunk_linear_attn(
                 q, k, v, scale=1., normalize=False)[0],
             causal_linear_attention)
     if importlib.util.find_spec('flash_bla') and not args.tiny:
         from flash_bla.ops.linear_attn.fused import linear_attention as fused
 
-        # It expects [B, G, N, D], and computes means instead of sums.
-        found['flash-bidirectional-linear-attention'] = (
+        # This op expects [B, G, N, D], and computes means instead of sums.
+        functions['flash-bidirectional-linear-attention'] = (
             lambda q, k, v: fused(*(
                 x.transpose(1, 2) for x in (q, k, v))).transpose(1, 2),
             lambda q, k, v: linear_attention(
                 q, k, v, eps=1e-6 * k.shape[1]))
-    return found
+    return functions
 
 
 def causal_linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -536,17 +536,17 @@ def report(result: dict) -> str:
         f'{result["repeats"]}; a copy reads and writes '
         f'{result["copy_gb_a_second"]:.4g} GB/s; {result["minutes"]:.1f} '
         'minutes in total.']
-    for name, found in result['tables'].items():
+    for name, measured in result['tables'].items():
         lines += ['', f'## {name}', '']
-        if found['wrong'] or not found['differences']:
+        if measured['wrong'] or not measured['differences']:
             lines.append('Not printed, because outputs differ or nothing was '
-                         f'compared: {"; ".join(found["wrong"])}')
+                         f'compared: {"; ".join(measured["wrong"])}')
             continue
         lines += ['Outputs and gradients differ from the plain code by at '
-                  f'most {max(found["differences"].values()):.1e}.', '']
+                  f'most {max(measured["differences"].values()):.1e}.', '']
         columns = list(dict.fromkeys(
-            column for row in found['rows'].values() for column in row))
+            column for row in measured['rows'].values() for column in row))
         lines += table(['', *columns], [
             [row, *(show(cells.get(column)) for column in columns)]
-            for row, cells in found['rows'].items()])
+            for row, cells in measured['rows'].items()])
     return '\n'.join(lines)
