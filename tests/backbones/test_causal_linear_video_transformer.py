@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from causal_schedules import Causal, run_schedule, whole_streams
 from helpers import relative
 
 from mmvidattn.backbones import LinearVideoTransformer
@@ -61,6 +62,32 @@ def test_stream_of_1000_frames_equals_masked_clip(options, monkeypatch):
         monkeypatch.setattr(linear_attention, 'frame_causal_linear_attention',
                             _masked_attention)
         want, _ = model.forward_causal(x, elapsed=elapsed)
+    assert (got - want).abs().max() < 1e-10
+
+
+@EACH
+def test_streams_that_join_skip_and_reset_equal_masked_clips(
+        options, monkeypatch):
+    model = _build(**options)
+    x = torch.randn(3, 300, 3, 4, 8, dtype=torch.float64)
+    elapsed = 2 * torch.rand(3, 300, dtype=torch.float64)
+    resets = [80, 299, 200]
+
+    def forward(x, state, elapsed):
+        y, state = model.forward_causal(x.transpose(1, 2), state, elapsed)
+        return y.transpose(1, 2), state
+
+    def masked(x, elapsed):
+        return model.forward_causal(
+            x.transpose(1, 2), elapsed=elapsed)[0].transpose(1, 2)
+
+    with torch.no_grad():
+        got = run_schedule(
+            Causal(forward, model.initial_state, model.decay_state), x,
+            elapsed, resets)
+        monkeypatch.setattr(linear_attention, 'frame_causal_linear_attention',
+                            _masked_attention)
+        want = whole_streams(masked, x, elapsed, resets)
     assert (got - want).abs().max() < 1e-10
 
 
