@@ -29,7 +29,9 @@ def read_segment_csv(path: str | Path) -> Iterator[VideoSegment]:
     Required columns are ``video`` (or ``file``), ``start`` and ``end`` (or
     ``stop``) in seconds, and either ``label`` or ``verb`` and ``noun``. A
     label is the name or the number of a class, and is returned as text; verb
-    and noun are numbers. The columns ``id`` and ``subset`` are optional.
+    and noun are numbers. The columns ``id`` and ``subset`` are optional. Rows
+    whose column ``mark`` is ``wrong`` are left out, because they are not
+    events (:mod:`.marks_csv`).
     """
     names, _ = next(read_rows(path), ([], ''))
     if not has_segment_columns(names):
@@ -37,6 +39,8 @@ def read_segment_csv(path: str | Path) -> Iterator[VideoSegment]:
             f'{path} must have columns video, start, end and label (or verb '
             f'and noun instead of label), got {", ".join(names) or "none"}')
     for row, where in read_columns(path, (), ALIASES):
+        if row.get('mark', '').lower() == 'wrong':
+            continue
         if 'label' in row:
             labels = dict(action=row['label'])
         else:
