@@ -29,7 +29,7 @@ from tools.harness import parser_of, run_program
 SIDE, FPS = 256, 20
 MODEL = 'linear_ff_tiny_motion', 'default'
 WINDOW = '--seconds', '0.9', '--stride', '0.3'
-# Name, width, height, scale and page of each picture.
+# Width and height in CSS pixels, and device pixels per CSS pixel, by name.
 PICTURES = dict(
     live_page=(1400, 1120, 1),
     live_page_clip=(1400, 900, 1),

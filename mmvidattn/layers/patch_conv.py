@@ -40,7 +40,7 @@ class PatchConv3d(nn.Conv3d):
 
 
 class PatchEmbed3d(nn.Module):
-    """Embedding of the patches of a clip or of tokens, with LayerNorm.
+    """Patch embedding with LayerNorm, of a clip or of an earlier stage.
 
     Args:
         in_channels: Channels C.

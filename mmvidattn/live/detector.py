@@ -12,7 +12,7 @@ from .model import ONLINE, LiveModel
 from .run import Run, RunOptions
 from .video_model import BACKBONE, LiveVideoModel
 
-# Models that have an option.
+# The kind of models that accept an option.
 KINDS = dict(
     extractors='feature streams', compile_step='feature streams or frames',
     seconds='clips', stride='clips')
@@ -24,14 +24,15 @@ def load_live_model(config: str | Path, checkpoint: str | Path | None,
     """Load a model of feature streams, frames or clips.
 
     Args:
-        config: Config file or name, which determines the class.
+        config: Config file or name, which determines the kind of model.
         checkpoint: Weights. None for random ones.
         **options: Options of :class:`LiveModel`, :class:`LiveVideoModel` or
-            :class:`LiveClipModel`. Defaults of the other classes are ignored.
+            :class:`LiveClipModel`. An option of another kind of model must be
+            None or False, and is ignored.
 
     Raises:
-        ValueError: If an option is for another class, or config, checkpoint
-            and options do not fit together.
+        ValueError: If an option is for another kind of model, or config,
+            checkpoint and options do not fit together.
     """
     cfg = load_config(config, options.get('cfg_options'))
     kind = cfg.get('model', {}).get('type')

@@ -109,8 +109,9 @@ class TokenLabelRecognizer3D(Recognizer3D):
             [B V, t, h, w, K].
         """
         if self._teacher is None:
-            raise ValueError('there is no teacher, because the labels come '
-                             'from a label_store')
+            raise ValueError('teacher_logits needs a teacher, and this model '
+                             'reads its labels from a label_store; use '
+                             'stored_labels')
         # Move the teacher, because the student may have moved.
         teacher = self.teacher if self.as_released else self._teacher.on(
             inputs.device)

@@ -116,13 +116,13 @@ def test_stream_of_10000_frames_equals_masked_clip_in_float32(decay):
 
 @pytest.mark.parametrize('rate', [0., 1e-3])
 def test_sums_do_not_stall_after_many_frames(rate):
-    """A float32 sum would ignore frames of a 10^-8th of the sum."""
+    """Check small terms: a plain float32 sum ignores 10^-8 of its value."""
     T = 4000
     gen = torch.Generator().manual_seed(0)
     k = torch.rand(1, T, 1, 1, 4, generator=gen)
     v = torch.randn(1, T, 1, 1, 4, generator=gen) + 1
     sums, carry = initial_frame_sums(v, 4)
-    # As after 10^8 frames of about 1/2.
+    # The sums after 10^8 frames that add about 1/2 each.
     state = sums + 5e7, carry
     exact = state[0].double(), carry
     decay = torch.tensor([rate])

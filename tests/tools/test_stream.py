@@ -182,7 +182,7 @@ def test_view_in_a_terminal(run_main, files, clip, monkeypatch):
     shown = []
 
     def read():
-        # This lasts until the sender is closed.
+        # os.read raises an OSError once the sender is closed.
         with contextlib.suppress(OSError):
             while True:
                 shown.append(os.read(receiver, 2**16))

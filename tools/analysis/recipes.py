@@ -2,7 +2,7 @@
 """Write configs/<family>/recipes.md, and model-index.yml.
 
     python tools/analysis/recipes.py
-    python tools/analysis/recipes.py --check   # check that both are current
+    python tools/analysis/recipes.py --check   # fail if a file is out of date
 
 For maintainers. A page shows how each config trains and tests, followed by the
 authors' settings from ``configs/<family>/recipes.yml``, with differences in

@@ -27,7 +27,13 @@ MAX_NAMES = 3
 
 
 class Targets(NamedTuple):
-    """Kind of targets: folder, and column of each label."""
+    """Layout of one kind of target files.
+
+    Attributes:
+        folder: Name of the folder of the files.
+        part: Part of the label: 'action', 'verb' or 'noun'.
+        columns: Column of each label; column 0 is the background.
+    """
     folder: str
     part: str
     columns: Mapping[int | str, int]
@@ -39,7 +45,11 @@ class Targets(NamedTuple):
 
 
 def named_targets(classes: Sequence[str]) -> list[Targets]:
-    """Return the kind of targets for class names, background first."""
+    """Return the layout of action targets for class names.
+
+    Args:
+        classes: Class names; the first one is the background.
+    """
     return [
         Targets('target_perframe', 'action',
                 {name: i for i, name in enumerate(classes) if i})
@@ -47,7 +57,11 @@ def named_targets(classes: Sequence[str]) -> list[Targets]:
 
 
 def numbered_targets(num_classes: Mapping[str, int]) -> list[Targets]:
-    """Return a kind of targets each for action, verb and noun numbers."""
+    """Return the layout of targets for labels that are numbers.
+
+    Args:
+        num_classes: Number of classes of 'action', 'verb' and 'noun'.
+    """
     folders = dict(action='target_perframe', verb='verb_perframe',
                    noun='noun_perframe')
     return [

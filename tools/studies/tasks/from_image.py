@@ -2,7 +2,7 @@
 """Task: ``clip_model.py`` with an image model to start from.
 
 ``image_vit.pth``, in the folder of the data, is a ViT that classifies in which
-part of a frame the shape is. Rows start from it with
+part of a frame the shape is. The rows of the study start from its weights with
 ``init_cfg=dict(type='Pretrained', checkpoint='image_vit.pth')``.
 """
 from pathlib import Path

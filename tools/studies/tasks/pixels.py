@@ -18,7 +18,7 @@ from tools.harness import prepare_once
 from . import streams
 
 SIDE, CELLS, FRAMES = 16, 4, 1536
-# Bounds of the frames between the end of a cue and an action.
+# Range of the number of frames between the end of a cue and its action.
 BINS = {
     '4': (4, 12),
     '12': (12, 40),
