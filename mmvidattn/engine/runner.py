@@ -41,6 +41,7 @@ from .loops import (
 )
 from .nan_guard import with_nan_guard
 from .seeded_samples import loader_like
+from .sharding import check_scaling
 
 OURS = {
     EpochBasedTrainLoop: SafeEpochBasedTrainLoop,
@@ -78,6 +79,7 @@ class SafeRunner(Runner):
     def from_cfg(cls, cfg: Config) -> 'SafeRunner':
         """Build a runner whose pipelines use the config's ``video_backend``.
         """
+        check_scaling(cfg)
         apply_video_backend(cfg)
         return super().from_cfg(cfg)
 

@@ -1,0 +1,5 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Training on several processes that share one model."""
+from .supported import check_scaling
+
+__all__ = ['check_scaling']

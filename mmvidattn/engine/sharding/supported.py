@@ -1,0 +1,83 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Refuse options that would not scale a training as they say."""
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from mmaction.registry import MODEL_WRAPPERS
+from mmengine.model import MMDistributedDataParallel
+
+DDP = 'train with DistributedDataParallel (tools/dist_train.sh)'
+STRATEGIES = dict(
+    DeepSpeedStrategy=DDP, ColossalAIStrategy=DDP, FSDPStrategy=DDP,
+    DDPStrategy=f'{DDP}, which needs no option',
+    SingleDeviceStrategy='start one process, without a launcher')
+OPTIM_WRAPPERS = {
+    'DeepSpeedOptimWrapper': 'OptimWrapper or AmpOptimWrapper',
+    'ColossalAIOptimWrapper': 'OptimWrapper or AmpOptimWrapper',
+}
+
+
+def check_scaling(cfg: Mapping) -> None:
+    """Check that a config scales a training by supported means.
+
+    mmengine's ``Runner`` silently ignores ``strategy``, and would train with
+    plain DistributedDataParallel. Its ``MMFullyShardedDataParallel`` hangs
+    when it saves a checkpoint, because only the first process calls
+    ``state_dict``; and other wrappers either lack ``train_step``, or change
+    the names of tensors in checkpoints.
+
+    Args:
+        cfg: Config of a runner.
+
+    Raises:
+        ValueError: If ``runner_type``, ``strategy``, ``model_wrapper_cfg`` or
+            ``optim_wrapper`` is not supported.
+    """
+    strategy = cfg.get('strategy')
+    if strategy:
+        name = _name(strategy)
+        raise ValueError(
+            f'strategy {name!r} is not supported: only FlexibleRunner, which '
+            'mmengine calls experimental (open-mmlab/mmengine#1213), reads '
+            f'it. Remove `strategy`, and {STRATEGIES.get(name, DDP)}')
+    if _name(cfg.get('runner_type')) == 'FlexibleRunner':
+        raise ValueError(
+            "runner_type 'FlexibleRunner' is not supported: mmengine calls it "
+            'experimental (open-mmlab/mmengine#1213), and it has no exact '
+            f"resumption. Use 'SafeRunner', and {DDP}")
+    wrapper = cfg.get('model_wrapper_cfg') or {}
+    kind = wrapper.get('type', MMDistributedDataParallel)
+    if not _is_supported(kind):
+        raise ValueError(
+            f'model_wrapper_cfg.type {_name(kind)!r} is not supported: use '
+            'MMDistributedDataParallel (the default) or a class derived from '
+            'it')
+    optim_wrapper = cfg.get('optim_wrapper')
+    name = _name(optim_wrapper)
+    if name in OPTIM_WRAPPERS:
+        raise ValueError(
+            f'optim_wrapper.type {name!r} is not supported: it works only '
+            'with the strategy of the same library. Use '
+            f'{OPTIM_WRAPPERS[name]}')
+    if isinstance(optim_wrapper, Mapping) and optim_wrapper.get('use_fsdp'):
+        raise ValueError(
+            'optim_wrapper.use_fsdp is not supported: it belongs to '
+            'MMFullyShardedDataParallel. Remove it')
+
+
+def _name(value: Any) -> str | None:
+    """Return the name of a class, given itself, its name or a config."""
+    if isinstance(value, Mapping):
+        value = value.get('type')
+    if inspect.isclass(value):
+        value = value.__name__
+    elif not isinstance(value, str | None):
+        value = type(value).__name__
+    return value and value.rpartition('.')[2]
+
+
+def _is_supported(kind: Any) -> bool:
+    found = MODEL_WRAPPERS.get(kind) if isinstance(kind, str) else kind
+    return inspect.isclass(found) and issubclass(
+        found, MMDistributedDataParallel)
