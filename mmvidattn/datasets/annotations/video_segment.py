@@ -35,6 +35,8 @@ class VideoSegment(NamedTuple):
     subset: str = 'all'
     # Annotated frames, in formats that count frames instead of seconds.
     frames: tuple[int, int] | None = None
+    # Score of a prediction.
+    score: float | None = None
 
 
 def refuse(message: str) -> NoReturn:
