@@ -218,9 +218,11 @@ def shift_memory(plan: Sequence[Fold]) -> tuple[int, int, int]:
         Number of frames, first channel and end of the channels.
     """
     past = [fold for fold in plan if fold.offset[0]]
-    return (max((-fold.offset[0] for fold in past), default=0),
-            min((fold.start for fold in past), default=0),
-            max((fold.stop for fold in past), default=0))
+    if not past:
+        return 0, 0, 0
+    return (max([-fold.offset[0] for fold in past]),
+            min([fold.start for fold in past]),
+            max([fold.stop for fold in past]))
 
 
 def causal_neighbor_shift(x: Tensor, plan: Sequence[Fold],

@@ -264,11 +264,20 @@ def test_int8_weights(model):
     assert 0 < relative(got, scores_of(model, video)) < .3
 
 
+def test_step_compiles_as_one_graph(model):
+    video, plain = video_like(6), random_detector().float()
+    session = StreamSession(plain)
+    want = session.push(dict(frames=video))['action']
+    session.reset()
+    session.step.compile(fullgraph=True, backend='aot_eager')
+    assert relative(session.push(dict(frames=video))['action'], want) < 1e-5
+
+
 @pytest.mark.slow
 def test_compiled_step_matches(model):
     video, plain = video_like(6), random_detector().float()
     session = StreamSession(plain)
     want = session.push(dict(frames=video))['action']
     session.reset()
-    session.step.compile()
+    session.step.compile(fullgraph=True)
     assert relative(session.push(dict(frames=video))['action'], want) < 1e-4

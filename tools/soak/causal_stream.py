@@ -7,7 +7,8 @@
 The model is ``linear_ff_causal_tiny_synthetic`` with random weights, once in
 float32 and once in float64. Both read the same frames of noise: some frames
 are missing, some are not finite, and some arrive early or late. With
-``--no-decay``, the sums of the attention grow with each frame.
+``--no-decay``, the sums of the attention grow with each frame. ``--compile``
+compiles both steps, and is several times faster.
 
 At ``--checks`` points of the stream, the soak prints the largest relative
 error of the scores since the previous point. It exits with 1 if an error
@@ -53,7 +54,8 @@ def frames_of(seed: int, size: tuple[int, ...]
 
 
 def soak(steps: int, checks: int = 20, seed: int = 0,
-         decays: bool = True) -> Iterator[dict[str, Any]]:
+         decays: bool = True,
+         compiled: bool = False) -> Iterator[dict[str, Any]]:
     """Run a stream.
 
     Yields:
@@ -66,7 +68,10 @@ def soak(steps: int, checks: int = 20, seed: int = 0,
     for dtype in torch.float32, torch.float64:
         torch.manual_seed(seed)
         model = get_model(CONFIG, cfg_options=options)
-        sessions.append(StreamSession(model.to(dtype)))
+        session = StreamSession(model.to(dtype))
+        if compiled:
+            session.step.compile()
+        sessions.append(session)
     ours, exact = sessions
     size = ours.step.frame_shapes['frames']
     marks = {(i + 1) * steps // checks for i in range(checks)}
@@ -84,6 +89,8 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument('--steps', type=count, default=1_000_000)
     parser.add_argument('--no-decay', action='store_true')
+    parser.add_argument('--compile', action='store_true',
+                        help='compile the steps with torch.compile')
     parser.add_argument('--checks', type=count, default=20)
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--out', type=Path,
@@ -94,7 +101,7 @@ def main() -> None:
     print(machine())
     start, results = time.monotonic(), []
     for result in soak(args.steps, args.checks, args.seed,
-                       not args.no_decay):
+                       not args.no_decay, args.compile):
         result['seconds'] = round(time.monotonic() - start)
         results.append(result)
         print(f'{result["steps"]:9} steps in {result["seconds"]} s: error '
@@ -102,6 +109,7 @@ def main() -> None:
               f'{result["resident"] / 2**20:.0f} MiB', flush=True)
     append_json(args.out, dict(
         machine=machine(), seed=args.seed, decays=not args.no_decay,
+        compiled=args.compile,
         results=results))
     finish(failures_of(results))
 
