@@ -3,9 +3,10 @@
 
     python tools/causal_picture.py docs/causal.png
 
-Left: linear attention with decay, whose state are two sums. Right: softmax
-attention to the latest frames, whose state are these frames. The lower panels
-have the weight of each frame for each other frame, computed by the ops.
+Left: linear attention with decay, whose state consists of two sums. Right:
+softmax attention to the latest frames, whose state consists of these frames.
+The lower panels show the weight of each earlier frame in the result of each
+frame, computed by the ops.
 """
 import argparse
 import sys

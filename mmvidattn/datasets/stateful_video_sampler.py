@@ -28,8 +28,9 @@ class StatefulVideoSampler(Sampler):
             batch_sampler=dict(type='StatefulVideoSampler'),
             dataset=dict(type='VideoStreamDataset', ...))
 
-    In each epoch, each video starts at a random step below the length of a
-    clip (at step 0 without ``shuffle``). The videos are distributed over the
+    In each epoch, the first clip of a video starts at a random step, which is
+    less than the clip length (step 0 without ``shuffle``), and the other clips
+    follow without gaps. The videos are distributed over the
     rows of all processes, so that all rows have about the same number of
     clips. Rows with fewer clips repeat their first clips at the end.
 
@@ -55,7 +56,8 @@ class StatefulVideoSampler(Sampler):
         self.batch_size = batch_size
         self.stride = dataset.clip_stride
         self.rank, self.world_size = get_dist_info()
-        # First index, and number of starts, of each video.
+        # The dataset has a clip for each possible start. For each video: the
+        # index of its first clip, and the number of its clips.
         videos = np.array([clip['video'] for clip in dataset.data_list])
         _, self._first, self._starts = np.unique(
             videos, return_index=True, return_counts=True)

@@ -19,7 +19,7 @@ class NeighborShift(nn.Module):
         segment_frames: Frames of a segment; tokens are not shifted between
             segments. (The released Kinetics configuration shifts 16 frames as
             two segments of 8.) Defaults to the clip length.
-        causal: Keep the channels unshifted that would come from later frames.
+        causal: Do not shift the channels that would come from later frames.
             Defaults to False.
     """
 

@@ -20,7 +20,7 @@ class CarriedState:
     """State of a causal network after the clips of the latest batch.
 
     A clip continues from the state if it starts where a clip of the latest
-    batch ended, at any position of the batch. Any other clip starts from the
+    batch ended, in any row of the batch. Any other clip starts from the
     initial state. A skipped or repeated clip therefore never continues from
     another video's state.
     """

@@ -23,8 +23,8 @@ class VideoStep(StreamStep):
     ``gap``, the time since this frame, [B].
 
     A frame that is missing or not finite is dropped: the state ages by its
-    duration, and its scores are those of the last good frame. Sample rates
-    have no effect.
+    duration, and it gets the scores of the last good frame. Sample rates have
+    no effect.
     """
 
     @property

@@ -178,13 +178,13 @@ def _add(sums: Tensor, carry: Tensor, log_decay: Tensor | None,
 
     Args:
         sums: [B, G, D, E + 1].
-        carry: Part of the sums that rounding has removed, of that shape.
+        carry: Part of the sums that rounding has removed, [B, G, D, E + 1].
         log_decay: Logarithm of the decay, [B, G], or None.
         added: [B, G, D, E + 1].
     """
     change = added + carry
     if log_decay is not None:
-        # exp(log_decay) would round a slow decay.
+        # For a slow decay, exp(log_decay) would be rounded to 1.
         less = torch.expm1(log_decay)[..., None, None]
         change = change + less * (sums + carry)
     new = sums + change

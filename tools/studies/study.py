@@ -82,11 +82,12 @@ class Study:
         steps: Updates per run.
         batch_size: Clips or windows per update.
         rates: Learning rates to try for each row.
-        measure: Measure of the paper's figures.
+        measure: Name of the measure that the paper reports.
         notes: Paragraphs of the report: remarks, and a sentence on each
             disagreement. Defaults to none.
-        panels: Rows of each panel of a figure by distance, by the titles of
-            the panels; only for tasks with ``DISTANCES``. Defaults to none.
+        panels: Panels of the figure that shows scores by distance: the names
+            of the rows in each panel, by the title of the panel. Only for
+            tasks with ``DISTANCES``. Defaults to none.
     """
     title: str
     paper: str

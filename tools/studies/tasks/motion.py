@@ -56,7 +56,7 @@ def _paths(rng: np.random.Generator, labels: np.ndarray,
     """Draw the centers of shapes in pixels, ``(N, T, 2)``: column, row."""
     middle = rng.uniform(.3, .7, (len(labels), 1, 2)) * SIDE
     angle = labels * 2 * np.pi / NUM_CLASSES
-    # Rows point down, so that angles are counter-clockwise on the screen.
+    # Row numbers increase downwards, so -sin makes angles counter-clockwise.
     ahead = np.stack([np.cos(angle), -np.sin(angle)], axis=1)[:, None]
     time = np.linspace(-.5, .5, NUM_FRAMES)[None, :, None]
     return middle + ahead * lengths[:, None, None] * time
@@ -162,10 +162,12 @@ def draw(seed: int, split: str, count: int) -> Clips:
 
 
 def oracle(seed: int, split: str, count: int) -> float:
-    """Return the accuracy in percent of a model that lacks noise and class.
+    """Return the accuracy in percent of an ideal classifier.
 
-    It chooses the nearest of the eight noise-free clips, one per class. This
-    is optimal as long as the noise is not clipped at black and white.
+    The classifier knows everything about a clip except its class and its
+    noise. It draws the clip once per class without noise, and chooses the
+    nearest of these eight clips. This is optimal as long as the noise is not
+    clipped at black and white.
     """
     right = 0
     for block in blocks(count):

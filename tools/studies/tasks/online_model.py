@@ -27,7 +27,7 @@ METRICS = dict(
     **{f'bin_{name}': f'{low}-{high} steps'
        for name, (low, high) in streams.BINS.items()},
     anticipation='anticipation')
-# Bounds of the steps from a cue to an action, by figure.
+# Range of the number of steps from a cue to its action, by figure.
 DISTANCES = {f'bin_{name}': bounds for name, bounds in streams.BINS.items()}
 # Steps between two tested windows; no action is shorter.
 TEST_STRIDE = 8

@@ -39,13 +39,13 @@ METRICS = dict(
     same_by_time='same at twice the rate',
     same_by_count='same, by counting frames',
     ms='ms per frame')
-# Bounds of the frames from a cue to an action, by figure.
+# Range of the number of frames from a cue to its action, by figure.
 DISTANCES = {f'bin_{name}': bounds for name, bounds in pixels.BINS.items()}
 # Frames of a clip in training, and of a part of a stream in the test.
 CLIP = 128
-# Frames that are timed.
+# Number of frames to time.
 TIMED = 256
-# Streams of which the agreement at two frame rates is measured.
+# Number of streams for comparing scores at two frame rates.
 AGREE = 8
 
 
@@ -145,7 +145,7 @@ def _scores(model: BaseModel, frames: np.ndarray,
 
 def _figures(model: BaseModel, data: pixels.Pixels,
              rate: int = 1) -> dict[str, float]:
-    """Return the figures of a split, of every ``rate``-th frame."""
+    """Return the figures of a split, computed on every ``rate``-th frame."""
     return streams.figures(
         np.concatenate([_scores(model, frames[::rate])
                         for frames in data.frames]),
@@ -154,7 +154,7 @@ def _figures(model: BaseModel, data: pixels.Pixels,
 
 
 def agreement(model: BaseModel, frames: np.ndarray, elapsed: float) -> float:
-    """Return how far the scores agree with those at twice the frame rate.
+    """Compare the scores at the nominal and at twice the frame rate.
 
     Args:
         model: Causal detector.
