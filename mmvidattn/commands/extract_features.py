@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import signal
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -184,11 +185,12 @@ def plan_features(inputs: list[Path], out: Path) -> dict[Path, Path]:
         for path in inputs
         for video in (find_videos(path) if path.is_dir() else [path])
     }
-    clashes = {o for o in videos.values() if [*videos.values()].count(o) > 1}
+    clashes = [o for o, count in Counter(videos.values()).items() if count > 1]
     if clashes:
-        same = [str(v) for v, o in videos.items() if o == min(clashes)]
+        first = min(clashes)
+        same = [str(v) for v, o in videos.items() if o == first]
         raise ValueError(f'{" and ".join(same)} would both be written to '
-                         f'{min(clashes)}')
+                         f'{first}')
     return videos
 
 

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Windows of feature streams for online detection and anticipation."""
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +20,23 @@ from .feature_streams import (
 from .feature_windows import WINDOWS, SegmentStreamWindows, WindowShape
 
 PROTOCOLS = ('testra', 'strict')
+
+
+def read_video_names(path: str | Path) -> list[str]:
+    """Read a list of video names, one a line.
+
+    Raises:
+        ValueError: If the file is missing or empty, or repeats a name.
+    """
+    if not Path(path).is_file():
+        raise ValueError(f'ann_file not found: {path}')
+    videos = [line.strip() for line in read_lines(path) if line.strip()]
+    repeated = sorted(v for v, count in Counter(videos).items() if count > 1)
+    if not videos or repeated:
+        raise ValueError(
+            f'{path} must list each video once, got '
+            + (f'{", ".join(repeated)} twice' if repeated else 'no videos'))
+    return videos
 
 
 @DATASETS.register_module()
@@ -196,16 +214,7 @@ class FeatureStreamDataset(BaseDataset):
 
     def load_data_list(self) -> list[dict]:
         """Check all files, and return the list of windows."""
-        if not Path(self.ann_file).is_file():
-            raise ValueError(f'ann_file not found: {self.ann_file}')
-        videos = [line.strip() for line in read_lines(self.ann_file)
-                  if line.strip()]
-        repeated = sorted({v for v in videos if videos.count(v) > 1})
-        if not videos or repeated:
-            raise ValueError(
-                f'{self.ann_file} must list each video once, got '
-                + (f'{", ".join(repeated)} twice' if repeated
-                   else 'no videos'))
+        videos = read_video_names(self.ann_file)
         widths = {
             key: width for key, width in self.feature_dims.items()
             if key in self.data_prefix

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Token labels of a teacher, stored on disk."""
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ class TokenLabelStore:
         folder = Path(folder)
         names = [key_of(name) for name in filenames]
         if len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
+            twice = Counter(names).most_common(1)[0][0]
             raise ValueError(f'several videos have the name {twice}')
         settings = json.loads(
             json.dumps(

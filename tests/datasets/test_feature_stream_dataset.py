@@ -9,6 +9,7 @@ from feature_set import LENGTHS, SEGMENTS, options, write_set
 from mmaction.registry import DATASETS
 
 from mmvidattn.datasets import FeatureStreamDataset, feature_streams
+from mmvidattn.datasets.feature_stream_dataset import read_video_names
 
 
 @pytest.fixture(scope='module')
@@ -480,3 +481,15 @@ def test_rejects_invalid_segment(root, tmp_path, line, error):
     path.write_text(line + '\n')
     with pytest.raises(ValueError, match=error):
         build(root, segment_file=str(path))
+
+
+@pytest.mark.parametrize('text, error', [
+    ('a\n\n b \nc\nb\na\na\n', 'must list each video once, got a, b twice$'),
+    (' \n\n', 'must list each video once, got no videos$')])
+def test_list_of_videos_must_be_unique(tmp_path, text, error):
+    path = tmp_path / 'list.txt'
+    path.write_text(text)
+    with pytest.raises(ValueError, match=error):
+        read_video_names(path)
+    path.write_text('b\n a \n\n')
+    assert read_video_names(path) == ['b', 'a']

@@ -363,3 +363,19 @@ def test_steps_of_causal_streams(tmp_path, capsys, monkeypatch):
         name: 1.01 * y for name, y in forward(self, x).items()})
     with pytest.raises(SystemExit, match='no timing'):
         run_case('sliding', *options)
+
+
+def test_measures_planning(tmp_path, capsys):
+    result = run_case('planning', '--names', 10, 30, '--pairwise', 20,
+                      '--repeats', 1, out=tmp_path)
+    assert {key: set(seconds) for key, seconds in result['seconds'].items()
+            } == {'10': {'features', 'names', 'pairwise'},
+                  '30': {'features', 'names'}}
+    assert '| 30 | 0.' in capsys.readouterr().out
+
+
+def test_planning_is_not_measured_if_names_are_missed(monkeypatch):
+    case = importlib.import_module('tools.benchmark.cases.planning')
+    monkeypatch.setattr(case, 'read_video_names', lambda path: [])
+    with pytest.raises(SystemExit, match='no timing: .* repeat'):
+        run_case('planning', '--names', 10)

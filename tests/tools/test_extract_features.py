@@ -1,6 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import random
 import sys
 import types
+from pathlib import Path
 
 import cv2
 import decord
@@ -11,7 +13,7 @@ from helpers import slow_down
 from live_fixtures import write_clip, write_tsn
 
 import mmvidattn
-from mmvidattn.commands.extract_features import Extractor
+from mmvidattn.commands.extract_features import Extractor, plan_features
 
 
 def options(config, **kwargs):
@@ -219,3 +221,31 @@ def test_extracts_with_a_python_callable(run_main, videos, tmp_path, capsys,
     run_main(*args, *given)
     with pytest.raises(SystemExit, match="input was .*'resize': 32.* now is"):
         run_main(*args, *given[:3], 'std=1', 'resize=48', *given[5:])
+
+
+def test_names_the_first_of_random_clashes(tmp_path):
+    """As a search of all pairs would."""
+    draw = random.Random(0)
+    for trial in range(20):
+        folder = tmp_path / str(trial)
+        for _ in range(12):
+            path = folder / draw.choice(['.', 'a', 'a/b']) / (
+                f'{draw.choice(["", "a_", "b_"])}{draw.randrange(3 + trial)}'
+                f'.{draw.choice(["mp4", "avi"])}')
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        expected = {
+            path: Path('out', '_'.join(path.relative_to(folder).with_suffix(
+                '').parts) + '.npy')
+            for path in sorted(folder.rglob('*.*'))}
+        clashes = {out for out in expected.values()
+                   if [*expected.values()].count(out) > 1}
+        if not clashes:
+            assert plan_features([folder], Path('out')) == expected
+            continue
+        same = [str(video) for video, out in expected.items()
+                if out == min(clashes)]
+        with pytest.raises(ValueError) as error:
+            plan_features([folder], Path('out'))
+        assert str(error.value) == (
+            f'{" and ".join(same)} would both be written to {min(clashes)}')
