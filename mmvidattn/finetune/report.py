@@ -61,7 +61,8 @@ class CollectAnswersHook(Hook):
         dataset = runner.test_dataloader.dataset
         model = unwrap(runner.model)
         for sample in outputs:
-            # The sampler of the test set keeps its order.
+            # The test loader does not shuffle, so answers are in the order of
+            # the dataset.
             info = dataset.get_data_info(len(self.answers))
             best, = top_predictions(
                 probabilities(model, sample.pred_score), (), topk=1)

@@ -54,9 +54,9 @@ def find_base(name: str) -> Path:
 def derive(cfg: MutableMapping[str, Any], **variables: Any) -> None:
     """Change variables of a config and all options derived from them.
 
-    A config that combines a model, a dataset and a pipeline calls it without
-    arguments. This sets the numbers that the model leaves as ``None``, and the
-    pipelines of the data loaders::
+    A config that combines a model, a dataset and a pipeline calls ``derive``
+    without variables. The call sets the numbers that the model leaves as
+    ``None``, and the pipelines of the data loaders::
 
         _base_ = [
             '_base_/models/linear_ff.py', '_base_/datasets/ssv2.py',

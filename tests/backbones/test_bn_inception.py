@@ -68,7 +68,10 @@ def _tensors(channels):
 
 
 def published(channels=3, classes=None, prefix='', early=False):
-    """Return a state dict with published names; early files have [1, C] norms.
+    """Return a state dict with the names of the published files.
+
+    With ``early``, the tensors of norms have the shape [1, C], as in the
+    oldest files.
     """
     state = dict(_tensors(channels))
     if classes:

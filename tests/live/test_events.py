@@ -182,16 +182,19 @@ def threshold(on, name='jump'):
 
 
 @pytest.mark.parametrize('scores, expected', [
-    # Scores between the new and the old threshold: starts now, not earlier.
+    # Scores between the new and the old `on`: the action starts when the
+    # threshold changes, and not before.
     ([.4, .4, threshold(.2), .4, .4],
      [('start', .5, None, .75)]),
-    # An action in progress continues above the new off, 0.6 of on.
+    # An action in progress continues above the new `off`, 0.6 times `on`.
     ([.6, .6, threshold(.9), .6, .6, .53, .6],
      [('start', 0., None, .25), ('end', 0., 1., 1.25)]),
-    # Scores between the new and the old off.
+    # An action in progress continues below the old `off`, as long as its
+    # scores exceed the new one.
     ([.6, threshold(.1), .07, .07, .05],
      [('start', 0., None, .25), ('end', 0., .75, 1.)]),
-    # None restores the initial thresholds, which scores can equal.
+    # None restores the initial thresholds. A score that equals `on` starts an
+    # action, and a score that equals `off` continues it.
     ([threshold(1.), .5, threshold(None), .5, .3, .29],
      [('start', .25, None, .5), ('end', .25, .75, 1.)]),
     # The threshold of a second class.

@@ -147,7 +147,8 @@ class Output:
         """Record the start of the run.
 
         Args:
-            may_change: New content of files that later runs may overwrite.
+            may_change: Files that later runs may overwrite, with the content
+                that this run writes.
         """
         known = self.provenance['may_change']
         for path, content in may_change.items():
@@ -161,8 +162,8 @@ class Output:
         """Return True if a file is missing or has different content.
 
         Raises:
-            ValueError: If it has different content that this run may not
-                overwrite.
+            ValueError: If the file has different content, and this run may
+                not overwrite it.
         """
         if not path.is_file():
             return True
@@ -183,8 +184,8 @@ class Output:
         """Write a file, unless it already has this content.
 
         Raises:
-            ValueError: If it has different content that this run may not
-                overwrite.
+            ValueError: If the file has different content, and this run may
+                not overwrite it.
         """
         if self.must_write(path, content):
             write_atomically(path, content)

@@ -27,7 +27,7 @@ SAMPLE = dict(type='UniformSample', clip_len=4, test_mode=True)
 
 
 class Counts(Hook):
-    """Count the clips of the frozen part and opened videos per epoch."""
+    """Count, per epoch, calls of the frozen part and of ViViT, and videos."""
 
     def __init__(self, monkeypatch):
         self.now, self.epochs = Counter(), []
