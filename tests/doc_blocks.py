@@ -251,7 +251,7 @@ def parse(words: list[str], monkeypatch: Any) -> None:
         try:
             start(program, args)
         except Parsed as parsed:
-            # In the soak, --config has another meaning.
+            # In the soak programs, --config has another meaning.
             if not program.startswith('tools/soak/'):
                 check_config(parsed.namespace)
         except SystemExit as end:

@@ -7,7 +7,7 @@ import mmaction.registry
 import pytest
 from mmengine.registry import Registry
 
-# Their arguments, if any, go to a class that checks them.
+# Classes that have no arguments, or pass them to a class that checks them.
 UNCHECKED = 'DRN', 'DecordSegmentInit', 'ExactResumeHook', 'SafeRunner'
 
 

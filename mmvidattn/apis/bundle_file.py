@@ -273,8 +273,8 @@ def _check_types(value: Any, name: str) -> None:
                                  'allowed in a bundle, because it can load '
                                  'other files')
         for key, item in value.items():
-            # Its types are decoders instead of classes; they are checked
-            # elsewhere.
+            # The types in video_backend are names of decoders instead of
+            # classes, and are checked elsewhere.
             if key != 'video_backend':
                 _check_types(item, name)
     elif isinstance(value, (list, tuple)):

@@ -131,7 +131,7 @@ def load_own_checkpoints() -> None:
     import numpy as np
     import torch
 
-    # Not from mmengine.logging, which may be importing torch.
+    # Do not import from mmengine.logging, which may be importing torch.
     from mmengine.logging.history_buffer import HistoryBuffer
 
     # The unpickler of every torch reads these two attributes.

@@ -22,7 +22,8 @@ class DatasetWrapper(Dataset):
 
     def __getattr__(self, name: str) -> Any:
         if name == 'dataset':
-            # Not set yet while a worker unpickles the wrapper.
+            # The attribute is not set yet while a worker unpickles the
+            # wrapper.
             raise AttributeError(name)
         return getattr(self.dataset, name)
 

@@ -178,7 +178,7 @@ def _steps(steps: list[dict[str, Any]]) -> dict[str, str | int]:
         T=length, K=clips, r=interval, parts=clips + 1, gaps=max(clips - 1, 1),
         scale=f'(fps or {target}) / {target}' if target else '1',
         within=f'np.arange({length}) * {interval}',
-        # As released, including float32 rounding.
+        # The rule of the released code, including float32 rounding.
         spread=_spread(length, interval))
     width, height = np.broadcast_to(crop['crop_size'], 2).tolist()
     return dict(

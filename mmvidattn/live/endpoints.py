@@ -31,7 +31,7 @@ class Endpoints:
                  is_allowed: Callable[[Request], bool]) -> None:
         self._runs = runs
         self._names = names
-        # As bytes, because compare_digest rejects non-ASCII strings.
+        # compare_digest rejects non-ASCII strings, but accepts bytes.
         self._expected = f'Bearer {token}'.encode() if token else b''
         self._is_allowed = is_allowed
 

@@ -73,7 +73,7 @@ def check_pipelines(cfg, video, frames):
         inferencer.input_format, inferencer.pack_cfg = form, {}
         pipeline = inferencer._init_pipeline(copy.deepcopy(cfg))
         inputs = pipeline(source)['inputs']
-        # It uses the center crop instead of three crops.
+        # The inferencer uses the center crop instead of three crops.
         assert inputs.shape[1:] == expected.shape[1:]
         assert len(expected) % len(inputs) == 0
 

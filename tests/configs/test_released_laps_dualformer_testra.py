@@ -50,11 +50,11 @@ LAPS = dict(
     table04_vit_8x32=(8, 32, .24, 24, 4, (224, 360), 224, None),
     vit_k400=(8, 8, .18, 18, 4, (224, 360), 224, 1 / 4),
     tokshift_k400=(16, 32, .12, 12, 4, (224, 360), 224, None),
-    # From TokShift's first repository, also for UCF-101.
+    # Settings of TokShift's first repository, also for UCF-101.
     table04_tokshift_mr=(8, 32, .076, 16, 2, (256, 380), 256, None),
     table05_vit_ucf101=(8, 8, .076, 16, 2, (256, 380), 256, None),
     table05_tokshift_ucf101=(8, 8, .076, 16, 2, (256, 380), 256, None),
-    # Not released: values of the paper, or of the most similar file.
+    # No file was released; settings of the paper, or of the most similar file.
     table05_tokshift_l_hr_ucf101=(8, 8, .01, 1, 4, (384, 480), 384, None),
     table06_tokshift_hr_egtea=(8, 8, .05, 5, 4, (384, 512), 384, None),
     table06_tokshift_egtea=(8, 8, .24, 24, 4, (224, 360), 224, None),

@@ -271,7 +271,7 @@ def test_norm_before_the_blocks_becomes_the_norm_of_the_patches():
 
 def test_class_token_without_position_is_unchanged():
     state, _ = _published('timm')
-    # Like timm's networks with registers.
+    # In timm's networks with registers, the class token has no position.
     state['pos_embed'] = state['pos_embed'][:, 1:]
     out = convert('xvit_image', state)
     assert torch.equal(out['backbone.cls_token'].flatten(),

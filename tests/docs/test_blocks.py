@@ -39,7 +39,7 @@ def scratch(tmp_path, motion_dir, monkeypatch):
 def check_first_hour(scratch, printed):
     assert (scratch.folder / 'prediction.png').stat().st_size > 1000
     assert len(scratch.names['found'].predictions) >= 3
-    # Of linear and of softmax attention.
+    # The complexity of linear and of softmax attention.
     assert printed.count('linear_ff_tiny_motion') >= 2
 
 

@@ -99,7 +99,7 @@ def test_keeps_given_splits():
     assert {name: [v.file for v in side] for name, side in split_videos(
         videos, 0.5, 0).items()} == dict(
             train=['1', '3'], val=['2'], test=['0'])
-    # Without given val videos, they come from train unless share is 0.
+    # If no video has the split 'val', a share of the training videos is used.
     videos = [video._replace(split=video.split.replace('val', 'train'))
               for video in videos]
     assert {name: len(side) for name, side in split_videos(

@@ -256,7 +256,7 @@ def test_clips_open_by_mouse_and_keyboard(browser, scripted):
     wait_until(lambda: browser.execute_script(
         'return document.querySelector("#viewer img").naturalWidth') == 64)
     assert title() == f'arena · {JUMPS[0]}'
-    # From the first picture to a second after the end.
+    # The clip lasts from the first picture to one second after the action.
     assert browser.execute_script('return viewer.times') == [
         t / 4 for t in range(1, 9)]
     browser.find_element(By.CSS_SELECTOR, '#viewer .later').click()

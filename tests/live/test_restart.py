@@ -225,7 +225,8 @@ def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     path = tmp_path / 'events.jsonl'
     before = path.read_bytes()
     assert before.count(b'\n') > 1
-    # As if killed long after the saved state, in the middle of a line.
+    # Simulate a process that was killed long after the state was saved, while
+    # it wrote a line.
     os.replace(tmp_path / 'early', tmp_path / 'state')
     path.write_bytes(before + b'{"id": ')
     state = torch.load(tmp_path / 'state', weights_only=True)

@@ -54,11 +54,11 @@ def test_clip_has_the_action_and_its_margins(tmp_path):
     for step in range(40):
         sink.write(detection(step, [end(4., 5.)] * (step == 20),
                              since=4. if 16 <= step < 20 else None))
-        # Written when the second after the action has passed.
+        # The clip is written when the second after the action has passed.
         assert sink.path(3).exists() == (step >= 23)
     sink.close()
     assert sink.path(3).name == '000003.mp4'
-    # From 3.5 s to 6 s, at 8 frames a second.
+    # The clip lasts from 3.5 s to 6 s, at 8 frames per second.
     check_frames(sink.path(3), range(28, 48))
     assert [path.name for path in tmp_path.iterdir()] == ['000003.mp4']
 
@@ -105,12 +105,12 @@ def test_unneeded_frames_are_dropped(tmp_path):
             data.nbytes for _, data in sink._frames)
         return len(sink._frames)
 
-    # One second, for an action that may start now.
+    # Keep the frames of one second, because an action may start now.
     assert [num_frames(step) for step in range(8)] == [2, 4, 6, *[8] * 5]
-    # More while an action is in progress, which is not reported yet.
+    # Keep more while an action is in progress that is not reported yet.
     assert [num_frames(step, since=2.) for step in range(8, 12)] == [
         10, 12, 14, 16]
-    # And more until its clip is written.
+    # Keep them until the clip of the action is written.
     assert num_frames(12, [end(2., 3.)]) == 18
     assert num_frames(13) == 8
     check_frames(sink.path(3), range(8, 28))

@@ -44,7 +44,7 @@ def test_blocked_sink_does_not_delay_the_run():
     for step in range(40):
         thread.write(detection(step))
     assert not sink.found
-    # It has taken at most one item; the latest four wait.
+    # The sink has taken at most one item, and the latest four are queued.
     assert thread.dropped in (35, 36)
     sink.go.set()
     thread.close()

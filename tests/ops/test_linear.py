@@ -28,7 +28,7 @@ def test_is_torchs(shape, with_bias, dtype):
             got = linear(x, weight, bias)
         assert got.shape == want.shape and got.dtype == dtype
         torch.testing.assert_close(got, want)
-    # Also for tokens that are not contiguous.
+    # Tokens that are not contiguous give the same results.
     if len(shape) == 3:
         x = x.transpose(0, 1)
         with torch.no_grad():

@@ -88,7 +88,9 @@ def test_only_the_next_clip_of_the_same_video_continues():
     model = build()
     first, moved, other, late = (
         losses_of(model, batches)[-1] for batches in (
-            # In another row; after another video; after a gap.
+            # The clip (1, 6) at the start of training; after its previous
+            # clip in another row; after clips of other videos; after a batch
+            # of other videos.
             [[(1, 6), (0, 6)]],
             [[(0, 0), (1, 0)], [(1, 6), (0, 6)]],
             [[(2, 0), (3, 0)], [(1, 6), (0, 6)]],

@@ -107,7 +107,7 @@ def test_writes_all_files_and_resumes(begin, videos, capfd):
     hits = []
     for line in lines:
         name, label = line.rsplit(' ', 1)
-        # With the views of the test pipeline.
+        # The prediction averages the views of the test pipeline.
         best, *_ = predict_video(model, videos / name)
         hits.append(best.label == names[int(label)])
     assert metrics['top1'] == sum(hits) / len(hits)

@@ -174,7 +174,8 @@ def test_videos_show_the_motion_of_their_class(motion_set):
         if phase == 'size':
             assert sign * grown > 0.005, i
             continue
-        # In x, y and angle a clip runs through 0.4 of a period or more.
+        # A moving shape passes through 0.4 of a period of x or y or more, and
+        # a turning shape through 0.4 of a turn.
         seen = dict(x=moved[1], y=moved[0], angle=turned)
         assert sign * seen.pop(phase) > 0.35, i
         assert abs(areas[-1] / areas[0] - 1) < 0.2, i
@@ -190,7 +191,7 @@ def test_a_set_is_completed_and_replaced_only_when_asked(tmp_path):
     before = contents(tmp_path)
     done = run(tmp_path, '--train', 16, '--val', 8)
     assert done.returncode == 0 and 'already' in done.stdout
-    # As after an interruption.
+    # The state after an interruption: not complete, and a file is missing.
     meta = json.loads(before['meta.json'])
     (tmp_path / 'meta.json').write_text(json.dumps({**meta, 'complete': 0}))
     (tmp_path / 'val/000003.mp4').unlink()

@@ -44,9 +44,9 @@ def registered():
                 found.update((cls.__name__, cls)
                              for cls in registry.module_dict.values()
                              if cls.__module__.startswith('mmvidattn.'))
-    # These get their options from a dict in a config.
+    # Layers that get their options from a dict in a config.
     found |= {cls.__name__: cls for cls in (FeatureFixation, NeighborShift)}
-    # Without a stand-in of compat, and the runner, which checks nothing.
+    # Skip a stand-in of compat, and the runner, which checks no arguments.
     return {name: cls for name, cls in sorted(found.items())
             if name not in ('DRN', 'SafeRunner')}
 

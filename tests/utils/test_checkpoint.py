@@ -283,7 +283,7 @@ def test_downloads_and_reads(site, name):
         found = load(f'{url}/{name}')
         assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
     (folder / name).unlink()
-    # This one comes from the cache.
+    # The file is gone from the site, and comes from the cache.
     load_state_dict_file(f'{url}/{name}')
 
 

@@ -70,7 +70,7 @@ def check_agreement(ours: nn.Module, reference: nn.Module, x: Tensor) -> dict:
         grads.append(
             torch.cat([p.grad.flatten() for p in model.parameters()]))
         model.zero_grad(set_to_none=True)
-    # Both have their parameters in the same order.
+    # Both models have their parameters in the same order.
     result = dict(output=relative(*outputs), gradient=relative(*grads))
     require_agreement(result)
     return result

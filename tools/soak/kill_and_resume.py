@@ -115,7 +115,7 @@ pipeline = [
 train_dataloader['dataset'] = dict(
     pipeline=pipeline, ann_file='train.txt', data_prefix=dict(video=''),
     **data)
-# Without random steps.
+# The validation pipeline has no random steps.
 val_pipeline = [
     pipeline[0], dict(pipeline[1], test_mode=True), pipeline[2], pipeline[4],
     *pipeline[6:]

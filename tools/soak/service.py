@@ -119,7 +119,7 @@ def make_model(folder: Path) -> tuple[Path, Path]:
         lambda _, args: inputs.append(args[0].reshape(-1, 32)[:1]))
     session = StreamSession(model, 1, 1)
     colors = torch.tensor(list(COLORS.values())) / 255
-    # As in the plan, each color lasts for several steps.
+    # Each color lasts for several steps, as in the plan of the videos.
     labels = torch.randint(len(CLASSES), (300, )).repeat_interleave(
         torch.randint(1, 20, (300, )))
     for label in labels:

@@ -123,7 +123,8 @@ def test_full_disk(root):
     """A limit on the file size fails like a full disk."""
     run(root, 'val')
     for video in SPLITS['train']:
-        # So far, these only have background.
+        # Remove the files of the training videos, so that the next run must
+        # write them; they contain only background so far.
         (root / f'out/target_perframe/{video}.npy').unlink()
     before = files(root / 'out')
     _, status = os.waitpid(in_child(run, root, 'train', limit=900), 0)

@@ -78,7 +78,7 @@ def test_thumos14(thumos14, tmp_path, capsys):
     ambiguous = np.load(
         tmp_path / 'val/target_perframe/video_test_0001292.npy')
     assert np.flatnonzero(ambiguous[:, 21]).tolist() == [*range(159, 190)]
-    # Both splits at once, into the existing folder.
+    # Prepare both splits at once, in the existing folder.
     prepare('thumos14', thumos14, tmp_path / 'val')
     assert capsys.readouterr().out.count(' 0 files written') == 2
 

@@ -38,7 +38,7 @@ RAND = {
         SharpnessIncreasing='sharpness', ShearX='shear_x',
         ShearY='shear_y').items()
 } | dict(
-    # It keeps 4 bits at level 0, and no bits at level 10.
+    # This variant keeps 4 bits at level 0, and no bits at level 10.
     PosterizeIncreasing=('posterize', lambda level: 4 + int(level / 10 * 4)),
     # 0.45 of the side; the paper has 150 / 331.
     TranslateXRel=('translate_x', lambda level: level / 10 * .45),

@@ -82,7 +82,7 @@ def test_something_trains_on_random_frames_of_segments(length, monkeypatch):
     starts = SEGMENTS[length][1]
     for draw, want in (
         (lambda low, high: low, starts),
-            # Both ends are possible.
+            # The last frame of a segment can be drawn, too.
         (lambda low, high: high - 1, [*starts[1:], length - 1])):
         monkeypatch.setattr(np.random, 'randint', draw)
         assert _frames(sampler, length) == [want]

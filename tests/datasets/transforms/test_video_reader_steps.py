@@ -43,7 +43,7 @@ def test_keys_and_frames_match_decords_steps(backend, tmp_path):
     assert_same(load(path, *steps_of(backend), **boxes),
                 load(path, OPEN, DECODE, **boxes))
     opens, decodes = steps_of(backend)
-    # From another storage, and by a name without a suffix.
+    # Read from another storage backend, by a name without a suffix.
     FileClient.register_backend('shelf', HardDiskBackend, force=True)
     opens['io_backend'] = 'shelf'
     assert_same(load(path.with_suffix(''), opens, decodes),

@@ -179,7 +179,7 @@ def change_state(folder, **changes):
     (dict(samples=None), 2, 3, None),
     (dict(samples=None), 2, 2,
      'unknown number of samples .* 4 samples per step and 6 '),
-    # With as many processes, users may choose another batch size.
+    # If the number of processes is unchanged, the batch size may change.
     (dict(), 1, 2, None)])
 def test_resumes_only_with_the_same_samples_per_step(
         tmp_path, monkeypatch, then, now, size, message):

@@ -240,7 +240,7 @@ def test_video_is_identified_by_its_content(run, videos):
     assert opened() == NUM_TRAIN
     os.utime(one, (1e9, 1e9))
     assert opened() == 0
-    # This content already has features.
+    # Features of this content are already stored.
     shutil.copy(two, one)
     assert opened() == 0
     shutil.copy(videos / 'val/000000.mp4', one)

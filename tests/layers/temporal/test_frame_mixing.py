@@ -53,7 +53,7 @@ def test_layer_matches_naive_ops(attention, level, shift, bias):
     x = torch.randn(B * T, N, C, dtype=torch.float64)
     want = _by_hand(layer, x, attention, level, shift)
     assert torch.allclose(layer(x), want, atol=1e-12)
-    # Also accepts a grid of tokens.
+    # The layer also accepts a grid of tokens.
     grid = layer(x.unflatten(1, (1, N)))
     assert torch.allclose(grid.flatten(1, 2), want, atol=1e-12)
 
