@@ -1,0 +1,96 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Calibration of the scores of frames or steps."""
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...utils.arguments import Count, check_arguments
+
+NUM_BINS = 15
+
+
+@check_arguments
+class Calibration:
+    """Expected calibration error (ECE) and Brier score of frame scores.
+
+    A score of 0.7 is calibrated if the class is present in 70 % of the frames
+    with this score. ECE is, for one class, the mean distance between score and
+    frequency over bins of equal width, weighted by their number of frames
+    (`Guo et al. <https://arxiv.org/abs/1706.04599>`_, Eq. 3). The Brier score
+    is the mean squared difference between the score and 0 or 1. Both are
+    averaged over the classes, each of which is a yes-or-no question, so that
+    several classes may be present in a frame.
+
+    Differs from the paper: it has one question per sample, whether the most
+    probable class is right.
+
+    Args:
+        scores: Probabilities of each of V videos, [T, K].
+        targets: 1 where a class is present, else 0, [T, K].
+        num_bins: Number of bins. Defaults to 15.
+
+    Raises:
+        ValueError: If the shapes differ, or a score is not in [0, 1].
+
+    Attributes:
+        count: Number of frames in each bin, [V, K, num_bins].
+        score: Sum of their scores.
+        positive: Sum of their targets.
+        squares: Sum of squared differences, [V, K].
+    """
+
+    def __init__(self, scores: Sequence[np.ndarray],
+                 targets: Sequence[np.ndarray],
+                 num_bins: Count = NUM_BINS) -> None:
+        parts = []
+        for p, y in zip(scores, targets, strict=True):
+            p, y = np.asarray(p, float), np.asarray(y, float)
+            if p.shape != y.shape or p.ndim != 2:
+                raise ValueError('scores and targets must have one shape '
+                                 f'[T, K], got {p.shape} and {y.shape}')
+            if not ((p >= 0) & (p <= 1)).all():
+                raise ValueError('scores must be probabilities in [0, 1], got '
+                                 f'{p.min():g} to {p.max():g}')
+            number = p.shape[1]
+            bins = np.minimum((p * num_bins).astype(int), num_bins - 1)
+            place = (bins + num_bins * np.arange(number)).ravel()
+            parts.append([
+                np.bincount(place, each, number * num_bins).reshape(
+                    number, num_bins)
+                for each in (np.ones(p.size), p.ravel(), y.ravel())
+            ] + [((p - y)**2).sum(axis=0)])
+        self.count, self.score, self.positive, self.squares = (
+            np.array(each) for each in zip(*parts)) if parts else (
+                np.zeros((0, 0, num_bins)), ) * 3 + (np.zeros((0, 0)), )
+
+    def curve(self, weights: np.ndarray | None = None
+              ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return number, mean score and frequency of the bins of all classes.
+
+        Each is [num_bins]; an empty bin is nan.
+        """
+        count, score, positive = (
+            each.sum(axis=0) for each in self._sums(weights)[:3])
+        with np.errstate(invalid='ignore'):
+            return count, score / count, positive / count
+
+    def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
+        """Return 'ECE' and 'Brier'; nan without frames.
+
+        Args:
+            weights: Number of times that each video counts, [V]. Defaults to
+                once.
+        """
+        count, score, positive, squares = self._sums(weights)
+        number = count.sum(axis=1)
+        if not number.size or not number.all():
+            return dict(ECE=float('nan'), Brier=float('nan'))
+        errors = np.abs(score - positive).sum(axis=1) / number
+        return dict(ECE=float(errors.mean()),
+                    Brier=float((squares / number).mean()))
+
+    def _sums(self, weights: np.ndarray | None) -> list[np.ndarray]:
+        if weights is None:
+            weights = np.ones(len(self.count), int)
+        return [np.tensordot(weights, each, 1) for each in (
+            self.count, self.score, self.positive, self.squares)]

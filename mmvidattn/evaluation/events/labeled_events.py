@@ -1,0 +1,157 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Predicted and true segments of videos as arrays."""
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...datasets.annotations.video_segment import VideoSegment
+
+
+@dataclass(frozen=True)
+class Events:
+    """N segments, in the given order.
+
+    Attributes:
+        video: Index of the video, int [N].
+        label: Index of the class, int [N].
+        start: Start in seconds, [N].
+        end: End in seconds, [N]; nan if it is unknown.
+        score: Score, [N]; nan if there is none.
+    """
+    video: np.ndarray
+    label: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    score: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.video)
+
+    def select(self, index: np.ndarray) -> 'Events':
+        """Return the segments of an index or a mask [N]."""
+        return Events(*(getattr(self, name)[index]
+                        for name in self.__dataclass_fields__))
+
+
+class Group(NamedTuple):
+    """Segments of one class in one video."""
+    label: int
+    video: int
+    # Indices into the arrays of the predictions and of the truth.
+    predicted: np.ndarray
+    true: np.ndarray
+
+
+@dataclass(frozen=True)
+class LabeledEvents:
+    """Predicted and true segments of the same videos.
+
+    Attributes:
+        videos: Names of the V videos.
+        classes: Names of the K classes, sorted.
+        predicted: Predicted segments.
+        true: Annotated segments.
+    """
+    videos: list[str]
+    classes: list[str]
+    predicted: Events
+    true: Events
+
+    def groups(self) -> Iterator[Group]:
+        """Yield each class and video with at least one segment."""
+        size = len(self.videos)
+        keys = [events.label * size + events.video
+                for events in (self.predicted, self.true)]
+        for key in np.unique(np.concatenate(keys)):
+            label, video = divmod(int(key), size)
+            yield Group(label, video, *(
+                np.flatnonzero(each == key) for each in keys))
+
+
+def label_events(predictions: Sequence[VideoSegment],
+                 truth: Sequence[VideoSegment],
+                 videos: Sequence[str] | None = None,
+                 part: str = 'action') -> LabeledEvents:
+    """Convert lists of segments to arrays.
+
+    Args:
+        predictions: Predicted segments.
+        truth: Annotated segments.
+        videos: Names of the videos to evaluate; other videos are left out.
+            Videos without segments matter for false alarms. Defaults to all
+            videos of the segments.
+        part: Part of the labels that is the class. Defaults to 'action'.
+
+    Raises:
+        ValueError: If a segment lacks a class, starts before 0 or ends before
+            its start.
+    """
+    if videos is None:
+        videos = sorted({one.video for one in [*truth, *predictions]})
+    number = {name: i for i, name in enumerate(videos)}
+    predictions, truth = ([one for one in each if one.video in number]
+                          for each in (predictions, truth))
+    for one in [*predictions, *truth]:
+        if part not in one.labels:
+            raise ValueError(f'{one.where}: a segment must have a class '
+                             f'({part}), got {one.labels}')
+        if not one.start >= 0 or one.end < one.start:
+            raise ValueError(f'{one.where}: a segment must have 0 <= start <= '
+                             f'end, got {one.start:g} to {one.end:g} s')
+    classes = sorted({str(one.labels[part]) for one in [*truth, *predictions]})
+    index = {name: i for i, name in enumerate(classes)}
+
+    def arrays(segments: Sequence[VideoSegment]) -> Events:
+        return Events(
+            np.array([number[one.video] for one in segments], int),
+            np.array([index[str(one.labels[part])] for one in segments], int),
+            np.array([one.start for one in segments], float),
+            np.array([one.end for one in segments], float),
+            np.array([math.nan if one.score is None else one.score
+                      for one in segments], float))
+
+    return LabeledEvents(list(videos), classes, arrays(predictions),
+                         arrays(truth))
+
+
+def check_ends(events: LabeledEvents) -> None:
+    """Raise a ``ValueError`` if the end of a segment is unknown."""
+    for name in 'predicted', 'true':
+        unknown = int(np.isnan(getattr(events, name).end).sum())
+        if unknown:
+            raise ValueError(f'{name} segments must have ends, and {unknown} '
+                             'lack them; point metrics, such as StartAP, work '
+                             'without ends')
+
+
+def check_scores(events: LabeledEvents) -> None:
+    """Raise a ``ValueError`` if a prediction has no score."""
+    missing = int(np.isnan(events.predicted.score).sum())
+    if missing:
+        raise ValueError('average precision needs the score of each '
+                         f'prediction, and {missing} of '
+                         f'{len(events.predicted)} predictions have none')
+
+
+def overlap(start: np.ndarray, end: np.ndarray, other_start: np.ndarray,
+            other_end: np.ndarray) -> np.ndarray:
+    """Compute the temporal intersection over union of segments.
+
+    Args:
+        start: Starts, [P].
+        end: Ends, [P].
+        other_start: Starts of other segments, [G].
+        other_end: Ends of the other segments, [G].
+
+    Returns:
+        Overlaps [P, G] in [0, 1]. A segment without length has overlap 0.
+    """
+    start, end = start[:, None], end[:, None]
+    inside = np.maximum(
+        0, np.minimum(end, other_end) - np.maximum(start, other_start))
+    union = (other_end - other_start) + (end - start) - inside
+    return np.divide(inside, union, out=np.zeros_like(inside),
+                     where=inside > 0)

@@ -1,0 +1,72 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Average precision of ranked predictions, for resampled videos."""
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Predictions of one class, highest score first, at J thresholds.
+
+    Attributes:
+        video: Index of the video of each prediction, int [N].
+        score: Scores, decreasing, [N].
+        hit: True if a prediction is correct, bool [J, N].
+        counts: True if a prediction counts, bool [N]. Predictions at ambiguous
+            annotations do not.
+        positives: Number of annotated segments in each video, [V].
+        interpolation: 'all' or '11 points'.
+    """
+    video: np.ndarray
+    score: np.ndarray
+    hit: np.ndarray
+    counts: np.ndarray
+    positives: np.ndarray
+    interpolation: str = 'all'
+
+    def curve(self, weights: np.ndarray
+              ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return hits, precision and recall, each [J, N].
+
+        Args:
+            weights: Number of times that each video counts, [V].
+        """
+        weight = weights[self.video]
+        hits = np.cumsum(self.hit * weight, axis=1)
+        total = np.cumsum((self.hit | self.counts) * weight, axis=1)
+        precision = np.divide(hits, total, out=np.zeros_like(hits, float),
+                              where=total > 0)
+        positives = (self.positives * weights).sum()
+        recall = hits / positives if positives else np.full_like(
+            precision, np.nan)
+        return hits, precision, recall
+
+    def average_precision(self, weights: np.ndarray) -> np.ndarray:
+        """Return the interpolated average precision at each threshold, [J].
+
+        Precision is replaced by the highest precision at the same or a higher
+        recall. With ``interpolation='all'``, the result is the area below this
+        curve; with '11 points', its mean at recall 0, 0.1, ..., 1. It is nan
+        if no annotated segment counts.
+
+        Args:
+            weights: Number of times that each video counts, [V]. A video that
+                counts twice equals two videos with the same segments.
+        """
+        positives = (self.positives * weights).sum()
+        if not positives:
+            return np.full(len(self.hit), np.nan)
+        hits, precision, _ = self.curve(weights)
+        best = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+        if self.interpolation == 'all':
+            gain = self.hit * weights[self.video]
+            return (gain * best).sum(axis=1) / positives
+        points = np.zeros((len(hits), 11))
+        for row, (found, high) in enumerate(zip(hits, best)):
+            for tenth in range(11):
+                # In whole numbers, because 0.1 * 3 != 0.3.
+                first = np.searchsorted(10 * found, tenth * positives)
+                if first < len(high):
+                    points[row, tenth] = high[first]
+        return points.mean(axis=1)

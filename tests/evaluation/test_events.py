@@ -1,0 +1,329 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+import random
+import statistics
+
+import event_twins as twins
+import numpy as np
+import pytest
+from event_twins import drawn_case, segment
+from mmaction.evaluation.functional.eval_detection import (
+    compute_average_precision_detection,
+)
+
+from mmvidattn.evaluation.events import (
+    ACTIVITYNET,
+    THUMOS14,
+    Alarms,
+    Calibration,
+    EditScore,
+    SegmentAP,
+    SegmentF1,
+    StartAP,
+    bootstrap,
+    edit_distance,
+    label_events,
+)
+
+CASES = 1000
+
+
+def close(found, wanted):
+    return (math.isnan(found) and math.isnan(wanted)
+            or abs(found - wanted) <= 1e-9)
+
+
+def mean(values):
+    return statistics.fmean(values) if values else math.nan
+
+
+def with_ambiguous(seed):
+    """Rename class d, which has no predictions."""
+    predictions, truth, videos = drawn_case(seed)
+    return predictions, [
+        one._replace(labels=dict(action='Ambiguous'))
+        if one.labels['action'] == 'd' else one for one in truth], videos
+
+
+# For each metric: values of the package and of the twin for a drawn case.
+def compare_activitynet(seed):
+    predictions, truth, videos = drawn_case(seed)
+    thresholds = random.Random(seed).choice([THUMOS14, ACTIVITYNET])
+    found = SegmentAP(label_events(predictions, truth, videos),
+                      thresholds).values()
+    wanted = [mean(twins.activitynet_ap(predictions, truth, x).values())
+              for x in thresholds]
+    return [*found.values()], [*wanted, mean(wanted)]
+
+
+def compare_thumos14(seed):
+    predictions, truth, videos = with_ambiguous(seed)
+    found = SegmentAP(label_events(predictions, truth, videos), THUMOS14,
+                      'thumos14').values()
+    wanted = [mean(twins.thumos14_ap(predictions, truth, x).values())
+              for x in THUMOS14]
+    return [*found.values()], [*wanted, mean(wanted)]
+
+
+def compare_starts(seed):
+    predictions, truth, videos = drawn_case(seed)
+    found = StartAP(label_events(predictions, truth, videos)).values()
+    wanted = [mean(twins.start_ap(predictions, truth, x).values())
+              for x in range(1, 11)]
+    return [*found.values()], [*wanted, mean(wanted)]
+
+
+def compare_f1(seed):
+    predictions, truth, videos = drawn_case(seed)
+    found = SegmentF1(label_events(predictions, truth, videos)).values()
+    return [found[name] for name in ('F1@10', 'F1@25', 'F1@50')], [
+        twins.f1(predictions, truth, videos, x) for x in (.1, .25, .5)]
+
+
+def compare_edit(seed):
+    predictions, truth, videos = drawn_case(seed)
+    found = EditScore(label_events(predictions, truth, videos)).values()
+    return [found['edit']], [twins.edit(predictions, truth, videos)]
+
+
+def compare_alarms(seed):
+    predictions, truth, videos = drawn_case(seed)
+    durations = {video: 20. + i for i, video in enumerate(videos)}
+    found = Alarms(label_events(predictions, truth, videos),
+                   durations).values()
+    return [*found.values()], twins.alarms(predictions, truth, durations)
+
+
+def compare_calibration(seed):
+    rng = random.Random(seed)
+    bins, number = rng.randint(1, 6), rng.randint(1, 3)
+    scores, targets = [], []
+    for _ in range(rng.randint(1, 3)):
+        steps = rng.randint(1, 6)
+        scores.append([[rng.choice([0, .25, .5, .75, 1, rng.random()])
+                        for _ in range(number)] for _ in range(steps)])
+        targets.append([[rng.randint(0, 1) for _ in range(number)]
+                        for _ in range(steps)])
+    found = Calibration([np.array(x) for x in scores],
+                        [np.array(x) for x in targets], bins).values()
+    return [*found.values()], twins.calibration(scores, targets, bins)
+
+
+@pytest.mark.parametrize('compare', [
+    compare_activitynet, compare_thumos14, compare_starts, compare_f1,
+    compare_edit, compare_alarms, compare_calibration])
+def test_matches_brute_force(compare):
+    defined = 0
+    for seed in range(CASES):
+        found, wanted = compare(seed)
+        assert len(found) == len(wanted)
+        assert all(map(close, found, wanted)), (seed, found, wanted)
+        defined += any(0 < x < 1 for x in wanted)
+    # The cases are not trivial.
+    assert defined > CASES / 5
+
+
+def random_case(seed):
+    """Draw segments without ties, whose order the published code reverses."""
+    rng = np.random.default_rng(seed)
+
+    def segments(number, with_score):
+        starts = rng.random(number) * 60
+        return [segment(f'v{rng.integers(3)}', a, a + b, 'x',
+                        float(c) if with_score else None)
+                for a, b, c in zip(starts, 1 + rng.random(number) * 15,
+                                   rng.random(number))]
+
+    return segments(40, True), segments(15, False)
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_matches_the_activitynet_code_of_mmaction2(seed):
+    predictions, truth = random_case(seed)
+    keys = {'video-id': 'video', 't-start': 'start', 't-end': 'end',
+            'score': 'score'}
+    wanted = compute_average_precision_detection(*(
+        [{key: getattr(one, name) for key, name in keys.items()}
+         for one in each] for each in (truth, predictions)),
+        np.array(ACTIVITYNET))
+    metric = SegmentAP(label_events(predictions, truth), ACTIVITYNET)
+    np.testing.assert_allclose(metric.average_precision()[0], wanted,
+                               rtol=1e-12)
+    assert wanted[0] > wanted[-1]
+
+
+def test_worked_example_of_activitynet():
+    """Two actions; the best prediction is right, the second a duplicate."""
+    truth = [segment('v', 0, 10, 'x'), segment('v', 20, 30, 'x')]
+    predictions = [segment('v', 0, 9, 'x', .9), segment('v', 0, 10, 'x', .8),
+                   segment('v', 20, 26, 'x', .7)]
+    metric = SegmentAP(label_events(predictions, truth), (.5, .7, .95))
+    # At 0.5: right, false, right: 1/2 * 1 + 1/2 * 2/3. At 0.7, the last is
+    # false: 1/2. At 0.95, only the second is right: 1/2 * 1/2.
+    assert metric.average_precision()[0] == pytest.approx(
+        [5 / 6, 1 / 2, 1 / 4])
+    assert metric.values()['mAP@0.5:0.95'] == pytest.approx(
+        (5 / 6 + 1 / 2 + 1 / 4) / 3)
+
+
+def test_worked_example_of_thumos14():
+    """Same segments: each action takes its best prediction."""
+    truth = [segment('v', 0, 10, 'x'), segment('v', 20, 30, 'x'),
+             segment('v', 50, 60, 'Ambiguous')]
+    predictions = [segment('v', 0, 9, 'x', .9), segment('v', 0, 10, 'x', .8),
+                   segment('v', 20, 26, 'x', .7),
+                   segment('v', 55, 57, 'x', .95)]
+    metric = SegmentAP(label_events(predictions, truth), (.5, .6),
+                       'thumos14')
+    assert metric.classes == ['x']
+    # At 0.5: false, right, right, so precision 1/2 and 2/3: the highest is
+    # 2/3 at all 11 points. At 0.6, an overlap of 0.6 is not above the
+    # threshold, so only recalls up to 1/2 are reached, with precision 1/2.
+    assert metric.average_precision()[0] == pytest.approx(
+        [2 / 3, 6 / 11 * 1 / 2])
+
+
+def test_worked_example_of_ms_tcn():
+    """Frame labels A A A B B C C C against A A B B B B C C, one per second."""
+    truth = [segment('v', 0, 3, 'A'), segment('v', 3, 5, 'B'),
+             segment('v', 5, 8, 'C')]
+    predictions = [segment('v', 0, 2, 'A'), segment('v', 2, 6, 'B'),
+                   segment('v', 6, 8, 'C'), segment('v', 8, 9, 'B')]
+    events = label_events(predictions, truth)
+    # Overlaps 2/3, 1/2 and 2/3; the last prediction is false.
+    assert SegmentF1(events, (.5, .6)).values() == {
+        'F1@50': pytest.approx(6 / 7), 'F1@60': pytest.approx(4 / 7)}
+    # One of four segments is inserted.
+    assert EditScore(events).values()['edit'] == pytest.approx(3 / 4)
+
+
+def test_second_prediction_of_an_action_is_false_even_at_the_same_overlap():
+    events = label_events(
+        [segment('v', 0, 5, 'x', .9), segment('v', 5, 10, 'x', .9)],
+        [segment('v', 0, 10, 'x')])
+    assert SegmentF1(events, (.5, )).values()['F1@50'] == pytest.approx(2 / 3)
+    assert SegmentAP(events, (.5, )).values() == {'mAP@0.5': 1.}
+
+
+def test_worked_example_of_action_starts():
+    truth = [segment('v', 10, 20, 'x'), segment('v', 14, math.nan, 'x')]
+    predictions = [segment('v', 12.5, 13, 'x', .9),
+                   segment('v', 12, 13, 'x', .8),
+                   segment('v', 9.5, 13, 'x', .7)]
+    metric = StartAP(label_events(predictions, truth), (1, 2, 3))
+    # 1 s: only the last is right, 1/2 * 1/3. 2 s: the first takes 14, the
+    # second 10, and nothing is left. Same for 3 s.
+    assert metric.average_precision()[0] == pytest.approx([1 / 6, 1, 1])
+
+
+def test_worked_example_of_alarms():
+    truth = [segment('v', 10, 20, 'x'), segment('v', 30, 40, 'x'),
+             segment('w', 5, 6, 'y')]
+    predictions = [segment('v', 12, 14, 'x'), segment('v', 15, 18, 'x'),
+                   segment('v', 20, 22, 'x'), segment('v', 28, 35, 'x'),
+                   segment('w', 5, 6, 'x')]
+    found = Alarms(label_events(predictions, truth),
+                   dict(v=100, w=260)).values()
+    assert found == dict(
+        recall=pytest.approx(2 / 3),
+        # The segment from 20 s only touches an action.
+        false_alarms_per_hour=pytest.approx(2 / 0.1),
+        delay_median=pytest.approx(0.), delay_p90=pytest.approx(1.6))
+
+
+def test_worked_example_of_calibration():
+    scores, targets = np.array([[.2], [.3], [.9], [.8]]), np.array(
+        [[0], [1], [1], [1]])
+    found = Calibration([scores], [targets], 2).values()
+    # Below 0.5: mean 0.25, frequency 0.5; above: 0.85 and 1.
+    assert found['ECE'] == pytest.approx(.5 * .25 + .5 * .15)
+    assert found['Brier'] == pytest.approx((.04 + .49 + .01 + .04) / 4)
+
+
+def test_matches_brier_score_of_sklearn():
+    from sklearn.metrics import brier_score_loss
+    rng = np.random.default_rng(0)
+    scores, targets = rng.random(500), rng.integers(0, 2, 500)
+    found = Calibration([scores[:, None]], [targets[:, None]]).values()
+    assert found['Brier'] == pytest.approx(brier_score_loss(targets, scores))
+
+
+@pytest.mark.parametrize('metric', [
+    lambda events: SegmentAP(events, (.3, .5)),
+    lambda events: SegmentAP(events, (.3, .5), 'thumos14'),
+    lambda events: StartAP(events, (1, 4)), SegmentF1, EditScore])
+def test_video_that_counts_twice_equals_two_videos(metric):
+    checked = 0
+    for seed in range(60):
+        predictions, truth, videos = drawn_case(seed)
+        weights = np.random.default_rng(seed).integers(0, 4, len(videos))
+        # Unequal scores, because copies of ties would be in another order.
+        predictions = [one._replace(score=float(rank)) for rank, one in
+                       enumerate(sorted(predictions, key=lambda p: p.score))]
+        copies = [[one._replace(video=f'{one.video} {copy}')
+                   for one in each
+                   for copy in range(weights[videos.index(one.video)])]
+                  for each in (predictions, truth)]
+        names = [f'{video} {copy}' for video, weight in zip(videos, weights)
+                 for copy in range(weight)]
+        if not names:
+            continue
+        found = metric(label_events(predictions, truth, videos)).values(
+            weights)
+        wanted = metric(label_events(*copies, names)).values()
+        assert all(close(found[name], wanted[name]) for name in found), seed
+        checked += 1
+    assert checked > 40
+
+
+def test_interval_of_the_mean_is_that_of_the_normal_distribution():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=400)
+    found = bootstrap(lambda weights: dict(
+        mean=float(np.average(values, weights=weights))), 400, 2000)['mean']
+    half = 1.96 * values.std() / 20
+    assert found.value == pytest.approx(values.mean())
+    assert found.low == pytest.approx(values.mean() - half, abs=.01)
+    assert found.high == pytest.approx(values.mean() + half, abs=.01)
+
+
+def test_intervals_of_one_video_are_undefined():
+    found = bootstrap(lambda weights: dict(x=1.), 1)['x']
+    assert found.value == 1 and math.isnan(found.low + found.high)
+
+
+def test_undefined_draws_are_left_out():
+    truth = [segment('v', 0, 1, 'x')]
+    metric = StartAP(label_events([segment('v', 0, 1, 'x', 1.)], truth,
+                                  ['v', 'w']), (1, ))
+    assert bootstrap(metric.values, 2)['start_mAP@1s'] == (1, 1, 1)
+
+
+def test_edit_distance_of_words():
+    assert edit_distance(*[[ord(c) for c in word]
+                           for word in ('kitten', 'sitting')]) == 3
+    assert edit_distance([], [1, 2]) == 2
+
+
+@pytest.mark.parametrize('one, message', [
+    (segment('v', 2, 1, 'x', 1.), 'start <= end, got 2 to 1'),
+    (segment('v', math.nan, 1, 'x', 1.), 'start <= end'),
+    (segment('v', 0, 1, 'x')._replace(labels={}), 'must have a class')])
+def test_rejects_segments(one, message):
+    with pytest.raises(ValueError, match=message):
+        label_events([one], [])
+
+
+def test_rejects_missing_values():
+    unscored = label_events([segment('v', 0, 1, 'x')], [])
+    for metric in SegmentAP, StartAP:
+        with pytest.raises(ValueError, match='1 of 1 predictions have none'):
+            metric(unscored)
+    endless = label_events([], [segment('v', 0, math.nan, 'x')])
+    for metric in SegmentAP, SegmentF1, Alarms:
+        with pytest.raises(ValueError, match='true segments must have ends'):
+            metric(endless)
+    with pytest.raises(ValueError, match='durations must have all videos'):
+        Alarms(unscored, {})
+    with pytest.raises(ValueError, match='got 0 to 2'):
+        Calibration([np.array([[0., 2.]])], [np.array([[0, 1]])])
