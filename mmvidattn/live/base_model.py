@@ -10,7 +10,7 @@ from torch import nn
 
 from ..apis.labels import find_labels
 from ..apis.models import get_model, load_config
-from .events import EventDetector, merge_event_options
+from ..online.event_detector import EventDetector, merge_event_options
 
 
 class BaseLiveModel:
