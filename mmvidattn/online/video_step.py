@@ -10,6 +10,9 @@ from .stream_step import StreamStep
 
 # Prefix of the encoder's tensors in the state of a stream.
 ENCODER = 'encoder.'
+# Number of values of the frames that a CPU encodes at once, such as six frames
+# of 224 x 224 pixels. Activations of larger batches do not fit its caches.
+VALUES_AT_ONCE = 2**20
 
 
 class VideoStep(StreamStep):
@@ -69,6 +72,22 @@ class VideoStep(StreamStep):
 
     def update(self, features: Mapping[str, Tensor],
                state: dict[str, Tensor]) -> Tensor:
+        frames = features['frames']
+        # A program for any batch cannot depend on the number of parts.
+        if (self.example.device.type != 'cpu' or torch.is_grad_enabled()
+                or torch.compiler.is_compiling() or torch.jit.is_tracing()
+                or frames.numel() <= VALUES_AT_ONCE):
+            return self._update(features, state)
+        rows = max(1, VALUES_AT_ONCE // frames[0].numel())
+        # The parts are views, so the state is updated in place.
+        return torch.cat([
+            self._update(*(
+                {name: x[start:start + rows] for name, x in tensors.items()}
+                for tensors in (features, state)))
+            for start in range(0, len(frames), rows)])
+
+    def _update(self, features: Mapping[str, Tensor],
+                state: dict[str, Tensor]) -> Tensor:
         frames, elapsed = (
             features[name].to(self.example.device, self.frame_dtype)
             for name in ('frames', 'elapsed'))

@@ -10,7 +10,7 @@ from helpers import relative
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
-from mmvidattn.online import StreamSession, make_stream_step
+from mmvidattn.online import StreamSession, make_stream_step, video_step
 
 MEAN, STD = [100., 120., 130.], [50., 60., 70.]
 HALF_LIFE = 4., 30.
@@ -168,6 +168,40 @@ def test_streams_join_leave_reset_and_resume(model):
         for i, t, result in zip(some, ages, out):
             assert relative(result['action'], want[i][t]) < 1e-10
     assert any(session.num_steps > 10 for session in sessions)
+
+
+@pytest.mark.parametrize('at_once', [0, 3 * 32 * 32 * 2, 10**6])
+def test_large_batches_are_processed_in_parts(model, monkeypatch, at_once):
+    monkeypatch.setattr(video_step, 'VALUES_AT_ONCE', at_once)
+    videos = [video_like(6, seed) for seed in range(5)]
+    first = StreamSession(model)
+    sessions = [first, *(first.spawn() for _ in range(4))]
+    backbone, batches = first.step.model.backbone, []
+    forward = backbone.forward_causal
+
+    def spy(inputs, state):
+        batches.append(len(inputs['frames']))
+        return forward(inputs, state)
+
+    monkeypatch.setattr(backbone, 'forward_causal', spy)
+    for t in range(6):
+        frames = [dict(frames=video[t]) for video in videos]
+        if t == 2:
+            # Fails in one part only.
+            frames[3] = None
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            out = StreamSession.push_many(sessions, frames)
+        assert [bool(x['bad_frame']) for x in out] == [
+            i == 3 and t == 2 for i in range(5)]
+    assert set(batches) == {0: {1}, 3 * 32 * 32 * 2: {1, 2}, 10**6: {5}}[
+        at_once]
+    for i, (video, result) in enumerate(zip(videos, out)):
+        elapsed = [1.] * 6
+        if i == 3:
+            video, elapsed = video[[0, 1, 3, 4, 5]], [1., 1., 2., 1., 1.]
+        want = scores_of(model, video, elapsed)
+        assert relative(result['action'], want[-1]) < 1e-10
 
 
 @pytest.mark.parametrize('frame, message', [
