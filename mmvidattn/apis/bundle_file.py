@@ -87,11 +87,11 @@ class Bundle:
             ValueError: If the file is missing, damaged or has another hash.
         """
         data = _read(self.path, WEIGHTS)
-        found = hashlib.sha256(data).hexdigest()
-        if found != self.sha256:
+        digest = hashlib.sha256(data).hexdigest()
+        if digest != self.sha256:
             raise ValueError(
                 f'{WEIGHTS} of the bundle {self.path} was changed or damaged: '
-                f'its SHA-256 must be {self.sha256}, got {found}. Copy the '
+                f'its SHA-256 must be {self.sha256}, got {digest}. Copy the '
                 'bundle again')
         try:
             return load(data)
@@ -259,13 +259,13 @@ def _check_types(value: Any, name: str) -> None:
             raise ValueError(f'{name} has a _scope_, which is not allowed')
         kind = value.get('type')
         if 'type' in value:
-            found = _registered(kind)
-            if found is None:
+            cls = _registered(kind)
+            if cls is None:
                 raise ValueError(
                     f'{name} has type={kind!r}, which is not registered: if '
                     'you trust the bundle, import the module that defines '
                     'this class first')
-            module = f'{found.__module__}.'
+            module = f'{cls.__module__}.'
             if module.startswith(UNSAFE_MODULES) or (
                     module.startswith(OPENMMLAB)
                     and not module.startswith(SAFE_MODULES)):

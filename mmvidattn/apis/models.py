@@ -183,8 +183,8 @@ def published_hash(checkpoint: str | Path) -> str | None:
         return None
     for model in _listed_models():
         if model.get('Weights') == str(checkpoint):
-            found = model.get('SHA256')
-            return found and str(found)
+            sha256 = model.get('SHA256')
+            return sha256 and str(sha256)
     return None
 
 

@@ -56,10 +56,10 @@ class VideoPrediction:
 
     def __repr__(self) -> str:
         end = '?' if self.end is None else f'{self.end:.2f}'
-        found = self.error or ', '.join(
+        text = self.error or ', '.join(
             f'{p.label} {p.score:.3f}' for p in self.predictions)
         return (f'{type(self).__name__}({self.video!r}, {self.start:.2f} to '
-                f'{end} s: {found})')
+                f'{end} s: {text})')
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields for JSON, except ``probabilities``."""
@@ -277,13 +277,13 @@ class VideoClassifier:
                 continue
             sample = next(samples)
             try:
-                found = probabilities(self.model, sample.pred_score)
+                scores = probabilities(self.model, sample.pred_score)
             except ValueError as error:
                 yield replace(prediction, error=str(error))
                 continue
             yield replace(
-                prediction, probabilities=found,
-                predictions=tuple(top_predictions(found, self.labels, topk)))
+                prediction, probabilities=scores,
+                predictions=tuple(top_predictions(scores, self.labels, topk)))
 
 
 def warn_if_random(model: str | Path,
@@ -324,11 +324,11 @@ def expand_folders(sources: VideoSource | Iterable[VideoSource]
     if isinstance(sources, (str, Path, int, Tensor)) or hasattr(
             sources, 'dtype'):
         sources = [sources]
-    found = []
+    expanded = []
     for source in sources:
-        found += find_videos(source) if is_folder_of_videos(
+        expanded += find_videos(source) if is_folder_of_videos(
             source) else [source]
-    return found
+    return expanded
 
 
 @contextmanager

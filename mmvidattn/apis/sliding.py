@@ -86,18 +86,18 @@ class FramePipeline:
 
     def sample(self, num_frames: int, fps: float) -> list[int]:
         """Sample the frames of a clip from a video of ``num_frames``."""
-        found = self._sampling(dict(
+        sample = self._sampling(dict(
             total_frames=num_frames, avg_fps=fps, start_index=0,
             filename='frames', label=-1, modality='RGB'))
-        return np.ravel(found['frame_inds']).tolist()
+        return np.ravel(sample['frame_inds']).tolist()
 
     def prepare(self, image: np.ndarray) -> Tensor:
         """Resize and crop a frame, [H, W, 3], to uint8 [C, H', W']."""
         shape = image.shape[:2]
-        found = self._spatial(dict(
+        prepared = self._spatial(dict(
             imgs=[image], original_shape=shape, img_shape=shape, num_clips=1,
             clip_len=1, filename='frames', label=-1, modality='RGB'))
-        return found['inputs'][0, :, 0]
+        return prepared['inputs'][0, :, 0]
 
 
 @check_arguments

@@ -99,8 +99,8 @@ class Result(NamedTuple):
     def gains(self) -> dict[str, float]:
         """Speedup over the plain code by key; 0 for a backend that fails."""
         gains = dict.fromkeys(self.errors, 0.)
-        for name, (plain, own) in self.seconds.items():
-            gains[name] = plain / own
+        for name, (plain, fast) in self.seconds.items():
+            gains[name] = plain / fast
         return {key_of(self.op, self.backend, self.condition._replace(
             compiled=name == 'compiled')): round(gain, 3)
             for name, gain in gains.items()}
@@ -326,16 +326,16 @@ def _measure_group(backend: dispatch.Backend, calls: list[Call],
     for compiler in compilers:
         sums = [0., 0.]
         for call in slowest:
-            plain, own = (_runner(f, call, compiler)
-                          for f in (call.op.plain, backend.function))
+            plain, fast = (_runner(f, call, compiler)
+                           for f in (call.op.plain, backend.function))
             # torch's cache key ignores limits on CPU instructions, so cached
             # code may be for another limit.
             with without_compile_caches():
-                error = compare(plain, own, call)
+                error = compare(plain, fast, call)
             if error:
                 result.errors[compiler] = f'{call.shapes}: {error}'
                 break
-            for i, seconds in enumerate(interleave((plain, own), budget)):
+            for i, seconds in enumerate(interleave((plain, fast), budget)):
                 sums[i] += call.count * seconds
         else:
             result.seconds[compiler] = tuple(sums)
@@ -537,10 +537,10 @@ def clear(device: torch.device | str | None = None) -> list[Path]:
     """
     paths = [cache_path(device)] if device is not None else sorted(
         cache_folder().glob('*.json'))
-    found = [path for path in paths if path.is_file()]
-    for path in found:
+    existing = [path for path in paths if path.is_file()]
+    for path in existing:
         path.unlink()
-    return found
+    return existing
 
 
 def table(results: Iterable[Result], choice: Choice) -> str:
@@ -554,9 +554,9 @@ def table(results: Iterable[Result], choice: Choice) -> str:
             key = key_of(result.op, result.backend, condition._replace(
                 compiled=name == 'compiled'))
             if name in result.seconds:
-                plain, own = result.seconds[name]
-                cells += [f'{plain * 1e3:.3f}', f'{own * 1e3:.3f}',
-                          f'{plain / own:.2f}']
+                plain, fast = result.seconds[name]
+                cells += [f'{plain * 1e3:.3f}', f'{fast * 1e3:.3f}',
+                          f'{plain / fast:.2f}']
             else:
                 cells += ['-'] * 3
             cells.append('yes' if choice.runs(key) else 'no')

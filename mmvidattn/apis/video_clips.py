@@ -143,13 +143,13 @@ class SourceFrames:
         self._source = source
 
     def take(self, indices: np.ndarray) -> list[np.ndarray]:
-        needed, found = set(indices.tolist()), {}
+        needed, images = set(indices.tolist()), {}
         for frame in self._source:
             if frame.index in needed:
-                found[frame.index] = frame.image
-                if len(found) == len(needed):
+                images[frame.index] = frame.image
+                if len(images) == len(needed):
                     break
-        return [found[i] for i in indices.tolist()]
+        return [images[i] for i in indices.tolist()]
 
 
 class WindowFrames:

@@ -123,58 +123,59 @@ def one_line(text: str, width: int = 400) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of installed packages in ``NAMES``."""
-    found = {}
+    packages = {}
     for name in NAMES:
         try:
-            found[name] = importlib.metadata.version(name)
+            packages[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return packages
 
 
 def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r'\d+', version.partition('+')[0])[:3]))
 
 
-def check_packages(found: dict[str, str]) -> Iterator[dict]:
+def check_packages(packages: dict[str, str]) -> Iterator[dict]:
     """Return known conflicts and unmet requirements."""
-    conflicts = [*find_conflicts(found)]
+    conflicts = [*find_conflicts(packages)]
     yield from conflicts
     reported = {item['topic'] for item in conflicts}
-    yield from (item for item in check_requirements(found)
+    yield from (item for item in check_requirements(packages)
                 if item['topic'] not in reported)
 
 
-def find_conflicts(found: dict[str, str]) -> Iterator[dict]:
+def find_conflicts(packages: dict[str, str]) -> Iterator[dict]:
     """Return known conflicts among the installed versions."""
     if numbers(platform.python_version()) < (3, 10):
         yield finding('problem', 'python', 'mmvidattn needs Python 3.10 or '
                       f'newer, and this is {platform.python_version()}',
                       'make an environment with a newer Python')
     both = [name for name in ('mmcv', 'mmcv-lite', 'onedl-mmcv')
-            if name in found]
+            if name in packages]
     if len(both) > 1:
         yield finding(
             'problem', 'mmcv',
             f'{" and ".join(both)} are both installed, and write to the same '
             'folder mmcv', ONE_MMCV)
     for name in both:
-        if not (2, 0, 0) <= numbers(found[name]) < (2, 2, 0):
+        if not (2, 0, 0) <= numbers(packages[name]) < (2, 2, 0):
             yield finding(
-                'problem', 'mmcv', f'mmaction2 refuses {name} {found[name]}; '
-                'it takes 2.0.0 to 2.1.0', ONE_MMCV)
+                'problem', 'mmcv',
+                f'mmaction2 refuses {name} {packages[name]}; it takes 2.0.0 '
+                'to 2.1.0', ONE_MMCV)
     for name in 'onedl-mmengine', 'onedl-mmaction2':
-        if name in found:
+        if name in packages:
             original = name.removeprefix('onedl-')
-            beside = f' beside {original}' if original in found else ''
+            beside = f' beside {original}' if original in packages else ''
             yield finding(
                 'problem' if beside else 'note', original,
-                f'{name} {found[name]} is installed{beside}: a fork that '
+                f'{name} {packages[name]} is installed{beside}: a fork that '
                 f'provides the same module as {original}, and is not tested '
                 'here', f'pip uninstall -y {name} {original} && pip install '
                 + ('mmaction2==1.2.0' if original == 'mmaction2' else
                    '"mmengine>=0.10.5,<0.11"'))
-    opencv = {name: found[name] for name in OPENCV if name in found}
+    opencv = {name: packages[name] for name in OPENCV if name in packages}
     if len({*opencv.values()}) > 1:
         listed = ', '.join(f'{k} {v}' for k, v in opencv.items())
         yield finding(
@@ -184,30 +185,31 @@ def find_conflicts(found: dict[str, str]) -> Iterator[dict]:
             + ' '.join(f'{name}=={max(opencv.values(), key=numbers)}'
                        for name in opencv))
     old = [f'{k} {v}' for k, v in opencv.items() if numbers(v) < (4, 10)]
-    if old and numbers(found.get('numpy', '0')) >= (2, ):
+    if old and numbers(packages.get('numpy', '0')) >= (2, ):
         yield finding(
             'problem', 'numpy', f'{old[0]} is built for numpy 1, and numpy is '
-            f'{found["numpy"]}', 'pip install -U '
+            f'{packages["numpy"]}', 'pip install -U '
             f'{" ".join(opencv)}; or pip install "numpy<2"')
-    if numbers(found.get('setuptools', '0')) >= (82, ):
+    if numbers(packages.get('setuptools', '0')) >= (82, ):
         yield finding(
-            'problem', 'setuptools', f'setuptools {found["setuptools"]} has '
-            'no pkg_resources, which mmengine imports',
+            'problem', 'setuptools',
+            f'setuptools {packages["setuptools"]} has no pkg_resources, which '
+            'mmengine imports',
             'pip install "setuptools<81"')
-    if numbers(found.get('moviepy', '0')) >= (2, ):
+    if numbers(packages.get('moviepy', '0')) >= (2, ):
         yield finding(
-            'note', 'moviepy', f'moviepy {found["moviepy"]} has no '
+            'note', 'moviepy', f'moviepy {packages["moviepy"]} has no '
             "moviepy.editor: mmaction2's gifs and mp4 output fail",
             'pip install "moviepy<2"')
-    if numbers(found.get('transformers', '0')) >= (4, 56):
+    if numbers(packages.get('transformers', '0')) >= (4, 56):
         yield finding(
-            'note', 'transformers', f'transformers {found["transformers"]} '
+            'note', 'transformers', f'transformers {packages["transformers"]} '
             "breaks mmaction2's multimodal models, which mmvidattn leaves out "
             'so that the others import',
             'pip install "transformers<4.56" if you want VindLU')
 
 
-def check_requirements(found: dict[str, str]) -> Iterator[dict]:
+def check_requirements(packages: dict[str, str]) -> Iterator[dict]:
     """Return requirements of installed packages that are not met."""
     try:
         from packaging.requirements import Requirement
@@ -215,34 +217,34 @@ def check_requirements(found: dict[str, str]) -> Iterator[dict]:
         yield finding('note', 'packaging', 'it is not installed, so that '
                       'requirements were not checked', 'pip install packaging')
         return
-    if 'mmvidattn' not in found:
+    if 'mmvidattn' not in packages:
         yield finding('note', 'mmvidattn', 'it is not installed but found in '
                       f'{PACKAGE.parent}, so that its requirements were not '
                       'checked', 'pip install -e ".[lite]" in the checkout')
     for owner in 'mmvidattn', 'mmaction2', 'mmengine', 'torch', 'torchvision':
-        if owner not in found:
+        if owner not in packages:
             continue
         for line in importlib.metadata.requires(owner) or ():
-            wanted = Requirement(line)
-            if wanted.marker and not wanted.marker.evaluate({'extra': ''}):
+            needed = Requirement(line)
+            if needed.marker and not needed.marker.evaluate({'extra': ''}):
                 continue
             try:
-                version = importlib.metadata.version(wanted.name)
+                version = importlib.metadata.version(needed.name)
             except importlib.metadata.PackageNotFoundError:
-                if wanted.name in INTERCHANGEABLE:
+                if needed.name in INTERCHANGEABLE:
                     # A later check reports missing modules.
                     continue
                 version = None
             # Local builds of a version, such as +cpu, are accepted.
-            if version and wanted.specifier.contains(
+            if version and needed.specifier.contains(
                     version.partition('+')[0], prereleases=True):
                 continue
-            wanted.marker = None
+            needed.marker = None
             yield finding(
-                'problem', wanted.name, f'{owner} {found[owner]} needs '
-                f'{wanted}, and ' + (f'{version} is installed' if version else
+                'problem', needed.name, f'{owner} {packages[owner]} needs '
+                f'{needed}, and ' + (f'{version} is installed' if version else
                                      'it is not installed'),
-                f'pip install "{wanted}"' if owner != 'torchvision' else
+                f'pip install "{needed}"' if owner != 'torchvision' else
                 'pip install the torchvision of your torch, or pip uninstall '
                 'torchvision')
 
@@ -460,16 +462,16 @@ def probe(arguments: Sequence[str]) -> None:
                 continue
             say(begin=name)
             try:
-                for found in step():
-                    say(finding=found)
+                for result in step():
+                    say(finding=result)
             except Exception as error:
                 say(finding=finding(
                     'problem', name, f'{type(error).__name__}: {error}',
                     remedy_of([str(error)])))
 
-    *others, ours = REQUIRED
+    *dependencies, ours = REQUIRED
     do({name: lambda n=name: check_module(n)
-        for name in (*others, *OPTIONAL, ours)})
+        for name in (*dependencies, *OPTIONAL, ours)})
     if 'environment' not in done and 'mmengine' in sys.modules:
         say(begin='environment')
         try:
@@ -481,7 +483,7 @@ def probe(arguments: Sequence[str]) -> None:
     if ours in sys.modules or ours in done[:-1]:
         from mmvidattn.apis import self_test
         checks = self_test.list_checks(quick=level == 'quick')
-        do({name: lambda c=check: (finding(*found) for found in c())
+        do({name: lambda c=check: (finding(*result) for result in c())
             for name, check in checks.items()})
 
 
@@ -537,11 +539,11 @@ def probe_in_process(level: str, limit: int) -> Iterator[dict]:
 
 def collect(quick: bool, limit: int) -> Iterator[dict]:
     """Yield all findings and the other parts of a report in order."""
-    found = versions()
-    yield dict(packages=found, variables={
+    packages = versions()
+    yield dict(packages=packages, variables={
         name: one_line(value) for name, value in os.environ.items()
         if name.startswith(VARIABLES)})
-    for part in check_machine(), check_packages(found):
+    for part in check_machine(), check_packages(packages):
         for item in part:
             yield dict(finding=item)
     yield from probe_in_process('quick' if quick else 'full', limit)

@@ -36,12 +36,12 @@ class Folder:
             self._check(video, is_target)
         expected = width or max(
             self.widths, key=lambda w: len(self.widths[w]), default=None)
-        for found, names in self.widths.items():
-            if found != expected:
+        for actual, names in self.widths.items():
+            if actual != expected:
                 for name in names:
                     self.faults.append(
                         f'{path / name}.npy: width must be {expected}, got '
-                        f'{found}')
+                        f'{actual}')
 
     def _check(self, video: str, is_target: bool) -> None:
         path = self.path / f'{video}.npy'
@@ -88,15 +88,15 @@ def compare_lengths(folders: dict[str, Folder], videos: list[str],
     """
     faults = []
     for video in videos:
-        found = {name: folder.lengths[video]
-                 for name, folder in folders.items()
-                 if video in folder.lengths}
-        lengths = found.values()
+        by_folder = {name: folder.lengths[video]
+                     for name, folder in folders.items()
+                     if video in folder.lengths}
+        lengths = by_folder.values()
         if max(lengths, default=0) - min(lengths, default=0) > MAX_DIFFERENCE:
             faults.append(f'{video}: lengths differ: ' + ', '.join(
-                f'{name} {length}' for name, length in found.items()))
-        if video in durations and found:
-            length = next(iter(found.values()))
+                f'{name} {length}' for name, length in by_folder.items()))
+        if video in durations and by_folder:
+            length = next(iter(by_folder.values()))
             # The last step may be missing or incomplete.
             if abs(length - rate * durations[video]) > 1.5:
                 faults.append(

@@ -121,17 +121,17 @@ class Runs:
 def train(models: Sequence[Model], runs: Runs, seeds: int,
           jobs: int) -> None:
     """Train until all comparisons are decided, or no seeds are left."""
-    baseline, *others = models
+    baseline, *candidates = models
     done = 0
     for look in LOOKS:
-        open_models = [model for model in others if done < LOOKS[0]
+        open_models = [model for model in candidates if done < LOOKS[0]
                        or not runs.verdict(model, baseline).difference]
-        if done >= seeds or others and not open_models:
+        if done >= seeds or candidates and not open_models:
             return
-        wanted = [(model, seed) for seed in range(done, min(look, seeds))
-                  for model in (baseline, *open_models)]
+        pending = [(model, seed) for seed in range(done, min(look, seeds))
+                   for model in (baseline, *open_models)]
         with ThreadPoolExecutor(jobs) as pool:
-            futures = [pool.submit(runs, *run) for run in wanted]
+            futures = [pool.submit(runs, *run) for run in pending]
             try:
                 for future in futures:
                     future.result()
@@ -147,8 +147,8 @@ def make_report(models: Sequence[Model], runs: Runs) -> dict[str, Any]:
         rows.append(dict(
             model=model.name, options=model.options,
             scores=runs.scores(model), verdict=verdict and asdict(verdict)))
-    chance = [metrics['chance'] for found in runs.metrics.values()
-              for metrics in found.values()]
+    chance = [metrics['chance'] for by_seed in runs.metrics.values()
+              for metrics in by_seed.values()]
     return dict(rows=rows, chance=100 * statistics.fmean(chance))
 
 

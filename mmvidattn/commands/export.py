@@ -22,8 +22,8 @@ def run(args: argparse.Namespace) -> None:
         if args.out.exists() and not args.force:
             raise FileExistsError(
                 f'{args.out} exists; replace it with --force')
-        others, config, checkpoint = split_model(args.model)
-        if others:
+        leading, config, checkpoint = split_model(args.model)
+        if leading:
             raise ValueError('expected BUNDLE, or CONFIG CHECKPOINT, before '
                              f'{args.out}, got {" ".join(args.model)}')
         model = get_model(config, checkpoint, args.device, args.cfg_options)

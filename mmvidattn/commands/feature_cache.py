@@ -10,12 +10,12 @@ from ..utils.printable import echo
 
 def run(args: argparse.Namespace) -> None:
     with one_line_errors():
-        found = describe_folders(args.folder)
-        if not found:
+        caches = describe_folders(args.folder)
+        if not caches:
             raise ValueError(f'no cached features in {args.folder}')
         days = args.clear_unused
         kept = 0
-        for folder in found:
+        for folder in caches:
             settings = folder['settings']
             backbone = settings.get('backbone') or {}
             delete = days is not None and folder['unused_days'] >= days

@@ -73,11 +73,11 @@ def describe(prediction: VideoPrediction) -> list[str]:
 def caption_windows(windows: Sequence[VideoPrediction], time: float
                     ) -> list[str]:
     """Return the caption of the latest window that contains a time."""
-    number = bisect_right(windows, time, key=lambda found: found.start)
-    found = windows[max(0, number - 1)]
-    lines = [f'{found.start:.2f} to {found.end:.2f} s', *describe(found)]
+    number = bisect_right(windows, time, key=lambda window: window.start)
+    window = windows[max(0, number - 1)]
+    lines = [f'{window.start:.2f} to {window.end:.2f} s', *describe(window)]
     # Windows may be shorter than the stride.
-    return lines if time < found.end else [''] * len(lines)
+    return lines if time < window.end else [''] * len(lines)
 
 
 def predict_windows(classifier: VideoClassifier, video: str, out: Path | None,
@@ -92,13 +92,13 @@ def predict_windows(classifier: VideoClassifier, video: str, out: Path | None,
     """
     shown = []
     try:
-        for found in classifier.windows(
+        for window in classifier.windows(
                 video, args.windows, args.stride, batch_size=args.batch_size,
                 fps=args.fps):
-            echo(f'{video}, {found.start:.2f} to {found.end:.2f} s')
-            yield found
-            if out is not None and found.error is None:
-                shown.append(found)
+            echo(f'{video}, {window.start:.2f} to {window.end:.2f} s')
+            yield window
+            if out is not None and window.error is None:
+                shown.append(window)
         if shown:
             annotate_video(video, out, partial(caption_windows, shown))
             echo(f'written: {out}')
@@ -143,17 +143,17 @@ def predict(classifier: VideoClassifier, videos: dict[str, Path],
             lines: IO[str] | None) -> list[str]:
     """Classify all videos, and return the names of failed ones."""
     if args.windows is None:
-        found = classifier.each(
+        predictions = classifier.each(
             videos, batch_size=args.batch_size, fps=args.fps)
     else:
-        found = chain.from_iterable(
+        predictions = chain.from_iterable(
             predict_windows(classifier, video, outputs.pop(video, None), args)
             for video in videos)
     results, failed = [], []
     number = 0
     with one_line_stop(lambda: f' after {number} predictions'):
         for number, prediction in enumerate(track(
-                found, 'Predicting', total=len(videos),
+                predictions, 'Predicting', total=len(videos),
                 console=Console(stderr=True),
                 disable=len(videos) == 1 or args.windows is not None), 1):
             error = prediction.error

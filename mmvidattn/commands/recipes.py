@@ -266,11 +266,11 @@ def run(args: argparse.Namespace) -> None:
     with one_line_errors():
         name = find_config(args.config).stem
         cfg = load_config(args.config, args.cfg_options)
-        found = find_recipes(name)
+        recipes = find_recipes(name)
         authors = []
         start = '-'
-        if found is not None:
-            folder, content = found
+        if recipes is not None:
+            folder, content = recipes
             start = start_of(name, content['start'], folder / 'recipes.yml')
             authors = [row for row in content['authors']
                        if fnmatch(name, row['config'])]

@@ -117,12 +117,13 @@ def class_names(args: argparse.Namespace,
     ]
     path = args.out / 'classes.txt'
     if args.classes is None and path.is_file():
-        found = read_lines(path)
-        if found != names and not args.force:
+        existing = read_lines(path)
+        if existing != names and not args.force:
             # Otherwise, class numbers would differ between the splits.
             raise ValueError(
-                f'{path} has {len(found)} classes from an earlier run, which '
-                f'differ from the {len(names)} classes of the annotations: '
+                f'{path} has {len(existing)} classes from an earlier run, '
+                f'which differ from the {len(names)} classes of the '
+                'annotations: '
                 f'use --classes {path} to keep them, or remove the file')
     return names
 

@@ -60,16 +60,16 @@ def fixed_views(cfg: Config) -> dict:
     Raises:
         ValueError: If FixedViews or the teacher is missing.
     """
-    found = [step for step in cfg.train_dataloader.dataset.pipeline
+    steps = [step for step in cfg.train_dataloader.dataset.pipeline
              if step.type == 'FixedViews']
-    if len(found) != 1:
+    if len(steps) != 1:
         raise ValueError('the training pipeline of the config must have one '
-                         f'FixedViews, got {len(found)}')
+                         f'FixedViews, got {len(steps)}')
     if cfg.model.get('teacher') is None or \
             cfg.model.get('label_store') is None:
         raise ValueError('the model of the config must have a teacher, a '
                          'teacher_checkpoint and a label_store')
-    return found[0]
+    return steps[0]
 
 
 @torch.no_grad()

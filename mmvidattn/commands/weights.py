@@ -66,9 +66,9 @@ def hub_state(name: str) -> str:
     try:
         with urllib.request.urlopen(
                 f'{host}/api/models/{name}', timeout=SECONDS) as response:
-            found = json.load(response)
+            model = json.load(response)
     except (OSError, ValueError) as error:
         return f'not reachable: {getattr(error, "reason", error)}'
-    files = [one['rfilename'] for one in found.get('siblings', ())]
+    files = [one['rfilename'] for one in model.get('siblings', ())]
     is_safe = any(file.endswith('.safetensors') for file in files)
-    return f'{found.get("sha")}{"" if is_safe else ", without safetensors"}'
+    return f'{model.get("sha")}{"" if is_safe else ", without safetensors"}'

@@ -140,9 +140,9 @@ class _Finder(MetaPathFinder):
                    if name in one.waits_for and not one.is_applied]
         if not waiting:
             return None
-        others = (finder for finder in sys.meta_path if finder is not self)
+        finders = (finder for finder in sys.meta_path if finder is not self)
         spec = next(filter(None, (
-            finder.find_spec(name, path, target) for finder in others)), None)
+            finder.find_spec(name, path, target) for finder in finders)), None)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader, waiting)
         return spec
@@ -179,12 +179,12 @@ def register_on_lookup(location: str) -> None:
 
     def add_location() -> None:
         from mmaction import registry
-        for found in {id(x): x for x in vars(registry).values()}.values():
-            if isinstance(found, registry.Registry) and (
-                    found.scope == 'mmaction'
-                    and location not in found._locations):
-                found._locations.append(location)
-                found._imported = False
+        for root in {id(x): x for x in vars(registry).values()}.values():
+            if isinstance(root, registry.Registry) and (
+                    root.scope == 'mmaction'
+                    and location not in root._locations):
+                root._locations.append(location)
+                root._imported = False
 
     if 'mmaction.registry' in sys.modules:
         add_location()

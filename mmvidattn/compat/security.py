@@ -309,11 +309,11 @@ def _harmless_names() -> dict[str, Any]:
 
 def _find_harmless(module: str, name: str) -> Any:
     path = f'{module}.{name}'
-    found = _harmless_names().get(path)
-    if found is None:
+    value = _harmless_names().get(path)
+    if value is None:
         _refuse(f'loading it would call {path}, which is not data. '
                 f'If you trust the file, set {SKIP}=load_data_as_data')
-    return found
+    return value
 
 
 def _check_call(function: Callable, args: Any, is_new: bool = False) -> None:

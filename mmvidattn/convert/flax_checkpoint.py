@@ -84,14 +84,14 @@ class _Reader:
         return [self.read(depth + 1) for _ in range(length)]
 
     def map(self, length: int, depth: int) -> Any:
-        found = {}
+        entries = {}
         for _ in range(length):
             key = self.read(depth + 1)
             if not isinstance(key, (str, int)):
                 raise ValueError('keys must be text or numbers, got '
                                  f'{type(key).__name__}')
-            found[str(key)] = self.read(depth + 1)
-        return _joined(found) if CHUNKED in found else found
+            entries[str(key)] = self.read(depth + 1)
+        return _joined(entries) if CHUNKED in entries else entries
 
     def extension(self, size: int) -> Any:
         code = self.number('>b')
@@ -110,9 +110,10 @@ class _Reader:
         return values.reshape(shape)
 
 
-def _joined(found: dict) -> Tensor:
+def _joined(entries: dict) -> Tensor:
     """Join the chunks of an array larger than 2 GiB."""
-    shape, chunks = (list(found[key].values()) for key in ('shape', 'chunks'))
+    shape, chunks = (
+        list(entries[key].values()) for key in ('shape', 'chunks'))
     return torch.cat([chunk.flatten() for chunk in chunks]).reshape(shape)
 
 

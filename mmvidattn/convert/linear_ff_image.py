@@ -27,21 +27,21 @@ def linear_ff_image(state_dict: dict[str, Tensor]) -> StartWeights:
     and convolutions keep their initialization. The class token is left out.
     CLIP's norm before the blocks becomes the norm of the patch embedding.
     """
-    found = image_vit(state_dict, with_cls_token=False)
+    image = image_vit(state_dict, with_cls_token=False)
     out = {
         f'backbone.{rename(name, _RENAMES)}': value
-        for name, value in found.items()
+        for name, value in image.items()
     }
-    if 'pos_embed' in found:
+    if 'pos_embed' in image:
         # Positions of one frame.
-        out['backbone.pos_embed'] = found['pos_embed'].unsqueeze(1)
-    width, _, *patch = found['patch_embed.proj.weight'].shape
-    layers = 1 + max((int(name.split('.')[1]) for name in found
+        out['backbone.pos_embed'] = image['pos_embed'].unsqueeze(1)
+    width, _, *patch = image['patch_embed.proj.weight'].shape
+    layers = 1 + max((int(name.split('.')[1]) for name in image
                       if name.startswith('blocks.')), default=-1)
     notes = [f'backbone: embed_dims={width}, num_layers={layers}, '
              f'patch_size={patch[-1]}; positions are only used with '
              'with_pos_embed=True']
-    return StartWeights(out, found.account, notes)
+    return StartWeights(out, image.account, notes)
 
 
 def vit_timm(state_dict: dict[str, Tensor]) -> StartWeights:

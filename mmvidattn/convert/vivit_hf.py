@@ -50,11 +50,11 @@ def vivit_image(state_dict: dict[str, Tensor]) -> StartWeights:
     four models. The backbone then spreads patches and positions over time.
     Models 3 and 4 ignore the class token.
     """
-    found = image_vit(state_dict)
-    out = {rename(name, _RENAMES): value for name, value in found.items()
+    image = image_vit(state_dict)
+    out = {rename(name, _RENAMES): value for name, value in image.items()
            if name not in _TOKENS}
-    if 'cls_token' in found:
-        out['backbone.encoder.cls_token'] = found['cls_token'][:, None, None]
-    if 'pos_embed' in found:
-        out['backbone.encoder.pos_embed'] = found['pos_embed'][:, None]
-    return StartWeights(out, found.account, found.notes)
+    if 'cls_token' in image:
+        out['backbone.encoder.cls_token'] = image['cls_token'][:, None, None]
+    if 'pos_embed' in image:
+        out['backbone.encoder.pos_embed'] = image['pos_embed'][:, None]
+    return StartWeights(out, image.account, image.notes)

@@ -74,12 +74,12 @@ def vivit_scenic(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
 def _parameters(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return only the parameters, by path below the root."""
     for root in _ROOTS:
-        found = {
+        parameters = {
             path.removeprefix(root): value
             for path, value in state_dict.items() if path.startswith(root)
         }
-        if found:
-            return found
+        if parameters:
+            return parameters
     return state_dict
 
 

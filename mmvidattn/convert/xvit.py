@@ -52,18 +52,18 @@ def xvit_image(state_dict: dict[str, Tensor]) -> StartWeights:
     class token. Load the result with ``init_cfg=dict(type='Pretrained',
     ...)``; temporal embeddings and head are then initialized.
     """
-    found = image_vit(state_dict)
+    image = image_vit(state_dict)
     for name in 'cls_token', 'pos_embed':
-        if name not in found:
+        if name not in image:
             raise missing_tensor('a ViT with class token and positions', name,
                                  state_dict)
     out = {
         rename(f'base_model.{name}', _IMAGE_RENAMES): value
-        for name, value in found.items()
+        for name, value in image.items()
     }
-    out['backbone.cls_token'] = found['cls_token'][:, None, None]
-    out['backbone.pos_embed'] = found['pos_embed'][:, None]
-    return StartWeights(out, found.account, found.notes)
+    out['backbone.cls_token'] = image['cls_token'][:, None, None]
+    out['backbone.pos_embed'] = image['pos_embed'][:, None]
+    return StartWeights(out, image.account, image.notes)
 
 
 def _tokens(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:

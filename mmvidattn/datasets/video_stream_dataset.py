@@ -242,21 +242,21 @@ class VideoStreamDataset(VideoSegmentDataset):
                 return error
 
         with ThreadPoolExecutor() as pool:
-            found = dict(zip(files, pool.map(read, files.values())))
+            rates = dict(zip(files, pool.map(read, files.values())))
         faults = [f'{files[video]} ({brief(fact)})'
-                  for video, fact in found.items()
+                  for video, fact in rates.items()
                   if isinstance(fact, Exception)]
         skips = self.on_error == 'skip' or (
             self.on_error is None and not self.test_mode)
-        if faults and (len(faults) == len(found) or not skips):
+        if faults and (len(faults) == len(rates) or not skips):
             raise RuntimeError(f'{self.ann_file}: cannot read {len(faults)} '
-                               f'of {len(found)} videos: {faults[0]}')
+                               f'of {len(rates)} videos: {faults[0]}')
         if faults:
             print_log(
-                f'{self.ann_file}: {len(faults)} of {len(found)} videos '
+                f'{self.ann_file}: {len(faults)} of {len(rates)} videos '
                 f'cannot be read and are left out: {"; ".join(faults)}',
                 logger='current', level=logging.WARNING)
-        return {video: fact for video, fact in found.items()
+        return {video: fact for video, fact in rates.items()
                 if isinstance(fact, VideoRate)}
 
     def _labels(self, segment: VideoSegment,

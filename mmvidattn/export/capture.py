@@ -91,13 +91,13 @@ def _axis(name: str, program: Program) -> str:
 def _where(error: Exception, program: nn.Module) -> str:
     """Return the type and name of the innermost module that ran."""
     names = {id(module): name for name, module in program.named_modules()}
-    found, trace = program, error.__traceback__
+    innermost, trace = program, error.__traceback__
     while trace is not None:
         module = trace.tb_frame.f_locals.get('self')
         if id(module) in names:
-            found = module
+            innermost = module
         trace = trace.tb_next
-    return f'{type(found).__name__} {names[id(found)]}'.strip()
+    return f'{type(innermost).__name__} {names[id(innermost)]}'.strip()
 
 
 def module_of(node: Node) -> str:

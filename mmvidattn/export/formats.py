@@ -57,9 +57,9 @@ def _load_pt2(path: Path) -> Function:
 def _metadata_of_pt2(path: Path) -> dict[str, str]:
     files = {METADATA.format(key): '' for key in KEYS}
     torch.export.load(path, extra_files=files)
-    found = {key: files[METADATA.format(key)] for key in KEYS}
+    entries = {key: files[METADATA.format(key)] for key in KEYS}
     return {key: x if isinstance(x, str) else x.decode()
-            for key, x in found.items() if x}
+            for key, x in entries.items() if x}
 
 
 def _check_onnx() -> None:
@@ -120,12 +120,12 @@ def _unsupported(error: Exception, exported: ExportedProgram) -> str:
         causes.append(causes[-1].__cause__)
     texts = [str(cause) for cause in causes]
     for text in texts:
-        found = re.search(r"No ONNX function found for <OpOverload\(op='"
+        match = re.search(r"No ONNX function found for <OpOverload\(op='"
                           r"([\w.]+)', overload='(\w+)'\)>", text)
-        if found is None:
+        if match is None:
             continue
         # Build torch's name of the operator.
-        op = f'{found[1]}.{found[2]}'.replace('.', '::', 1).removesuffix(
+        op = f'{match[1]}.{match[2]}'.replace('.', '::', 1).removesuffix(
             '.default')
         where = [module_of(node) for node in
                  exported.run_decompositions().graph.nodes

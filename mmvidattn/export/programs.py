@@ -272,7 +272,7 @@ class StreamProgram(Program):
                        shape=list(x.shape[1:]))
             for name, x in zip(self.state_names, self.states(1))
         }
-        found = dict(
+        entries = dict(
             super().metadata(), output=self.output, state=json.dumps(state),
             stream=json.dumps(step.options),
             classes=json.dumps(find_labels(step.model)))
@@ -280,7 +280,7 @@ class StreamProgram(Program):
             dataset = (step.model.cfg.get('test_dataloader') or {}).get(
                 'dataset') or {}
             preprocessor = step.model.data_preprocessor
-            found |= dict(
+            entries |= dict(
                 stream=json.dumps(dict(frame_rate=dataset.get('frame_rate'))),
                 normalization=json.dumps(dict(
                     inside=True, mean=_listed(preprocessor.mean),
@@ -289,7 +289,7 @@ class StreamProgram(Program):
                     color_order='rgb',
                     layout='[batch, channels, height, width]',
                     steps=frame_steps(step.model.cfg)), default=str))
-        return found
+        return entries
 
 
 def program_of(model: nn.Module,

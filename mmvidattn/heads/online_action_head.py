@@ -150,7 +150,7 @@ class OnlineActionHead(BaseModule):
         logit is not trained. Its probability is 0. (Unlike here,
         :meth:`scores` includes this class, as released.)
         """
-        found = {}
+        probabilities = {}
         for name, y in logits.items():
             y = y.float()
             ignored = getattr(
@@ -158,5 +158,5 @@ class OnlineActionHead(BaseModule):
             if ignored is not None and 0 <= ignored < y.shape[-1]:
                 classes = torch.arange(y.shape[-1], device=y.device)
                 y = y.masked_fill(classes == ignored, -torch.inf)
-            found[name] = y.softmax(dim=-1)
-        return found
+            probabilities[name] = y.softmax(dim=-1)
+        return probabilities

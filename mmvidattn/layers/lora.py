@@ -38,14 +38,14 @@ def add_lora(model: nn.Module, rank: Count, alpha: Positive | None = None
         ValueError: If the model has no such module, or already has LoRA.
     """
     alpha = rank if alpha is None else alpha
-    found = {name: module for name, module in model.named_modules()
-             if isinstance(module, nn.Linear)
-             and name.rpartition('.')[2] in PROJECTIONS}
-    if not found:
+    modules = {name: module for name, module in model.named_modules()
+               if isinstance(module, nn.Linear)
+               and name.rpartition('.')[2] in PROJECTIONS}
+    if not modules:
         raise ValueError(
             f'LoRA needs linear layers called {", ".join(PROJECTIONS)}, and '
             f'{type(model).__name__} has none')
-    for name, module in found.items():
+    for name, module in modules.items():
         if hasattr(module, 'lora_down'):
             raise ValueError(f'{name} already has LoRA')
         like = dict(dtype=module.weight.dtype, device=module.weight.device)
@@ -59,7 +59,7 @@ def add_lora(model: nn.Module, rank: Count, alpha: Positive | None = None
             module.register_forward_hook(_add_update),
             module._register_load_state_dict_pre_hook(
                 _fill_in, with_module=True))
-    return list(found)
+    return list(modules)
 
 
 def merge_lora(model: nn.Module) -> list[str]:
@@ -68,9 +68,9 @@ def merge_lora(model: nn.Module) -> list[str]:
     Returns:
         Names of the merged modules.
     """
-    found = {name: module for name, module in model.named_modules()
-             if hasattr(module, 'lora_hooks')}
-    for module in found.values():
+    modules = {name: module for name, module in model.named_modules()
+               if hasattr(module, 'lora_hooks')}
+    for module in modules.values():
         # Compute in float64, to round only once.
         update = module.lora_up.double() @ module.lora_down.double()
         weight = module.weight.double() + module.lora_scale * update
@@ -79,7 +79,7 @@ def merge_lora(model: nn.Module) -> list[str]:
             hook.remove()
         del (module.lora_up, module.lora_down, module.lora_scale,
              module.lora_hooks)
-    return list(found)
+    return list(modules)
 
 
 def _add_update(module: nn.Linear, args: tuple, output: Tensor) -> Tensor:

@@ -86,18 +86,18 @@ class OnlineBlock(nn.Module):
         x = self.self_norm(x + self.drop(self.self_attn.proj(y)))
         return x, self.memory_attn and self.memory_attn.q(x)
 
-    def forward(self, x: Tensor, found: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, attended: Tensor | None = None) -> Tensor:
         """Add the result of attention to the memory, and run the layers.
 
         Args:
             x: Tokens of :meth:`attend`, [1 or B, N, C].
-            found: Result of the attention to the memory, [B, N, C].
+            attended: Result of the attention to the memory, [B, N, C].
 
         Returns:
             Tokens, [B, N, C].
         """
-        if found is not None:
-            y = self.memory_attn.proj(found)
+        if attended is not None:
+            y = self.memory_attn.proj(attended)
             x = self.memory_norm(x + self.drop(y))
         return self.ffn_norm(x + self.drop(self.ffn(x)))
 

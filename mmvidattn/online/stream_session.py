@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Sessions, which score streams frame by frame."""
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -282,12 +283,12 @@ class StreamSession:
         # Earlier states have these sums in float32.
         for name in {'weight', 'total'} & self._state.keys() & state.keys():
             state[name] = state[name].double()
-        for name, got, wanted in (
+        for name, got, expected in (
             ('options', options, self.step.options),
             ('state', _shapes(state), _shapes(self._state))):
-            if got != wanted:
-                raise ValueError(f'the {name} of state_dict must be {wanted}, '
-                                 f'got {got}')
+            if got != expected:
+                raise ValueError(f'the {name} of state_dict must be '
+                                 f'{expected}, got {got}')
         self._write(state)
 
     def _write(self, state: Mapping[str, Tensor]) -> None:
@@ -419,6 +420,8 @@ def _frames(
 def _number(name: str, value: Tensor | float, lead: tuple[int, ...]
             ) -> Tensor:
     """Return numbers of frames, [] or [T]."""
+    if isinstance(value, int | float) and 0 <= value < math.inf:
+        return torch.full(lead, value, dtype=torch.float64)
     x = torch.as_tensor(value, dtype=torch.float64)
     if x.shape not in ((), lead) or not (x >= 0).all() or x.isinf().any():
         raise ValueError(

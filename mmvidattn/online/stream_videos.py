@@ -30,8 +30,8 @@ def stream_videos(session: StreamSession,
     # Sort by length, so that the remaining streams stay a batch.
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     sessions = [session.spawn() for _ in rows]
-    wanted = [set(each) for each in steps]
-    found: list[dict[int, dict[str, Tensor]]] = [{} for _ in rows]
+    steps_to_keep = [set(each) for each in steps]
+    logits: list[dict[int, dict[str, Tensor]]] = [{} for _ in rows]
     start = time.perf_counter()
     for step in range(len(rows[order[0]])):
         while len(rows[order[-1]]) <= step:
@@ -40,9 +40,9 @@ def stream_videos(session: StreamSession,
             [sessions[i] for i in order],
             [dict(zip(names, rows[i][step])) for i in order])
         for i, result in zip(order, results):
-            if step in wanted[i]:
+            if step in steps_to_keep[i]:
                 # A copy, because a view keeps the entire batch.
-                found[i][step] = {
+                logits[i][step] = {
                     name: y.clone() for name, y in result.items()
                     if name != 'bad_frame'
                 }
@@ -50,4 +50,4 @@ def stream_videos(session: StreamSession,
     return [{
         name: torch.stack([scores[step][name] for step in each])
         for name in next(iter(scores.values()), {})
-    } for scores, each in zip(found, steps)], seconds
+    } for scores, each in zip(logits, steps)], seconds

@@ -28,10 +28,10 @@ def check_features(inputs: Mapping[str, Tensor],
         length = lead[1] if len(lead) == 2 else 0
         if shape != (*lead, channels) or length < min_length or (
                 max_length is not None and length > max_length):
-            wanted = f'T >= {min_length}' if max_length is None else (
+            lengths = f'T >= {min_length}' if max_length is None else (
                 f'{min_length} <= T <= {max_length}')
             raise ValueError(
-                f'inputs[{name!r}] must be [B, T, {channels}] with {wanted}, '
+                f'inputs[{name!r}] must be [B, T, {channels}] with {lengths}, '
                 f'and B and T equal for all modalities, got '
                 f'{shape or "nothing"}')
     return {name: inputs[name] for name in in_channels}

@@ -63,14 +63,14 @@ def key_of(op: str, backend: str, condition: Condition) -> str:
 
 def describe_machine(device: torch.device | str = 'cpu') -> dict[str, str]:
     """Return the processor and the versions that tuned gains depend on."""
-    found = dict(
+    machine = dict(
         processor=processor_name(device), capability=str(capability(device)),
         torch=str(torch.__version__), mmvidattn=__version__)
     try:
-        found['triton'] = version('triton')
+        machine['triton'] = version('triton')
     except PackageNotFoundError:
-        found['triton'] = 'not installed'
-    return found
+        machine['triton'] = 'not installed'
+    return machine
 
 
 def cache_folder() -> Path:

@@ -317,17 +317,17 @@ def chosen_backends(op: str, device: torch.device, training: bool,
 # the number of changes differs.
 @torch.compiler.assume_constant_result
 def _chosen(*key: Any) -> tuple[str, ...]:
-    found = _decisions.get(key)
-    if found is None:
+    decision = _decisions.get(key)
+    if decision is None:
         op, device, training, dtype, compiled, _ = key
         choice = current_choice(device)
         condition = Condition(
             training, str(dtype).removeprefix('torch.'), compiled)
-        found = tuple(
+        decision = tuple(
             backend.name for backend in _backends[op]
             if choice.runs(key_of(op, backend.name, condition)))
-        _decisions[key] = found
-    return found
+        _decisions[key] = decision
+    return decision
 
 
 def explain(op: Callable, *args, **kwargs

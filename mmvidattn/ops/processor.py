@@ -57,8 +57,8 @@ def capability(device: torch.device | str = 'cpu') -> str | None:
         return 'CUDA {}.{}'.format(*torch.cuda.get_device_capability(device))
     if device.type != 'cpu':
         return None
-    found = cpuinfo('vendor_id') or platform.processor()
-    vendor = next((name for key, name in VENDORS.items() if key in found),
+    identifier = cpuinfo('vendor_id') or platform.processor()
+    vendor = next((name for key, name in VENDORS.items() if key in identifier),
                   platform.machine())
     words = [vendor, torch.backends.cpu.get_cpu_capability()]
     return ' '.join(words + ['bfloat16'] * has_bfloat16_units())

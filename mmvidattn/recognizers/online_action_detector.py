@@ -241,8 +241,8 @@ class OnlineActionDetector(BaseModel):
                    for video in inputs]
         steps = [sample.get('score_steps', range(length))
                  for sample, length in zip(data_samples, lengths)]
-        found, seconds = stream_videos(session, inputs, steps)
-        for sample, length, logits in zip(data_samples, lengths, found):
+        all_logits, seconds = stream_videos(session, inputs, steps)
+        for sample, length, logits in zip(data_samples, lengths, all_logits):
             for name, y in self.cls_head.scores(logits).items():
                 sample.set_data({f'pred_{name}': y[:, 0]})
                 if self.backbone.num_anticipation_tokens:

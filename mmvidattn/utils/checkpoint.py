@@ -104,14 +104,14 @@ def download(url: str, sha256: str | None = None) -> Path:
     return path
 
 
-def _has_hash(found: str, starts: Iterable[str]) -> bool:
-    return all(found.startswith(start.lower()) for start in starts)
+def _has_hash(sha256: str, starts: Iterable[str]) -> bool:
+    return all(sha256.startswith(start.lower()) for start in starts)
 
 
 def _check_hash(path: str | Path, source: str, starts: list[str]) -> None:
     """Raise a ``ValueError`` unless the SHA-256 begins with each start."""
-    if starts and not _has_hash(found := hash_file(path), starts):
-        raise ValueError(f'{source} has the SHA-256 {found}, expected '
+    if starts and not _has_hash(sha256 := hash_file(path), starts):
+        raise ValueError(f'{source} has the SHA-256 {sha256}, expected '
                          f'{" and ".join(starts)}...; it is not used')
 
 
@@ -226,31 +226,31 @@ def require_overlap(model: nn.Module, path: str | Path) -> str:
     Raises:
         ValueError: If no tensor of the backbone matches in name and shape.
     """
-    found = load_state_dict_file(path)
+    tensors = load_state_dict_file(path)
     expected = {
         name: value.shape
         for name, value in model.state_dict().items()
         if name.startswith('backbone.') or not hasattr(model, 'backbone')
     }
-    if not any(found[name].shape == shape
-               for name, shape in expected.items() if name in found):
+    if not any(tensors[name].shape == shape
+               for name, shape in expected.items() if name in tensors):
         raise ValueError(
             f'{path} fits no tensor of the backbone of {_describe(model)}: it '
-            f'has {_some(found)}; expected {_some(expected)}')
+            f'has {_some(tensors)}; expected {_some(expected)}')
     return (f'{_describe(model)} starts from {path}: '
-            + report_fit(model, found) + _new_classifier(model, found))
+            + report_fit(model, tensors) + _new_classifier(model, tensors))
 
 
 def _new_classifier(model: nn.Module,
                     state_dict: Mapping[str, Tensor]) -> str:
     """Return a note if the last layer has another number of classes."""
     for name, value in model.state_dict().items():
-        found = state_dict.get(name)
-        if name.startswith('cls_head.') and found is not None and (
-                found.shape[1:] == value.shape[1:]
-                and len(found) != len(value)):
+        tensor = state_dict.get(name)
+        if name.startswith('cls_head.') and tensor is not None and (
+                tensor.shape[1:] == value.shape[1:]
+                and len(tensor) != len(value)):
             return (f'. The classifier starts from new weights: the file has '
-                    f'{len(found)} classes, the model {len(value)}')
+                    f'{len(tensor)} classes, the model {len(value)}')
     return ''
 
 

@@ -186,18 +186,18 @@ def check_variables(cfg: Mapping[str, Any], source: str = '') -> None:
              if key != 'teacher'}
     for name, places in NUMBERS.items():
         number = cfg.get(name)
-        found: dict[str, set] = {}
+        values: dict[str, set] = {}
 
         def visit(key: str, item: Any) -> None:
             if item is None or isinstance(item, int):
-                found.setdefault(key, set()).add(item)
+                values.setdefault(key, set()).add(item)
 
         _mapped(visit, '', {key: value for key, value in {
             **cfg, 'model': model}.items() if key not in NUMBERS})
-        used = found.get('clip_len', set()) if name == 'num_frames' else (
-            set().union(*(found.get(place, set()) for place in places)))
+        used = values.get('clip_len', set()) if name == 'num_frames' else (
+            set().union(*(values.get(place, set()) for place in places)))
         if number is not None and (
-                None in found.get(name, ()) or used and number not in used
+                None in values.get(name, ()) or used and number not in used
                 and re.search(rf'^{name}\s*=', source, re.MULTILINE)):
             raise ValueError(
                 f'{name} is {number}, but the options that depend on it have '

@@ -121,14 +121,14 @@ class FeatureFolder:
             return known[1]
         note = self.root / VIDEOS / f'{digest_of(stamp)[:32]}.txt'
         try:
-            found = note.read_text('ascii')
+            text = note.read_text('ascii')
         except (OSError, ValueError):
-            found = ''
-        if len(found) != 64:
-            found = hash_file(video)
-            write_atomically(note, found, to_disk=False, shared=True)
-        self._digests[video] = stamp, found
-        return found
+            text = ''
+        if len(text) != 64:
+            text = hash_file(video)
+            write_atomically(note, text, to_disk=False, shared=True)
+        self._digests[video] = stamp, text
+        return text
 
 
 @check_arguments
@@ -162,9 +162,9 @@ class FeatureWriter:
 
     def measure(self) -> list[dict[str, Any]]:
         """Update ``size``; return :func:`describe_folders` of the root."""
-        found = describe_folders(self.root)
-        self.size = sum(one['size'] for one in found)
-        return found
+        folders = describe_folders(self.root)
+        self.size = sum(one['size'] for one in folders)
+        return folders
 
     def take_counts(self) -> tuple[int, int]:
         """Return ``num_read`` and ``num_computed``, and reset both to 0."""
@@ -217,10 +217,10 @@ def read_features(path: str | Path) -> Tensor | None:
     except FileNotFoundError:
         return None
     try:
-        found = safetensors.torch.load(content)
-        if int(found['checksum']) != _checksum(found['features']):
+        tensors = safetensors.torch.load(content)
+        if int(tensors['checksum']) != _checksum(tensors['features']):
             raise ValueError('wrong checksum')
-        return found['features'].float()
+        return tensors['features'].float()
     except (SafetensorError, KeyError, ValueError) as error:
         print_log(f'{path} is damaged ({error}) and computed again',
                   logger='current', level=logging.WARNING)
@@ -235,7 +235,7 @@ def describe_folders(root: str | Path) -> list[dict[str, Any]]:
         For each folder: ``path``, ``files``, ``size`` in bytes,
         ``unused_days`` and ``settings``.
     """
-    found = []
+    folders = []
     for path in Path(root).glob(f'*/{SETTINGS}'):
         try:
             settings = json.loads(path.read_text('utf-8'))
@@ -244,10 +244,10 @@ def describe_folders(root: str | Path) -> list[dict[str, Any]]:
         sizes = [file.stat().st_size
                  for file in path.parent.glob('*/*.safetensors')]
         days = (time.time() - path.stat().st_mtime) / 86400
-        found.append(dict(
+        folders.append(dict(
             path=path.parent, files=len(sizes), size=sum(sizes),
             unused_days=days, settings=settings))
-    return sorted(found, key=lambda one: one['unused_days'])
+    return sorted(folders, key=lambda one: one['unused_days'])
 
 
 def megabytes(size: int) -> str:

@@ -64,8 +64,8 @@ def find_frames(reader: Any, times: Sequence[float]
         after the last frame, the number is the length of the video.
     """
     if getattr(reader, 'has_quick_times', True):
-        found = frame_times(reader)
-        return np.searchsorted(found[:-1], times).tolist(), float(found[-1])
+        bounds = frame_times(reader)
+        return np.searchsorted(bounds[:-1], times).tolist(), float(bounds[-1])
     first, last = reader.get_frame_timestamp([0, len(reader) - 1])
     fps = reader.get_avg_fps()
 

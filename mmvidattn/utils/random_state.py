@@ -35,11 +35,11 @@ def set_random_state(state: dict[str, Any]) -> None:
     np.random.set_state((name, keys.numpy().astype(np.uint32), *rest))
     torch.set_rng_state(state['torch'].cpu())
     if 'cuda' in state and torch.cuda.is_available():
-        found = torch.cuda.device_count()
-        if found != len(state['cuda']):
+        num_devices = torch.cuda.device_count()
+        if num_devices != len(state['cuda']):
             raise ValueError(
                 f'the random state has {len(state["cuda"])} CUDA devices, '
-                f'this process {found}')
+                f'this process {num_devices}')
         torch.cuda.set_rng_state_all([s.cpu() for s in state['cuda']])
 
 

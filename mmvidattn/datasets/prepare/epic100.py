@@ -55,32 +55,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def prepare(args: argparse.Namespace, fault: Fault) -> None:
     """Write the data root."""
     names = {name for pair in FILES.values() for name in pair}
-    found = find_files(args.sources, {
+    present = find_files(args.sources, {
         'actions.csv', UNSEEN, *TAILS.values(), OFFICIAL_UNSEEN,
         *OFFICIAL_TAILS.values(), *names
     })
     actions = None
-    if 'actions.csv' in found:
-        actions = read_rulstm_actions(found['actions.csv'])
-    official = {name: found[pair[1]] for name, pair in FILES.items()
-                if pair[1] in found}
+    if 'actions.csv' in present:
+        actions = read_rulstm_actions(present['actions.csv'])
+    official = {name: present[pair[1]] for name, pair in FILES.items()
+                if pair[1] in present}
     if official and not has_features(args, FOLDERS):
         return prepare_segments(args, 'videos, ' + ' and '.join(official), {
             name: SegmentFile(path, read_epic_kitchens(
                 path, num_classes=EK100_CLASSES, fault=fault))
             for name, path in official.items()})
-    if not names & {*found}:
+    if not names & {*present}:
         raise ValueError(f'no {", ".join(sorted(names))} among '
                          + ', '.join(map(str, args.sources)))
     parts = []
     for split, (ours, official) in FILES.items():
-        if ours in found:
-            path = found[ours]
+        if ours in present:
+            path = present[ours]
             segments = read_rulstm(path, num_classes=EK100_CLASSES,
                                    fault=fault)
             files = {ours: path.read_bytes()}
-        elif official in found:
-            path = found[official]
+        elif official in present:
+            path = present[official]
             if actions is None:
                 raise ValueError(f'{path} lacks action numbers: also pass '
                                  "RULSTM's actions.csv")
@@ -91,12 +91,12 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
             continue
         sources = [path]
         if split == 'val':
-            subsets, more = subset_files(found, segments)
+            subsets, more = subset_files(present, segments)
             files.update(subsets)
             sources += more
         if actions is not None:
-            sources.append(found['actions.csv'])
-            files['actions.csv'] = found['actions.csv'].read_bytes()
+            sources.append(present['actions.csv'])
+            files['actions.csv'] = present['actions.csv'].read_bytes()
         parts.append(feature_set.Part(split, segments, sources, split, files))
     classes = None
     if actions is not None:
@@ -137,7 +137,7 @@ def rulstm_lines(segments: Sequence[VideoSegment]) -> bytes:
         for one in segments)
 
 
-def subset_files(found: dict[str, Path], segments: Sequence[VideoSegment]
+def subset_files(present: dict[str, Path], segments: Sequence[VideoSegment]
                  ) -> tuple[dict[str, bytes], list[Path]]:
     """Return lists of segment ids per evaluation subset, and their sources.
 
@@ -146,26 +146,26 @@ def subset_files(found: dict[str, Path], segments: Sequence[VideoSegment]
     the tail classes if its verb or noun does.
     """
     ids = {}
-    if OFFICIAL_UNSEEN in found:
-        unseen = first_column(found[OFFICIAL_UNSEEN])
+    if OFFICIAL_UNSEEN in present:
+        unseen = first_column(present[OFFICIAL_UNSEEN])
         ids[UNSEEN] = [one.id for one in segments
                        if one.video.partition('_')[0] in unseen]
     for part, official in OFFICIAL_TAILS.items():
-        if official in found:
-            tail = first_column(found[official])
+        if official in present:
+            tail = first_column(present[official])
             ids[TAILS[part]] = [one.id for one in segments
                                 if str(one.labels[part]) in tail]
     if {TAILS['verb'], TAILS['noun']} <= {*ids}:
         tail = {*ids[TAILS['verb']], *ids[TAILS['noun']]}
         ids[TAILS['action']] = [one.id for one in segments if one.id in tail]
     files = {name: join_lines(each) for name, each in ids.items()}
-    sources = [found[name] for name in (OFFICIAL_UNSEEN,
-                                        *OFFICIAL_TAILS.values())
-               if name in found]
+    sources = [present[name] for name in (OFFICIAL_UNSEEN,
+                                          *OFFICIAL_TAILS.values())
+               if name in present]
     for name in (UNSEEN, *TAILS.values()):
-        if name in found:
-            files[name] = found[name].read_bytes()
-            sources.append(found[name])
+        if name in present:
+            files[name] = present[name].read_bytes()
+            sources.append(present[name])
     return files, sources
 
 

@@ -86,10 +86,11 @@ def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
                 keep_targets=args.keep_targets), flush=True)
 
 
-def compare(found: Collection[str], released: Collection[str],
+def compare(classes: Collection[str], released: Collection[str],
             name: str) -> None:
     """Print how the videos of a list differ from the released protocol."""
-    more, less = sorted({*found} - {*released}), sorted({*released} - {*found})
+    more = sorted({*classes} - {*released})
+    less = sorted({*released} - {*classes})
     if more or less:
         changes = [f'lacks {", ".join(less)}'] * bool(less)
         changes += [f'has {", ".join(more)}'] * bool(more)

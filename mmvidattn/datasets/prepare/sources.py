@@ -12,15 +12,15 @@ def find_files(sources: Sequence[Path], names: Collection[str]
         sources: Files, and folders whose direct content is searched.
         names: File names.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for source in sources:
         if not source.exists():
             raise ValueError(f'no file or folder {source}')
         for name in names:
             path = source / name if source.is_dir() else source
             if path.name == name and path.is_file():
-                found.setdefault(name, path)
-    return found
+                files.setdefault(name, path)
+    return files
 
 
 def find_any(sources: Sequence[Path], names: Collection[str]
@@ -30,11 +30,11 @@ def find_any(sources: Sequence[Path], names: Collection[str]
     Raises:
         ValueError: If no file is found.
     """
-    found = find_files(sources, names)
-    if not found:
+    files = find_files(sources, names)
+    if not files:
         raise ValueError(f'no {" or ".join(names)} among '
                          + ', '.join(map(str, sources)))
-    return found
+    return files
 
 
 def find_one(sources: Sequence[Path], *names: str) -> Path:
@@ -43,5 +43,5 @@ def find_one(sources: Sequence[Path], *names: str) -> Path:
     Raises:
         ValueError: If no file is found.
     """
-    found = find_any(sources, names)
-    return next(found[name] for name in names if name in found)
+    files = find_any(sources, names)
+    return next(files[name] for name in names if name in files)

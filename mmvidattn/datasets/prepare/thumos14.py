@@ -41,7 +41,7 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
     """Write the data root."""
     names = {split: f'{CLASSES[0]}_{split}.txt' for split in SPLITS
              if args.split in (None, split)}
-    found = find_any(args.sources, names.values())
+    files = find_any(args.sources, names.values())
     order, released = [], {}
     if args.data_info:
         info = read_data_info(args.data_info, 'THUMOS')
@@ -52,9 +52,9 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
                              f'of THUMOS, got {", ".join(info.classes)}')
     parts = []
     for split, name in names.items():
-        if name not in found:
+        if name not in files:
             continue
-        folder = found[name].parent
+        folder = files[name].parent
         segments = read_thumos14(folder, split, fault=fault)
         videos = videos_of(segments)
         if split in released:

@@ -27,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def prepare(args: argparse.Namespace, fault: Fault) -> None:
     """Write the data root."""
-    found = find_any(args.sources, [f'GT-{split}.txt' for split in LISTS])
+    files = find_any(args.sources, [f'GT-{split}.txt' for split in LISTS])
     parts = []
     for split, name in LISTS.items():
-        path = found.get(f'GT-{split}.txt')
+        path = files.get(f'GT-{split}.txt')
         if path is None:
             continue
         segments = known_classes(

@@ -267,9 +267,9 @@ def list_lines(folder: Path, files: VideoFiles) -> tuple[list[str], list[str]]:
         if not files.suffix:
             stem = PurePosixPath(video).with_suffix('').as_posix()
         stem = stem.translate(BLANK)
-        found = present.get(stem, present.get(stem.rpartition('/')[2]))
-        if found is None:
+        match = present.get(stem, present.get(stem.rpartition('/')[2]))
+        if match is None:
             missing.append(video + files.suffix)
         else:
-            lines.append(f'{found} {label}')
+            lines.append(f'{match} {label}')
     return lines, missing

@@ -79,21 +79,21 @@ def inflate(model: nn.Module,
         raise ValueError('pyramid must have at least one level, got none')
     if inflated_modules(model):
         raise ValueError(f'{type(model).__name__} is already inflated')
-    found = {
+    layers = {
         name: module
         for name, module in _attentions(model)
         if not any(fnmatch(name, pattern) for pattern in skip)
     }
-    if not found:
+    if not layers:
         raise ValueError(
             f'{type(model).__name__} has no attention to inflate; expected '
             'modules with qkv, proj and num_heads, as in timm and mmpretrain')
 
     # 2. Check all of them before the first change.
-    problems = {name: _problem(module) for name, module in found.items()}
+    problems = {name: _problem(module) for name, module in layers.items()}
     problems = {name: why for name, why in problems.items() if why}
     if problems:
-        lines = [f'  {name or "itself"} ({type(found[name]).__name__}): {why}'
+        lines = [f'  {name or "itself"} ({type(layers[name]).__name__}): {why}'
                  for name, why in problems.items()]
         raise ValueError(
             f'{type(model).__name__} has attentions that inflate does not '
@@ -102,17 +102,18 @@ def inflate(model: nn.Module,
     # 3. Add the hooks.
     mixings = [
         FrameMixing(num_frames, attention, pyramid[i % len(pyramid)], shift,
-                    shift_fraction, shift_first) for i in range(len(found))
+                    shift_fraction, shift_first) for i in range(len(layers))
     ]
-    for module, mixing in zip(found.values(), mixings):
+    for module, mixing in zip(layers.values(), mixings):
         module.add_module(MIXING, mixing)
         layout = _Layout(module.qkv, mixing, module.num_heads)
         module.register_forward_pre_hook(layout.join, with_kwargs=True)
         module.proj.register_forward_pre_hook(layout.part)
     print_log(
-        f'inflate: changed {len(found)} attentions of {type(model).__name__}\n'
+        f'inflate: changed {len(layers)} attentions of '
+        f'{type(model).__name__}\n'
         + '\n'.join(
-            f'  {name or "itself"} ({type(found[name]).__name__}): {change}'
+            f'  {name or "itself"} ({type(layers[name]).__name__}): {change}'
             for name, change in inflated_modules(model).items()), 'current')
     return model
 

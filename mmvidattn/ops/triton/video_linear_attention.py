@@ -352,8 +352,8 @@ def difference_from_plain(device: torch.device) -> float:
         expected = _plain_gradients(
             dy.double(), *(x if x is None else x.double() for x in tensors),
             *options)[:4]
-        for x, wanted in zip(results, expected):
-            error = (x.double() - wanted).norm() / wanted.norm()
+        for x, reference in zip(results, expected):
+            error = (x.double() - reference).norm() / reference.norm()
             # Treat NaN as infinite.
             worst = max(worst, error.item()) if error == error else torch.inf
     return worst

@@ -120,8 +120,8 @@ class PacketsReader(VideoReader):
         return map(self._frame, range(len(self)))
 
     def _read(self, indices: list[int]) -> np.ndarray:
-        found = {index: self._frame(index) for index in sorted({*indices})}
-        return np.stack([found[index] for index in indices])
+        frames = {index: self._frame(index) for index in sorted({*indices})}
+        return np.stack([frames[index] for index in indices])
 
     def _frame(self, index: int) -> np.ndarray:
         """Decode a frame, uint8 [H, W, 3], RGB."""
