@@ -29,9 +29,11 @@ def describe_report(report: dict[str, Any]) -> str:
                        for stage, ms in report['latency'].items())
     lost = ''.join(f', {number} lost by {name}'
                    for name, number in report['lost'].items())
+    duration = f'step of {1000 / report["rate"]:g} ms'
+    timing = (f'median ms of a {duration}: {stages}' if stages else
+              f'no complete {duration}')
     return (f'{report["steps"]} steps, {report["dropped"]} dropped, '
-            f'{report["missing"]} missing{lost}; median ms of a step '
-            f'of {1000 / report["rate"]:g} ms: {stages}')
+            f'{report["missing"]} missing{lost}; {timing}')
 
 
 def describe_peaks(run: Run) -> str:
