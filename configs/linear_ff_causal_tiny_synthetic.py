@@ -6,7 +6,7 @@ _base_ = ['_base_/models/linear_ff_causal_online.py',
           '_base_/default_runtime.py']
 
 data_root = 'data/online_pixels'
-num_classes = 10
+num_classes = 9
 img_size = 32
 
 pipeline = [
@@ -45,8 +45,9 @@ model = dict(
     backbone=dict(
         encoder=dict(
             img_size=img_size,
-            patch_size=8,
-            patch_stride=8,
+            # Two by two cells of a cue's pattern.
+            patch_size=16,
+            patch_stride=16,
             patch_padding=0,
             embed_dims=64,
             num_layers=1,

@@ -1,93 +1,116 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import csv
 import json
+from dataclasses import replace
 
 import decord
 import numpy as np
 import pytest
 
 from tools.data.online.make_pixels import (
+    CUE_FRAMES,
     FPS,
-    GAP,
+    KINDS,
+    MEAN,
     Recipe,
-    make_video,
+    frames_of,
+    make_stream,
+    patterns,
 )
 
 TOOL = 'data/online/make_pixels.py'
 RECIPE = Recipe()
-LIMITS = dict(near=(4, 15), mid=(16, 99), far=(100, 500))
+LOOKS = patterns(0, RECIPE)
+LIMITS = dict(train=(4, 500), near=(4, 31), mid=(32, 99), far=(100, 500))
 
 
 @pytest.fixture(scope='module')
-def videos():
-    return [make_video(0, 'train', i, RECIPE) for i in range(30)]
+def streams():
+    recipes = dict(train=RECIPE, **{
+        kind: replace(RECIPE, **limits) for kind, limits in KINDS.items()})
+    return {name: [make_stream([0, i], LOOKS, recipe) for i in range(12)]
+            for name, recipe in recipes.items()}
 
 
-def test_cues_have_the_distances_of_their_kind(videos):
-    found = {kind: [] for kind in LIMITS}
-    for _, events in videos:
-        for event in events:
-            found[event.kind].append(event.start - event.cue)
-    for kind, (low, high) in LIMITS.items():
-        assert len(found[kind]) > 50
-        assert low <= min(found[kind]) <= max(found[kind]) <= high
-    assert max(found['far']) > 400
+@pytest.mark.parametrize('name', LIMITS)
+def test_cues_have_the_distances_of_their_kind(streams, name):
+    found = [event.start - event.cue - CUE_FRAMES for stream in streams[name]
+             for event in stream.events if event.kind == 'action']
+    low, high = LIMITS[name]
+    assert len(found) > 100
+    assert low <= min(found) <= max(found) <= high
+    assert min(found) < low + 10
+    assert max(found) > high * .7
 
 
-def test_events_do_not_overlap(videos):
-    for frames, events in videos:
-        spans = sorted([(e.cue, e.cue + 4) for e in events]
-                       + [(e.start, e.end) for e in events])
+def test_class_of_an_action_is_the_latest_cue(streams):
+    for stream in sum(streams.values(), []):
+        latest = None
+        for event in stream.events:
+            if event.kind == 'cue':
+                latest = event
+            assert (event.label, event.cue) == (latest.label, latest.start)
+            column = 1 + event.label + 4 * (event.kind == 'action')
+            shown = stream.targets[event.start:event.end]
+            assert shown[:, column].all() and (shown.sum(axis=1) == 1).all()
+
+
+def test_events_do_not_overlap(streams):
+    for stream in sum(streams.values(), []):
+        spans = [(event.start, event.end) for event in stream.events]
         assert all(end <= start for (_, end), (start, _) in
                    zip(spans, spans[1:]))
-        assert spans[-1][1] + GAP <= len(frames)
+        assert spans[-1][1] <= RECIPE.frames == len(stream.features)
 
 
-def test_cue_of_an_action_is_the_latest_of_its_kind(videos):
-    for _, events in videos:
-        for kind in LIMITS:
-            mine = [e for e in events if e.kind == kind]
-            assert all(before.end <= after.cue for before, after in
-                       zip(mine, mine[1:]))
+def test_only_cues_show_the_class(streams):
+    for stream in streams['train'][:4]:
+        frames = (frames_of(stream, RECIPE).reshape(RECIPE.frames, -1)
+                  - MEAN) / RECIPE.noise
+        for event in stream.events:
+            mean = frames[event.start:event.end].mean(axis=0)
+            near = [np.abs(mean - look).mean() for look in (
+                *event.strength * LOOKS['cue'], *LOOKS['action'])]
+            # Frames of all actions look alike, except for the noise.
+            assert np.argmin(near) == (
+                event.label if event.kind == 'cue' else 4)
 
 
-def test_only_cues_show_the_class(videos):
-    """Colors give the class of a cue; actions are white for all classes."""
-    for frames, events in videos[:10]:
-        for event in events:
-            cue = np.median(frames[event.cue].reshape(-1, 3)[
-                np.ptp(np.int16(frames[event.cue]), axis=-1).ravel() > 80],
-                axis=0)
-            errors = [np.abs(cue - color).max()
-                      for color in RECIPE.colors(event.kind)]
-            assert np.argmin(errors) == event.label and min(errors) < 2
-            shown = frames[event.start:event.end]
-            assert np.ptp(np.int16(shown[shown.max(-1) > 200]), -1).max() < 80
+def test_events_are_the_same_at_all_rates():
+    slow, fast = (make_stream([3], LOOKS, RECIPE, rate) for rate in (1, 2))
+    assert len(fast.features) == 2 * len(slow.features)
+    for one, other in zip(slow.events, fast.events, strict=True):
+        assert other == one._replace(
+            start=2 * one.start, end=2 * one.end, cue=2 * one.cue)
 
 
 def test_writes_videos_and_segments(run_main, capsys, tmp_path):
     out = tmp_path / 'set'
-    options = out, '--train', 2, '--val', 1, '--frames', 300, '--limits', \
-        4, 8, 20, 90
+    options = out, '--train', 2, '--val', 1, '--frames', 300
     run_main(TOOL, *options)
     classes = (out / 'classes.txt').read_text().split()
-    assert len(classes) == 10 and classes[0] == 'background'
+    assert classes == ['background'] + [
+        f'{kind}_{i}' for kind in ('cue', 'action') for i in range(4)]
     events = json.loads((out / 'events.json').read_text())
-    recipe = Recipe(frames=300, limits=(4, 8, 20, 90))
-    with open(out / 'train.csv') as file:
-        rows = list(csv.DictReader(file))
-    assert {row['video'] for row in rows} == {'train_0000', 'train_0001'}
+    recipe = Recipe(frames=300)
+    rows = {}
+    for name in ('train', 'val', *(f'val_{kind}' for kind in KINDS)):
+        with open(out / f'{name}.csv') as file:
+            rows[name] = list(csv.DictReader(file))
+    assert rows['val'] == sum((rows[f'val_{kind}'] for kind in KINDS), [])
+    assert {row['video'] for row in rows['val_far']} == {'val_far_0000'}
     for i, name in enumerate(['train_0000', 'train_0001']):
-        want, drawn = make_video(0, 'train', i, recipe)
+        drawn = make_stream([0, 0, i], LOOKS, recipe)
+        want = frames_of(drawn, recipe).transpose(0, 2, 3, 1)
         reader = decord.VideoReader(str(out / f'videos/{name}.mp4'))
         assert len(reader) == len(want) and reader.get_avg_fps() == FPS
         got = reader.get_batch(range(len(want))).asnumpy()
-        assert np.abs(np.float32(got) - want).mean() < 8
-        mine = [row for row in rows if row['video'] == name]
+        assert np.abs(np.float32(got) - want).mean() < 10
+        mine = [row for row in rows['train'] if row['video'] == name]
         assert [(round(float(r['start']) * FPS), round(float(r['end']) * FPS),
                  r['label']) for r in mine] == [
-            (e.start, e.end, f'{e.kind}_{e.label}') for e in drawn]
-        assert events[name] == [e._asdict() for e in drawn]
+            (e.start, e.end, f'{e.kind}_{e.label}') for e in drawn.events]
+        assert events[name] == [e._asdict() for e in drawn.events]
     run_main(TOOL, *options)
     assert 'already' in capsys.readouterr().out
     with pytest.raises(SystemExit, match='--overwrite'):
@@ -95,8 +118,7 @@ def test_writes_videos_and_segments(run_main, capsys, tmp_path):
 
 
 @pytest.mark.parametrize('kwargs', [
-    dict(frames=500), dict(classes=1), dict(limits=(2, 16, 100, 500)),
-    dict(limits=(4, 16, 16, 500))])
+    dict(frames=200), dict(side=30), dict(noise=0), dict(contrast=-1)])
 def test_rejects_bad_recipes(kwargs):
     with pytest.raises(ValueError, match=next(iter(kwargs))):
         Recipe(**kwargs)

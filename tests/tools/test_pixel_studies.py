@@ -1,12 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The study of causal networks on streams of frames."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from mmvidattn.apis.models import load_config
-from tools.studies.study import Claim, load
+from tools.data.online.make_pixels import CUE_FRAMES, patterns
+from tools.studies.study import Claim, Training, load
 from tools.studies.tasks import pixel_model, pixels, streams
+from tools.studies.tasks.start import build
 from tools.studies.verdicts import verdict_of
 
 pytestmark = pytest.mark.slow
@@ -18,13 +22,13 @@ def folder(tmp_path_factory):
     """Three short streams per split, with actions at three distances."""
     found = tmp_path_factory.mktemp('pixels')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pixels, 'FRAMES', 512)
+        patch.setattr(pixels, 'RECIPE', replace(pixels.RECIPE, frames=512))
         pixel_model.prepare(found, dict(train=2, val=2, test=2))
     return found
 
 
 def test_half_rate_shows_the_same_scene():
-    fast = pixels.make_stream(0, 'test', 1, rate=2)
+    fast = pixels.draw(0, 'test', 1, rate=2)
     slow = pixels.at_half_rate(fast)
     assert np.array_equal(slow.features, fast.features[::2])
     for event, other in zip(slow.events, fast.events):
@@ -33,13 +37,13 @@ def test_half_rate_shows_the_same_scene():
     for event in slow.events:
         if event.kind == 'action':
             assert slow.distances[event.start] == event.start - (
-                event.cue + pixels.OPTIONS['cue_steps'])
+                event.cue + CUE_FRAMES)
 
 
 def test_the_cue_decides():
-    drawn = [pixels.at_half_rate(pixels.make_stream(0, 'test', i, 2))
+    drawn = [pixels.at_half_rate(pixels.draw(0, 'test', i, 2))
              for i in range(2)]
-    looks = pixels.patterns(0)['cue']
+    looks = patterns(0, pixels.RECIPE)['cue']
     chance, oracle = (streams.oracle(looks, drawn, known, pixels.BINS)
                       for known in (False, True))
     assert chance['score'] < 30 and oracle['score'] > 95
@@ -47,7 +51,7 @@ def test_the_cue_decides():
 
 def test_windows_see_no_other_window(folder):
     config = load_config(STUDY.config_of('window'), STUDY.options('window'))
-    model = pixel_model.build(config, None, 0).eval()
+    model = build(config, None, 0).eval()
     x = torch.randn(1, 3, 32, 16, 16, requires_grad=True)
     y = model.backbone(dict(frames=x))
     assert y.shape == (1, 32, 48)
@@ -57,8 +61,9 @@ def test_windows_see_no_other_window(folder):
 
 def test_clips_continue_streams(folder):
     config = load_config(STUDY.config, STUDY.options('causal'))
-    model = pixel_model.build(config, None, 0)
-    batches = pixel_model._batches(model, pixels.read(folder, 'train'), 0, 2)
+    model = build(config, None, 0)
+    batches = pixel_model._batches(
+        model, Training({}, None, folder, 0, 1e-3, 2, 2))
     first, second = next(batches), next(batches)
     for a, b in zip(first['data_samples'], second['data_samples']):
         assert a.video_name == b.video_name
@@ -70,9 +75,9 @@ def test_rows_train(row, folder, monkeypatch):
     monkeypatch.setattr(pixel_model, 'SIZES', dict(train=2, val=2, test=2))
     monkeypatch.setattr(pixel_model, 'TIMED', 16)
     monkeypatch.chdir(folder)
-    found = pixel_model.train(
+    found = pixel_model.train(Training(
         load_config(STUDY.config_of(row), STUDY.options(row)), None, folder,
-        0, 1e-3, 2, 2)
+        0, 1e-3, 2, 2))
     assert {'score', 'val', 'ms', 'loss'} <= {*found}
     assert found['ms'] > 0 and np.isfinite(found['loss'])
     assert ('same_by_time' in found) == (row == 'causal')

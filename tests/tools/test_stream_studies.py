@@ -9,8 +9,9 @@ from sklearn.metrics import average_precision_score
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.evaluation import PerFrameMAP
-from tools.studies.study import load
+from tools.studies.study import Training, load
 from tools.studies.tasks import online_model, streams
+from tools.studies.tasks.start import build
 
 pytestmark = pytest.mark.slow
 SIZES = dict(train=2, val=1, test=2)
@@ -119,7 +120,7 @@ def test_rows_share_windows(folder):
 
 def test_scores_match_independent_implementations(folder, monkeypatch):
     config = config_of('TeSTra')
-    model = online_model.build(config, None, 0)
+    model = build(config, None, 0)
     monkeypatch.setattr(online_model, 'TEST_STRIDE', 1)
     monkeypatch.setitem(streams.OPTIONS, 'steps', 2700)
     found = online_model._test(model, config, folder, 'val', streams.BINS)
@@ -162,8 +163,8 @@ def test_scores_match_independent_implementations(folder, monkeypatch):
 @pytest.mark.parametrize('row', ROWS)
 def test_rows_train(row, folder, monkeypatch):
     monkeypatch.setattr(online_model, 'TEST_STRIDE', 30)
-    found = online_model.train(
-        config_of(row), config_of(STUDY.reference), folder, 0, 1e-3, 2, 4)
+    found = online_model.train(Training(
+        config_of(row), config_of(STUDY.reference), folder, 0, 1e-3, 2, 4))
     assert {*found} == {*online_model.METRICS, 'val', 'loss'}
     assert np.isfinite([*found.values()]).all()
     json.dumps(found)
@@ -172,9 +173,10 @@ def test_rows_train(row, folder, monkeypatch):
 @pytest.mark.parametrize('row', ['MiniROAD', 'causal transformer'])
 def test_causal_networks_score_every_step(folder, row):
     config = load_config(STUDY.config_of(row), STUDY.options(row))
-    figures = online_model.train(config, None, folder, 0, 1e-3, 1, 2)
+    figures = online_model.train(
+        Training(config, None, folder, 0, 1e-3, 1, 2))
     assert 0 < figures['score'] < 100 and 'anticipation' not in figures
-    model = online_model.build(config, None, 0).eval()
+    model = build(config, None, 0).eval()
     data = online_model._dataset(config, 'test_dataloader', folder, 'test')
     scores = online_model._predict(model, data[0])['pred_action']
     assert (scores.sum(dim=1) > 0).all()

@@ -15,8 +15,9 @@ from mmvidattn.apis.models import load_config
 from tools.studies import run as program
 from tools.studies import verdicts
 from tools.studies.report import format_report, make_report
-from tools.studies.study import Claim, Row, Study, load, names
+from tools.studies.study import Claim, Row, Study, Training, load, names
 from tools.studies.tasks import clip_model, from_image, motion, streams
+from tools.studies.tasks.start import build
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,7 +107,7 @@ def test_only_rows_of_undecided_claims_are_trained_further():
         return dict(a=5 + run.seed % 2, b=0, alone=0, **noisy)[run.row]
 
     program.run_study(study, Trainer(), [*study.rows], range(12))
-    # There is no choice of rates.
+    # The study has a single learning rate, so no runs choose it.
     looks = asked
     assert [len(look) for look in looks] == [16, 16, 24]
     assert {*looks[0]} == {*study.rows} and {*looks[2]} == {'a', 'c'}
@@ -231,15 +232,16 @@ def test_rows_share_clips_and_initial_weights(clips):
     study = load('laps')
     reference = load_config(study.config, study.options(study.reference))
     row = load_config(study.config, study.options('2D'))
-    start = clip_model.build
+    start = build
     models = [start(row, None, 3), start(row, reference, 3),
               start(reference, None, 3), start(row, reference, 4)]
     alone, paired, first, other = (model.state_dict() for model in models)
     for name, value in first.items():
         torch.testing.assert_close(paired[name], value, rtol=0, atol=0)
     assert any((paired[name] != other[name]).any() for name in paired)
-    results = [clip_model.train(row, reference, clips, seed, 1e-3, 2, 8)
-               for seed in (3, 3, 4)]
+    results = [clip_model.train(Training(
+        row, reference, clips, seed, 1e-3, 2, 8))
+        for seed in (3, 3, 4)]
     assert results[0] == results[1] != results[2]
 
 

@@ -1,9 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Folders of generated data."""
+"""Folders of generated data, and the programs that write them."""
+import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from tools.harness import parser_of
 
 
 def write_set(out: Path, settings: Mapping[str, Any], overwrite: bool,
@@ -61,3 +65,43 @@ def check_sizes(train: int, val: int, seed: int, least_train: int = 1) -> None:
                                ('val', val, 1), ('seed', seed, 0)):
         if value < least:
             raise ValueError(f'{name} must be at least {least}, got {value}')
+
+
+def options_of_set(doc: str, items: str, train: int, val: int,
+                   val_of: str = '') -> argparse.ArgumentParser:
+    """Return a parser with the options that all generators have.
+
+    Args:
+        doc: Docstring of the program.
+        items: Items of the set, such as 'videos'.
+        train: Default number of training items.
+        val: Default number of validation items.
+        val_of: Description of the validation items. Defaults to ``items``
+            for validation.
+    """
+    parser = parser_of(doc)
+    add = parser.add_argument
+    add('out', type=Path, help='folder for the set')
+    add('--train', type=int, default=train,
+        help=f'number of {items} for training (default: {train})')
+    add('--val', type=int, default=val,
+        help=f'number of {val_of or f"{items} for validation"} '
+        f'(default: {val})')
+    add('--seed', type=int, default=0)
+    add('--overwrite', action='store_true', help='replace another set')
+    return parser
+
+
+def run_generator(out: Path, make: Callable[[], bool]) -> None:
+    """Write a set and print the outcome; exit with one line on an error.
+
+    Args:
+        out: Folder of the set.
+        make: Function that returns True if it wrote the set.
+    """
+    try:
+        written = make()
+    except (ValueError, OSError) as error:
+        sys.exit(f'{Path(sys.argv[0]).name}: error: {error}')
+    print(f'{out}: '
+          + ('written' if written else 'exists already, nothing to do'))

@@ -40,7 +40,7 @@ from mmvidattn.utils.paired_test import LOOKS
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.harness import Results, add_counts, count, parser_of
 from tools.studies.report import make_report, write_report
-from tools.studies.study import Study, load, names
+from tools.studies.study import Study, Training, load, names
 from tools.studies.verdicts import Scores, verdict_of
 
 # Seed of the runs that choose the rates; reported seeds are smaller.
@@ -92,10 +92,10 @@ def train(settings: Settings, run: Run, rate: float) -> dict:
     # Checkpoints in configs are relative to the data.
     os.chdir(settings.out / 'data')
     began = time.process_time()
-    figures = task.train(
+    figures = task.train(Training(
         load_config(study.config_of(run.row), study.options(run.row)),
         reference, settings.out / 'data', run.seed, rate, settings.steps,
-        study.batch_size, row.view)
+        study.batch_size, row.view))
     return dict(figures, rate=rate, seconds=time.process_time() - began)
 
 

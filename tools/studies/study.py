@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -38,6 +38,31 @@ class Row:
         if self.view not in VIEWS:
             raise ValueError(f'view must be one of {", ".join(VIEWS)}, got '
                              f'{self.view!r}')
+
+
+class Training(NamedTuple):
+    """Training of a row, the argument of each task's ``train``.
+
+    Attributes:
+        config: Config of the row.
+        reference: Config that gives its initial weights where names and
+            shapes agree, or None.
+        folder: Folder of the data.
+        seed: Seed of the initial weights and the order of the data.
+        rate: Learning rate.
+        steps: Number of updates.
+        batch_size: Clips or windows per update.
+        view: Frames of a clip that the model sees, see ``Row``. Streams have
+            only 'all'. Defaults to 'all'.
+    """
+    config: Mapping[str, Any]
+    reference: Mapping[str, Any] | None
+    folder: Path
+    seed: int
+    rate: float
+    steps: int
+    batch_size: int
+    view: str = 'all'
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ one frame cannot exceed chance.
 other shapes: something to fine-tune on. ``--distractors``, ``--noise``,
 ``--scale`` and ``--speed`` change how hard it is.
 """
-import argparse
 import shutil
 import sys
 from collections.abc import Iterator
@@ -28,7 +27,12 @@ import cv2
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-from tools.data.generated_set import check_sizes, write_set
+from tools.data.generated_set import (
+    check_sizes,
+    options_of_set,
+    run_generator,
+    write_set,
+)
 
 # Name: (which phase moves, the sign of its motion).
 MOTIONS = {
@@ -362,13 +366,7 @@ def make_motion(out: Path,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('out', type=Path, help='folder to write the set to')
-    parser.add_argument('--train', type=int, default=2000,
-                        help='number of training clips (default: 2000)')
-    parser.add_argument('--val', type=int, default=200,
-                        help='number of validation clips (default: 200)')
-    parser.add_argument('--seed', type=int, default=0)
+    parser = options_of_set(__doc__, 'clips', train=2000, val=200)
     parser.add_argument('--distractors', type=int, default=0,
                         help='dimmer shapes with independent motions '
                         '(default: 0)')
@@ -384,18 +382,11 @@ def main() -> None:
     parser.add_argument('--motions', choices=SETS, default='single',
                         help='eight classes of one motion, or four of two at '
                         'once, of other shapes (default: single)')
-    parser.add_argument('--overwrite', action='store_true',
-                        help='replace another set of this tool in that folder')
     args = parser.parse_args()
-    try:
-        written = make_motion(
-            args.out, args.train, args.val, args.seed, args.overwrite,
-            Difficulty(args.distractors, args.noise, args.scale, args.speed,
-                       args.texture), args.motions)
-    except (ValueError, OSError) as error:
-        raise SystemExit(f'make_motion.py: {error}') from None
-    print(f'{args.out}: {args.train} training and {args.val} validation clips '
-          + ('written' if written else 'are there already'))
+    run_generator(args.out, lambda: make_motion(
+        args.out, args.train, args.val, args.seed, args.overwrite,
+        Difficulty(args.distractors, args.noise, args.scale, args.speed,
+                   args.texture), args.motions))
 
 
 if __name__ == '__main__':

@@ -24,8 +24,12 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-from tools.data.generated_set import check_sizes, write_set
-from tools.harness import parser_of
+from tools.data.generated_set import (
+    check_sizes,
+    options_of_set,
+    run_generator,
+    write_set,
+)
 
 KINDS = ('now', 'recent', 'long')
 SPLITS = ('train', 'val')
@@ -195,13 +199,7 @@ def make_synthetic(out: Path, num_train: int, num_val: int, seed: int,
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
-    parser.add_argument('out', type=Path, help='folder for the set')
-    parser.add_argument('--train', type=int, default=100,
-                        help='number of training streams (default: 100)')
-    parser.add_argument('--val', type=int, default=20,
-                        help='number of validation streams (default: 20)')
-    parser.add_argument('--seed', type=int, default=0)
+    parser = options_of_set(__doc__, 'streams', train=100, val=20)
     parser.add_argument('--steps', type=int, default=1200,
                         help='mean length of a stream (default: 1200)')
     parser.add_argument('--classes', type=int, default=3,
@@ -212,18 +210,11 @@ def main() -> None:
                         metavar=('LEAST', 'MOST'),
                         help='least and most steps from a cue to an action '
                         'that it decides (default: 100 400)')
-    parser.add_argument('--overwrite', action='store_true',
-                        help='replace another set')
     args = parser.parse_args()
-    try:
-        recipe = Recipe(steps=args.steps, classes=args.classes,
-                        noise=args.noise, cue_steps=tuple(args.cue_steps))
-        written = make_synthetic(args.out, args.train, args.val, args.seed,
-                                 recipe, args.overwrite)
-    except (ValueError, OSError) as error:
-        sys.exit(f'make_synthetic.py: error: {error}')
-    print(f'{args.out}: '
-          + ('written' if written else 'exists already, nothing to do'))
+    run_generator(args.out, lambda: make_synthetic(
+        args.out, args.train, args.val, args.seed,
+        Recipe(steps=args.steps, classes=args.classes, noise=args.noise,
+               cue_steps=tuple(args.cue_steps)), args.overwrite))
 
 
 if __name__ == '__main__':

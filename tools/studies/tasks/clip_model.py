@@ -10,8 +10,10 @@ from mmaction.structures import ActionDataSample
 from mmengine.model import BaseModel
 from torch import Tensor
 
+from tools.studies.study import Training
+
 from . import motion
-from .start import build, fit
+from .start import train_model
 
 SIZES = motion.SPLITS
 # Headings of the reported figures, in percent; claims compare 'score'.
@@ -87,31 +89,20 @@ def batches(model: BaseModel, clips: motion.Clips, seed: int, steps: int,
                           for label in clips.labels[chosen]])
 
 
-def train(config: dict, reference: dict | None, folder: Path, seed: int,
-          rate: float, steps: int, batch_size: int,
-          view: str = 'all') -> dict[str, float]:
-    """Train a model, and test it on all splits.
+def _batches(model: BaseModel, job: Training) -> Iterator[dict[str, Any]]:
+    return batches(model, motion.read(job.folder, 'train'), job.seed,
+                   job.steps, job.batch_size, job.view)
 
-    Args:
-        config: Config of the row.
-        reference: Config that gives its initial weights where they fit.
-        folder: Folder of the clips.
-        seed: Seed of the initial weights and the order of clips.
-        rate: Learning rate.
-        steps: Number of updates.
-        batch_size: Clips per update.
-        view: Frames that the model sees, see ``Row``. Defaults to 'all'.
+
+def train(job: Training) -> dict[str, float]:
+    """Train a model, and test it on all splits.
 
     Returns:
         Top-1 in percent: ``val``, ``score`` (test) and ``hard``; and the
         ``loss`` of the last tenth of the updates.
     """
-    model = build(config, reference, seed)
-    clips = motion.read(folder, 'train')
-    loss = fit(model, config,
-               batches(model, clips, seed, steps, batch_size, view), rate,
-               steps)
-    found = {split: accuracy(model, motion.read(folder, split), view)
+    model, loss = train_model(job, _batches)
+    found = {split: accuracy(model, motion.read(job.folder, split), job.view)
              for split in ('val', 'test', 'hard')}
     return dict(score=found['test'], hard=found['hard'],
                 val=found['val'], loss=loss)

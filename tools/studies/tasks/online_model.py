@@ -15,9 +15,10 @@ from mmvidattn.datasets import FeatureStreamDataset
 from mmvidattn.datasets.feature_streams import FeatureStreams
 from mmvidattn.evaluation.per_frame_map import read_scores
 from mmvidattn.online.causal_network import CausalNetwork
+from tools.studies.study import Training
 
 from . import streams
-from .start import build, fit
+from .start import train_model
 
 SIZES = streams.SPLITS
 # Headings of the reported figures, in percent; claims compare 'score'.
@@ -36,7 +37,7 @@ TEST_STRIDE = 8
 def prepare(folder: Path, sizes: dict[str, int]) -> dict[str, dict]:
     """Write the streams, and return the scores of chance and an oracle."""
     limits = streams.prepare(folder, sizes)
-    # Both know the times of future actions.
+    # Chance and oracle both know the times of future actions.
     return {name: {**found, 'anticipation': found['score']}
             for name, found in limits.items()}
 
@@ -72,20 +73,22 @@ def _dataset(config: dict, loader: str, folder: Path,
     return data
 
 
-def _batches(config: dict, folder: Path, seed: int,
-             batch_size: int) -> Iterator[dict[str, Any]]:
+def _batches(model: BaseModel, job: Training) -> Iterator[dict[str, Any]]:
     """Yield batches of windows, the same for all lengths of memories."""
-    data = _dataset(config, 'train_dataloader', folder, 'train')
+    config, batch_size = job.config, job.batch_size
+    data = _dataset(config, 'train_dataloader', job.folder, 'train')
     sampler = DATA_SAMPLERS.build(
         config['train_dataloader']['sampler'],
-        default_args=dict(dataset=data, seed=seed))
-    np.random.seed(seed)
+        default_args=dict(dataset=data, seed=job.seed))
+    np.random.seed(job.seed)
     waiting: list[int] = []
     for epoch in count():
         sampler.set_epoch(epoch)
         waiting += sampler
         while len(waiting) >= batch_size:
-            yield pseudo_collate([data[i] for i in waiting[:batch_size]])
+            yield model.data_preprocessor(
+                pseudo_collate([data[i] for i in waiting[:batch_size]]),
+                training=True)
             del waiting[:batch_size]
 
 
@@ -137,49 +140,31 @@ def _test(model: BaseModel, config: dict, folder: Path, split: str,
     return found
 
 
-def train(config: dict, reference: dict | None, folder: Path, seed: int,
-          rate: float, steps: int, batch_size: int,
-          view: str = 'all') -> dict[str, float]:
+def train(job: Training) -> dict[str, float]:
     """Train a model, and test it on every eighth step of the streams.
-
-    Args:
-        config: Config of the row.
-        reference: Config that gives its initial weights where they fit.
-        folder: Folder of the streams.
-        seed: Seed of the initial weights and the order of windows.
-        rate: Learning rate.
-        steps: Number of updates.
-        batch_size: Windows per update.
-        view: Must be 'all' for streams.
 
     Returns:
         Figures of ``METRICS``, with ``anticipation`` if the model
         anticipates; ``val``, the score on the validation split; and the
         ``loss`` of the last tenth of the updates.
     """
-    if view != 'all':
-        raise ValueError(f"view must be 'all' for streams, got {view!r}")
-    return train_and_keep(config, reference, folder, seed, rate, steps,
-                          batch_size)[0]
+    return train_and_keep(job)[0]
 
 
 def train_and_keep(
-    config: dict, reference: dict | None, folder: Path, seed: int,
-    rate: float, steps: int, batch_size: int,
-    bins: Mapping[str, tuple[int, int]] = streams.BINS
+    job: Training, bins: Mapping[str, tuple[int, int]] = streams.BINS
 ) -> tuple[dict[str, float], BaseModel]:
     """Return the figures of :func:`train` and the model.
 
     Args:
-        config, reference, folder, seed, rate, steps, batch_size: See
-            :func:`train`.
-        bins: Bounds of the distances by name.
+        job: What to train.
+        bins: Bounds of the distances by name. Defaults to those of the
+            streams.
     """
-    model = build(config, reference, seed)
-    batches = (model.data_preprocessor(batch, training=True)
-               for batch in _batches(config, folder, seed, batch_size))
-    loss = fit(model, config, batches, rate, steps)
+    if job.view != 'all':
+        raise ValueError(f"view must be 'all' for streams, got {job.view!r}")
+    model, loss = train_model(job, _batches)
     return dict(
-        **_test(model, config, folder, 'test', bins),
-        val=_test(model, config, folder, 'val', bins)['score'],
+        **_test(model, job.config, job.folder, 'test', bins),
+        val=_test(model, job.config, job.folder, 'val', bins)['score'],
         loss=loss), model

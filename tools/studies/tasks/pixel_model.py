@@ -25,9 +25,11 @@ from torch import Tensor
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.online import StreamSession
+from tools.data.online.cued_streams import class_names
+from tools.studies.study import Training
 
 from . import online_model, pixels, streams
-from .start import build, fit
+from .start import train_model
 
 SIZES = pixels.SPLITS
 # Headings of the reported figures; claims compare 'score'.
@@ -93,13 +95,13 @@ def _normalized(model: BaseModel, frames: np.ndarray) -> Tensor:
         torch.as_tensor(np.array(frames)).transpose(1, 2))
 
 
-def _batches(model: BaseModel, data: pixels.Pixels, seed: int,
-             batch_size: int) -> Iterator[dict[str, Any]]:
+def _batches(model: BaseModel, job: Training) -> Iterator[dict[str, Any]]:
     """Yield batches of clips; each continues the clips of the last one.
 
     A pass over a stream begins at a random frame.
     """
-    rng = np.random.default_rng(seed)
+    data, batch_size = pixels.read(job.folder, 'train'), job.batch_size
+    rng = np.random.default_rng(job.seed)
     count, length = data.distances.shape
     number = 0
     while True:
@@ -201,7 +203,7 @@ def _write_features(model: BaseModel, source: Path, folder: Path) -> None:
     """Write the features of all splits as a data set of features."""
     for name in 'rgb', 'target_perframe', 'distance':
         (folder / name).mkdir()
-    (folder / 'classes.txt').write_text('\n'.join(streams.class_names()))
+    (folder / 'classes.txt').write_text('\n'.join(class_names()))
     for split in SIZES:
         data, rate = pixels.read(source, split), 1 + (split == 'test')
         names = [f'{split}_{i:03d}' for i in range(len(data.frames))]
@@ -214,44 +216,22 @@ def _write_features(model: BaseModel, source: Path, folder: Path) -> None:
                 np.save(folder / part / f'{name}.npy', array)
 
 
-def _train_pixels(config: dict, reference: dict | None, folder: Path,
-                  seed: int, rate: float, steps: int,
-                  batch_size: int) -> tuple[BaseModel, float]:
-    model = build(config, reference, seed)
-    loss = fit(model, config, _batches(
-        model, pixels.read(folder, 'train'), seed, batch_size), rate, steps)
-    return model, loss
-
-
-def train(config: dict, reference: dict | None, folder: Path, seed: int,
-          rate: float, steps: int, batch_size: int,
-          view: str = 'all') -> dict[str, float]:
+def train(job: Training) -> dict[str, float]:
     """Train a model, and test it on entire streams.
-
-    Args:
-        config: Config of the row.
-        reference: Config that gives its initial weights where they fit.
-        folder: Folder of the streams.
-        seed: Seed of the initial weights and the order of clips.
-        rate: Learning rate.
-        steps: Number of updates.
-        batch_size: Clips per update.
-        view: Must be 'all' for streams.
 
     Returns:
         Figures of ``METRICS``, the agreement only for causal networks;
         ``val``, the score on the validation split; and the ``loss`` of the
         last tenth of the updates.
     """
-    if view != 'all':
-        raise ValueError(f"view must be 'all' for streams, got {view!r}")
-    if 'features' in config:
-        return _train_features(config, folder, seed, rate, steps, batch_size)
-    model, loss = _train_pixels(config, reference, folder, seed, rate, steps,
-                                batch_size)
-    test = pixels.read(folder, 'test')
+    if job.view != 'all':
+        raise ValueError(f"view must be 'all' for streams, got {job.view!r}")
+    if 'features' in job.config:
+        return _train_features(job)
+    model, loss = train_model(job, _batches)
+    test = pixels.read(job.folder, 'test')
     found = dict(_figures(model, test, 2), ms=_milliseconds(model, test),
-                 val=_figures(model, pixels.read(folder, 'val'))['score'],
+                 val=_figures(model, pixels.read(job.folder, 'val'))['score'],
                  loss=loss)
     if not isinstance(model.backbone, FrameWindows):
         for name, elapsed in (('time', .5), ('count', 1.)):
@@ -261,19 +241,18 @@ def train(config: dict, reference: dict | None, folder: Path, seed: int,
     return found
 
 
-def _train_features(config: dict, folder: Path, seed: int, rate: float,
-                    steps: int, batch_size: int) -> dict[str, float]:
+def _train_features(job: Training) -> dict[str, float]:
     """Train a feature network, then the detector that reads its features."""
-    features = config['features']
-    model, _ = _train_pixels(
-        load_config(features['config'], features['changes']), None, folder,
-        seed, rate, max(1, steps // 2), batch_size)
+    features = job.config['features']
+    model, _ = train_model(job._replace(
+        config=load_config(features['config'], features['changes']),
+        reference=None, steps=max(1, job.steps // 2)), _batches)
     with TemporaryDirectory() as name:
-        _write_features(model, folder, Path(name))
-        found, detector = online_model.train_and_keep(
-            config, None, Path(name), seed, rate, steps, 2 * batch_size,
-            pixels.BINS)
+        _write_features(model, job.folder, Path(name))
+        found, detector = online_model.train_and_keep(job._replace(
+            reference=None, folder=Path(name),
+            batch_size=2 * job.batch_size), pixels.BINS)
     session = StreamSession(detector, long_memory_sample_rate=4)
     frame = dict(rgb=torch.zeros(detector.backbone.in_channels['rgb']))
     return dict(found, ms=milliseconds(lambda _: session.push(frame), TIMED)
-                + _milliseconds(model, pixels.read(folder, 'test')))
+                + _milliseconds(model, pixels.read(job.folder, 'test')))

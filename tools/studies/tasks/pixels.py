@@ -1,23 +1,30 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Streams of small noisy frames whose actions need a memory.
 
-The streams have the events of ``streams.py``, with other lengths: the latest
-cue, 4 to 500 frames back, determines the class of an action. A pattern is a
-coarse colored texture that covers the frame.
+The frames are those of ``tools/data/online/make_pixels.py`` at a smaller size,
+in arrays instead of videos. In the test, the strength of cues varies, and some
+are almost hidden in the noise.
 
-The frames of the test are drawn at twice the frame rate; the other frames of
-the same scene are for the test at this rate.
+The frames of the test are drawn at twice the frame rate. The test at the
+nominal rate uses every second frame of the same scene.
 """
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from tools.data.online.cued_streams import Stream
+from tools.data.online.make_pixels import (
+    Recipe,
+    frames_of,
+    make_stream,
+    patterns,
+)
 from tools.harness import prepare_once
 
 from . import streams
 
-SIDE, CELLS, FRAMES = 16, 4, 1536
 # Range of the number of frames between the end of a cue and its action.
 BINS = {
     '4': (4, 12),
@@ -28,17 +35,9 @@ BINS = {
 }
 # Streams per split: val chooses the learning rate, test is reported.
 SPLITS = dict(train=96, val=8, test=24)
-OPTIONS = dict(
-    action_steps=(8, 16),
-    first_gap_steps=(4, 12),
-    gap_steps=(8, 32),
-    cue_steps=8,
-    sign_steps=4,
-    turn_steps=(60, 500),
-    strength=dict(train=(1., 4.), val=(.1, 4.), test=(.1, 4.)))
-# Standard deviation of the noise in gray levels around the mean, and contrast
-# of a pattern of strength 1 relative to it.
-MEAN, NOISE, CONTRAST = 128., 24., .25
+RECIPE = Recipe(
+    frames=1536, side=16, noise=24., contrast=.25, turn=(60, 500))
+STRENGTH = dict(train=(1., 4.), val=(.1, 4.), test=(.1, 4.))
 
 
 class Pixels(NamedTuple):
@@ -47,49 +46,24 @@ class Pixels(NamedTuple):
     Attributes:
         frames: ``(S, T, 3, H, W)`` uint8.
         targets: ``(S, T, K)`` uint8.
-        distances: ``(S, T)``, see :class:`streams.Stream`.
+        distances: ``(S, T)``, see :class:`Stream`.
     """
     frames: np.ndarray
     targets: np.ndarray
     distances: np.ndarray
 
 
-def patterns(seed: int) -> dict[str, np.ndarray]:
-    """Return the patterns ``(count, 3 H W)`` of cues, actions and the sign."""
-    rng, size = np.random.default_rng([seed, 9]), SIDE // CELLS
-    counts = dict(cue=streams.NUM_CLASSES, action=1, sign=1)
-    return {
-        name: CONTRAST * rng.normal(size=(count, 3, CELLS, CELLS)).repeat(
-            size, axis=2).repeat(size, axis=3).reshape(count, -1)
-        for name, count in counts.items()
-    }
-
-
-def make_stream(seed: int, split: str, index: int,
-                rate: int = 1) -> streams.Stream:
-    """Draw a stream, whose features are frames in units of the noise.
-
-    Args:
-        seed: Seed of the patterns and the stream.
-        split: Split of the stream.
-        index: Number of the stream.
-        rate: Frames per step of the events. Defaults to 1.
+def draw(seed: int, split: str, index: int, rate: int = 1) -> Stream:
+    """Draw a stream of a split, with ``rate`` frames per step of the events.
     """
-    rng = np.random.default_rng([seed, [*SPLITS].index(split), index])
-    events = [
-        event._replace(start=rate * event.start, end=rate * event.end,
-                       cue=rate * event.cue)
-        for event in streams.place_events(rng, FRAMES, split, OPTIONS)
-    ]
-    noise = rng.standard_normal((rate * FRAMES, 3 * SIDE**2), np.float32)
-    return streams.show_events(
-        noise, patterns(seed), events, rate * OPTIONS['cue_steps'],
-        rate * OPTIONS['sign_steps'])
+    return make_stream([seed, [*SPLITS].index(split), index],
+                       patterns(seed, RECIPE),
+                       replace(RECIPE, strength=STRENGTH[split]), rate)
 
 
-def at_half_rate(stream: streams.Stream) -> streams.Stream:
+def at_half_rate(stream: Stream) -> Stream:
     """Return every second frame of a stream with ``rate=2``."""
-    return streams.Stream(
+    return Stream(
         stream.features[::2], stream.targets[::2], stream.distances[::2] // 2,
         [event._replace(start=event.start // 2, end=event.end // 2,
                         cue=event.cue // 2) for event in stream.events])
@@ -112,19 +86,16 @@ def prepare(folder: Path, sizes: dict[str, int], seed: int = 0) -> dict:
 
     def write() -> dict[str, dict[str, float]]:
         for split, count in sizes.items():
-            drawn = [make_stream(seed, split, i, 1 + (split == 'test'))
+            drawn = [draw(seed, split, i, 1 + (split == 'test'))
                      for i in range(count)]
-            frames = np.stack([stream.features for stream in drawn])
-            frames = (MEAN + NOISE * frames).round().clip(0, 255)
             arrays = Pixels(
-                frames.astype(np.uint8).reshape(
-                    *frames.shape[:2], 3, SIDE, SIDE),
+                np.stack([frames_of(stream, RECIPE) for stream in drawn]),
                 np.stack([stream.targets for stream in drawn]),
                 np.stack([stream.distances for stream in drawn]))
             for name, array in arrays._asdict().items():
                 np.save(folder / f'{split}_{name}.npy', array)
             if split == 'test':
-                looks = patterns(seed)['cue']
+                looks = patterns(seed, RECIPE)['cue']
                 drawn = [*map(at_half_rate, drawn)]
                 limits = {
                     name: streams.oracle(looks, drawn, with_cues, BINS)
@@ -133,9 +104,8 @@ def prepare(folder: Path, sizes: dict[str, int], seed: int = 0) -> dict:
         return limits
 
     return prepare_once(folder, dict(
-        task='pixels', seed=seed, sizes=sizes, bins=BINS, frames=FRAMES,
-        side=SIDE, cells=CELLS, options=OPTIONS,
-        noise=(MEAN, NOISE, CONTRAST)), write)
+        task='pixels', seed=seed, sizes=sizes, bins=BINS,
+        recipe=asdict(RECIPE), strength=STRENGTH), write)
 
 
 def read(folder: Path, split: str) -> Pixels:

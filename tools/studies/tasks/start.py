@@ -12,6 +12,8 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.runner import set_random_seed
 from torch.optim.lr_scheduler import LambdaLR
 
+from tools.studies.study import Training
+
 WARM_UP = 50
 
 
@@ -78,3 +80,22 @@ def fit(model: BaseModel, config: dict, batches: Iterable[dict[str, Any]],
         losses.append(loss.item())
     last = losses[-max(1, steps // 10):]
     return sum(last) / len(last)
+
+
+def train_model(
+    job: Training,
+    batches: Callable[[BaseModel, Training], Iterable[dict[str, Any]]]
+) -> tuple[BaseModel, float]:
+    """Build and train the model of a row.
+
+    Args:
+        job: What to train.
+        batches: Function that returns the preprocessed batches for a model,
+            one per update.
+
+    Returns:
+        The model, and the mean loss of the last tenth of the updates.
+    """
+    model = build(job.config, job.reference, job.seed)
+    return model, fit(model, job.config, batches(model, job), job.rate,
+                      job.steps)

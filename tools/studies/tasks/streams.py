@@ -1,16 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Feature streams whose actions need memories of all lengths.
 
-A stream is noise with cues and actions. The features of all actions are the
-same; the latest cue, which may be a few or two thousand steps back, determines
-the class of an action. The memory also has older cues, which are irrelevant.
-A cue is an action too, and its own features show its class. In training, all
-cues are clear. In the test, the strength of cues varies, and some are almost
-hidden in the noise, so that accuracy rises smoothly with the capacity of a
-memory. (When weak cues were in the training set too, some models never learned
-to look back for cues.)
-
-A sign appears before each action, so that actions can be anticipated.
+The streams have the events of ``tools/data/online/cued_streams.py``: the
+latest cue, which may be a few or two thousand steps back, determines the class
+of an action. In training, all cues are clear. In the test, the strength of
+cues varies, and some are almost hidden in the noise, so that accuracy rises
+smoothly with the capacity of a memory. (When weak cues were in the training
+set too, some models never learned to look back for cues.)
 
 The files have the layout of
 :class:`mmvidattn.datasets.FeatureStreamDataset`. In addition, ``distance`` has
@@ -18,14 +14,22 @@ the number of steps from its cue for each step of an action.
 """
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from mmvidattn.evaluation.average_precision import average_precision
+from tools.data.online.cued_streams import (
+    NUM_CLASSES,
+    Event,
+    Stream,
+    class_names,
+    columns,
+    place_events,
+    show_events,
+)
 from tools.harness import prepare_once
 
-# Bounds of the steps between the end of a cue and an action.
+# Range of the number of steps between the end of a cue and its action.
 BINS = {
     '4': (4, 12),
     '12': (12, 40),
@@ -34,70 +38,23 @@ BINS = {
     '400': (400, 1000),
     '1000': (1000, 2000),
 }
-NUM_CLASSES = 4
 WIDTHS = dict(rgb=32, flow=16)
 # Streams per split: val chooses the learning rate, test is reported.
 SPLITS = dict(train=64, val=8, test=24)
 OPTIONS = dict(
     steps=4000,
     action_steps=(8, 16),
-    # From a cue to the first action, and between actions.
+    # Steps from a cue to the first action.
     first_gap_steps=(4, 12),
+    # Steps between actions.
     gap_steps=(8, 32),
     # Long enough for memories that sample every fourth step.
     cue_steps=12,
     sign_steps=4,
-    # Between cues.
+    # Steps between cues.
     turn_steps=(120, 2000),
     # Strength of cues; the noise has a standard deviation of 1.
     strength=dict(train=(1., 4.), val=(.2, 4.), test=(.2, 4.)))
-
-
-class Event(NamedTuple):
-    """Cue or action.
-
-    Attributes:
-        kind: 'cue' or 'action'.
-        label: Class.
-        start: First step.
-        end: Step after the last step.
-        cue: Start of the cue that decides the class; for a cue, its start.
-        strength: Strength of a cue.
-    """
-    kind: str
-    label: int
-    start: int
-    end: int
-    cue: int
-    strength: float = 1.
-
-
-class Stream(NamedTuple):
-    """Features and labels of a stream.
-
-    Attributes:
-        features: ``(T, D)`` float32.
-        targets: ``(T, K)`` uint8.
-        distances: ``(T,)``: for the steps of an action, the number of steps
-            from the end of its cue to its first step; -1 elsewhere.
-        events: Events in order of time.
-    """
-    features: np.ndarray
-    targets: np.ndarray
-    distances: np.ndarray
-    events: list[Event]
-
-
-def class_names() -> list[str]:
-    """Return the class names, with the background first."""
-    return ['background'] + [f'{kind}_{label}' for kind in ('cue', 'action')
-                             for label in range(NUM_CLASSES)]
-
-
-def columns(kind: str) -> slice:
-    """Return the target columns of the classes of a kind."""
-    first = 1 + (kind == 'action') * NUM_CLASSES
-    return slice(first, first + NUM_CLASSES)
 
 
 def patterns(seed: int) -> dict[str, np.ndarray]:
@@ -108,66 +65,6 @@ def patterns(seed: int) -> dict[str, np.ndarray]:
             for name, count in sizes.items()}
 
 
-def _between(rng: np.random.Generator, low: float, high: float) -> float:
-    """Draw a number whose logarithm is uniformly distributed."""
-    return low * (high / low)**rng.uniform()
-
-
-def _place_actions(rng: np.random.Generator, cue: Event, until: int,
-                   options: Mapping[str, Any]) -> list[Event]:
-    """Draw the actions after a cue."""
-    events, time = [], cue.end
-    while True:
-        gap = options['gap_steps'] if events else options['first_gap_steps']
-        start = time + int(rng.integers(*gap))
-        time = start + int(rng.integers(*options['action_steps']))
-        if time > until:
-            return events
-        events.append(cue._replace(
-            kind='action', start=start, end=time, strength=1.))
-
-
-def place_events(rng: np.random.Generator, steps: int, split: str,
-                 options: Mapping[str, Any]) -> list[Event]:
-    """Draw the events of a stream, in order of time."""
-    events: list[Event] = []
-    time = int(rng.uniform(0, 100))
-    while time + options['cue_steps'] <= steps:
-        end = time + options['cue_steps']
-        cue = Event('cue', int(rng.integers(NUM_CLASSES)), time, end, time,
-                    _between(rng, *options['strength'][split]))
-        time = end + int(_between(rng, *options['turn_steps']))
-        events += [cue, *_place_actions(rng, cue, min(time, steps), options)]
-    return sorted(events, key=lambda event: event.start)
-
-
-def show_events(features: np.ndarray, looks: Mapping[str, np.ndarray],
-                events: list[Event], cue_steps: int,
-                sign_steps: int) -> Stream:
-    """Add the patterns of events to noise, in place.
-
-    Args:
-        features: Noise, ``(T, D)``.
-        looks: Patterns, see :func:`patterns`.
-        events: Events of the stream.
-        cue_steps: Steps of a cue.
-        sign_steps: Steps of the sign before an action.
-    """
-    targets = np.zeros((len(features), len(class_names())), np.uint8)
-    distances = np.full(len(features), -1, np.int32)
-    for event in events:
-        here = slice(event.start, event.end)
-        targets[here, columns(event.kind)][:, event.label] = 1
-        if event.kind == 'cue':
-            features[here] += event.strength * looks['cue'][event.label]
-        else:
-            features[here] += looks['action'][0]
-            features[event.start - sign_steps:event.start] += looks['sign'][0]
-            distances[here] = event.start - event.cue - cue_steps
-    targets[:, 0] = ~targets.any(axis=1)
-    return Stream(features.astype(np.float32), targets, distances, events)
-
-
 def make_stream(seed: int, split: str, index: int,
                 noise: float = 1.) -> Stream:
     """Draw a stream, which does not depend on other streams."""
@@ -175,7 +72,8 @@ def make_stream(seed: int, split: str, index: int,
     steps = int(OPTIONS['steps'] * rng.uniform(.9, 1.1))
     features = noise * rng.normal(size=(steps, sum(WIDTHS.values())))
     return show_events(features, patterns(seed),
-                       place_events(rng, steps, split, OPTIONS),
+                       place_events(rng, steps, dict(
+                           OPTIONS, strength=OPTIONS['strength'][split])),
                        OPTIONS['cue_steps'], OPTIONS['sign_steps'])
 
 
