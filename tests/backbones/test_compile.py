@@ -17,8 +17,9 @@ from mmvidattn.backbones import (
 )
 
 # torch selects another convolution for fewer than 16 images, so two clips need
-# at least 16 frames.
+# at least 16 frames; ResT halves their number.
 T = 8
+NUM_FRAMES = dict(rest=16)
 SMALL = dict(embed_dims=32, num_layers=1, num_heads=2)
 LINEAR_FF = dict(SMALL, img_size=28)
 VIVIT = dict(SMALL, img_size=32)
@@ -61,9 +62,6 @@ MODELS = {
 }
 # Models with custom backward code.
 TRAINED = 'linear_ff-frames', 'dualformer'
-# Known limitation: one graph without breaks, but recompiled for more than two
-# batch sizes.
-OPEN = [('rest', False), ('dualformer', True)]
 # One model per family; the remaining models are slow tests.
 QUICK = 'linear_ff', 'vivit-joint', 'visformer', 'xvit'
 
@@ -71,13 +69,9 @@ QUICK = 'linear_ff', 'vivit-joint', 'visformer', 'xvit'
 def _cases():
     for name, training in [*((name, False) for name in MODELS),
                            *((name, True) for name in TRAINED)]:
-        marks = []
-        if (name, training) in OPEN:
-            marks.append(pytest.mark.xfail(
-                reason='compiled for more than two batch sizes', strict=True))
-        if training or name not in QUICK:
-            marks.append(pytest.mark.slow)
-        yield pytest.param(name, training, marks=marks)
+        is_slow = training or name not in QUICK
+        yield pytest.param(name, training,
+                           marks=[pytest.mark.slow] if is_slow else [])
 
 
 @pytest.mark.parametrize('name, training', _cases())
@@ -87,14 +81,15 @@ def test_one_graph_for_any_batch_size(name, training):
     if backbone is InflatedBackbone:
         pytest.importorskip('timm')
     torch.manual_seed(0)
-    model = backbone(num_frames=T, **kwargs).train(training)
+    frames = NUM_FRAMES.get(name, T)
+    model = backbone(num_frames=frames, **kwargs).train(training)
     torch._dynamo.reset()
     counter = CompileCounterWithBackend('aot_eager' if training else 'eager')
     compiled = torch.compile(model, fullgraph=True, backend=counter)
     side = 28 if backbone is LinearVideoTransformer else 32
     with torch.set_grad_enabled(training):
         for batch in (1, 2, 3, 5):
-            clips = torch.randn(batch, 3, T, side, side)
+            clips = torch.randn(batch, 3, frames, side, side)
             y = compiled(clips)
             if training:
                 sum(x.square().mean() for x in tree_iter(y)).backward()
