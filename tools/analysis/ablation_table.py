@@ -53,7 +53,8 @@ class Page(NamedTuple):
 
     Attributes:
         titles: Title of each table, in the order of the page.
-        released: The tables have columns for the cost of the released code.
+        released: True if the tables have columns for the cost of the released
+            code.
     """
     path: Path
     introduction: str
