@@ -12,7 +12,7 @@ rows = dict(
     vivit_table03_label_smoothing=dict(
         row='+ label smoothing',
         paper='action 43.1',
-        note='Everything except mixup.',
+        note='Uses all the regularization of this table except mixup.',
         base='vivit_table02_fact_encoder_epic',
         model=dict(data_preprocessor=dict(blending=None))),
     vivit_table03_rand_augment=dict(
