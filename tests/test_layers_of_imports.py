@@ -22,7 +22,7 @@ MAY_IMPORT = {
     'losses': {'ops', 'utils'},
     'online': {'ops', 'layers', 'utils'},
     'datasets': {'utils'},
-    'evaluation': {'datasets', 'utils'},
+    'evaluation': {'datasets', 'online', 'utils'},
     'engine': {'datasets', 'ops', 'utils'},
     'visualization': {'utils'},
     'recognizers': {
@@ -35,9 +35,12 @@ MAY_IMPORT = {
         'visualization'
     },
     'export': {'apis', 'online', 'ops', 'recognizers', 'utils'},
-    'live': {'apis', 'online', 'sources', 'utils', 'visualization'},
+    'live': {
+        'apis', 'datasets', 'online', 'sources', 'utils', 'visualization'
+    },
     'finetune': {
-        'apis', 'datasets', 'engine', 'layers', 'utils', 'visualization'
+        'apis', 'datasets', 'engine', 'evaluation', 'layers', 'live', 'online',
+        'utils', 'visualization'
     },
 }
 ONLY_TORCH = 'ops', 'convert'

@@ -1,0 +1,365 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Search for the thresholds of events on annotated videos."""
+import math
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.ndimage import uniform_filter
+
+from ...datasets.annotations.video_segment import VideoSegment
+from ...online.event_thresholds import (
+    MIN_DURATION,
+    OFF,
+    ON,
+    Thresholds,
+    smooth,
+)
+from ...online.frame_scores import FrameScores, check_scores
+from ...utils.arguments import NotNegative, check_arguments
+from .alarms import Alarms
+from .detect_events import detect_events
+from .labeled_events import Events, check_ends, label_events
+from .segment_f1 import SegmentF1
+
+F1_OVERLAPS = {'f1@10': .1, 'f1@25': .25, 'f1@50': .5}
+# Candidates.
+SMOOTHING = 0., .25, .5, 1., 2., 4.
+MIN_DURATIONS = 0., .25, MIN_DURATION, 1., 2., 4.
+OFF_RATIOS = 1., .9, .8, .7, OFF / ON, .5, .4, .3, .2, .1
+# Quantiles of the scores inside and outside of actions that `on` may have.
+QUANTILES = np.linspace(.02, .98, 21), (.9, .95, .98, .99, .995, .999)
+# Seconds between videos on the common time axis.
+GAP = 10.
+
+
+@check_arguments
+def tune_thresholds(
+        videos: Mapping[str, Any],
+        segments: Sequence[VideoSegment],
+        classes: Sequence[str],
+        ignore: Any = (0, ),
+        objective: Literal['f1@10', 'f1@25', 'f1@50', 'recall'] = 'f1@50',
+        false_alarms_per_hour: NotNegative | None = None,
+        smoothing: Sequence[NotNegative] = SMOOTHING,
+        min_durations: Sequence[NotNegative] = MIN_DURATIONS) -> Thresholds:
+    """Choose the thresholds of each class that give the best events.
+
+    The search tries all combinations of ``on``, ``off``, ``smoothing`` and
+    ``min_duration`` for each class; candidates of ``on`` are quantiles of its
+    scores. It computes the same events as :class:`EventDetector`, without
+    running it. If several candidates are equally good, it takes the one whose
+    neighbors are best, because it depends least on these videos.
+
+    A class without annotated segments, or without a correct event for any
+    candidate, keeps the defaults of :class:`EventDetector`.
+
+    Args:
+        videos: :class:`~mmvidattn.online.frame_scores.FrameScores` of each
+            video by name, from videos that the model was not trained on.
+        segments: Annotated segments of these videos. Other segments are left
+            out.
+        classes: Names of the K classes.
+        ignore: Indices of classes that are not actions. Defaults to (0, ).
+        objective: 'f1@10', 'f1@25' or 'f1@50' (:class:`.SegmentF1`), or
+            'recall' (:class:`.Alarms`) with at most ``false_alarms_per_hour``.
+            Defaults to 'f1@50'.
+        false_alarms_per_hour: Largest number for each class, for 'recall'.
+            Among thresholds of equal recall, the fewest false alarms win.
+        smoothing: Candidates in seconds. Defaults to 0, 0.25, ..., 4.
+        min_durations: Candidates in seconds. Defaults to 0, 0.25, ..., 4.
+
+    Raises:
+        ValueError: If scores and annotations do not fit together, or only one
+            of 'recall' and ``false_alarms_per_hour`` is given.
+    """
+    if (objective == 'recall') != (false_alarms_per_hour is not None):
+        raise ValueError("objective='recall' and false_alarms_per_hour need "
+                         f'each other, got {objective!r} and '
+                         f'{false_alarms_per_hour}')
+    videos = {name: FrameScores(*each) for name, each in videos.items()}
+    check_scores(videos, len(classes))
+    truth = _true_actions(videos, segments, classes, ignore)
+    axis = _TimeAxis(videos)
+    averages = _averages(videos, smoothing)
+    rules, values = {}, {}
+    for k, name in enumerate(classes):
+        if k in ignore or name in rules:
+            continue
+        true = [one for one in truth if one.labels['action'] == name]
+        rules[name] = dict(on=ON, off=OFF, smoothing=0.,
+                           min_duration=MIN_DURATION)
+        values[name] = math.nan
+        if true:
+            found, values[name] = _tune_class(
+                averages[..., k], axis, axis.sort(true), objective,
+                false_alarms_per_hour, smoothing, min_durations)
+            rules[name] = found or rules[name]
+    before, after = (
+        _evaluate(detect_events(videos, classes, ignore, **options), truth,
+                  videos, objective)
+        for options in ({}, dict(thresholds=rules)))
+    about = dict(videos=len(videos), segments=len(truth),
+                 hours=round(axis.seconds / 3600, 4),
+                 value_of_defaults=None if math.isnan(before) else before)
+    if objective == 'recall':
+        about['false_alarms_per_hour'] = false_alarms_per_hour
+    return Thresholds(rules, objective, after, values, about)
+
+
+def _true_actions(videos: Mapping[str, FrameScores],
+                  segments: Sequence[VideoSegment], classes: Sequence[str],
+                  ignore: Container[int]) -> list[VideoSegment]:
+    """Return the annotated actions of the videos."""
+    ignored = {name for k, name in enumerate(classes) if k in ignore}
+    truth = [one._replace(labels=dict(action=str(one.labels.get('action'))))
+             for one in segments if one.video in videos]
+    truth = [one for one in truth if one.labels['action'] not in ignored]
+    unknown = sorted({one.labels['action'] for one in truth} - set(classes))
+    if unknown:
+        raise ValueError(f'segments must have the classes of the model, '
+                         f'{", ".join(classes)}, got {", ".join(unknown)}')
+    if not truth:
+        raise ValueError('segments must have actions in at least one of the '
+                         f'{len(videos)} videos with scores, got none')
+    check_ends(label_events([], truth))
+    return truth
+
+
+class _Candidate(NamedTuple):
+    """Events of one ``on``, ``off`` and ``smoothing``."""
+    video: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+
+class _TimeAxis:
+    """Videos one after the other, as steps and as seconds.
+
+    Args:
+        videos: Scores by name.
+
+    Attributes:
+        names: Names of the V videos.
+        first: First step of each video on the axis, and the end, [V + 1].
+        rate: Steps per second of each video, [V].
+        seconds: Length of all videos.
+    """
+
+    def __init__(self, videos: Mapping[str, FrameScores]) -> None:
+        lengths = [len(each.scores) for each in videos.values()]
+        self.names = list(videos)
+        self.first = np.concatenate([[0], np.cumsum(lengths)]).astype(int)
+        self.rate = np.array([each.rate for each in videos.values()], float)
+        self.seconds = float((lengths / self.rate).sum())
+        self.video = np.repeat(np.arange(len(videos)), lengths)
+
+    def sort(self, segments: Sequence[VideoSegment]) -> Events:
+        """Return segments as arrays, sorted by video, start and end."""
+        events = label_events([], segments, self.names).true
+        return events.select(np.lexsort(
+            (events.end, events.start, events.video)))
+
+    def inside(self, true: Events) -> np.ndarray:
+        """Return the steps that the segments cover, bool [T]."""
+        change = np.zeros(self.first[-1] + 1, int)
+        for at, step in (1, true.start), (-1, true.end):
+            steps = np.clip(np.round(step * self.rate[true.video]).astype(int),
+                            0, np.diff(self.first)[true.video])
+            np.add.at(change, self.first[true.video] + steps, at)
+        return np.cumsum(change[:-1]) > 0
+
+    def events(self, scores: np.ndarray, pairs: Sequence[tuple[float, float]]
+               ) -> Iterator[_Candidate]:
+        """Yield the events of scores [T] for each pair ``on``, ``off``.
+
+        As in :class:`EventDetector`, an event starts at the first score that
+        reaches ``on``, and ends before the first that is below ``off``.
+        """
+        reaches = {on: np.flatnonzero(scores >= on) for on, _ in pairs}
+        runs = {off: self._runs(scores >= off) for _, off in pairs}
+        for on, off in pairs:
+            first, stop = runs[off]
+            steps = np.append(reaches[on], len(scores))
+            start = steps[np.searchsorted(steps, first)]
+            kept = start < stop
+            start, stop = start[kept], stop[kept]
+            video = self.video[start]
+            begin, rate = self.first[video], self.rate[video]
+            yield _Candidate(video, (start - begin) / rate,
+                             (stop - begin) / rate)
+
+    def _runs(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return first steps of runs, and the steps after their last ones."""
+        edge = np.zeros(len(mask) + 1, bool)
+        edge[self.first] = True
+        before = np.append(False, mask)
+        after = np.append(mask, False)
+        return (np.flatnonzero(after & (~before | edge)),
+                np.flatnonzero(before & (~after | edge)))
+
+
+def _averages(videos: Mapping[str, FrameScores],
+              smoothing: Sequence[float]) -> np.ndarray:
+    """Smooth the scores of all videos like :class:`EventDetector`.
+
+    Returns:
+        Averages for each time constant, [S, T, K].
+    """
+    seconds = np.array(smoothing)[:, None]
+    parts = []
+    for rate, scores in videos.values():
+        found = np.repeat(scores[None], len(seconds), axis=0)
+        for t in range(1, len(scores)):
+            found[:, t] = smooth(found[:, t - 1], scores[t], seconds,
+                                 (t + 1) / rate - t / rate)
+        parts.append(found)
+    return np.concatenate(parts, axis=1)
+
+
+def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
+                objective: str, limit: float | None,
+                smoothing: Sequence[float], min_durations: Sequence[float]
+                ) -> tuple[dict[str, float] | None, float]:
+    """Return the best rules of a class, and their value.
+
+    Args:
+        averages: Averages for each time constant, [S, T].
+        axis: Time axis.
+        true: The class's segments, sorted.
+        objective: Objective.
+        limit: Largest number of false alarms per hour.
+        smoothing: Time constants.
+        min_durations: Candidates.
+    """
+    matches = _Matches(axis, true, F1_OVERLAPS.get(objective))
+    inside = axis.inside(true)
+    best, rules = (0., -math.inf, -math.inf), None
+    for seconds, scores in zip(smoothing, averages):
+        starts = _candidates(scores, inside)
+        pairs = [(on, _rounded(on * ratio)) for on in starts
+                 for ratio in OFF_RATIOS]
+        typed = [tuple(np.array(pair).astype(scores.dtype)) for pair in pairs]
+        value = np.zeros((len(pairs), len(min_durations)))
+        false = np.zeros_like(value)
+        for i, events in enumerate(axis.events(scores, typed)):
+            value[i], false[i] = matches.values(events, min_durations)
+        if limit is not None:
+            value[3600 * false > limit * axis.seconds] = -1.
+        shape = len(starts), len(OFF_RATIOS), len(min_durations)
+        near = uniform_filter(value.reshape(shape), 3,
+                              mode='nearest').ravel()
+        value, false = value.ravel(), false.ravel()
+        if limit is None:
+            false = np.zeros_like(false)
+        i = max(range(value.size),
+                key=lambda i: (value[i], -false[i], near[i]))
+        rank = float(value[i]), -float(false[i]), float(near[i])
+        if value[i] > 0 and rank > best:
+            pair, duration = divmod(i, len(min_durations))
+            on, off = pairs[pair]
+            best, rules = rank, dict(
+                on=on, off=off, smoothing=float(seconds),
+                min_duration=float(min_durations[duration]))
+    return rules, best[0]
+
+
+def _candidates(scores: np.ndarray, inside: np.ndarray) -> list[float]:
+    """Return increasing candidates of ``on``."""
+    found = {ON, 1.}
+    for mask, quantiles in zip((inside, ~inside), QUANTILES):
+        if mask.any():
+            found.update(map(float, np.quantile(scores[mask], quantiles)))
+    return sorted({_rounded(min(max(x, 1e-4), 1.)) for x in found})
+
+
+def _rounded(value: float) -> float:
+    return float(f'{value:.4g}')
+
+
+@dataclass
+class _Matches:
+    """Numbers of correct and false events of a class.
+
+    Attributes:
+        axis: Time axis.
+        true: Annotated segments, sorted.
+        least: Overlap of correct events; None for recall.
+    """
+    axis: _TimeAxis
+    true: Events
+    least: float | None
+
+    def __post_init__(self) -> None:
+        # Places of the videos in seconds on the common axis. Only used to find
+        # segments that may overlap.
+        lengths = np.diff(self.axis.first) / self.axis.rate
+        np.maximum.at(lengths, self.true.video, self.true.end)
+        self._place = np.concatenate([[0], np.cumsum(lengths + GAP)[:-1]])
+        place = self._place[self.true.video]
+        self._starts = self.true.start + place
+        self._ends = np.maximum.accumulate(self.true.end + place)
+
+    def values(self, events: _Candidate, min_durations: Sequence[float]
+               ) -> tuple[np.ndarray, np.ndarray]:
+        """Return F1 or recall, and the number of false events, [M] each."""
+        kept = (events.end - events.start
+                >= np.array(min_durations)[:, None] - 1e-6)
+        event, segment = self._pairs(events)
+        start, end = events.start[event], events.end[event]
+        true_start, true_end = self.true.start[segment], self.true.end[segment]
+        if self.least is None:
+            meets = ((start < true_end) & (true_start < end)
+                     | (start == true_start))
+            event, segment = event[meets], segment[meets]
+            is_met = np.zeros(len(events.start), bool)
+            is_met[event] = True
+            false = (kept & ~is_met).sum(axis=1)
+            correct = self._number_found(kept, event, segment)
+            return correct / len(self.true), false
+        inside = np.maximum(
+            0, np.minimum(end, true_end) - np.maximum(start, true_start))
+        union = (true_end - true_start) + (end - start) - inside
+        overlap = np.divide(inside, union, out=np.zeros_like(inside),
+                            where=inside > 0)
+        # The first segment with the highest overlap of each event.
+        order = np.lexsort((segment, -overlap, event))
+        event, segment, overlap = event[order], segment[order], overlap[order]
+        first = np.diff(event, prepend=-1) > 0
+        first &= overlap >= self.least
+        correct = self._number_found(kept, event[first], segment[first])
+        number = kept.sum(axis=1)
+        return 2 * correct / (number + len(self.true)), number - correct
+
+    def _number_found(self, kept: np.ndarray, event: np.ndarray,
+                      segment: np.ndarray) -> np.ndarray:
+        """Return the number of segments with a kept event, [M]."""
+        found = np.zeros((len(kept), len(self.true)), bool)
+        row, pair = np.nonzero(kept[:, event])
+        found[row, segment[pair]] = True
+        return found.sum(axis=1)
+
+    def _pairs(self, events: _Candidate) -> tuple[np.ndarray, np.ndarray]:
+        """Return indices of events and of segments that may overlap."""
+        place = self._place[events.video]
+        low = np.searchsorted(self._ends, events.start + place - GAP / 4)
+        high = np.searchsorted(self._starts, events.end + place + GAP / 4)
+        number = np.maximum(high - low, 0)
+        event = np.repeat(np.arange(len(low)), number)
+        within = np.arange(number.sum()) - np.repeat(
+            np.cumsum(number) - number, number)
+        return event, low[event] + within
+
+
+def _evaluate(predictions: Sequence[VideoSegment],
+              truth: Sequence[VideoSegment], videos: Mapping[str, FrameScores],
+              objective: str) -> float:
+    """Return the objective of all classes together."""
+    events = label_events(predictions, truth, list(videos))
+    if objective == 'recall':
+        return Alarms(events).values()['recall']
+    least = F1_OVERLAPS[objective]
+    return SegmentF1(events, (least, )).values()[f'F1@{100 * least:g}']
+
+
