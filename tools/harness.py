@@ -126,12 +126,12 @@ def replace_rows(text: str, head: Sequence[str], rows: Iterable[str],
         ValueError: If the table is missing.
     """
     title = re.escape(f'| {" | ".join(head)} |')
-    found = re.search(rf'(?<={title}\n)(\|[ |-]+\n)((?:\|.*\n)*)', text)
-    if not found:
+    match = re.search(rf'(?<={title}\n)(\|[ |-]+\n)((?:\|.*\n)*)', text)
+    if not match:
         raise ValueError(f'the page lacks the table of {", ".join(head)}')
-    lines = {key(line): line for line in (*found[2].splitlines(), *rows)}
+    lines = {key(line): line for line in (*match[2].splitlines(), *rows)}
     new = ''.join(f'{lines[name]}\n' for name in sorted(lines))
-    return text[:found.start(2)] + new + text[found.end(2):]
+    return text[:match.start(2)] + new + text[match.end(2):]
 
 
 def append_json(path: Path | None, result: Mapping[str, Any]) -> None:
@@ -151,16 +151,16 @@ def finish(failures: Sequence[str]) -> None:
 
 # Resuming
 
-def require_same(path: Path, found: Mapping[str, Any],
-                 wanted: Mapping[str, Any]) -> None:
+def require_same(path: Path, actual: Mapping[str, Any],
+                 expected: Mapping[str, Any]) -> None:
     """Raise an error that names the options in which two runs differ.
 
     Raises:
         ValueError: If an option differs.
     """
-    differing = {key: (found.get(key), wanted.get(key))
-                 for key in sorted({*found, *wanted})
-                 if found.get(key) != wanted.get(key)}
+    differing = {key: (actual.get(key), expected.get(key))
+                 for key in sorted({*actual, *expected})
+                 if actual.get(key) != expected.get(key)}
     if differing:
         changes = ', '.join(f'({key} was {a!r}, now {b!r})'
                             for key, (a, b) in differing.items())
@@ -188,9 +188,9 @@ def prepare_once(folder: Path, settings: Mapping[str, Any],
     settings = json.loads(json.dumps(settings))
     file = folder / 'facts.json'
     if file.is_file():
-        found = json.loads(file.read_text())
-        require_same(file, found['settings'], settings)
-        return found['facts']
+        meta = json.loads(file.read_text())
+        require_same(file, meta['settings'], settings)
+        return meta['facts']
     folder.mkdir(parents=True, exist_ok=True)
     facts = write()
     write_atomically(file, json.dumps(dict(settings=settings, facts=facts)))
@@ -233,8 +233,8 @@ class Results:
 
     def once(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return the stored result of a run, or compute and store it."""
-        found = self.get(name)
-        return self.put(name, compute()) if found is None else found
+        result = self.get(name)
+        return self.put(name, compute()) if result is None else result
 
     @staticmethod
     def _write(file: Path, content: Any) -> None:

@@ -57,8 +57,8 @@ def serve(videos: list[Path], folder: Path) -> Iterator[str]:
          *WINDOW, '--serve', '--port', '0'],
         cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
-        yield next(found[0] for found in map(
-            re.compile(r'http://\S+').search, process.stdout) if found)
+        yield next(match[0] for match in map(
+            re.compile(r'http://\S+').search, process.stdout) if match)
     finally:
         process.terminate()
         process.communicate(timeout=60)

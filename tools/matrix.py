@@ -224,9 +224,9 @@ class Environment:
         report = json.loads(self.run(
             self.folder / 'bin/mmvidattn', 'doctor', '--json',
             allowed=(0, 1)))
-        for found in report['findings']:
-            if found['level'] == 'problem':
-                raise Failed(f'{found["topic"]}: {found["text"]}'[:TAIL])
+        for finding in report['findings']:
+            if finding['level'] == 'problem':
+                raise Failed(f'{finding["topic"]}: {finding["text"]}'[:TAIL])
 
     def quickstart(self) -> None:
         self.run('bash', 'tools/quickstart.sh', '--short', '--venv',
@@ -249,11 +249,11 @@ def try_row(environment: Environment, wheel: Path) -> dict[str, str]:
         try:
             step()
             if name == 'install':
-                found = environment.versions()
+                versions = environment.versions()
                 cells |= dict(
-                    python=found['python'], torch=found['torch'],
-                    mmcv=f'{row.mmcv} {found[row.mmcv]}',
-                    numpy=found['numpy'], opencv=found['opencv-python'])
+                    python=versions['python'], torch=versions['torch'],
+                    mmcv=f'{row.mmcv} {versions[row.mmcv]}',
+                    numpy=versions['numpy'], opencv=versions['opencv-python'])
         except Unavailable as error:
             return cells | dict(result=f'unavailable: {error}')
         except Failed as error:
@@ -277,8 +277,10 @@ def copy_checkout(folder: Path) -> Path:
                                         'work_dirs')
 
     def ignored(path: str, names: list[str]) -> set[str]:
-        found = everywhere(path, names)
-        return found | at_the_top(path, names) if Path(path) == ROOT else found
+        skipped = everywhere(path, names)
+        if Path(path) == ROOT:
+            skipped |= at_the_top(path, names)
+        return skipped
 
     return Path(shutil.copytree(ROOT, folder, ignore=ignored))
 

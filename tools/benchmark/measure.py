@@ -330,10 +330,10 @@ class ModelCase:
         for task in TASKS:
             result['peak_gib'][task] = {}
             for name in self.models:
-                found = run_task(args.argv[0], 'peak', **options,
-                                 task=task, name=name)
-                result['peak_gib'][task][name] = found['peak_gib']
-                result['kind'] = found['kind']
+                peak = run_task(args.argv[0], 'peak', **options,
+                                task=task, name=name)
+                result['peak_gib'][task][name] = peak['peak_gib']
+                result['kind'] = peak['kind']
         return result
 
     def report(self, result: dict) -> str:

@@ -55,9 +55,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(sys.argv[1:] if argv is None else argv)
     if args.task is not None:
         task = json.loads(args.task)
-        found = args.case.IN_PROCESS[task['name']](**task['arguments'])
-        if found is not None:
-            print(json.dumps(found))
+        measured = args.case.IN_PROCESS[task['name']](**task['arguments'])
+        if measured is not None:
+            print(json.dumps(measured))
         return
     result = args.case.run(args)
     if result is None:

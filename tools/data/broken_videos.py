@@ -63,8 +63,8 @@ def find_box(data: bytes, *names: str) -> tuple[int, int]:
     start, end = 0, len(data)
     for name in names:
         while start + 8 <= end:
-            size, found = struct.unpack('>I4s', data[start:start + 8])
-            if found == name.encode():
+            size, kind = struct.unpack('>I4s', data[start:start + 8])
+            if kind == name.encode():
                 start, end = start + 8, start + size
                 break
             if size < 8:
@@ -258,11 +258,12 @@ def write_corpus(folder: Path) -> list[tuple[str, str, str]]:
         else:
             contents(path)
     (folder / 'locked.mp4').chmod(0)
-    rows = [(name, found, what) for name, (found, what, _) in kinds.items()]
+    rows = [(name, expected, what)
+            for name, (expected, what, _) in kinds.items()]
     if os.access(folder / 'locked.mp4', os.R_OK):
         # The superuser can read it.
-        rows = [(name, n if name == 'locked.mp4' else found, what)
-                for name, found, what in rows]
+        rows = [(name, n if name == 'locked.mp4' else expected, what)
+                for name, expected, what in rows]
     (folder / 'kinds.tsv').write_text(
         ''.join('\t'.join(row) + '\n' for row in rows), 'utf-8')
     return rows

@@ -116,12 +116,12 @@ def main() -> None:
 
 def failures_of(results: list[dict[str, Any]]) -> list[str]:
     """Return the failures of a soak."""
-    found = [f'an error of {x["error"]:.1e} before step {x["steps"]}'
-             for x in results if not x['error'] <= TOLERANCE]
+    failures = [f'an error of {x["error"]:.1e} before step {x["steps"]}'
+                for x in results if not x['error'] <= TOLERANCE]
     growth = results[-1]['resident'] - results[0]['resident']
     if growth > GROWTH:
-        found.append(f'the memory grew by {growth / 2**20:.0f} MiB')
-    return found
+        failures.append(f'the memory grew by {growth / 2**20:.0f} MiB')
+    return failures
 
 
 if __name__ == '__main__':

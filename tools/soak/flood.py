@@ -226,43 +226,43 @@ def check_usage(rows: list[tuple], start: float, end: float
     rest = [row for row in rows if row[0] > end + REST / 2]
     if not all((calm, *thirds, rest)):
         return {}, ['memory and handles were not recorded in each phase']
-    found = dict(
+    usage = dict(
         memory_calm=median(calm, 1), memory_middle=median(thirds[1], 1),
         memory_end=median(thirds[2], 1), memory_rest=median(rest, 1),
         handles_calm=median(calm, 2),
         handles_most=max(row[2] for row in sum(thirds, [])),
         handles_rest=median(rest, 2))
     wrong = []
-    most = found['handles_calm'] + server.MAX_PENDING + server.BACKLOG + 8
-    if found['handles_most'] > most:
-        wrong.append(f'{found["handles_most"]:.0f} handles, more than '
+    most = usage['handles_calm'] + server.MAX_PENDING + server.BACKLOG + 8
+    if usage['handles_most'] > most:
+        wrong.append(f'{usage["handles_most"]:.0f} handles, more than '
                      f'{most:.0f}')
-    if found['handles_rest'] > found['handles_calm'] + 1:
-        wrong.append(f'{found["handles_rest"]:.0f} handles at the end, '
-                     f'{found["handles_calm"]:.0f} before')
-    growth = found['memory_end'] - found['memory_middle']
-    if growth > may_grow(found['memory_middle']):
-        wrong.append(f'memory grew from {found["memory_middle"]:.0f} to '
-                     f'{found["memory_end"]:.0f} MiB')
-    return {name: round(x, 1) for name, x in found.items()}, wrong
+    if usage['handles_rest'] > usage['handles_calm'] + 1:
+        wrong.append(f'{usage["handles_rest"]:.0f} handles at the end, '
+                     f'{usage["handles_calm"]:.0f} before')
+    growth = usage['memory_end'] - usage['memory_middle']
+    if growth > may_grow(usage['memory_middle']):
+        wrong.append(f'memory grew from {usage["memory_middle"]:.0f} to '
+                     f'{usage["memory_end"]:.0f} MiB')
+    return {name: round(x, 1) for name, x in usage.items()}, wrong
 
 
 def check_steps(page: Page, start: float, end: float
                 ) -> tuple[list[dict[str, float]], list[str]]:
     """Compare each source's steps in the flood with the calm minute."""
-    found, wrong = [], []
+    counts, wrong = [], []
     for source in range(len(page.steps)):
         calm = page.rate(source, start - CALM, start)
         rate = page.rate(source, start, end)
         gap = page.gap(source, start, end)
-        found.append(dict(calm=round(calm, 3), flood=round(rate, 3),
-                          gap=round(gap, 2)))
+        counts.append(dict(calm=round(calm, 3), flood=round(rate, 3),
+                           gap=round(gap, 2)))
         if not rate >= RATE * calm > 0:
             wrong.append(f'source {source}: {rate:.2f} steps per second, '
                          f'{calm:.2f} before')
         if gap > GAP:
             wrong.append(f'source {source}: no step for {gap:.1f} s')
-    return found, wrong
+    return counts, wrong
 
 
 def run(args: argparse.Namespace, folder: Path) -> list[str]:

@@ -250,8 +250,8 @@ class Training:
         codes, end = [], time.monotonic() + timeout
         for pid in self.pids:
             while True:
-                found, status = os.waitpid(pid, os.WNOHANG)
-                if found:
+                ended, status = os.waitpid(pid, os.WNOHANG)
+                if ended:
                     break
                 if time.monotonic() > end:
                     self.kill(signal.SIGKILL)
@@ -291,12 +291,12 @@ def compare(work_dir: Path, reference: Path) -> list[str]:
              for folder in (work_dir, reference)]
     if names[0] != names[1]:
         return [f'files {names[0]}, expected {names[1]}']
-    found = []
+    faults = []
     for name in names[0]:
         one, two = (torch.load(folder / name, weights_only=True)
                     for folder in (work_dir, reference))
-        found += [f'{name}: {line}' for line in differences(one, two)]
-    return found
+        faults += [f'{name}: {line}' for line in differences(one, two)]
+    return faults
 
 
 def write_config(folder: Path, kind: str, processes: int,
@@ -348,17 +348,17 @@ def run_trials(folder: Path, trials: int, kind: str = 'linear',
         training.kill(number)
         killed = training.wait()
         resumed = Training(config, work_dir, log, processes, True).wait()
-        found = (compare(work_dir, reference) if not any(resumed) else
-                 [f'the resumed run failed, see {log}'])
+        differences = (compare(work_dir, reference) if not any(resumed) else
+                       [f'the resumed run failed, see {log}'])
         if not there:
-            found.append('the run ended before the stage began')
-        if not found:
+            differences.append('the run ended before the stage began')
+        if not differences:
             log.unlink()
         yield dict(
             trial=trial, aimed_at=STAGES[stage], count=count,
             hit=STAGES[where] if where >= 0 else 'other', killed=killed,
             resumed=resumed, seconds=round(time.monotonic() - began, 1),
-            differences=found[:5])
+            differences=differences[:5])
 
 
 def main() -> None:

@@ -199,12 +199,12 @@ def _break(source: str, operator: str, occurrence: int) -> str | None:
 
 
 def _modules(paths: list[str]) -> list[str]:
-    found = []
+    modules = []
     for path in paths:
         path = (ROOT / path).resolve()
         files = sorted(path.rglob('*.py')) if path.is_dir() else [path]
-        found += [str(x.relative_to(ROOT)) for x in files]
-    return found
+        modules += [str(x.relative_to(ROOT)) for x in files]
+    return modules
 
 
 def _running_code(source: str) -> str | None:
@@ -266,24 +266,24 @@ class Suite:
         importers = {x for x, node in self._nodes.items()
                      if node.partition('::')[0] in files}
         name = f'test_{Path(mutant.path).stem}.py::'
-        found = sorted(
+        selected = sorted(
             in_file | importers,
             key=lambda x: (x not in reach, name not in self._nodes[x],
                            x not in importers, self._seconds[x]))
-        return [(self._nodes[x], self._seconds[x]) for x in found]
+        return [(self._nodes[x], self._seconds[x]) for x in selected]
 
     def _known(self, contexts) -> set[str]:
-        found = set()
+        tests = set()
         for context in contexts:
             node = context.partition('[')[0].partition(' (')[0]
             tail = '.'.join(context.split('.')[-2:])
             if context in self._nodes:
-                found.add(context)
+                tests.add(context)
             elif '::' in node:
-                found.update(x for x in [self._by_node.get(node)] if x)
+                tests.update(x for x in [self._by_node.get(node)] if x)
             elif tail in self._by_tail:
-                found.add(self._by_tail[tail])
-        return found
+                tests.add(self._by_tail[tail])
+        return tests
 
 
 def _importers(path: str) -> set[str]:
@@ -413,8 +413,8 @@ class _Run:
         return pid
 
     def poll(self, pid: int) -> int | str | None:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
             _kill(pid)
             return os.waitstatus_to_exitcode(status)
         if time.monotonic() < self._limit:

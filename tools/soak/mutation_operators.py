@@ -35,11 +35,11 @@ class Edit(NamedTuple):
 def find_edits(source: str) -> dict[str, list[Edit]]:
     """List the edits of each operator, in a fixed order."""
     module = _Module(source)
-    found: dict[str, list[Edit]] = {name: [] for name in OPERATORS}
+    edits: dict[str, list[Edit]] = {name: [] for name in OPERATORS}
     for node, parent in _nodes(module.tree):
         for name, operator in OPERATORS.items():
-            found[name] += operator(node, parent, module)
-    return found
+            edits[name] += operator(node, parent, module)
+    return edits
 
 
 class _Module:

@@ -99,13 +99,13 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 def read_service(out: Path) -> Outcome:
     """Read the results of service.py."""
-    found, = _lines(out)
-    wrong, process = found['wrong'], found['process']
-    rows = found['sources']
+    result, = _lines(out)
+    wrong, process = result['wrong'], result['process']
+    rows = result['sources']
     compared = sum(row['compared'] for row in rows)
     memory = process['memory_mib']
     return Outcome(
-        sum(found['faults'].values()), len(wrong),
+        sum(result['faults'].values()), len(wrong),
         f'{"; ".join(wrong[:3]) or "nothing"}: {compared:,} actions compared; '
         f'the longest process ran {process["seconds"] / 60:.0f} minutes, with '
         f'{memory[len(memory) // 2]:.0f} MiB in the middle and '
@@ -114,17 +114,17 @@ def read_service(out: Path) -> Outcome:
 
 def read_flood(out: Path) -> Outcome:
     """Read the results of flood.py."""
-    found, = _lines(out)
-    wrong, usage = found['wrong'], found['usage']
+    result, = _lines(out)
+    wrong, usage = result['wrong'], result['usage']
     lost = '; '.join(wrong[:3])
     if not wrong:
-        steps = min(row['flood'] / row['calm'] for row in found['steps'])
+        steps = min(row['flood'] / row['calm'] for row in result['steps'])
         lost = (f'nothing: {steps:.0%} of the steps arrived, and '
-                f'{found["visits"]} of {found["visits"]} clients with the '
+                f'{result["visits"]} of {result["visits"]} clients with the '
                 f'token were admitted; at most {usage["handles_most"]:.0f} '
                 f'handles; memory {usage["memory_middle"]:.0f} MiB in the '
                 f'middle and {usage["memory_end"]:.0f} at the end')
-    return Outcome(found['connections'], len(wrong), lost)
+    return Outcome(result['connections'], len(wrong), lost)
 
 
 # The reader of each program's results; `python -m` is pytest.
@@ -212,16 +212,16 @@ def page(results: Path = RESULTS, text: str | None = None) -> str:
             rows.append([row.injected, 'not run here yet', '', '',
                          f'`{_shown(command_of(row))}`'])
             continue
-        found = json.loads(path.read_text())
-        if found['command'] not in [
+        result = json.loads(path.read_text())
+        if result['command'] not in [
                 _shown(command_of(row, quick)) for quick in (False, True)]:
             raise ValueError(
-                f'{path} is the result of {found["command"]}; run '
+                f'{path} is the result of {result["command"]}; run '
                 f'python tools/soak/reliability.py --run {name} again')
-        lost = '**LOST** ' * bool(found['failed']) + found['lost']
-        rows.append([row.injected, str(found['times']), lost,
-                     str(found['seconds']), f'`{found["command"]}`'])
-        measured.add(f'{found["date"]} on {found["machine"]}')
+        lost = '**LOST** ' * bool(result['failed']) + result['lost']
+        rows.append([row.injected, str(result['times']), lost,
+                     str(result['seconds']), f'`{result["command"]}`'])
+        measured.add(f'{result["date"]} on {result["machine"]}')
     names = [row.injected for row in ROWS.values()]
     text = replace_rows(
         PAGE.read_text() if text is None else text, COLUMNS,

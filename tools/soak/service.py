@@ -128,8 +128,8 @@ def make_model(folder: Path) -> tuple[Path, Path]:
     hook.remove()
     x = torch.cat(inputs)[-len(labels):].double()
     x = torch.cat([x, torch.ones(len(x), 1)], dim=1)
-    wanted = 8. * nn.functional.one_hot(labels, len(CLASSES)).double()
-    weight = torch.linalg.solve(x.mT @ x + 1e-3 * torch.eye(33), x.mT @ wanted)
+    logits = 8. * nn.functional.one_hot(labels, len(CLASSES)).double()
+    weight = torch.linalg.solve(x.mT @ x + 1e-3 * torch.eye(33), x.mT @ logits)
     right = ((x @ weight).argmax(1) == labels).double().mean()
     if right < 0.99:
         raise SystemExit(f'the model classifies only {right:.3f} of the '
@@ -373,10 +373,10 @@ class Service:
         """
         proc = Path(f'/proc/{self.process.pid}')
         status = (proc / 'status').read_text()
-        found = re.search(r'VmRSS:\s+(\d+)', status)
-        if not found:
+        match = re.search(r'VmRSS:\s+(\d+)', status)
+        if not match:
             raise ProcessLookupError('the service was killed')
-        memory = int(found[1]) / 1024
+        memory = int(match[1]) / 1024
         threads = int(re.search(r'Threads:\s+(\d+)', status)[1])
         # User and system time, after the name, which may have spaces.
         words = (proc / 'stat').read_text().rpartition(')')[2].split()
@@ -499,12 +499,12 @@ def compare(events: list[tuple[str, str, float]],
             continue
         compared += 1
         for kind, at in ('start', start), ('end', end):
-            found = [i for i, event in enumerate(events)
-                     if event[:2] == (kind, name)
-                     and abs(event[2] - at) <= tolerance]
-            known.update(found)
-            if len(found) != 1:
-                wrong.append(f'{name} at {at:.2f} s has {len(found)} {kind} '
+            matches = [i for i, event in enumerate(events)
+                       if event[:2] == (kind, name)
+                       and abs(event[2] - at) <= tolerance]
+            known.update(matches)
+            if len(matches) != 1:
+                wrong.append(f'{name} at {at:.2f} s has {len(matches)} {kind} '
                              'events')
     for i, (kind, name, at) in enumerate(events):
         # Near faults and the ends, actions were not compared.

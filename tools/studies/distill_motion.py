@@ -128,8 +128,8 @@ def train(method: str, seed: int, results: Results,
             runner.train()
         return hook.top1
 
-    found = results.once(run_folder(args.out, method, seed).name, run)
-    top1 = {int(k): v for k, v in found.items()}
+    result = results.once(run_folder(args.out, method, seed).name, run)
+    top1 = {int(k): v for k, v in result.items()}
     print(f'{method}, seed {seed}: top-1 {top1[max(top1)]:.1f} %',
           file=sys.stderr, flush=True)
     return top1
@@ -149,10 +149,10 @@ def format_report(results: dict[str, list[dict[int, float]]],
         f'({", ".join(f"{x:.1f}" for x in final)}).', '',
     ]
     rows = []
-    for method, found in results.items():
+    for method, runs in results.items():
         cells = [method]
         for step in args.steps:
-            top1 = [one[step] for one in found]
+            top1 = [one[step] for one in runs]
             cells.append(f'{statistics.mean(top1):.1f} ({min(top1):.1f}-'
                          f'{max(top1):.1f})')
         rows.append(cells)
@@ -165,8 +165,8 @@ def draw_curves(path: Path, results: dict[str, list[dict[int, float]]],
     """Draw the mean of each method, and the range of its seeds."""
     figure = Figure(figsize=(7, 4.2), layout='constrained')
     axis = figure.subplots()
-    for method, found in results.items():
-        curves = [[one[step] for step in args.steps] for one in found]
+    for method, runs in results.items():
+        curves = [[one[step] for step in args.steps] for one in runs]
         line, = axis.plot(
             args.steps, [statistics.mean(x) for x in zip(*curves)],
             marker='.', label=method,

@@ -129,15 +129,15 @@ def format_report(results: dict[tuple[str, str], list[dict]],
                   args: argparse.Namespace) -> str:
     """Format the report as Markdown."""
     rows = []
-    for (name, method), found in results.items():
-        top1 = [100 * one['right'] / one['videos'] for one in found]
+    for (name, method), runs in results.items():
+        top1 = [100 * one['right'] / one['videos'] for one in runs]
         lowest = [100 * interval(one['right'], one['videos'])[0]
-                  for one in found]
+                  for one in runs]
         rows.append([
-            name, method, f'{100 * found[0]["chance"]:.1f}',
+            name, method, f'{100 * runs[0]["chance"]:.1f}',
             f'{statistics.mean(top1):.1f}',
             ', '.join(f'{x:.1f}' for x in top1), f'{min(lowest):.1f}',
-            f'{statistics.mean(one["seconds"] for one in found):.0f}'])
+            f'{statistics.mean(one["seconds"] for one in runs):.0f}'])
     return '\n'.join([
         f'Top-1 in percent with {args.clips} clips per class for training and '
         f'{args.clips} for the test, at most {args.epochs} epochs, seeds '

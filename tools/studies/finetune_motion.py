@@ -86,12 +86,12 @@ def format_report(results: dict[str, list[dict]],
         'and the new weights.', ''
     ]
     rows = []
-    for method, found in results.items():
-        top1 = [one['top1'] for one in found]
+    for method, runs in results.items():
+        top1 = [one['top1'] for one in runs]
         rows.append([
             method, f'{statistics.mean(top1):.1f}',
             ', '.join(f'{x:.1f}' for x in top1),
-            f'{statistics.mean(one["seconds"] for one in found):.0f}'])
+            f'{statistics.mean(one["seconds"] for one in runs):.0f}'])
     lines += table(('', 'mean', 'each seed', 'seconds per run'), rows)
     return '\n'.join(lines) + '\n'
 

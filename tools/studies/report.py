@@ -35,14 +35,14 @@ def make_report(study: Study, metrics: Mapping[str, str],
             none.
     """
     rows = []
-    for name, found in scores.items():
+    for name, by_seed in scores.items():
         rows.append(dict(
             row=name, paper=study.rows[name].paper,
-            rate=next((one['rate'] for one in found.values()), None),
-            seeds=len(found),
+            rate=next((one['rate'] for one in by_seed.values()), None),
+            seeds=len(by_seed),
             metrics={
-                key: [found[seed][key] for seed in sorted(found)
-                      if key in found[seed]] for key in metrics
+                key: [by_seed[seed][key] for seed in sorted(by_seed)
+                      if key in by_seed[seed]] for key in metrics
             }))
     claims = []
     for claim in study.claims:
@@ -51,11 +51,11 @@ def make_report(study: Study, metrics: Mapping[str, str],
         verdict = verdict_of(claim, scores)
         claims.append(dict(asdict(claim), paper=study.papers_difference(claim),
                            verdict=verdict and asdict(verdict)))
-    seconds = [one['seconds'] for found in scores.values()
-               for one in found.values()]
+    seconds = [one['seconds'] for by_seed in scores.values()
+               for one in by_seed.values()]
     return dict(
         date=str(date.today()), machine=machine(), headings=dict(metrics),
-        limits={name: dict(found) for name, found in limits.items()},
+        limits={name: dict(figures) for name, figures in limits.items()},
         distances=dict(distances or {}),
         rows=rows, claims=claims, num_runs=len(seconds),
         median_seconds=statistics.median(seconds) if seconds else None,
@@ -146,9 +146,9 @@ def format_report(study: Study, report: dict[str, Any]) -> str:
         cells = [f'`{row["row"]}`', paper, rate, str(row['seeds'])]
         rows.append(
             cells + [_cell(row['metrics'][key]) for key in headings])
-    for name, found in report['limits'].items():
+    for name, figures in report['limits'].items():
         rows.append([name, '-', '-', '-', *(
-            f'{found[key]:.1f}' if key in found else '-'
+            f'{figures[key]:.1f}' if key in figures else '-'
             for key in headings)])
     lines += table(('row', 'paper', 'rate', 'seeds', *headings.values()), rows)
     lines += ['', 'Mean and standard deviation over seeds, in percent.']
@@ -159,7 +159,7 @@ def _picture(study: Study, report: dict[str, Any]) -> Figure:
     """Draw the scores of all rows."""
     return draw_score_rows(
         {row['row']: row['metrics']['score'] for row in report['rows']},
-        {name: found['score'] for name, found in report['limits'].items()},
+        {name: figures['score'] for name, figures in report['limits'].items()},
         f'{next(iter(report["headings"].values()))}, percent')
 
 
@@ -173,11 +173,11 @@ def by_distance(study: Study, report: dict[str, Any]) -> Figure:
     metrics = {row['row']: row['metrics'] for row in report['rows']}
     for axes, (title, rows) in zip(panels[0], study.panels.items()):
         for row in rows:
-            found = [metrics.get(row, {}).get(key, []) for key in distances]
-            if all(found):
+            scores = [metrics.get(row, {}).get(key, []) for key in distances]
+            if all(scores):
                 axes.errorbar(
-                    places, [statistics.fmean(values) for values in found],
-                    [statistics.pstdev(values) for values in found],
+                    places, [statistics.fmean(values) for values in scores],
+                    [statistics.pstdev(values) for values in scores],
                     marker='o', markersize=4, capsize=2, label=row)
         chance = report['limits']['chance']
         axes.plot(places, [chance[key] for key in distances], ':',

@@ -90,18 +90,18 @@ def report(result: dict) -> str:
     lines = [title(result, f'threads per decoder: {result["threads"]}',
                    'ms per clip')]
     lines += [f'not compared, {why}' for why in result['missing'].values()]
-    for name, found in result['videos'].items():
-        lines += ['', f'{name}: {found["frames"]} frames',
+    for name, video in result['videos'].items():
+        lines += ['', f'{name}: {video["frames"]} frames',
                   f'{"":26}' + ''.join(f'{p:>12}' for p in PATTERNS)
                   + '  frames']
-        for backend, one in found['backends'].items():
+        for backend, one in video['backends'].items():
             line = f'{backend:26}'
             for pattern in PATTERNS:
                 ms = one.get('ms', {}).get(pattern)
                 line += f'{"-":>12}' if ms is None else f'{ms:12.1f}'
             lines.append(f'{line}  {one["verdict"]}')
         lines += [f'live source with {name}: {fps:.0f} frames/s'
-                  for name, fps in found['live'].items()]
+                  for name, fps in video['live'].items()]
     return '\n'.join(lines)
 
 
@@ -145,21 +145,21 @@ def compare(path: Path, backends: dict[str, dict], repeats: int) -> dict:
     rng = np.random.default_rng(0)
     draws = {pattern: [draw(pattern, len(truth), rng) for _ in range(DRAWS)]
              for pattern in PATTERNS}
-    found, right = {}, {}
+    by_backend, right = {}, {}
     for name, options in backends.items():
         try:
-            found[name] = check(path, options, truth, draws)
+            by_backend[name] = check(path, options, truth, draws)
         except Exception as error:
             message = ' '.join(str(error).split('Stack trace')[0].split())
-            found[name] = dict(verdict=f'cannot read it: {message[:100]}')
+            by_backend[name] = dict(verdict=f'cannot read it: {message[:100]}')
             continue
-        if not found[name]['wrong']:
+        if not by_backend[name]['wrong']:
             right[name] = options
     for pattern in PATTERNS:
         times = clip_times(path, right, draws[pattern], repeats)
         for name, ms in times.items():
-            found[name].setdefault('ms', {})[pattern] = ms
-    return dict(frames=len(truth), backends=found)
+            by_backend[name].setdefault('ms', {})[pattern] = ms
+    return dict(frames=len(truth), backends=by_backend)
 
 
 def decode_all(path: Path) -> np.ndarray:

@@ -193,7 +193,7 @@ def run_causal(args: argparse.Namespace) -> dict:
     frames = torch.randn(num_frames, 3, args.size, args.size, device=device)
     clip = frames.transpose(0, 1)[None]
     early = StreamSession(detector)
-    late, *others = (early.spawn() for _ in range(1 + args.streams))
+    late, *further = (early.spawn() for _ in range(1 + args.streams))
     scores = early.push(dict(frames=frames))['action'][:, 0]
     with torch.no_grad():
         whole = detector.cls_head(
@@ -216,7 +216,7 @@ def run_causal(args: argparse.Namespace) -> dict:
     seconds = measure(steps, args.repeats, device)
     batch = f'step of {args.streams} streams'
     seconds |= measure({batch: lambda: StreamSession.push_many(
-        others, [one] * args.streams)}, args.repeats, device)
+        further, [one] * args.streams)}, args.repeats, device)
     state = early.state_dict()['state']
     shifted = sum(x.nbytes for name, x in state.items() if 'shifts' in name)
     return settings_of(

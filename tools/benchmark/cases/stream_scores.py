@@ -98,16 +98,16 @@ def _set_scores(model: nn.Module, sample: BaseDataElement, prefix: str,
 
 def _named(metrics: dict[str, float]) -> dict[str, float]:
     """Select detection, mean anticipation, and cost."""
-    found = {}
+    named = {}
     for key, value in metrics.items():
         name = key.split('/')[-1]
         if name in COST:
-            found[name] = value
+            named[name] = value
         elif name.endswith('@mean'):
-            found['anticipation'] = value
-        elif not found:
-            found['mAP'] = value
-    return found
+            named['anticipation'] = value
+        elif not named:
+            named['mAP'] = value
+    return named
 
 
 def run(args: argparse.Namespace) -> dict:
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> dict:
         metric.dataset_meta = dataset.metainfo
         return dataset, metric
 
-    result, wanted = score_ours(model, *build('videos'))
+    result, expected = score_ours(model, *build('videos'))
     results: dict[str, list[dict]] = {'windows': [result]}
     differences = {}
     for _ in range(args.repeats):
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> dict:
                 results.setdefault(name, []).append(result)
                 if kernel == 'window':
                     differences[name] = max((a - b).abs().max().item()
-                                            for a, b in zip(wanted, scores))
+                                            for a, b in zip(expected, scores))
         if differences:
             require_agreement(differences, TOLERANCE)
         if args.released:

@@ -85,11 +85,11 @@ Point = tuple[int, int]
 
 
 def _point(text: str) -> Point:
-    found = re.fullmatch(r'(\d+)x(\d+)', text)
-    if not found or '0' in found.groups():
+    match = re.fullmatch(r'(\d+)x(\d+)', text)
+    if not match or '0' in match.groups():
         raise argparse.ArgumentTypeError(
             f'{text!r} is not FRAMESxSIDE, such as 16x224')
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def name_of(point: Point) -> str:
@@ -154,10 +154,10 @@ def check(point: Point, settings: dict) -> dict[str, float]:
     small = (4, 64)
     layers = settings['layers']
     ours = build('ours', small, in_full).backbone
-    found = check_agreement(
+    errors = check_agreement(
         ours, transcribe(ours, num_frames=small[0], num_layers=layers),
         clip_of(small, in_full)[0])
-    differences.update((f'ours, training, {k}', v) for k, v in found.items())
+    differences.update((f'ours, training, {k}', v) for k, v in errors.items())
     point = min(point[0], FRAMES[0]), min(point[1], SIDES[0])
     clip = clip_of(point, in_full)[0]
     for name in ('ours', 'softmax'):
@@ -166,16 +166,16 @@ def check(point: Point, settings: dict) -> dict[str, float]:
                                softmax=name == 'softmax')
         with torch.no_grad():
             want = reference(clip)
-            found = {f'{name}, inference': relative(model(clip), want)}
-            require_agreement(found, TOLERANCE)
-            differences.update(found)
+            errors = {f'{name}, inference': relative(model(clip), want)}
+            require_agreement(errors, TOLERANCE)
+            differences.update(errors)
             if settings['dtype'] != 'float32':
                 dtype = DTYPES[settings['dtype']]
                 y = model.to(dtype)(clip.to(dtype)).float()
-                found = {f'{name}, inference, {settings["dtype"]}':
-                         relative(y, want)}
-                require_agreement(found, LOW_PRECISION_TOLERANCE)
-                differences.update(found)
+                errors = {f'{name}, inference, {settings["dtype"]}':
+                          relative(y, want)}
+                require_agreement(errors, LOW_PRECISION_TOLERANCE)
+                differences.update(errors)
     return differences
 
 
@@ -260,9 +260,9 @@ def predicted_seconds(point: Point, points: dict[str, dict],
     runs, overhead = {}, None
     for name in sorted(points, key=lambda name: cost_of(_point(name))):
         growth = cost_of(point) / cost_of(_point(name))
-        found = runs_of(points[name], settings)
-        overhead = points[name]['wall_seconds'] - sum(found.values())
-        runs.update((model, growth * s) for model, s in found.items())
+        seconds = runs_of(points[name], settings)
+        overhead = points[name]['wall_seconds'] - sum(seconds.values())
+        runs.update((model, growth * s) for model, s in seconds.items())
     return None if overhead is None else max(overhead, 0) + sum(runs.values())
 
 

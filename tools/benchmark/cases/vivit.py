@@ -128,15 +128,15 @@ def check(model: nn.Module, references: dict[str, nn.Module],
 
     Exits with an error if they are too large.
     """
-    found, weight = {}, None
+    results, weight = {}, None
     for name, network in {'ours': model, **references}.items():
         clip = x.clone().requires_grad_()
         y = network(clip)
         weight = torch.randn_like(y) if weight is None else weight
         grad, = torch.autograd.grad((y * weight).sum(), clip)
-        found[name] = dict(output=y.detach(), gradient=grad)
-    result = {f'{name}, {kind}': relative(found['ours'][kind], value)
-              for name in references for kind, value in found[name].items()}
+        results[name] = dict(output=y.detach(), gradient=grad)
+    result = {f'{name}, {kind}': relative(results['ours'][kind], value)
+              for name in references for kind, value in results[name].items()}
     require_agreement(result)
     return result
 

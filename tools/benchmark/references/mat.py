@@ -115,7 +115,7 @@ class NaiveMAT:
         D = self.sizes.width // self.sizes.heads
         rows = []
         for i in range(len(x)):
-            found = []
+            heads = []
             for head in range(self.sizes.heads):
                 at = slice(head * D, (head + 1) * D)
                 scores = k[:, at] @ q[i, at] / math.sqrt(D)
@@ -123,8 +123,8 @@ class NaiveMAT:
                 best = sorted(seen, key=lambda j: -scores[j].item())
                 best = best[:int(len(y) * 3 // 4)]
                 share = scores[best].softmax(0)
-                found.append(share @ v[best, at])
-            rows.append(torch.cat(found))
+                heads.append(share @ v[best, at])
+            rows.append(torch.cat(heads))
         return self.linear(f'{name}.out_proj', torch.stack(rows))
 
     def stack(self, name, x, hidden=None, memory=None, memory_hidden=None):
