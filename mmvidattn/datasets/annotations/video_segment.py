@@ -23,7 +23,11 @@ CLOCK = re.compile(
 
 
 class VideoSegment(NamedTuple):
-    """Annotated action of a video; times are in seconds."""
+    """Annotated action of a video; times are in seconds.
+
+    A point event ends at its start. An unknown end is nan. An action with
+    several classes is several segments with equal times.
+    """
     id: str
     video: str
     start: float
@@ -172,7 +176,8 @@ def seconds(word: object, where: str) -> float:
 
 def checked(segments: Iterable[VideoSegment],
             num_classes: Mapping[str, int] | None = None,
-            fault: Fault = refuse) -> list[VideoSegment]:
+            fault: Fault = refuse, points: bool = False
+            ) -> list[VideoSegment]:
     """Return the valid segments.
 
     Args:
@@ -182,12 +187,17 @@ def checked(segments: Iterable[VideoSegment],
         fault: Function that is called with a message for each segment that
             does not end after its start, repeats an id, or has a label out of
             range. The segment is left out, unless the function raises.
+        points: Accept point events and unknown ends. Defaults to False.
     """
     valid: dict[str, VideoSegment] = {}
     for segment in segments:
         where = segment.where
         message = ''
-        if segment.start < 0 or segment.end <= segment.start:
+        is_point = points and segment.start == segment.end
+        if math.isnan(segment.end) and not points:
+            message = 'a segment must have an end, got an unknown one'
+        elif segment.start < 0 or (
+                segment.end <= segment.start and not is_point):
             start, end = segment.frames or (segment.start, segment.end)
             unit = 'frames' if segment.frames else 's'
             message = (f'a segment must have 0 <= start < end, got {start:g} '
@@ -211,13 +221,14 @@ def segment_reader(read: Callable[..., Iterator[VideoSegment]]
                    ) -> Callable[..., list[VideoSegment]]:
     """Decorate a generator of segments to return a checked list.
 
-    The decorated function also takes ``num_classes`` and ``fault`` of
-    :func:`checked`.
+    The decorated function also takes ``num_classes``, ``fault`` and
+    ``points`` of :func:`checked`.
     """
     @functools.wraps(read)
     def reader(*args: Any, num_classes: Mapping[str, int] | None = None,
-               fault: Fault = refuse, **kwargs: Any) -> list[VideoSegment]:
-        return checked(read(*args, **kwargs), num_classes, fault)
+               fault: Fault = refuse, points: bool = False,
+               **kwargs: Any) -> list[VideoSegment]:
+        return checked(read(*args, **kwargs), num_classes, fault, points)
 
     return reader
 

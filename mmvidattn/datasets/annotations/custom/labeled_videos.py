@@ -41,7 +41,7 @@ class LabeledVideo(NamedTuple):
         return self.start == 0 and self.end == math.inf
 
 
-def read_labeled_videos(source: Path
+def read_labeled_videos(source: Path, multi_label: bool = False
                         ) -> tuple[Path, list[LabeledVideo], list[str]]:
     """Read labeled videos from a folder or a CSV file.
 
@@ -53,10 +53,13 @@ def read_labeled_videos(source: Path
             ``file`` (or ``video``) and ``label``, and may have ``start``,
             ``stop`` (or ``end``), ``split`` and ``group``. Its paths are
             relative to the folder of the CSV file.
+        multi_label: Accept several lines with different labels for a video or
+            segment of a CSV file. Defaults to False.
 
     Returns:
         Folder that the paths are relative to, the videos, and remarks about
-        skipped entries and likely mistakes.
+        skipped entries and likely mistakes. A video with several labels has an
+        entry for each.
 
     Raises:
         ValueError: If there are no videos, or the CSV file is invalid.
@@ -70,7 +73,7 @@ def read_labeled_videos(source: Path
         raise ValueError(
             f'{source} must be a folder with a folder of videos for each '
             'class, or a CSV file with columns file and label')
-    return source.parent, *_read_csv(source)
+    return source.parent, *_read_csv(source, multi_label)
 
 
 def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
@@ -120,7 +123,8 @@ def _videos_in(paths: Iterable[Path]) -> list[Path]:
                   if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
 
 
-def _read_csv(path: Path) -> tuple[list[LabeledVideo], list[str]]:
+def _read_csv(path: Path, multi_label: bool
+              ) -> tuple[list[LabeledVideo], list[str]]:
     header, _ = next(read_rows(path), ([], ''))
     names = [ALIASES.get(name, name) for name in header]
     if not {'video', 'label'} <= {*names}:
@@ -134,13 +138,14 @@ def _read_csv(path: Path) -> tuple[list[LabeledVideo], list[str]]:
     repeated = 0
     for row, where in read_columns(path, (), ALIASES):
         video = _parse(row, where)
-        key = video.file, video.start, video.end
+        key = video.file, video.start, video.end, multi_label and video.label
         if key in seen:
             label, first_place = seen[key]
             if label != video.label:
                 raise ValueError(
                     f'{where}: {video.file} has the label {video.label} '
-                    f'here and {label} in {first_place}')
+                    f'here and {label} in {first_place}; several labels '
+                    'need --multi-label')
             repeated += 1
             continue
         seen[key] = video.label, where

@@ -1,9 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """CSV file of labeled segments of long videos."""
-from collections.abc import Iterator
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ....utils.files import write_atomically
 from ..video_segment import (
+    SEPARATORS,
     VideoSegment,
     read_columns,
     read_rows,
@@ -13,6 +18,15 @@ from ..video_segment import (
 
 NUMBERS = 'verb', 'noun'
 ALIASES = dict(file='video', stop='end')
+
+
+def recognizes(start: str) -> bool:
+    """Return True if a text starts with a header of this format."""
+    header = start.partition('\n')[0]
+    return any(
+        has_segment_columns([name.strip(' "\r') for name in
+                             header.split(separator)])
+        for separator in SEPARATORS)
 
 
 def has_segment_columns(header: list[str]) -> bool:
@@ -29,9 +43,9 @@ def read_segment_csv(path: str | Path) -> Iterator[VideoSegment]:
     Required columns are ``video`` (or ``file``), ``start`` and ``end`` (or
     ``stop``) in seconds, and either ``label`` or ``verb`` and ``noun``. A
     label is the name or the number of a class, and is returned as text; verb
-    and noun are numbers. The columns ``id`` and ``subset`` are optional. Rows
-    whose column ``mark`` is ``wrong`` are left out, because they are not
-    events (:mod:`.marks_csv`).
+    and noun are numbers. The columns ``id``, ``subset`` and ``score`` are
+    optional. An empty ``end`` is unknown. Rows whose column ``mark`` is
+    ``wrong`` are left out, because they are not events (:mod:`.marks_csv`).
     """
     names, _ = next(read_rows(path), ([], ''))
     if not has_segment_columns(names):
@@ -52,7 +66,59 @@ def read_segment_csv(path: str | Path) -> Iterator[VideoSegment]:
                 raise ValueError(
                     f'{where}: verb and noun must be numbers, got '
                     f'{row["verb"]!r} and {row["noun"]!r}') from None
+        score = row.get('score')
         yield VideoSegment(
             row.get('id') or where, row['video'],
-            seconds(row['start'], where), seconds(row['end'], where), labels,
-            where, row.get('subset') or 'all')
+            seconds(row['start'], where),
+            seconds(row['end'], where) if row['end'] else math.nan, labels,
+            where, row.get('subset') or 'all',
+            score=_score(score, where) if score else None)
+
+
+def _score(text: str, where: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise ValueError(f'{where}: score must be a number, got {text!r}')
+    return score
+
+
+def write_segment_csv(segments: Sequence[VideoSegment],
+                      path: str | Path) -> None:
+    """Write segments to a file that :func:`read_segment_csv` reads.
+
+    The columns ``id``, ``subset`` and ``score`` are written if any segment
+    has one.
+
+    Args:
+        segments: Segments with the part ``action``, or all with the parts
+            ``verb`` and ``noun``.
+        path: File to write.
+
+    Raises:
+        ValueError: If only some segments have the part ``action``.
+    """
+    has_label = {'action' in segment.labels for segment in segments}
+    if len(has_label) > 1:
+        raise ValueError('all segments must have a label, or all a verb and '
+                         'a noun')
+    parts = NUMBERS if has_label == {False} else ('action', )
+    columns = ['video', 'start', 'end',
+               *('label' if part == 'action' else part for part in parts)]
+    optional = dict(
+        id=[one.id if one.id != one.where else '' for one in segments],
+        subset=[one.subset if one.subset != 'all' else '' for one in segments],
+        score=['' if one.score is None else one.score for one in segments])
+    optional = {name: values for name, values in optional.items()
+                if any(value != '' for value in values)}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator='\n')
+    writer.writerow([*columns, *optional])
+    # The shortest text of a number that is read as the same number.
+    for one, *more in zip(segments, *optional.values()):
+        writer.writerow([
+            one.video, one.start, '' if math.isnan(one.end) else one.end,
+            *(one.labels[part] for part in parts), *more])
+    write_atomically(path, text.getvalue())

@@ -1,0 +1,97 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""ActivityNet's JSON files of annotations and of predictions."""
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from ....utils.files import write_atomically
+from ..video_segment import VideoSegment
+from .base import (
+    Annotations,
+    FrameRate,
+    by_video,
+    is_open,
+    label_of,
+    subset_of,
+)
+from .json_file import JsonValue, read_json_values
+
+
+def recognizes(start: str) -> bool:
+    return start.startswith('{') and any(
+        f'"{key}"' in start for key in ('database', 'results', 'annotations'))
+
+
+def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
+    """Read annotations or predictions.
+
+    Annotations are ``{video: {"subset": ..., "duration": ..., "annotations":
+    [{"segment": [start, end], "label": ..., "score": ...}]}}``, at the top
+    level or under the key ``database``. Predictions are ``{video: [{"segment":
+    ..., "label": ..., "score": ...}]}`` under the key ``results``. ``end`` may
+    be null if it is unknown.
+    """
+    root = read_json_values(path)
+    found = Annotations(format='activitynet')
+    results, database = root.get('results'), root.get('database')
+    for video, info in (results or database or root).items():
+        subset, segments = 'all', info
+        if results is None:
+            subset = info.get('subset')
+            subset = 'all' if subset is None else subset.name()
+            duration = info.get('duration')
+            found.add_video(
+                video, duration=duration and duration.positive())
+            segments = info['annotations']
+        else:
+            found.add_video(video)
+        for i, one in enumerate(segments):
+            found.segments.append(_segment(one, video, i, subset))
+    return found
+
+
+def _segment(one: JsonValue, video: str, i: int, subset: str) -> VideoSegment:
+    times = one['segment']
+    if len(times) != 2:
+        times.fail(f'expected [start, end], got {len(times)} values')
+    start, end = times
+    score = one.get('score')
+    return VideoSegment(
+        f'{video}_{i}', video, start.number(),
+        math.nan if end.value is None else end.number(),
+        dict(action=one['label'].name()), one.where, subset,
+        score=score and score.number())
+
+
+def write(annotations: Annotations, path: Path) -> None:
+    """Write predictions if all segments have a score, or else annotations."""
+    groups = by_video(annotations)
+    scored = [segment.score is not None for segment in annotations.segments]
+    if scored and all(scored):
+        content = dict(
+            version='1.3', results={
+                video: [_entry(segment) for segment in segments]
+                for video, segments in groups.items()}, external_data={})
+    else:
+        content = dict(version='1.3', database={
+            video: _video(segments, annotations.videos[video].duration)
+            for video, segments in groups.items()})
+    write_atomically(path, json.dumps(
+        content, indent=1, ensure_ascii=False) + '\n')
+
+
+def _video(segments: list[VideoSegment],
+           duration: float | None) -> dict[str, Any]:
+    info: dict[str, Any] = dict(subset=subset_of(segments))
+    if duration is not None:
+        info['duration'] = duration
+    return dict(info, annotations=[_entry(segment) for segment in segments])
+
+
+def _entry(segment: VideoSegment) -> dict[str, Any]:
+    end = None if is_open(segment) else segment.end
+    entry = dict(label=label_of(segment), segment=[segment.start, end])
+    if segment.score is not None:
+        entry['score'] = segment.score
+    return entry

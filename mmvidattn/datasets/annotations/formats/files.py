@@ -1,0 +1,272 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Reading and writing of annotation files in any format."""
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ....utils.arguments import Positive, check_arguments
+from ..custom import segment_csv
+from ..video_segment import VideoSegment, checked, read_text
+from . import activitynet, label_studio
+from .base import (
+    Annotations,
+    Format,
+    FrameRate,
+    VideoInfo,
+    by_video,
+    merge,
+)
+from .losses import describe_losses
+from .videos import VideoFolder
+
+
+def _read_csv(path: Path, frame_rate: FrameRate) -> Annotations:
+    found = Annotations(
+        segment_csv.read_segment_csv(path, points=True), format='csv')
+    for segment in found.segments:
+        found.add_video(segment.video)
+    return found
+
+
+def _write_csv(annotations: Annotations, path: Path) -> None:
+    segment_csv.write_segment_csv(annotations.segments, path)
+
+
+# Formats by name, in the order in which a file is compared with them.
+FORMATS = {
+    'csv': Format(
+        'csv', '.csv', _read_csv, _write_csv, segment_csv.recognizes,
+        lacks=('empty videos', )),
+    'label-studio': Format(
+        'Label Studio', '.json', label_studio.read, label_studio.write,
+        label_studio.recognizes, 'frame',
+        ('several subsets', 'one frame')),
+    'activitynet': Format(
+        'ActivityNet', '.json', activitynet.read, activitynet.write,
+        activitynet.recognizes, lacks=('several subsets', )),
+}
+# Characters of a file that recognize its format.
+MAX_START = 20_000
+# Characters that XML cannot express, or that separate lines.
+CONTROL = re.compile('[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]')
+
+
+def _format(name: str) -> Format:
+    if name not in FORMATS:
+        raise ValueError(f'format must be one of {", ".join(FORMATS)}, got '
+                         f'{name!r}')
+    return FORMATS[name]
+
+
+def recognize(path: Path) -> str:
+    """Return the format of a file.
+
+    Raises:
+        ValueError: If no format fits.
+    """
+    start = read_text(path)[:MAX_START].lstrip()
+    for name, kind in FORMATS.items():
+        if kind.recognizes(start):
+            return name
+    raise ValueError(
+        f'{path}: no format recognized in {start[:40]!r}; the formats are '
+        f'{", ".join(FORMATS)}')
+
+
+@check_arguments
+def read_annotations(path: str | Path, format: str | None = None, *,
+                     videos: str | Path | None = None,
+                     fps: Positive | None = None) -> Annotations:
+    """Read annotations of any format.
+
+    Args:
+        path: File, or a folder of files of one format.
+        format: Name in ``FORMATS``. Defaults to the format that fits the
+            content.
+        videos: Folder of the videos. Segments then have the paths of their
+            videos relative to this folder, and ``videos`` of the result has
+            the facts of the files where the annotations state none.
+        fps: Frames per second, for formats that count frames. Defaults to the
+            rate that the file states, or else the rate of the video.
+
+    Raises:
+        ValueError: If the file is invalid, with its line, or a frame rate is
+            unknown.
+    """
+    folder = None if videos is None else VideoFolder(videos)
+
+    def frame_rate(video: str, stated: float | None, where: str) -> float:
+        name = None if folder is None else folder.find(video)
+        rate = fps or stated or (name and folder.info(name).fps)
+        if not rate:
+            raise ValueError(
+                f'{where}: the frame rate of {video} is unknown: give the '
+                'folder of the videos (--videos), or the rate (--fps)')
+        return rate
+
+    found = _read(Path(path), format, frame_rate)
+    for segment in found.segments:
+        for label in segment.labels.values():
+            if label == '':
+                raise ValueError(f'{segment.where}: the label is empty')
+        if not segment.video:
+            raise ValueError(f'{segment.where}: the video is empty')
+    found.segments = checked(found.segments, points=True)
+    return found if folder is None else _find_videos(found, folder)
+
+
+def _read(path: Path, format: str | None,
+          frame_rate: FrameRate) -> Annotations:
+    if not path.is_dir():
+        name = format or recognize(path)
+        return _format(name).read(path, frame_rate)
+    suffixes = {kind.suffix for kind in FORMATS.values()} if format is None \
+        else {_format(format).suffix}
+    files = sorted(file for file in path.rglob('*')
+                   if file.suffix.lower() in suffixes and file.is_file()
+                   and not file.name.endswith('_config.xml'))
+    if not files:
+        raise ValueError(f'{path} has no files that end with '
+                         f'{", ".join(sorted(suffixes))}')
+    parts = {file: _read(file, format, frame_rate) for file in files}
+    kinds = {part.format: file for file, part in parts.items()}
+    if len(kinds) > 1:
+        raise ValueError(
+            f'{path} has files of several formats: ' + ', '.join(
+                f'{file.name} ({kind})' for kind, file in kinds.items()))
+    return merge(parts)
+
+
+def _find_videos(found: Annotations, folder: VideoFolder) -> Annotations:
+    """Name videos by their paths in a folder, and add their facts."""
+    names, infos = {}, {}
+    for video, info in found.videos.items():
+        name = folder.find(video)
+        if name is None:
+            found.missing.append(video)
+            names[video] = video
+            infos.setdefault(video, info)
+            continue
+        names[video] = name
+        known = folder.info(name)
+        infos[name] = VideoInfo(*(
+            b if a is None else a for a, b in zip(info, known)))
+    found.segments = [segment._replace(video=names[segment.video])
+                      for segment in found.segments]
+    found.videos = infos
+    return found
+
+
+@check_arguments(segments=Any, videos=Any)
+def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
+                      format: str | None = None, *,
+                      videos: Mapping[str, VideoInfo] | None = None,
+                      fps: Positive | None = None,
+                      url: str | None = None) -> list[str]:
+    """Write segments in any format.
+
+    Args:
+        segments: Segments; ``labels`` must have the part ``action``, and for
+            csv may have ``verb`` and ``noun`` instead.
+        path: File. A folder for several videos in a format with one file per
+            video (cvat, elan).
+        format: Name in ``FORMATS``. Defaults to the format of the suffix.
+        videos: Facts of videos by name. May contain videos without segments.
+        fps: Frames per second of videos without a rate in ``videos``, for
+            formats that count frames.
+        url: Start of the addresses of videos in Label Studio. Defaults to
+            its local files.
+
+    Returns:
+        A line for each kind of content that the format cannot express.
+
+    Raises:
+        ValueError: If a segment is invalid, a frame rate is unknown, or the
+            format cannot be chosen.
+    """
+    path = Path(path)
+    name = format or _format_of_suffix(path)
+    kind = _format(name)
+    annotations = Annotations(
+        [_plain(segment) for segment in checked(segments, points=True)],
+        dict(videos or {}))
+    for segment in annotations.segments:
+        annotations.add_video(segment.video)
+        _check(segment, name)
+
+    def frame_rate(video: str, stated: float | None, where: str) -> float:
+        rate = stated or fps
+        if not rate:
+            raise ValueError(
+                f'{kind.title} counts frames, and the frame rate of {video} '
+                'is unknown: give the folder of the videos (--videos), or '
+                'the rate (--fps)')
+        return rate
+
+    options: dict[str, Any] = {}
+    if kind.unit == 'frame':
+        options['frame_rate'] = frame_rate
+    if url is not None:
+        if name != 'label-studio':
+            raise ValueError(f'url is for label-studio, not {name}; got '
+                             f'{url!r}')
+        options['url'] = url
+    losses = describe_losses(annotations, kind, frame_rate)
+    if not kind.one_video:
+        kind.write(annotations, path, **options)
+        return losses
+    is_folder = path.is_dir() or not path.suffix
+    if not is_folder and len(annotations.videos) > 1:
+        raise ValueError(
+            f'{kind.title} has a file for each video: for '
+            f'{len(annotations.videos)} videos, {path} must be a folder')
+    for video, group in by_video(annotations).items():
+        file = path
+        if is_folder:
+            file = path / _file_name(video, kind.suffix)
+        kind.write(
+            Annotations(group, {video: annotations.videos[video]}), file,
+            **options)
+    return losses
+
+
+def _format_of_suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    found = [name for name, kind in FORMATS.items() if kind.suffix == suffix]
+    if len(found) != 1:
+        raise ValueError(
+            f'give the format of {path} (--to): one of '
+            f'{", ".join(found or FORMATS)}')
+    return found[0]
+
+
+def _file_name(video: str, suffix: str) -> str:
+    """Return the name of a video's annotation file."""
+    parts = [part for part in re.split(r'[/\\]+', video)
+             if part not in ('', '.', '..')]
+    name = re.sub(r'[:*?"<>|]', '_', '/'.join(parts))
+    return f'{name}{suffix}'
+
+
+def _plain(segment: VideoSegment) -> VideoSegment:
+    """Convert numbers of numpy to Python's."""
+    score = segment.score
+    return segment._replace(
+        start=float(segment.start), end=float(segment.end),
+        score=None if score is None else float(score))
+
+
+def _check(segment: VideoSegment, format: str) -> None:
+    label = segment.labels.get('action')
+    if label is None and format != 'csv':
+        raise ValueError(
+            f'{segment.where}: only csv has verbs and nouns, and {format} '
+            f'needs a label, got {segment.labels}')
+    for text in (segment.video, *segment.labels.values(), segment.subset):
+        text = str(text)
+        if not text or text != text.strip() or CONTROL.search(text):
+            raise ValueError(
+                f'{segment.where}: names of videos, classes and subsets must '
+                'not be empty, begin or end with a blank, or contain control '
+                f'characters, got {text!r}')

@@ -1,0 +1,262 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Round trips through all formats of annotation programs."""
+import math
+import random
+from fractions import Fraction
+
+import pytest
+
+from mmvidattn.datasets.annotations.custom.segment_csv import (
+    read_segment_csv,
+)
+from mmvidattn.datasets.annotations.formats import (
+    FORMATS,
+    VideoInfo,
+    read_annotations,
+    write_annotations,
+)
+from mmvidattn.datasets.annotations.video_segment import VideoSegment
+
+# NTSC's rate is not a round number.
+FPS = {'a.mp4': 25., 'day 1/b é.mp4': float(Fraction(30000, 1001))}
+LABELS = 'open door', 'run & "jump"', '<é>, 3; x'
+NAN = math.nan
+
+
+def segment(video, first, stop, label, subset='all', score=None):
+    fps = FPS[video]
+    return VideoSegment('here', video, first / fps, stop / fps,
+                        dict(action=label), 'here', subset, score=score)
+
+
+def example(scores=False, subsets=False, points=True, unknown_ends=True):
+    """Draw segments with overlaps, repetitions, and several labels."""
+    rng = random.Random(0)
+    found = []
+    for video in FPS:
+        subset = 'val' if subsets and video == 'a.mp4' else 'all'
+
+        def put(first, stop, label):
+            found.append(segment(
+                video, first, stop, label, subset,
+                rng.random() if scores else None))
+
+        for _ in range(30):
+            first = rng.randrange(500)
+            put(first, first + rng.randrange(2, 90), rng.choice(LABELS))
+        # Two labels, overlap within a class, equal segments, adjacent ones.
+        for label in LABELS[:2]:
+            put(600, 640, label)
+        put(610, 630, LABELS[0])
+        put(700, 720, LABELS[0])
+        put(700, 720, LABELS[0])
+        put(720, 730, LABELS[0])
+        put(0, 2, LABELS[2])
+        if points:
+            put(650, 650, LABELS[0])
+            put(730, 730, LABELS[0])
+            put(0, 0, LABELS[1])
+        if unknown_ends:
+            put(655, NAN, LABELS[1])
+            put(700, NAN, LABELS[1])
+    return [one._replace(id=f's{i}') for i, one in enumerate(found)]
+
+
+def contents(segments):
+    """Return what must be equal, with times rounded to microseconds."""
+    return sorted(
+        (one.video, round(one.start, 6),
+         'unknown' if math.isnan(one.end) else str(round(one.end, 6)),
+         one.labels['action'], one.subset,
+         None if one.score is None else round(one.score, 12))
+        for one in segments)
+
+
+def target(folder, name):
+    return folder / ('out' if FORMATS[name].one_video
+                     else f'out{FORMATS[name].suffix}')
+
+
+VIDEOS = {video: VideoInfo(fps, 60., 96, 64) for video, fps in FPS.items()}
+
+
+@pytest.mark.parametrize('scores', [False, True], ids=['truth', 'scores'])
+@pytest.mark.parametrize('name', FORMATS)
+def test_round_trip(tmp_path, name, scores):
+    lacks = FORMATS[name].lacks
+    segments = example(scores and 'scores' not in lacks,
+                       'subsets' not in lacks and not (
+                           scores and name == 'activitynet'),
+                       'points' not in lacks, 'unknown ends' not in lacks)
+    if FORMATS[name].unit == 'ms':
+        segments = [one._replace(start=round(one.start, 3),
+                                 end=round(one.end, 3)) for one in segments]
+    path = target(tmp_path, name)
+    assert write_annotations(segments, path, name, videos=VIDEOS) == []
+    found = read_annotations(path)
+    assert found.format == name
+    assert contents(found.segments) == contents(segments)
+    assert len({one.id for one in found.segments}) == len(segments)
+    assert {*found.videos} == {*FPS}
+    # A second pass changes nothing.
+    write_annotations(found.segments, path, name, videos=found.videos)
+    assert contents(read_annotations(path).segments) == contents(segments)
+
+
+def test_csv_has_optional_columns_and_exact_times(tmp_path):
+    path = tmp_path / 'a.csv'
+    plain = VideoSegment('x, line 2', 'a', 1 / 3, NAN, dict(action='b'),
+                         'x, line 2')
+    write_annotations([plain], path)
+    assert path.read_text() == f'video,start,end,label\na,{1 / 3},,b\n'
+    more = plain._replace(id='7', subset='val', score=0.1, end=0.5)
+    write_annotations([plain, more], path)
+    assert path.read_text().splitlines() == [
+        'video,start,end,label,id,subset,score', f'a,{1 / 3},,b,,,',
+        f'a,{1 / 3},0.5,b,7,val,0.1']
+    found = read_annotations(path).segments
+    assert found[1] == more._replace(where=f'{path}, line 3')
+    with pytest.raises(ValueError, match='line 2: a segment must have an end'):
+        read_segment_csv(path)
+    verbs = [one._replace(labels=dict(verb=1, noun=2)) for one in found]
+    write_annotations(verbs, path)
+    assert read_annotations(path).segments[1].labels == dict(verb=1, noun=2)
+    with pytest.raises(ValueError, match='only csv has verbs and nouns'):
+        write_annotations(verbs, tmp_path / 'a.json', 'activitynet')
+
+
+BROKEN = {
+    'csv': [
+        ('video,start,end,label\na,1,2,\n', 'line 2: the label is empty'),
+        ('video,start,end,label\n,1,2,x\n', 'line 2: the video is empty'),
+        ('video,start,end,label\na,2,1,x\n', 'line 2: .* got 2 to 1 s'),
+        ('video,start,end,label,score\na,1,2,x,high\n',
+         "line 2: score must be a number, got 'high'"),
+        ('video,start,end,label,id\na,1,2,x,5\na,3,4,y,5\n',
+         'line 3: the id 5 is already used'),
+        ],
+    'activitynet': [
+        ('{"database": {\n"a": {\n"annotations": [{"segment": [1, "x"],\n'
+         '"label": "b"}]}}}',
+         r'line 3, database.a.annotations\[0\].segment\[1\]: expected a numb'),
+        ('{"results": {"a":\n[{"segment": [1, 2, 3], "label": "b"}]}}',
+         r'line 2, results.a\[0\].segment: expected \[start, end\], got 3'),
+        ('{"database": {"a": {"annotations": [\n{"segment": [1, 2]}]}}}',
+         r"line 2, database.a.annotations\[0\]: expected .*'label', got segm"),
+        ('{"database": {"a": {"annotations": [\n{"segment": [2, 1], "label":'
+         '"x"}]}}}', r'line 2, .*annotations\[0\]: a segment must have 0 <='),
+        ('{"database": {"a": {"annotations": []},\n'
+         '"a": {"annotations": []}}}', "line 2, database.a: the key 'a' is "
+         'already used in line 1'),
+        ('{"database": {"a": {"duration": -1, "annotations": []}}}',
+         'a.duration: expected a positive number, got -1'),
+        ('{"database": {"a": {"annotations": [\n', 'line 2: invalid JSON'),
+        ('{"database": {"a": 5}}', 'database.a: expected an object, got 5'),
+        ('{"database": ' + '[' * 5000 + ']' * 5000 + '}', 'too deeply'),
+        ],
+    'label-studio': [
+        ('[{"data": {"video": "a.mp4"},\n"annotations": [{"result": [\n'
+         '{"type": "timelinelabels", "value": {"ranges": [{"start": 1, "end":'
+         '5}], "timelinelabels": ["x"]}}]}]}]',
+         r'line 3, \[0\].annotations\[0\].result\[0\]: the frame rate of '
+         'a.mp4 is unknown'),
+        ('[{"data": {"text": "a"}}]', r'\[0\].data: expected the address'),
+        ('[{"data": {"video": "a.mp4", "fps": 0}}]',
+         r'data.fps: expected a positive number, got 0'),
+        ('[{"data": {"video": "a.mp4", "fps": 25},\n"annotations": [{"result":'
+         '[\n{"type": "timelinelabels", "value": {"ranges": [\n{"start": 9, '
+         '"end": 5}], "timelinelabels": ["x"]}}]}]}]',
+         r'line 4, .*ranges\[0\]: a range must have 1 <= start <= end, got 9'),
+        ('[{"data": {"video": "a.mp4", "fps": 25},\n"annotations": [{"result":'
+         '[\n{"type": "timelinelabels", "value": {"ranges": [\n{"start": 1.5, '
+         '"end": 5}], "timelinelabels": ["x"]}}]}]}]',
+         r'line 4, .*start: expected an integer, got 1.5'),
+        ('[{"data": {"video": "a.mp4", "fps": 25},\n"annotations": [{"result":'
+         '[\n{"type": "timelinelabels", "value": {"ranges": [{"start": 1, '
+         '"end": 5}], "timelinelabels": [""]}}]}]}]',
+         r'line 3, .*timelinelabels\[0\]: expected a text, got an empty'),
+        ],
+}
+
+
+@pytest.mark.parametrize('name, text, error', [
+    (name, *case) for name, cases in BROKEN.items() for case in cases])
+def test_broken_file_names_the_line(tmp_path, name, text, error):
+    path = tmp_path / f'broken{FORMATS[name].suffix}'
+    path.write_text(text, encoding='utf-8')
+    with pytest.raises(ValueError, match=error) as caught:
+        read_annotations(path, name)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize('name', FORMATS)
+def test_mutated_file_is_read_or_refused(tmp_path, name):
+    path = target(tmp_path, name)
+    write_annotations(example(), path, name, videos=VIDEOS)
+    if path.is_dir():
+        path = sorted(file for file in path.rglob('*') if file.is_file())[0]
+    data = path.read_bytes()[:20_000]
+    rng = random.Random(1)
+    refused = 0
+    for _ in range(60):
+        text = bytearray(path.read_bytes() if rng.random() < 0.8 else data)
+        for _ in range(rng.choice((1, 3, 20))):
+            at = rng.randrange(len(text))
+            text[at:at + rng.choice((0, 1, 9))] = rng.choice(
+                (b'', b'"', b'-', b'null', b'\xff', b'[', b'<', b'1e999'))
+        broken = tmp_path / f'broken{path.suffix}'
+        broken.write_bytes(text)
+        try:
+            read_annotations(broken, name)
+        except ValueError as error:
+            refused += 1
+            assert str(broken) in str(error)
+    assert refused > 10
+
+
+def test_several_formats_in_a_folder_are_refused(tmp_path):
+    write_annotations(example(), tmp_path / 'a.csv')
+    write_annotations(example(), tmp_path / 'b.json', 'activitynet')
+    with pytest.raises(ValueError, match='several formats: a.csv .csv., b.js'):
+        read_annotations(tmp_path)
+    (tmp_path / 'none').mkdir()
+    with pytest.raises(ValueError, match='none has no files that end with'):
+        read_annotations(tmp_path / 'none')
+
+
+@pytest.mark.parametrize('kwargs, error', [
+    (dict(path='x.json'), r'give the format of x.json \(--to\): one of label'),
+    (dict(path='x.csv', format='xls'), "one of csv, .*, got 'xls'"),
+    (dict(path='x.json', format='label-studio'),
+     'Label Studio counts frames, and the frame rate of a.mp4 is unknown'),
+])
+def test_rejects_what_cannot_be_written(kwargs, error):
+    with pytest.raises(ValueError, match=error):
+        write_annotations([segment('a.mp4', 0, 5, 'x')], **kwargs)
+
+
+@pytest.mark.parametrize('field, value', [
+    ('video', ' a'), ('video', ''), ('labels', dict(action='a\nb')),
+    ('labels', dict(action='')), ('subset', 'x\0')])
+def test_rejects_names_that_files_cannot_keep(tmp_path, field, value):
+    one = segment('a.mp4', 0, 5, 'x')._replace(**{field: value})
+    for name in FORMATS:
+        with pytest.raises(ValueError, match='here: names of videos, classes'):
+            write_annotations([one], target(tmp_path, name), name,
+                              videos=VIDEOS, fps=25.)
+
+
+def test_reports_what_is_lost(tmp_path):
+    one = segment('a.mp4', 1, 2, 'x')
+    two = one._replace(id='2', end=7.013, subset='val')
+    lines = write_annotations([one, two], tmp_path / 'x.json',
+                              'label-studio', fps=25.)
+    assert lines == [
+        'Label Studio has one subset per video: 1 videos with several get the '
+        'first one',
+        'Label Studio counts whole frames: the times of 1 segments change by '
+        'at most 0.0130 s',
+        'Label Studio shows a segment of one frame as a point event: 1 '
+        'segments become points']
+    assert write_annotations([one], tmp_path / 'x.csv', videos=VIDEOS) == [
+        'csv cannot list videos without segments: 1 left out']
