@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""The defaults of a backbone equal a config."""
+"""The default arguments of each backbone are the values of a config."""
 import inspect
 import json
 

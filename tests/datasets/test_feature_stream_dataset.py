@@ -378,7 +378,8 @@ def test_windows_may_begin_before_the_video(root):
         targets = item['data_samples'].gt_action.numpy()
         assert not targets[:padded].any()
         assert (targets[padded:] == truth[max(0, last - 15):last + 1]).all()
-    # Zeros instead of the first row, which has the number of the video.
+    # The padding is zeros, and not copies of the first row, which contains the
+    # number of the video (2).
     first = sum(LENGTHS[video] for video in 'ab')
     assert dataset[first]['inputs']['rgb'][:, 0].tolist() == [0] * 15 + [2]
     # Windows without padding are unchanged.

@@ -27,7 +27,7 @@ def times(frames, *key):
 def test_pictures_cover_time_before_and_after_the_event():
     frames = follow(60, {25: [event('start', 1, 6.)],
                          31: [event('end', 1, 6., end=8.)]})
-    # From 2 seconds before the start to 1 second after the end.
+    # Pictures from 2 seconds before the start to 1 second after the end.
     assert times(frames, 1, 6.) == [4 + t / 4 for t in range(1, 21)]
     assert frames.get(1, 6.)[0] == (4.25, b'16' * 10)
 

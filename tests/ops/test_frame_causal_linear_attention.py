@@ -67,7 +67,7 @@ def test_chunks_match_naive_in_outputs_and_gradients(decay, timed, chunk):
 
 @TIMED
 def test_gradients_pass_through_the_state(timed):
-    """Parts of a stream have the gradients of the masked clip."""
+    """A stream in parts gives the same gradients as the masked clip."""
     q, k, v, elapsed = _inputs(T=24)
     times = elapsed if timed else torch.ones_like(elapsed)
 

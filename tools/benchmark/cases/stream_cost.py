@@ -1,7 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Cost of a stream's step by the length of its memory (Figure 6).
 
-Streams of models that share their weights, at the sizes of THUMOS'14:
+The case measures these streams, at the sizes of the THUMOS'14 models; memories
+of all lengths use the same weights:
 
 * smoothing: TeSTra, ``kernel='smoothing'``;
 * window: TeSTra, ``kernel='window'``, which sums over the last N samples;
