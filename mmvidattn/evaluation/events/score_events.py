@@ -1,0 +1,119 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""All metrics of events at once, with confidence intervals."""
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...datasets.annotations.video_segment import VideoSegment
+from ...online.frame_scores import FrameScores
+from .alarms import Alarms
+from .bootstrap import Interval, bootstrap
+from .calibration import Calibration
+from .detect_events import step_targets
+from .labeled_events import label_events
+from .segment_ap import ACTIVITYNET, THUMOS14, SegmentAP
+from .segment_f1 import EditScore, SegmentF1
+from .start_ap import StartAP
+
+
+def score_events(predictions: Sequence[VideoSegment],
+                 truth: Sequence[VideoSegment],
+                 durations: Mapping[str, float] | None = None,
+                 draws: int = 1000, **options: Any) -> dict[str, Interval]:
+    """Return all metrics that the segments allow, by name.
+
+    Args:
+        predictions: Predicted segments.
+        truth: Annotated segments.
+        durations: Length of each video in seconds; see :class:`EventScores`.
+        draws: Number of draws of :func:`.bootstrap`. Defaults to 1000.
+        **options: Other arguments of :class:`EventScores`.
+
+    Returns:
+        Values with their 95 % intervals over videos, such as 'mAP@0.5',
+        'F1@50', 'edit', 'start_mAP@1s', 'delay_median' and 'ECE'.
+    """
+    scores = EventScores(predictions, truth, durations, **options)
+    return bootstrap(scores.values, len(scores.events.videos), draws)
+
+
+class EventScores:
+    """Metrics of predicted segments.
+
+    Average precision needs the score of each prediction, and metrics of
+    segments need all ends. Otherwise, these metrics are left out.
+
+    Args:
+        predictions: Predicted segments.
+        truth: Annotated segments.
+        durations: Length of each video in seconds, for false alarms. These
+            videos are evaluated, also if they have no segments. Defaults to
+            the videos of the segments, each up to its last end.
+        protocol: ``protocol`` of :class:`.SegmentAP`. Defaults to
+            'activitynet'.
+        frame_scores: Scores of the steps of the videos, for calibration.
+            Defaults to None.
+        classes: Names of the classes of the scores.
+        ignore: Indices of classes that are not actions. Defaults to (0, ).
+
+    Attributes:
+        events: Segments as arrays.
+        metrics: Metrics by the name of their class.
+        left_out: Reason for each metric that was left out.
+        seconds: Length of all videos in seconds.
+    """
+
+    def __init__(self, predictions: Sequence[VideoSegment],
+                 truth: Sequence[VideoSegment],
+                 durations: Mapping[str, float] | None = None, *,
+                 protocol: str = 'activitynet',
+                 frame_scores: Mapping[str, FrameScores] | None = None,
+                 classes: Sequence[str] = (),
+                 ignore: Container[int] = (0, )) -> None:
+        videos = None if durations is None else sorted(durations)
+        self.events = label_events(predictions, truth, videos)
+        self.metrics: dict[str, Any] = {}
+        self.left_out: dict[str, str] = {}
+        for name, build in dict(
+                SegmentAP=lambda: SegmentAP(self.events, THUMOS14, protocol),
+                AveragedAP=lambda: SegmentAP(self.events, ACTIVITYNET,
+                                             protocol),
+                SegmentF1=lambda: SegmentF1(self.events),
+                EditScore=lambda: EditScore(self.events),
+                StartAP=lambda: StartAP(self.events),
+                Alarms=lambda: Alarms(self.events, durations)).items():
+            try:
+                self.metrics[name] = build()
+            except ValueError as error:
+                self.left_out[name] = str(error)
+        if frame_scores is not None:
+            self.metrics['Calibration'] = _calibration(
+                self.events.videos, truth, frame_scores, classes, ignore)
+
+    def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
+        """Return the values of all metrics by name.
+
+        Args:
+            weights: Number of times that each video counts, [V]. Defaults to
+                once.
+        """
+        found: dict[str, float] = {}
+        for metric in self.metrics.values():
+            found |= metric.values(weights)
+        return found
+
+
+def _calibration(videos: Sequence[str], truth: Sequence[VideoSegment],
+                 frame_scores: Mapping[str, FrameScores],
+                 classes: Sequence[str],
+                 ignore: Container[int]) -> Calibration:
+    """Return the calibration of the actions; videos need no scores."""
+    actions = [k for k in range(len(classes)) if k not in ignore]
+    targets = step_targets(truth, frame_scores, classes)
+    empty = np.zeros((0, len(actions)))
+    return Calibration(
+        [frame_scores[video].scores[:, actions] if video in frame_scores
+         else empty for video in videos],
+        [targets[video][:, actions] if video in targets else empty
+         for video in videos])
