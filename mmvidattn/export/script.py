@@ -234,8 +234,8 @@ def _check(text: str, program: ClipProgram) -> None:
         chosen = script['choose_frames'](n, fps)
         got = script['make_clips']([video[i, ..., ::-1] for i in chosen])
         if not np.array_equal(got, want.cpu().numpy()):
-            raise ValueError(f'its clips of {n} frames differ from the test '
-                             "pipeline's")
+            raise ValueError(f'the clips of a video of {n} frames differ from '
+                             "the test pipeline's")
         if got.shape[2:] != program.shape:
             raise ValueError(
                 f'the test pipeline makes clips of {got.shape[2:]}, but the '
