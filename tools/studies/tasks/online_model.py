@@ -158,8 +158,8 @@ def train_and_keep(
 
     Args:
         job: What to train.
-        bins: Bounds of the distances by name. Defaults to those of the
-            streams.
+        bins: Bounds of the distances by name. Defaults to
+            ``streams.BINS``.
     """
     if job.view != 'all':
         raise ValueError(f"view must be 'all' for streams, got {job.view!r}")

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Streams of small noisy frames whose actions need a memory.
 
-The frames are those of ``tools/data/online/make_pixels.py`` at a smaller size,
-in arrays instead of videos. In the test, the strength of cues varies, and some
+``tools/data/online/make_pixels.py`` draws the frames, which are smaller than
+its videos, and stored as arrays. In the test, the strength of cues varies, and some
 are almost hidden in the noise.
 
 The frames of the test are drawn at twice the frame rate. The test at the
