@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Update and scores of a batch of streams for one new frame each."""
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -79,7 +80,7 @@ class StreamStep(nn.Module):
         """Default of ``stretch_long_memory``."""
         return False
 
-    @property
+    @cached_property
     def example(self) -> Tensor:
         """Tensor with the dtype and the device of the streams."""
         return next(self.model.backbone.parameters())

@@ -265,17 +265,22 @@ def _read(x: Tensor, fold: Fold) -> Tensor:
                 there = torch.arange(length, device=x.device) + offset
                 x = x.index_select(dim, there.clamp(0, length - 1))
         return x
+    axes = [*zip(fold.offset, x.shape[1:4])]
+    if fold.boundary == 'self':
+        # Tokens that have the neighbor, and these neighbors.
+        here, there = (
+            (slice(None), *(slice(max(sign * n, 0), length + min(sign * n, 0))
+                            for n, length in axes)) for sign in (-1, 1))
+        y = x.clone()
+        if all(abs(n) < length for n, length in axes):
+            y[here] = x[there]
+        return y
     # Padding one side and cropping the other shifts the tokens.
     pads = [0, 0] * (x.dim() - 4)
-    for offset, length in zip(fold.offset[::-1], x.shape[3:0:-1]):
+    for offset, length in reversed(axes):
         offset = max(-length, min(offset, length))
         pads += [-offset, offset]
-    there = F.pad(x, pads)
-    if fold.boundary == 'self':
-        outside = 1 - F.pad(x.new_ones(x.shape[1:4]), pads[-6:])
-        there = there + x * outside.view(1, *x.shape[1:4],
-                                         *[1] * (x.dim() - 4))
-    return there
+    return F.pad(x, pads)
 
 
 def naive_neighbor_shift(x: Tensor, plan: Sequence[Fold]) -> Tensor:
