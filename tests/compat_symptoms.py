@@ -187,8 +187,8 @@ def grays_are_right(opens: Callable, decodes: Callable, path: str) -> None:
         assert 'video_backend=pyav' in str(error)
         return
     results['frame_inds'] = np.array([5, 2, 7])
-    found = [image.mean() for image in decodes(results)['imgs']]
-    assert np.allclose(found, [150, 60, 210], atol=8), f'wrong grays: {found}'
+    got = [image.mean() for image in decodes(results)['imgs']]
+    assert np.allclose(got, [150, 60, 210], atol=8), f'wrong grays: {got}'
 
 
 @symptom_of('refuse_files_that_decord_misreads', 'wrong grays')

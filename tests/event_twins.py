@@ -100,7 +100,7 @@ def classes_of(truth):
 
 def activitynet_ap(predictions, truth, least):
     """Average precision by class, ActivityNet."""
-    found = {}
+    results = {}
     for name in classes_of(truth):
         taken, flags = set(), []
         for p in ranked([p for p in predictions if label(p) == name]):
@@ -113,13 +113,13 @@ def activitynet_ap(predictions, truth, least):
             if best is not None:
                 taken.add(best)
             flags.append(best is not None)
-        found[name] = area(flags, sum(label(g) == name for g in truth))
-    return found
+        results[name] = area(flags, sum(label(g) == name for g in truth))
+    return results
 
 
 def thumos14_ap(predictions, truth, least):
     """Average precision by class, THUMOS'14."""
-    found = {}
+    results = {}
     for name in classes_of(truth):
         if name == 'Ambiguous':
             continue
@@ -142,14 +142,14 @@ def thumos14_ap(predictions, truth, least):
                           min(p.end, g.end) > max(p.start, g.start)
                           for g in truth)
             flags.append(True if i in taken else None if unclear else False)
-        found[name] = eleven_points(
+        results[name] = eleven_points(
             flags, sum(label(g) == name for g in truth))
-    return found
+    return results
 
 
 def start_ap(predictions, truth, offset):
     """Average precision of starts by class."""
-    found = {}
+    results = {}
     for name in classes_of(truth):
         taken, flags = set(), []
         for p in ranked([p for p in predictions if label(p) == name]):
@@ -159,8 +159,8 @@ def start_ap(predictions, truth, offset):
             if near:
                 taken.add(min(near)[1])
             flags.append(bool(near))
-        found[name] = area(flags, sum(label(g) == name for g in truth))
-    return found
+        results[name] = area(flags, sum(label(g) == name for g in truth))
+    return results
 
 
 def f1(predictions, truth, videos, least):

@@ -425,18 +425,18 @@ def _load(kind: str, data: bytes) -> Any:
     if kind == 'pth':
         return read_checkpoint(path)
     if kind == 'npy':
-        found = []
+        results = []
         for read in (lambda: np.array(open_array(path)),
                      lambda: EqualizationLoss(path).tail,
                      lambda: _open_store(path)):
             try:
-                found.append(read())
+                results.append(read())
             except ValueError as error:
                 _check_memory(error)
                 last = error
-        if not found:
+        if not results:
             raise last
-        return found
+        return results
     return mmengine.load(path)
 
 
@@ -562,7 +562,7 @@ def outcomes(files: list[tuple[str, str, Any]], folder: Path,
         process.join(10)
         end = f'more than {seconds} s'
     lines = (folder / 'log').read_text('utf-8').rstrip('\n').split('\n')
-    found = dict(line.split('\t', 1) for line in lines)
-    if len(found) < len(files) or '' in found.values():
-        found[lines[-1].split('\t')[0]] = f'WRONG: {end}'
-    return found
+    results = dict(line.split('\t', 1) for line in lines)
+    if len(results) < len(files) or '' in results.values():
+        results[lines[-1].split('\t')[0]] = f'WRONG: {end}'
+    return results

@@ -53,11 +53,11 @@ def slow_down(path: Path, first: int, factor: int) -> np.ndarray:
 @contextmanager
 def only_backends(op: str, *backends: dispatch.Backend) -> Iterator[None]:
     """Restrict an op to these backends in a context."""
-    found = dispatch._backends[op]
-    before = [*found]
-    found[:] = backends
+    result = dispatch._backends[op]
+    before = [*result]
+    result[:] = backends
     try:
         with dispatch.use_backends(True, unmeasured=True):
             yield
     finally:
-        found[:] = before
+        result[:] = before

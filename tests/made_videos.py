@@ -27,15 +27,15 @@ def require_backend(name: str) -> None:
 
 def images() -> list[np.ndarray]:
     """Draw a moving bright block, and blocks for the bits of the number."""
-    found = []
+    results = []
     for number in range(LENGTH):
         image = np.full((HEIGHT, WIDTH, 3), 90, np.uint8)
         for bit in range(BITS):
             image[:16, 16 * bit:16 * bit + 16] = \
                 220 if number >> bit & 1 else 30
         image[30:50, 2 * number:2 * number + 14] = 40, 120, 200
-        found.append(image)
-    return found
+        results.append(image)
+    return results
 
 
 def numbers_of(frames: np.ndarray) -> list[int]:

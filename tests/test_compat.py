@@ -208,12 +208,12 @@ CheckpointLoader._schemes['https://'] = None
 MODELS.register_module(module=BaseHead, name='I3DHead', force=True)
 mmaction.models.I3DHead.forward.__code__ = (lambda self, x: x).__code__
 """)
-    found = set(changed) - set(listed)
+    result = set(changed) - set(listed)
     for name in ('mmaction.models.heads.base.BaseHead.average_clip',
                  'complexity_analysis._DEFAULT_SUPPORTED_FLOP_OPS[...]',
                  'CheckpointLoader._schemes[...]', 'MODELS[I3DHead]',
                  'I3DHead.forward.__code__'):
-        assert any(name in change for change in found), (name, found)
+        assert any(name in change for change in result), (name, result)
 
 
 SPAWN = """
@@ -255,12 +255,12 @@ def test_workers_of_any_start_method_apply_workarounds(tmp_path):
 def test_loads_data_of_harmless_types(tmp_path, kind, protocol):
     value = harmless()[kind]
     mmengine.dump(value, tmp_path / 'x.pkl', protocol=protocol)
-    found = mmengine.load(tmp_path / 'x.pkl')
-    assert type(found) is type(value)
+    got = mmengine.load(tmp_path / 'x.pkl')
+    assert type(got) is type(value)
     # Sort the lines, because a data sample prints its fields in any order.
     loaded, expected = (
         sorted(re.sub(' at 0x[0-9a-f]+', '', repr(x)).splitlines())
-        for x in (found, value))
+        for x in (got, value))
     assert loaded == expected
 
 
@@ -297,12 +297,12 @@ def test_loads_config_dumped_by_mmengine(tmp_path):
         '/tsn_imagenet-pretrained-r50_8xb32-1x1x3-100e_kinetics400-rgb.py')
     for name in 'x.yml', 'x.json', 'x.py':
         cfg.dump(tmp_path / name)
-        found = Config.fromfile(tmp_path / name)
+        result = Config.fromfile(tmp_path / name)
         if name == 'x.json':
             # JSON has no tuples.
-            assert found.model == json.loads(json.dumps(cfg.model.to_dict()))
+            assert result.model == json.loads(json.dumps(cfg.model.to_dict()))
         else:
-            assert found._cfg_dict == cfg._cfg_dict
+            assert result._cfg_dict == cfg._cfg_dict
             assert 'tuple' in (tmp_path / 'x.yml').read_text()
 
 

@@ -15,11 +15,11 @@ OURS = {
 
 def foreign_changes(text: str) -> list[str]:
     """List assignments to attributes of objects of other packages."""
-    found = []
+    results = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             targets = getattr(node, 'targets', None) or [node.target]
-            found += [
+            results += [
                 target for one in targets for target in ast.walk(one)
                 if isinstance(target, ast.Attribute)
                 and isinstance(target.ctx, ast.Store)
@@ -32,16 +32,16 @@ def foreign_changes(text: str) -> list[str]:
                     called.startswith('vars(')
                     and not called.startswith('vars(self)')
                     and called.endswith(('.update', '.pop', '.setdefault'))):
-                found.append(node)
-    return [f'line {node.lineno}: {ast.unparse(node)}' for node in found]
+                results.append(node)
+    return [f'line {node.lineno}: {ast.unparse(node)}' for node in results]
 
 
 @pytest.mark.parametrize('folder', ['engine', 'datasets'])
 def test_sets_nothing_on_foreign_objects(folder):
-    found = {str(path.relative_to(PACKAGE)): foreign_changes(path.read_text())
-             for path in (PACKAGE / folder).rglob('*.py')}
-    assert len(found) > 10
-    assert not {name: lines for name, lines in found.items() if lines}
+    by_file = {str(path.relative_to(PACKAGE)): foreign_changes(path.read_text())
+               for path in (PACKAGE / folder).rglob('*.py')}
+    assert len(by_file) > 10
+    assert not {name: lines for name, lines in by_file.items() if lines}
 
 
 @pytest.mark.parametrize('line', [

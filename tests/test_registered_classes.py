@@ -14,11 +14,11 @@ UNCHECKED = 'DRN', 'DecordSegmentInit', 'ExactResumeHook', 'SafeRunner'
 def registered() -> list[type]:
     registries = [x for x in vars(mmaction.registry).values()
                   if isinstance(x, Registry)]
-    found = {x for registry in registries
-             for x in registry.module_dict.values()
-             if inspect.isclass(x) and x.__module__.startswith('mmvidattn.')
-             and '__init__' in x.__dict__}
-    return sorted(found, key=lambda x: x.__name__)
+    results = {x for registry in registries
+               for x in registry.module_dict.values()
+               if inspect.isclass(x) and x.__module__.startswith('mmvidattn.')
+               and '__init__' in x.__dict__}
+    return sorted(results, key=lambda x: x.__name__)
 
 
 CLASSES = registered()
@@ -30,9 +30,9 @@ def documented_defaults(cls: type) -> dict[str, str]:
                         re.DOTALL)
     entries = re.findall(r'^    (\w+): (.*?)(?=^    \w+[:,]|\Z)',
                          section[1], re.DOTALL | re.MULTILINE)
-    found = {name: re.search(r'Defaults\s+to\s+([^\s;]+)', text)
-             for name, text in entries}
-    return {name: match[1].strip("`'.,") for name, match in found.items()
+    results = {name: re.search(r'Defaults\s+to\s+([^\s;]+)', text)
+               for name, text in entries}
+    return {name: match[1].strip("`'.,") for name, match in results.items()
             if match}
 
 

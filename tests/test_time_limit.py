@@ -29,8 +29,8 @@ def test_kills_process_of_test_that_hangs_in_c(tmp_path):
         '    mutex = ctypes.create_string_buffer(64)\n'
         '    for _ in range(2):\n'
         '        ctypes.CDLL(None).pthread_mutex_lock(mutex)\n')
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, '-m', 'pytest', '-n', '1', tmp_path], timeout=120,
         capture_output=True, text=True)
-    assert found.returncode == 1
-    assert "crashed while running 'test_hang.py::test_lock" in found.stdout
+    assert result.returncode == 1
+    assert "crashed while running 'test_hang.py::test_lock" in result.stdout

@@ -112,8 +112,8 @@ def repeat_fields(source: Path, path: Path) -> None:
 def images(number: int) -> bytes:
     """Draw moving waves and a moving bar, with a gradient of transparency."""
     rows, columns = np.mgrid[:HEIGHT, :WIDTH].astype(np.float32)
-    found = np.zeros((number, HEIGHT, WIDTH, 4), np.uint8)
-    for i, image in enumerate(found):
+    result = np.zeros((number, HEIGHT, WIDTH, 4), np.uint8)
+    for i, image in enumerate(result):
         wave = np.sin(rows / 17 + i / 5) + np.cos(columns / 23 - i / 3)
         image[..., 0] = 120 + 40 * wave
         image[..., 1] = 120 + 40 * np.roll(wave, 9, 1)
@@ -121,7 +121,7 @@ def images(number: int) -> bytes:
         image[..., 3] = np.linspace(0, 255, WIDTH)
         left = 3 * i % (WIDTH - 24)
         image[40:104, left:left + 24, :3] = 230
-    return found.tobytes()
+    return result.tobytes()
 
 
 def ffmpeg_frames(path: Path, as_sent: bool = False) -> np.ndarray:

@@ -67,13 +67,13 @@ def manifest(copy):
 
 def test_equals_config_and_checkpoint(trained, bundle):
     config, checkpoint, model = trained
-    found = mmvidattn.get_model(bundle)
+    got = mmvidattn.get_model(bundle)
     clips = torch.randn(1, 6, 3, 8, 64, 64)
     with torch.no_grad():
-        assert torch.equal(found(clips, mode='tensor', stage='head'),
+        assert torch.equal(got(clips, mode='tensor', stage='head'),
                            model.eval()(clips, mode='tensor', stage='head'))
-    assert found.cfg.model.backbone == load_config(config).model.backbone
-    assert found.cfg.test_pipeline == load_config(config).test_pipeline
+    assert got.cfg.model.backbone == load_config(config).model.backbone
+    assert got.cfg.test_pipeline == load_config(config).test_pipeline
     classifier = mmvidattn.VideoClassifier(bundle)
     expected = mmvidattn.VideoClassifier(config, checkpoint)
     frames = torch.randint(256, (16, 64, 64, 3), dtype=torch.uint8)
@@ -90,11 +90,11 @@ def test_equals_config_and_checkpoint(trained, bundle):
 def test_bundle_of_config(name, tmp_path):
     """Check that a saved and loaded bundle has equal tensors."""
     cfg = load_config(name)
-    found = clean_config(cfg)
+    result = clean_config(cfg)
     path = write_bundle(
-        tmp_path / name, name, found, [], dict(x=torch.ones(1)))
+        tmp_path / name, name, result, [], dict(x=torch.ones(1)))
     loaded = load_bundle(path).config
-    assert loaded.to_dict() == dict(found, default_scope='mmaction')
+    assert loaded.to_dict() == dict(result, default_scope='mmaction')
     assert loaded.get('test_pipeline') == cfg.get('test_pipeline')
     # Mixup, which only trains, cannot be built on the meta device.
     steps = [one.model.pop('data_preprocessor', {}) for one in (cfg, loaded)]

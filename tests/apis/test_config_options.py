@@ -52,10 +52,10 @@ def test_data_root_changes_all_paths_in_all_configs():
 
 def test_configs_are_only_changed_by_apply_options():
     root = Path(__file__).parents[2]
-    found = {path.name for folder in ('mmvidattn', 'tools')
-             for path in (root / folder).rglob('*.py')
-             if 'merge_from_dict' in path.read_text('utf-8')}
-    assert found == {'config_options.py'}
+    results = {path.name for folder in ('mmvidattn', 'tools')
+               for path in (root / folder).rglob('*.py')
+               if 'merge_from_dict' in path.read_text('utf-8')}
+    assert results == {'config_options.py'}
 
 
 @pytest.mark.parametrize('name, keys', [
@@ -68,10 +68,10 @@ def test_configs_are_only_changed_by_apply_options():
     ('dualformer_tiny_tl_stored_k400', ['.model.label_store'])])
 def test_data_root_changes_other_files(name, keys):
     cfg = load_config(name, {'data_root': 'there/'})
-    found = leaves(cfg.to_dict())
+    result = leaves(cfg.to_dict())
     for key in keys:
-        assert found[key].startswith('there/')
-        assert '//' not in found[key]
+        assert result[key].startswith('there/')
+        assert '//' not in result[key]
 
 
 def test_data_root_of_a_loader_takes_precedence():

@@ -40,11 +40,11 @@ def test_scores_equal_ours(name, video, frames, tmp_path):
     torch.manual_seed(0)
     config = str(find_config(name))
     model = init_recognizer(config, device='cpu')
-    found = inference_recognizer(model, video).pred_score
+    got = inference_recognizer(model, video).pred_score
     expected = mmvidattn.VideoClassifier(mmvidattn.get_model(name))
     expected.model.load_state_dict(model.state_dict())
     torch.testing.assert_close(
-        expected(video).probabilities, probabilities(model, found), atol=1e-6,
+        expected(video).probabilities, probabilities(model, got), atol=1e-6,
         rtol=0)
 
     checkpoint = tmp_path / 'model.pth'
@@ -63,11 +63,11 @@ def test_scores_equal_ours(name, video, frames, tmp_path):
 def check_pipelines(cfg, video, frames):
     """Compare mmaction2's inputs with ours, from a file and from memory."""
     ours = ClipPipeline(cfg)
-    expected, found = (
+    expected, got = (
         ours(whole_clip(source, ours, fps).sample)['inputs']
         for source, fps in ((video, None), (frames, _fps(video))))
     assert expected.dtype == torch.uint8 and expected.ndim == 5
-    assert torch.equal(expected, found)
+    assert torch.equal(expected, got)
     for form, source in (('video', video), ('array', frames)):
         inferencer = object.__new__(ActionRecogInferencer)
         inferencer.input_format, inferencer.pack_cfg = form, {}
@@ -96,9 +96,9 @@ def test_pipeline_of_images_reads_videos(video, frames):
     pipeline = ClipPipeline(cfg)
     for source in video, frames:
         sample = whole_clip(source, pipeline, None).sample
-        found = pipeline(sample)['inputs'].movedim(1, -1)
-        assert torch.equal(found[0], torch.from_numpy(frames[:4]))
-        assert torch.equal(found[1], torch.from_numpy(frames[-4:]))
+        result = pipeline(sample)['inputs'].movedim(1, -1)
+        assert torch.equal(result[0], torch.from_numpy(frames[:4]))
+        assert torch.equal(result[1], torch.from_numpy(frames[-4:]))
 
 
 @pytest.mark.slow

@@ -30,18 +30,18 @@ def test_matches_mmaction(model, video, average, monkeypatch):
     expected = inference_recognizer(model, str(video)).pred_score
     if average == 'score':
         expected = expected.softmax(0)
-    found = predict_video(model, video, topk=8)
-    assert [p.score for p in found] == pytest.approx(
+    got = predict_video(model, video, topk=8)
+    assert [p.score for p in got] == pytest.approx(
         expected.sort(descending=True).values.tolist())
-    assert [p.index for p in found] == expected.argsort(
+    assert [p.index for p in got] == expected.argsort(
         descending=True).tolist()
-    assert sum(p.score for p in found) == pytest.approx(1)
+    assert sum(p.score for p in got) == pytest.approx(1)
 
 
 @pytest.mark.parametrize('topk, count', [(1, 1), (5, 5), (100, 8)])
 def test_returns_topk_or_all_classes(topk, count):
-    found = top_predictions(torch.arange(8.), [], topk)
-    assert [p.index for p in found] == list(range(7, 7 - count, -1))
+    result = top_predictions(torch.arange(8.), [], topk)
+    assert [p.index for p in result] == list(range(7, 7 - count, -1))
 
 
 def test_classes_without_a_name_are_numbered(model, video, monkeypatch):
@@ -125,6 +125,6 @@ def test_rejects_non_finite_scores(model, video, monkeypatch, bad):
                         torch.full((8, ), bad))
     with pytest.raises(ValueError, match='000001.mp4: pred_score .*8 of 8'):
         predict_video(model, video)
-    found = VideoClassifier(model)([video, video])
-    assert all('pred_score' in each.error for each in found)
-    assert not any(each.predictions for each in found)
+    result = VideoClassifier(model)([video, video])
+    assert all('pred_score' in each.error for each in result)
+    assert not any(each.predictions for each in result)

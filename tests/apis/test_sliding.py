@@ -64,11 +64,11 @@ def frames():
 
 def push(session, frames):
     """Return the scores after each stride."""
-    found = [session.step(frame) for frame in frames]
+    got = [session.step(frame) for frame in frames]
     ends = range(session.stride_frames, len(frames) + 1,
                  session.stride_frames)
-    assert [i + 1 for i, x in enumerate(found) if x is not None] == list(ends)
-    return [x for x in found if x is not None]
+    assert [i + 1 for i, x in enumerate(got) if x is not None] == list(ends)
+    return [x for x in got if x is not None]
 
 
 def naive(model, frames, stride):
@@ -150,8 +150,8 @@ def test_replaces_missing_frames(model_of, frames):
     model = model_of('vivit_tiny_fact_encoder_motion')
     session = mmvidattn.SlidingClassifier(model, fps=FPS)
     missing = {0, 1, 9, 10, 15, 16, 17}
-    found = [session.step(None if i in missing else frame)
-             for i, frame in enumerate(frames)]
+    got = [session.step(None if i in missing else frame)
+           for i, frame in enumerate(frames)]
     classifier = mmvidattn.VideoClassifier(model)
     for stop in range(4, len(frames), 4):
         seen = []
@@ -161,7 +161,7 @@ def test_replaces_missing_frames(model_of, frames):
             elif seen:
                 seen.append(seen[-1])
         expected = classifier(frames[seen], fps=FPS).probabilities
-        torch.testing.assert_close(found[stop - 1], expected, rtol=1e-5,
+        torch.testing.assert_close(got[stop - 1], expected, rtol=1e-5,
                                    atol=1e-7)
     session.reset()
     assert [session.step(None) for _ in range(4)] == [None] * 4
@@ -188,10 +188,10 @@ def test_sessions_only_share_the_model(model_of, frames):
     other = one.spawn()
     assert other.model is one.model
     # Alternate between two streams.
-    found = [(one.step(a), other.step(b))
-             for a, b in zip(frames, frames[::-1])]
-    check_same([a for a, _ in found if a is not None], expected)
-    assert not torch.allclose(found[-3][1], found[-3][0], atol=1e-3)
+    got = [(one.step(a), other.step(b))
+           for a, b in zip(frames, frames[::-1])]
+    check_same([a for a, _ in got if a is not None], expected)
+    assert not torch.allclose(got[-3][1], got[-3][0], atol=1e-3)
     assert one.spawn(2 * FPS).window_frames == WINDOW
     assert one.spawn(seconds=2).window_frames == 2 * FPS
     assert one.time == len(frames) / FPS and one.rate == FPS / 4

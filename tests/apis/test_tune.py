@@ -183,10 +183,10 @@ def test_ops_that_write_are_compared_by_their_writes(monkeypatch):
 
 def test_selects_the_slowest_calls():
     calls = [Call(linear, (), {}, INFERENCE, i, ()) for i in range(20)]
-    found = select_slowest(calls[:3], [1., 90., 9.])
-    assert [call.count for call in found] == [1]
-    found = select_slowest(calls[:3], [30., 40., 30.])
-    assert [call.count for call in found] == [1, 0, 2]
+    result = select_slowest(calls[:3], [1., 90., 9.])
+    assert [call.count for call in result] == [1]
+    result = select_slowest(calls[:3], [30., 40., 30.])
+    assert [call.count for call in result] == [1, 0, 2]
     assert len(select_slowest(calls, [1.] * 20)) == module.MOST_CALLS
 
 
@@ -225,10 +225,10 @@ def test_a_tuned_choice_is_used_by_this_and_later_processes(tensors):
     path = store(results, 'cpu', 'my_config')
     assert path == cache_path()
     assert [*path.parent.iterdir()] == [path]
-    found = dispatch.current_choice('cpu')
-    assert found.chosen == ['linear/new/inference/float32/compiled',
-                            'linear/new/inference/float32/eager']
-    assert 'my_config' in found.origin and found == read_choice()
+    result = dispatch.current_choice('cpu')
+    assert result.chosen == ['linear/new/inference/float32/compiled',
+                             'linear/new/inference/float32/eager']
+    assert 'my_config' in result.origin and result == read_choice()
     assert json.loads(path.read_text())['threads'] == \
         torch.get_num_threads()
 
@@ -278,11 +278,11 @@ def test_inner_ops_are_tuned_before_outer_ops(monkeypatch):
 
 
 def test_default_shapes_reach_every_cpu_backend():
-    found = {(call.op.__name__, x.name)
-             for call in representative_calls('cpu') for x in call.backends}
-    assert found == {(op.__name__, x.name)
-                     for op, x in dispatch.list_backends()
-                     if x.name != 'Triton'}
+    results = {(call.op.__name__, x.name)
+               for call in representative_calls('cpu') for x in call.backends}
+    assert results == {(op.__name__, x.name)
+                       for op, x in dispatch.list_backends()
+                       if x.name != 'Triton'}
 
 
 @pytest.mark.parametrize('seconds, runs, is_right', [
@@ -295,8 +295,8 @@ def test_a_wrong_choice_is_found(monkeypatch, tensors, seconds, runs,
     monkeypatch.setattr(module, 'representative_calls', lambda device: calls)
     dispatch.set_choice('cpu', Choice(
         {'linear/new/inference/float32/eager': 3.} if runs else {}, 'test'))
-    (found, text), = check_choice_by_time('cpu')
-    assert found == is_right
+    (result, text), = check_choice_by_time('cpu')
+    assert result == is_right
     assert text.endswith('; runs' if runs else '; does not run')
 
 

@@ -91,8 +91,8 @@ def test_file_matches_test_dataset(classifier, motion_dir):
         with torch.no_grad():
             sample = classifier.model.test_step(
                 pseudo_collate([dataset[index]]))[0]
-        found = classifier(dataset.get_data_info(index)['filename'])
-        assert torch.equal(found.probabilities, sample.pred_score.softmax(-1))
+        result = classifier(dataset.get_data_info(index)['filename'])
+        assert torch.equal(result.probabilities, sample.pred_score.softmax(-1))
 
 
 def test_frames_in_memory_match_file(classifier, video):
@@ -100,9 +100,9 @@ def test_frames_in_memory_match_file(classifier, video):
     assert expected.probabilities.sum() == pytest.approx(1)
     check_same(classifier(str(video)), expected)
     check_same(classifier(frames), expected)
-    found = classifier(torch.from_numpy(frames), fps=20)
-    check_same(found, expected)
-    assert (found.start, found.end) == (0, len(frames) / 20)
+    got = classifier(torch.from_numpy(frames), fps=20)
+    check_same(got, expected)
+    assert (got.start, got.end) == (0, len(frames) / 20)
     assert classifier(frames).end is None
     # The scores must depend on the frames.
     other = classifier(frames[::-1].copy())
@@ -115,11 +115,11 @@ def test_folder_of_frames_matches_frames(classifier, video, tmp_path):
         cv2.imwrite(str(tmp_path / f'{i}.png'), frame[..., ::-1])
     check_same(classifier(tmp_path), classifier(frames))
     # There are more than 10 frames, to test the order of 9.png and 10.png.
-    for found, expected in zip(
+    for result, expected in zip(
             classifier.windows(tmp_path, .5, .3, fps=20),
             classifier.windows(frames, .5, .3, fps=20), strict=True):
-        check_same(found, expected)
-        assert (found.start, found.end) == (expected.start, expected.end)
+        check_same(result, expected)
+        assert (result.start, result.end) == (expected.start, expected.end)
 
 
 def test_url_matches_file(classifier, video):
@@ -133,9 +133,9 @@ def test_url_matches_file(classifier, video):
     threading.Thread(target=server.serve_forever, args=(.05, ),
                      daemon=True).start()
     url = f'http://127.0.0.1:{server.server_port}/{video.name}'
-    found = classifier(f'{url}?token=secret')
-    check_same(found, classifier(video))
-    assert found.video == url
+    result = classifier(f'{url}?token=secret')
+    check_same(result, classifier(video))
+    assert result.video == url
     with pytest.raises(ValueError, match='/none.mp4: cannot download: .*404'):
         classifier(url.replace(video.name, 'none.mp4'))
     server.shutdown()
@@ -145,11 +145,11 @@ def test_url_matches_file(classifier, video):
 def test_windows_of_camera(classifier, camera):  # noqa: F811
     windows = classifier.windows(camera.url, .3, fps=20)
     for number in range(2):
-        found = next(windows)
-        assert found.start == pytest.approx(number * .3)
-        assert found.end == pytest.approx((number + 1) * .3)
-        assert found.probabilities.sum() == pytest.approx(1)
-        assert 'secret' not in found.video
+        result = next(windows)
+        assert result.start == pytest.approx(number * .3)
+        assert result.end == pytest.approx((number + 1) * .3)
+        assert result.probabilities.sum() == pytest.approx(1)
+        assert 'secret' not in result.video
     windows.close()
     with pytest.raises(ValueError, match=r'use windows\(\)'):
         classifier(camera.url)
@@ -158,15 +158,15 @@ def test_windows_of_camera(classifier, camera):  # noqa: F811
 def test_batches_match_single_videos(classifier, motion_dir, long_video):
     videos = sorted((motion_dir / 'val').glob('*.mp4'))[:5]
     expected = [classifier(video) for video in videos]
-    for found, one in zip(
+    for result, one in zip(
             classifier(videos, batch_size=3), expected, strict=True):
-        check_same(found, one)
-        assert found.video == one.video
-    for found, one in zip(
+        check_same(result, one)
+        assert result.video == one.video
+    for result, one in zip(
             classifier.windows(long_video, 20, batch_size=3),
             classifier.windows(long_video, 20), strict=True):
-        check_same(found, one)
-        assert (found.start, found.end) == (one.start, one.end)
+        check_same(result, one)
+        assert (result.start, result.end) == (one.start, one.end)
 
 
 def test_folder_of_videos_with_broken_ones(classifier, video, tmp_path):
@@ -175,13 +175,13 @@ def test_folder_of_videos_with_broken_ones(classifier, video, tmp_path):
     (tmp_path / 'b.mp4').write_bytes(b'no video' * 100)
     (tmp_path / 'c.mp4').write_bytes(video.read_bytes()[:-1000])
     shutil.copy(video, tmp_path / 'sub/d.mp4')
-    found = classifier(tmp_path, batch_size=3)
-    assert [Path(one.video).name for one in found] == [
+    result = classifier(tmp_path, batch_size=3)
+    assert [Path(one.video).name for one in result] == [
         'a.mp4', 'b.mp4', 'c.mp4', 'd.mp4']
-    assert [one.error is None for one in found] == [True, False, False, True]
-    assert found[1].error.startswith(f'cannot read {tmp_path}/b.mp4: ')
-    assert 'c.mp4: it is cut off' in found[2].error
-    for one in found[0], found[3]:
+    assert [one.error is None for one in result] == [True, False, False, True]
+    assert result[1].error.startswith(f'cannot read {tmp_path}/b.mp4: ')
+    assert 'c.mp4: it is cut off' in result[2].error
+    for one in result[0], result[3]:
         check_same(one, classifier(video))
     # For a single video, the classifier raises the error.
     with pytest.raises(ValueError, match='c.mp4: it is cut off'):
@@ -194,15 +194,15 @@ def test_windows_match_cut_clips(classifier, long_video, seconds, stride):
     frames, step = frames_of(long_video), stride or seconds
     times = np.arange(len(frames)) / FPS
     number = 0
-    for number, found in enumerate(
+    for number, got in enumerate(
             classifier.windows(long_video, seconds, stride)):
         start = number * step
         inside = (times >= start - 1e-6) & (times < start + seconds - 1e-6)
-        check_same(found, classifier(frames[inside], fps=FPS))
-        assert found.start == pytest.approx(start)
-        assert found.end == pytest.approx(min(start + seconds, 61.5), abs=1e-3)
+        check_same(got, classifier(frames[inside], fps=FPS))
+        assert got.start == pytest.approx(start)
+        assert got.end == pytest.approx(min(start + seconds, 61.5), abs=1e-3)
     # The last window reaches the end, or the next one would start after it.
-    assert found.end > 61.49 or (number + 1) * step > 61.49
+    assert got.end > 61.49 or (number + 1) * step > 61.49
 
 
 def test_windows_are_yielded_while_the_source_is_read(classifier):
@@ -240,16 +240,16 @@ def test_windows_are_yielded_while_the_source_is_read(classifier):
 
 def check_memory(classifier, path, seconds, limit):
     """Check that memory does not grow; return all windows."""
-    held, found = [], []
+    held, result = [], []
     for prediction in classifier.windows(path, seconds):
-        found.append(prediction)
-        if len(found) % 5 == 0:
+        result.append(prediction)
+        if len(result) % 5 == 0:
             held.append(resident())
     grown = (max(held) - held[0]) / MIB
-    print(f'{path.name}: {len(found)} windows, {held[0] / MIB:.0f} MiB after '
+    print(f'{path.name}: {len(result)} windows, {held[0] / MIB:.0f} MiB after '
           f'5, then up to {grown:.1f} MiB more')
     assert grown < limit
-    return found
+    return result
 
 
 @pytest.mark.skipif(not STATM.exists(), reason='needs /proc')
@@ -263,14 +263,14 @@ def test_memory_does_not_grow_over_three_hours(classifier, tmp_path):
     path = write_video(tmp_path / 'hours.mp4', 3 * 3600, 5, (160, 120))
     # All frames together would need more than 2 GiB.
     assert 54000 * 160 * 120 * 3 > 2 * 2**30
-    found = check_memory(classifier, path, 10, 50)
-    assert len(found) == 1080
-    assert found[-1].end == pytest.approx(3 * 3600, abs=1e-2)
+    result = check_memory(classifier, path, 10, 50)
+    assert len(result) == 1080
+    assert result[-1].end == pytest.approx(3 * 3600, abs=1e-2)
     reader = decord.VideoReader(str(path), num_threads=1)
     for number in *range(0, 1080, 120), 1079:
         frames = reader.get_batch(
             range(50 * number, 50 * number + 50)).asnumpy()
-        check_same(found[number], classifier(frames, fps=5))
+        check_same(result[number], classifier(frames, fps=5))
 
 
 def test_yields_windows_before_an_error(classifier):
@@ -290,8 +290,8 @@ def test_yields_windows_before_an_error(classifier):
 
 def test_skips_windows_without_frames(classifier):
     frames = np.zeros((4, 32, 48, 3), np.uint8)
-    found = list(classifier.windows(frames, .5, fps=1))
-    assert [one.start for one in found] == [0, 1, 2, 3]
+    results = list(classifier.windows(frames, .5, fps=1))
+    assert [one.start for one in results] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize('name, value', [
@@ -305,8 +305,8 @@ def test_numbers_must_be_positive(classifier, video, name, value):
 
 def test_writes_lines_of_json(classifier, video):
     file = io.StringIO()
-    for found in classifier.windows(video, .5, topk=2):
-        write_json_line(file, found)
+    for result in classifier.windows(video, .5, topk=2):
+        write_json_line(file, result)
     lines = [json.loads(line) for line in file.getvalue().splitlines()]
     assert [line['start'] for line in lines] == [
         .5 * number for number in range(len(lines))]
@@ -354,10 +354,10 @@ def test_rejects_model_of_feature_streams():
 
 
 def test_warns_once_of_random_weights(video):
-    with pytest.warns(UserWarning, match='random weights') as found:
+    with pytest.warns(UserWarning, match='random weights') as result:
         mmvidattn.VideoClassifier(NAME)
-    assert len([w for w in found if 'random' in str(w.message)]) == 1
-    assert found[0].filename == __file__
+    assert len([w for w in result if 'random' in str(w.message)]) == 1
+    assert result[0].filename == __file__
     with pytest.warns(UserWarning, match='random weights'):
         mmvidattn.SlidingClassifier(NAME, fps=25, seconds=1)
     with warnings.catch_warnings():
@@ -366,10 +366,10 @@ def test_warns_once_of_random_weights(video):
 
 
 def test_results_are_short(classifier, video):
-    found = classifier(video, topk=2)
-    text = repr(found)
+    result = classifier(video, topk=2)
+    text = repr(result)
     assert text.startswith(
-        f"VideoPrediction('{video}', 0.00 to {found.end:.2f} s: class ")
+        f"VideoPrediction('{video}', 0.00 to {result.end:.2f} s: class ")
     assert len(text) < len(str(video)) + 100 and 'tensor' not in text
     assert repr(classifier) == (
         'VideoClassifier(LinearVideoTransformer, LinearVideoTransformerHead, '
@@ -391,10 +391,10 @@ def test_default_weights_know_the_motions(motion_dir):
     classifier = mmvidattn.VideoClassifier(NAME, 'default')
     names = (motion_dir / 'label_map.txt').read_text().splitlines()
     assert classifier.labels == names
-    found = classifier(motion_dir / 'val')
+    result = classifier(motion_dir / 'val')
     truth = [names[int(line.split()[1])] for line in (
         motion_dir / 'val.txt').read_text().splitlines()]
     right = sum(one.predictions[0].label == label
-                for one, label in zip(found, truth, strict=True))
+                for one, label in zip(result, truth, strict=True))
     # 94 % of 1000 further videos.
     assert right >= 6

@@ -361,10 +361,10 @@ def test_arch_is_a_name_or_a_complete_dict(backbone):
             ]
             assert shapes[0] == shapes[1] == shapes[2]
             break
-    wanted = ', '.join(map(repr, zoo)) + ',?'
+    expected = ', '.join(map(repr, zoo)) + ',?'
     numbers = next(iter(zoo.values()))
     for arch, message in (
-        ('huge', rf"arch must be one of \({wanted}\), got 'huge'"),
+        ('huge', rf"arch must be one of \({expected}\), got 'huge'"),
         (5, 'arch must be text or a dict, got 5'),
         (dict(embed_dims=8), 'arch must be a name or have .*num_layers.*got'),
         (dict(numbers, width=8), "arch must be a name or have .*'width'"),

@@ -127,11 +127,11 @@ def build(channels=3):
 
 
 def load(model, state):
-    found = convert('bn_inception', state)
+    result = convert('bn_inception', state)
     model.load_state_dict({
         name.removeprefix('backbone.'): value
-        for name, value in found.items() if name.startswith('backbone.')})
-    return found
+        for name, value in result.items() if name.startswith('backbone.')})
+    return result
 
 
 @pytest.mark.parametrize('channels', [3, 10])
@@ -165,8 +165,8 @@ def test_loads_early_files_and_files_of_tsn_and_ssn(prefix, capsys):
     state = published(10, 4, prefix, early=True)
     state['module.activity_fc.weight'] = torch.zeros(21, 1024)
     model = build(10)
-    found = load(model, state)
-    assert found['cls_head.fc_cls.weight'].shape == (4, 1024)
+    result = load(model, state)
+    assert result['cls_head.fc_cls.weight'].shape == (4, 1024)
     assert torch.equal(
         model.conv1.norm.running_mean,
         state[f'{prefix}conv1_7x7_s2_bn.running_mean'][0])

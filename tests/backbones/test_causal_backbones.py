@@ -151,9 +151,9 @@ def test_loads_bidirectional_checkpoint(backbone, options):
         **TINY[backbone],
         **{k: v for k, v in options.items() if k != 'causal'}})
     torch.nn.init.normal_(next(teacher.parameters()))
-    found = model.load_state_dict(teacher.state_dict(), strict=False)
-    assert not found.unexpected_keys
-    assert all('decay' in name for name in found.missing_keys)
+    result = model.load_state_dict(teacher.state_dict(), strict=False)
+    assert not result.unexpected_keys
+    assert all('decay' in name for name in result.missing_keys)
     trained = dict(teacher.named_parameters())
     assert all(torch.equal(p.float(), trained[name].float())
                for name, p in model.named_parameters() if name in trained)

@@ -82,10 +82,10 @@ def test_train_steps_and_test_step(name, narrow):
     metric = METRICS.build(evaluator)
     metric.dataset_meta = None
     metric.process(None, [result.to_dict() for result in results])
-    found = metric.evaluate(len(results))
+    got = metric.evaluate(len(results))
     want = 'action_top5_recall_testra_stream' if 'ek100' in name else (
         'mAP_stream')
-    assert f'online/{want}' in found
+    assert f'online/{want}' in got
 
 
 @pytest.mark.parametrize('name', ['ssv2', 'k400', 'tiny_motion'])

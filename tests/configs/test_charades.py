@@ -105,8 +105,8 @@ def test_train_step_and_test_step(narrow, step_once, frames_dir):
     metric = METRICS.build(dict(cfg.test_evaluator))
     metric.dataset_meta = None
     metric.process(None, [result.to_dict() for result in results])
-    found = metric.evaluate(3)['acc/mean_average_precision']
-    assert 0 < found <= 1
+    got = metric.evaluate(3)['acc/mean_average_precision']
+    assert 0 < got <= 1
 
 
 def test_average_clips_max_takes_the_largest_score():

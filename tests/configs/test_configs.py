@@ -129,7 +129,7 @@ def test_numbers_of_every_config_agree():
     """Check all numbers of classes, frames and sides of a config."""
     for name in list_models(ablations=True):
         cfg = load_config(name).to_dict()
-        found = {}
+        results = {}
 
         def visit(value, key=''):
             for inner, item in value.items() if isinstance(
@@ -138,12 +138,12 @@ def test_numbers_of_every_config_agree():
                 if isinstance(item, (dict, list)):
                     visit(item, inner)
                 else:
-                    found[inner] = item
+                    results[inner] = item
 
         visit(cfg)
 
         def values(*ends):
-            return {value for key, value in found.items()
+            return {value for key, value in results.items()
                     if key.endswith(ends)}
 
         assert values('.num_classes') == {cfg['num_classes']}, name
@@ -159,7 +159,7 @@ def test_numbers_of_every_config_agree():
         assert values('.clip_len') == {cfg['num_frames']}, name
         if backbone['type'] != 'DualFormer' or cfg['num_frames'] != 16:
             assert backbone['num_frames'] == cfg['num_frames'], name
-        sides = {value for key, value in found.items() if key.endswith(
+        sides = {value for key, value in results.items() if key.endswith(
             ('.crop_size', '.size', '.input_size', '.img_size'))
             and '_shift.' not in key}
         # Charades is tested on larger crops, as released.

@@ -17,9 +17,9 @@ def test_no_config_uses_a_list_index():
     for path in CONFIGS:
         for node in ast.walk(ast.parse((FOLDER / path).read_text())):
             if isinstance(node, ast.Subscript):
-                found = ast.unparse(node.slice)
-                assert ':' not in found, path
-                assert not re.fullmatch(r'-?\d+', found), path
+                result = ast.unparse(node.slice)
+                assert ':' not in result, path
+                assert not re.fullmatch(r'-?\d+', result), path
 
 
 @pytest.fixture(scope='module')

@@ -96,12 +96,12 @@ def test_runs_as_a_stream(name, kernel, narrow_online):
                            if 'table04' in name else cfg.test_evaluator)
     metric.dataset_meta = None
     metric.process(None, [result.to_dict() for result in results])
-    found = metric.evaluate(2)
+    got = metric.evaluate(2)
     kind = f'stream_{kernel}'
     first = f'action_top5_recall_testra_{kind}' if 'table04' in name else (
         f'mAP_{kind}')
-    assert list(found)[0] == f'online/{first}'
-    assert found['online/stream_state_bytes'] > 0
+    assert list(got)[0] == f'online/{first}'
+    assert got['online/stream_state_bytes'] > 0
 
 
 @pytest.mark.parametrize('name', NAMES)
@@ -235,9 +235,9 @@ def test_stream_has_the_scores_of_the_video(name, narrow_online):
     metric = METRICS.build(cfg.test_evaluator)
     metric.dataset_meta = None
     metric.process(None, [result.to_dict() for result in results])
-    found = metric.evaluate(2)
-    assert list(found)[0].endswith('_stream_window')
-    assert found['online/stream_state_bytes'] > 0
+    actual = metric.evaluate(2)
+    assert list(actual)[0].endswith('_stream_window')
+    assert actual['online/stream_state_bytes'] > 0
 
 
 @pytest.mark.parametrize('name, batch, flow, classes', [

@@ -33,22 +33,22 @@ def _load(tmp_path, data):
 
 
 def test_reads_arrays_by_path(tmp_path):
-    found = _load(tmp_path, TREE)
+    got = _load(tmp_path, TREE)
     want = {
         'global_step': torch.tensor(300),
         'optimizer/target/a/kernel': torch.arange(6.).view(2, 3),
         'optimizer/target/b': torch.tensor([1, -2], dtype=torch.int32),
         'x/half': torch.tensor([1.5, -2], dtype=torch.bfloat16),
     }
-    assert found.keys() == want.keys()
+    assert got.keys() == want.keys()
     for name, value in want.items():
-        assert found[name].dtype == value.dtype, name
-        assert torch.equal(found[name], value), name
+        assert got[name].dtype == value.dtype, name
+        assert torch.equal(got[name], value), name
 
 
 def test_joins_chunks(tmp_path):
-    found = _load(tmp_path, CHUNKS)
-    assert torch.equal(found['w'], torch.arange(9.).view(3, 3))
+    result = _load(tmp_path, CHUNKS)
+    assert torch.equal(result['w'], torch.arange(9.).view(3, 3))
 
 
 def test_accepts_empty_array_of_empty_shape(tmp_path):
@@ -81,9 +81,9 @@ def _array(values, wrap=b'\xc8'):
     b'\x02\0' + _text('a') + body,
 ], ids=['short', 'middle', 'long', 'others'])
 def test_reads_every_form_of_msgpack(tmp_path, wrap):
-    found = _load(tmp_path, wrap(_array(range(200))))
-    assert found.keys() == {'a'}
-    assert torch.equal(found['a'], torch.arange(200.).double())
+    result = _load(tmp_path, wrap(_array(range(200))))
+    assert result.keys() == {'a'}
+    assert torch.equal(result['a'], torch.arange(200.).double())
 
 
 @pytest.mark.parametrize('data, message', [

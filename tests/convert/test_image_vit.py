@@ -253,10 +253,10 @@ def test_converts_vivit_of_transformers_completely():
     del state['pooler.dense.weight']
     state = {f'vivit.{name}': value for name, value in state.items()}
     head = state['classifier.weight'] = torch.randn(5, D).double()
-    found = _backbone('vivit_hf', state)
-    assert torch.equal(found.pop('cls_head.fc_cls.weight'), head)
+    got = _backbone('vivit_hf', state)
+    assert torch.equal(got.pop('cls_head.fc_cls.weight'), head)
     model = ViViT(num_frames=1, tubelet_frames=1, **_options('vit')).double()
-    model.load_state_dict(found)
+    model.load_state_dict(got)
     clips = torch.randn(2, 3, 1, SIDE, SIDE).double()
     want = _naive(net, clips[:, :, 0], GELUS['none'], 1e-6)
     assert relative(model.eval()(clips), want) < 1e-10
@@ -332,9 +332,9 @@ def test_configs_have_the_width_of_the_published_networks(name, width):
         options = dict(load_config(name).model.backbone)
         expected = MODELS.build(options).state_dict()
         state, _ = _published('timm', sizes=(width, 12, 16, 224))
-        found = _backbone('linear_ff_image', state)
-    del found['pos_embed']
-    for key, value in found.items():
+        got = _backbone('linear_ff_image', state)
+    del got['pos_embed']
+    for key, value in got.items():
         assert expected[key].shape == value.shape, key
 
 

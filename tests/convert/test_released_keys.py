@@ -76,10 +76,10 @@ def test_released_tensors_load_strictly(shared_dir, file):
     with torch.device('meta'):
         model = MODELS.build(cfg)
         for shapes in tables(keys):
-            found = convert(source, {name: torch.empty(shape)
-                                     for name, shape in shapes.items()})
+            result = convert(source, {name: torch.empty(shape)
+                                      for name, shape in shapes.items()})
             if source in ('dualformer', 'laps'):
                 # No tensor is resized.
-                assert {name: x.shape for name, x in found.items()} == {
+                assert {name: x.shape for name, x in result.items()} == {
                     name: x.shape for name, x in model.state_dict().items()}
-            model.load_state_dict(found, strict=True, assign=True)
+            model.load_state_dict(result, strict=True, assign=True)

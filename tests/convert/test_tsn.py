@@ -69,11 +69,11 @@ def test_converts_mits_tsn_to_mmaction2():
              for name, value in state.items()}
     saved.update({'module.new_fc.weight': torch.randn(5, 2048),
                   'module.new_fc.bias': torch.randn(5)})
-    found = convert('tsn_resnet', saved)
-    model.load_state_dict(found)
+    result = convert('tsn_resnet', saved)
+    model.load_state_dict(result)
     x = torch.randn(2, 3, 64, 64)
     with torch.no_grad():
         got = model.eval().backbone(x)
     torch.testing.assert_close(got, _naive(state, x), rtol=1e-4, atol=1e-4)
-    assert torch.equal(found['cls_head.fc_cls.bias'],
+    assert torch.equal(result['cls_head.fc_cls.bias'],
                        saved['module.new_fc.bias'])

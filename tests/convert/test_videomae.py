@@ -125,11 +125,11 @@ def test_converts_v2_of_the_hub_without_classifier():
     state = {name: value for name, value in _authors(True).items()
              if not name.startswith('head.')}
     want = convert('vivit_videomae', state)
-    found = convert('vivit_videomae', {
+    got = convert('vivit_videomae', {
         f'model.{name}': value for name, value in state.items()})
-    assert found.keys() == want.keys()
-    assert all(torch.equal(found[name], want[name]) for name in want)
-    _load_backbone(_model('mean_norm').backbone, found)
+    assert got.keys() == want.keys()
+    assert all(torch.equal(got[name], want[name]) for name in want)
+    _load_backbone(_model('mean_norm').backbone, got)
 
 
 def test_pre_trained_network_returns_the_mean_of_its_tokens():

@@ -135,6 +135,6 @@ def test_command_reads_flax_files(tmp_path, monkeypatch):
         sys, 'argv', ['convert.py', 'vivit_scenic', str(src), str(dst)])
     monkeypatch.setattr(sys, 'path', [*sys.path])
     runpy.run_path(str(ROOT / 'tools/convert.py'), run_name='__main__')
-    found = load_state_dict_file(dst)
-    assert found.keys() == {'backbone.encoder.norm.weight'}
-    assert torch.equal(*found.values(), scale)
+    result = load_state_dict_file(dst)
+    assert result.keys() == {'backbone.encoder.norm.weight'}
+    assert torch.equal(*result.values(), scale)

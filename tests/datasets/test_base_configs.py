@@ -50,11 +50,11 @@ def test_pipeline_has_the_clip_size_of_the_recipe(motion_dir, name, split):
 def test_views_of_a_test_sample_differ(motion_dir, name):
     # Videos must not be square, or too short for several clips.
     dataset = build(load(name), 'test', motion_dir)
-    found = max(
+    result = max(
         len({view.numpy().tobytes() for view in dataset[i]['inputs']})
         for i in range(8))
     # Clips of Kinetics span 256 frames; these videos have fewer.
-    assert found == (3 if 'kinetics' in name else 6)
+    assert result == (3 if 'kinetics' in name else 6)
 
 
 @pytest.mark.parametrize('name', SETS)

@@ -49,13 +49,13 @@ def test_loads_cached_features_instead_of_frames(motion_dir, tmp_path):
     sample = frames['data_samples']
     assert sample.clips_shape == frames['inputs'].shape
     FeatureWriter(tmp_path).write(sample.feature_file, torch.ones(1, 5))
-    found = dataset[1]
-    assert torch.equal(found['data_samples'].frozen_features,
+    result = dataset[1]
+    assert torch.equal(result['data_samples'].frozen_features,
                        torch.ones(1, 5))
-    assert 'feature_file' not in found['data_samples']
-    assert torch.equal(found['data_samples'].gt_label, sample.gt_label)
+    assert 'feature_file' not in result['data_samples']
+    assert torch.equal(result['data_samples'].gt_label, sample.gt_label)
     # The same axes, so that mmengine can batch both.
-    assert found['inputs'].shape == (1, 1, 1, 1, 1)
+    assert result['inputs'].shape == (1, 1, 1, 1, 1)
     assert len(dataset) == 8 and not dataset.test_mode
 
 
@@ -63,9 +63,9 @@ def test_wraps_datasets_in_wrappers(motion_dir):
     inner = config(motion_dir)
     for outer in (dict(type='RepeatDataset', times=2, dataset=inner),
                   dict(type='ConcatDataset', datasets=[inner, inner])):
-        found = [*feature_caches_of(DATASETS.build(with_feature_cache(outer)))]
-        assert len(found) == len(outer.get('datasets', [0]))
-        assert all(isinstance(one, FeatureCacheDataset) for one in found)
+        got = [*feature_caches_of(DATASETS.build(with_feature_cache(outer)))]
+        assert len(got) == len(outer.get('datasets', [0]))
+        assert all(isinstance(one, FeatureCacheDataset) for one in got)
     wrapped = with_feature_cache(inner)
     assert with_feature_cache(wrapped) == wrapped
 

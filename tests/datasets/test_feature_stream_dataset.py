@@ -52,8 +52,8 @@ def test_packs_a_window(root):
     assert inputs['rgb'][0, 1] == 6 and inputs['rgb'][5, 1] == 29
     assert torch.equal(inputs['rgb'][:, 1], inputs['flow'][:, 0])
     truth = np.load(root / 'target_perframe/a.npy')
-    wanted = truth[[*range(30, 46), 46, 49]]
-    assert sample.gt_action.tolist() == wanted.tolist()
+    expected = truth[[*range(30, 46), 46, 49]]
+    assert sample.gt_action.tolist() == expected.tolist()
     assert sample.video_name == 'a' and sample.num_work == 16
     assert sample.horizons == [0.25, 1.0]
 

@@ -31,22 +31,22 @@ def test_dense_golden(golden_sampler, name):
     case = golden_sampler[name]
     assert len(case['rows']) > 10
     for row in case['rows']:
-        found = dense_long_indices(row['work_start'], case['long_len'],
-                                   case['rate'], 'lstr' not in name)
-        assert len(found) == case['n']
-        assert shortened(found, row['long_indices']) == row['long_indices']
-        assert long_padding_mask(found).sum() == row['num_masked']
+        result = dense_long_indices(row['work_start'], case['long_len'],
+                                    case['rate'], 'lstr' not in name)
+        assert len(result) == case['n']
+        assert shortened(result, row['long_indices']) == row['long_indices']
+        assert long_padding_mask(result).sum() == row['num_masked']
 
 
 def test_training_golden(golden_sampler):
     for row in golden_sampler['train_segment_sampler']:
-        found = training_long_indices(
+        got = training_long_indices(
             row['work_start'], row['long_len'],
             row['long_len'] // row['n'], row['repo'] == 'lstr').tolist()
-        wanted = row['indices']
-        if len(wanted) < row['n']:
-            found = found[:4] + found[-4:]
-        assert found == wanted
+        expected = row['indices']
+        if len(expected) < row['n']:
+            got = got[:4] + got[-4:]
+        assert got == expected
         mask = long_padding_mask(
             training_long_indices(row['work_start'], row['long_len'],
                                   row['long_len'] // row['n'],
@@ -57,19 +57,19 @@ def test_training_golden(golden_sampler):
 @pytest.mark.parametrize('work_start', [0, 1, 3, 4, 5, 9, 63, 64, 65, 130])
 @pytest.mark.parametrize('keep_phase', [True, False])
 def test_dense_matches_naive(work_start, keep_phase):
-    wanted = []
+    expected = []
     step = work_start - 4
     if not keep_phase and work_start < 64:
         step = 4 * ((work_start - 1) // 4)
-    while step >= 0 and len(wanted) < 16:
-        wanted.insert(0, step)
+    while step >= 0 and len(expected) < 16:
+        expected.insert(0, step)
         step -= 4
-    padded = [0] * (16 - len(wanted)) + wanted
-    found = dense_long_indices(work_start, 64, 4, keep_phase)
-    assert found.tolist() == padded
-    mask = long_padding_mask(found)
+    padded = [0] * (16 - len(expected)) + expected
+    got = dense_long_indices(work_start, 64, 4, keep_phase)
+    assert got.tolist() == padded
+    mask = long_padding_mask(got)
     # Step 0 is unmasked at most once.
-    assert np.count_nonzero(found[~mask] == 0) <= 1
+    assert np.count_nonzero(got[~mask] == 0) <= 1
     assert mask.sum() == max(0, padded.count(0) - 1)
 
 

@@ -225,16 +225,16 @@ def test_order_is_the_videos_without_shuffle():
 
 
 def test_processes_read_different_videos(monkeypatch):
-    found = []
+    results = []
     for rank in range(2):
         monkeypatch.setattr(
             'mmvidattn.datasets.stateful_video_sampler.get_dist_info',
             lambda: (rank, 2))
-        found.append(places(sampler_of([40] * 8, 8, 2, shuffle=False)))
+        results.append(places(sampler_of([40] * 8, 8, 2, shuffle=False)))
     videos = [{video for batch in batches for video, _ in batch}
-              for batches in found]
+              for batches in results]
     assert not videos[0] & videos[1] and len(videos[0] | videos[1]) == 8
-    assert len(found[0]) == len(found[1]) == 10
+    assert len(results[0]) == len(results[1]) == 10
 
 
 def test_sampler_rejects_other_datasets(root):

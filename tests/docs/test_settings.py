@@ -22,9 +22,9 @@ def test_environment_variables():
     files = [*(ROOT / 'mmvidattn').rglob('*.py'), *ROOT.glob('tools/**/*.py'),
              *ROOT.glob('tests/*.py'), *ROOT.glob('tools/*.sh'),
              ROOT / '.ci/run']
-    found = {name for path in files for name in re.findall(
+    used = {name for path in files for name in re.findall(
         r'\bMMVIDATTN_[A-Z0-9_]+', path.read_text('utf-8'))}
-    assert found == {name for name in LISTED if name.startswith('MMVIDATTN_')}
+    assert used == {name for name in LISTED if name.startswith('MMVIDATTN_')}
 
 
 def test_config_keys():
@@ -35,8 +35,8 @@ def test_config_keys():
 def test_addresses():
     sources = ''.join((ROOT / 'mmvidattn/live' / name).read_text('utf-8')
                       for name in ('server.py', 'endpoints.py'))
-    found = {*re.findall(r"'(/[a-z.]*)'", sources)}
+    results = {*re.findall(r"'(/[a-z.]*)'", sources)}
     names = re.search(r'for name in (.+):\n +app.add_api_route', sources)[1]
-    found |= {f'/{name}' for name in re.findall(r"'(\w+)'", names)}
-    assert len(found) == 6
-    assert found == {name for name in LISTED if name.startswith('/')}
+    results |= {f'/{name}' for name in re.findall(r"'(\w+)'", names)}
+    assert len(results) == 6
+    assert results == {name for name in LISTED if name.startswith('/')}

@@ -146,7 +146,7 @@ def test_reference_has_the_public_names(documented):
 
 def test_reference_lists_all_registered_classes(documented):
     short = {name.rpartition('.')[2] for name in documented}
-    found = {
+    results = {
         cls.__name__
         for module in (mmaction.registry, mmengine.registry)
         for registry in vars(module).values()
@@ -154,8 +154,8 @@ def test_reference_lists_all_registered_classes(documented):
         for cls in registry.module_dict.values()
         if getattr(cls, '__module__', '').startswith('mmvidattn.')
         and not cls.__module__.startswith('mmvidattn.compat')}
-    assert len(found) > 60
-    assert found <= short
+    assert len(results) > 60
+    assert results <= short
 
 
 def test_navigation_has_every_page():

@@ -23,23 +23,23 @@ class Block(nn.Module):
 @pytest.mark.parametrize('value', [float('inf'), float('nan')])
 def test_names_first_module_with_bad_output(value):
     model = nn.ModuleDict(dict(one=Block(), two=Block(value), three=Block()))
-    with watch_outputs(model) as found:
+    with watch_outputs(model) as result:
         for block in model.values():
             out = block(torch.ones(2), (1, 2), None)
-    assert found == ['two (Block)']
+    assert result == ['two (Block)']
     assert out['x'].isfinite().all()
-    with watch_outputs(model) as found:
+    with watch_outputs(model) as result:
         model['one'](torch.tensor([1., value]), (1, 2))
         model['two'](torch.ones(2), (1, 2))
-    assert found == ['the input of one (Block)']
+    assert result == ['the input of one (Block)']
 
 
 def test_names_nothing_if_all_values_are_finite():
     model = nn.ModuleDict(dict(one=Block(), two=Block()))
-    with watch_outputs(model) as found:
+    with watch_outputs(model) as result:
         for block in model.values():
             block(torch.ones(2), (1, 2), None)
-    assert found == []
+    assert result == []
     assert not any(block._forward_hooks for block in model.values())
 
 

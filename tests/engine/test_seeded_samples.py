@@ -47,21 +47,21 @@ def test_epochs_are_counted():
 
 @pytest.mark.parametrize('workers', [1, 2])
 def test_samples_do_not_depend_on_workers(workers):
-    found = []
+    results = []
     for number in 0, workers:
         loader = seed_samples(
             DataLoader(Data(), batch_size=3, num_workers=number), 5, 1)
-        found.append(torch.cat([b['inputs'] for b in collated(loader)]))
-    assert torch.equal(*found)
+        results.append(torch.cat([b['inputs'] for b in collated(loader)]))
+    assert torch.equal(*results)
 
 
 def test_ranks_and_seeds_draw_different_numbers():
-    found = []
+    results = []
     for seed, rank in ((0, 0), (0, 1), (1, 0), (2, 0), (2**40, 0), (-1, 0)):
         loader = seed_samples(
             DataLoader(Data(), batch_size=10), seed, rank, 2)
-        found.append(collated(loader)[0]['inputs'][0, 0].item())
-    assert len(set(found)) == 6
+        results.append(collated(loader)[0]['inputs'][0, 0].item())
+    assert len(set(results)) == 6
 
 
 def test_processes_draw_the_same_samples_as_one():

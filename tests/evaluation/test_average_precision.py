@@ -34,8 +34,8 @@ def test_calibrated_matches_naive():
         chosen = score >= s
         true = (chosen & positive).sum()
         total += true / (true + (chosen & ~positive).sum() / weight)
-    found = calibrated_average_precision(positive, score)
-    assert found == pytest.approx(total / positive.sum(), abs=1e-12)
+    result = calibrated_average_precision(positive, score)
+    assert result == pytest.approx(total / positive.sum(), abs=1e-12)
 
 
 @pytest.mark.parametrize('function',

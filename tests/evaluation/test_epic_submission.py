@@ -57,21 +57,21 @@ def check_format(found, challenge, ids):
     ({}, (2, 3, 3)),
     (dict(supervision=dict(pt=0, tl=5, td=0)), (0, 5, 0))])
 def test_supervision_levels(tmp_path, kwargs, levels):
-    found = submit(tmp_path / 'x.json', [anticipated('P01_101_0', 0)],
-                   actions=ACTIONS, **kwargs)
-    assert (found['sls_pt'], found['sls_tl'], found['sls_td']) == levels
+    result = submit(tmp_path / 'x.json', [anticipated('P01_101_0', 0)],
+                    actions=ACTIONS, **kwargs)
+    assert (result['sls_pt'], result['sls_tl'], result['sls_td']) == levels
 
 
 @pytest.mark.parametrize('suffix', ['.json', '.zip'])
 def test_anticipation(tmp_path, suffix):
     ids = ['P01_101_0', 'P01_101_1', 'P37_103_77']
     samples = [anticipated(each, i) for i, each in enumerate(ids)]
-    found = submit(tmp_path / f'new/new/test{suffix}', samples,
-                   actions=ACTIONS, supervision=dict(pt=1, tl=3, td=4))
-    check_format(found, 'action_anticipation', ids)
-    assert (found['sls_pt'], found['sls_tl'], found['sls_td']) == (1, 3, 4)
+    result = submit(tmp_path / f'new/new/test{suffix}', samples,
+                    actions=ACTIONS, supervision=dict(pt=1, tl=3, td=4))
+    check_format(result, 'action_anticipation', ids)
+    assert (result['sls_pt'], result['sls_tl'], result['sls_td']) == (1, 3, 4)
     for sample in samples:
-        entry = found['results'][sample['segment_id']]
+        entry = result['results'][sample['segment_id']]
         # Row 1 counts, and class 0 is the background.
         action = sample['pred_action'][1, 1:].tolist()
         order = sorted(range(400), key=lambda i: -action[i])[:100]
@@ -105,9 +105,9 @@ def test_recognition(tmp_path, score):
         # A probability of 0 must become a number that JSON supports.
         scores[1][verb.argmin()] = 0
     sample = dict(pred_score=torch.cat(scores), segment_id='P01_101_0')
-    found = submit(tmp_path / 'test.json', [sample], score=score)
-    check_format(found, 'action_recognition', ['P01_101_0'])
-    entry = found['results']['P01_101_0']
+    result = submit(tmp_path / 'test.json', [sample], score=score)
+    check_format(result, 'action_recognition', ['P01_101_0'])
+    entry = result['results']['P01_101_0']
     assert max(entry['verb'], key=entry['verb'].get) == str(int(verb.argmax()))
     products = (verb[:, None] + noun).flatten()
     best = products.argsort(descending=True)[:100].tolist()

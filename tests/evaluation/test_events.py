@@ -49,49 +49,49 @@ def with_ambiguous(seed):
 def compare_activitynet(seed):
     predictions, truth, videos = drawn_case(seed)
     thresholds = random.Random(seed).choice([THUMOS14, ACTIVITYNET])
-    found = SegmentAP(label_events(predictions, truth, videos),
-                      thresholds).values()
-    wanted = [mean(twins.activitynet_ap(predictions, truth, x).values())
-              for x in thresholds]
-    return [*found.values()], [*wanted, mean(wanted)]
+    got = SegmentAP(label_events(predictions, truth, videos),
+                    thresholds).values()
+    expected = [mean(twins.activitynet_ap(predictions, truth, x).values())
+                for x in thresholds]
+    return [*got.values()], [*expected, mean(expected)]
 
 
 def compare_thumos14(seed):
     predictions, truth, videos = with_ambiguous(seed)
-    found = SegmentAP(label_events(predictions, truth, videos), THUMOS14,
-                      'thumos14').values()
-    wanted = [mean(twins.thumos14_ap(predictions, truth, x).values())
-              for x in THUMOS14]
-    return [*found.values()], [*wanted, mean(wanted)]
+    got = SegmentAP(label_events(predictions, truth, videos), THUMOS14,
+                    'thumos14').values()
+    expected = [mean(twins.thumos14_ap(predictions, truth, x).values())
+                for x in THUMOS14]
+    return [*got.values()], [*expected, mean(expected)]
 
 
 def compare_starts(seed):
     predictions, truth, videos = drawn_case(seed)
-    found = StartAP(label_events(predictions, truth, videos)).values()
-    wanted = [mean(twins.start_ap(predictions, truth, x).values())
-              for x in range(1, 11)]
-    return [*found.values()], [*wanted, mean(wanted)]
+    got = StartAP(label_events(predictions, truth, videos)).values()
+    expected = [mean(twins.start_ap(predictions, truth, x).values())
+                for x in range(1, 11)]
+    return [*got.values()], [*expected, mean(expected)]
 
 
 def compare_f1(seed):
     predictions, truth, videos = drawn_case(seed)
-    found = SegmentF1(label_events(predictions, truth, videos)).values()
-    return [found[name] for name in ('F1@10', 'F1@25', 'F1@50')], [
+    result = SegmentF1(label_events(predictions, truth, videos)).values()
+    return [result[name] for name in ('F1@10', 'F1@25', 'F1@50')], [
         twins.f1(predictions, truth, videos, x) for x in (.1, .25, .5)]
 
 
 def compare_edit(seed):
     predictions, truth, videos = drawn_case(seed)
-    found = EditScore(label_events(predictions, truth, videos)).values()
-    return [found['edit']], [twins.edit(predictions, truth, videos)]
+    result = EditScore(label_events(predictions, truth, videos)).values()
+    return [result['edit']], [twins.edit(predictions, truth, videos)]
 
 
 def compare_alarms(seed):
     predictions, truth, videos = drawn_case(seed)
     durations = {video: 20. + i for i, video in enumerate(videos)}
-    found = Alarms(label_events(predictions, truth, videos),
-                   durations).values()
-    return [*found.values()], twins.alarms(predictions, truth, durations)
+    result = Alarms(label_events(predictions, truth, videos),
+                    durations).values()
+    return [*result.values()], twins.alarms(predictions, truth, durations)
 
 
 def compare_calibration(seed):
@@ -104,9 +104,9 @@ def compare_calibration(seed):
                         for _ in range(number)] for _ in range(steps)])
         targets.append([[rng.randint(0, 1) for _ in range(number)]
                         for _ in range(steps)])
-    found = Calibration([np.array(x) for x in scores],
-                        [np.array(x) for x in targets], bins).values()
-    return [*found.values()], twins.calibration(scores, targets, bins)
+    result = Calibration([np.array(x) for x in scores],
+                         [np.array(x) for x in targets], bins).values()
+    return [*result.values()], twins.calibration(scores, targets, bins)
 
 
 @pytest.mark.parametrize('compare', [
@@ -115,10 +115,10 @@ def compare_calibration(seed):
 def test_matches_brute_force(compare):
     defined = 0
     for seed in range(CASES):
-        found, wanted = compare(seed)
-        assert len(found) == len(wanted)
-        assert all(map(close, found, wanted)), (seed, found, wanted)
-        defined += any(0 < x < 1 for x in wanted)
+        got, expected = compare(seed)
+        assert len(got) == len(expected)
+        assert all(map(close, got, expected)), (seed, got, expected)
+        defined += any(0 < x < 1 for x in expected)
     # The cases are not trivial.
     assert defined > CASES / 5
 
@@ -142,14 +142,14 @@ def test_matches_the_activitynet_code_of_mmaction2(seed):
     predictions, truth = random_case(seed)
     keys = {'video-id': 'video', 't-start': 'start', 't-end': 'end',
             'score': 'score'}
-    wanted = compute_average_precision_detection(*(
+    expected = compute_average_precision_detection(*(
         [{key: getattr(one, name) for key, name in keys.items()}
          for one in each] for each in (truth, predictions)),
         np.array(ACTIVITYNET))
     metric = SegmentAP(label_events(predictions, truth), ACTIVITYNET)
-    np.testing.assert_allclose(metric.average_precision()[0], wanted,
+    np.testing.assert_allclose(metric.average_precision()[0], expected,
                                rtol=1e-12)
-    assert wanted[0] > wanted[-1]
+    assert expected[0] > expected[-1]
 
 
 def test_worked_example_of_activitynet():
@@ -222,9 +222,9 @@ def test_worked_example_of_alarms():
     predictions = [segment('v', 12, 14, 'x'), segment('v', 15, 18, 'x'),
                    segment('v', 20, 22, 'x'), segment('v', 28, 35, 'x'),
                    segment('w', 5, 6, 'x')]
-    found = Alarms(label_events(predictions, truth),
-                   dict(v=100, w=260)).values()
-    assert found == dict(
+    result = Alarms(label_events(predictions, truth),
+                    dict(v=100, w=260)).values()
+    assert result == dict(
         recall=pytest.approx(2 / 3),
         # The segment from 20 s only touches an action.
         false_alarms_per_hour=pytest.approx(2 / 0.1),
@@ -234,18 +234,18 @@ def test_worked_example_of_alarms():
 def test_worked_example_of_calibration():
     scores, targets = np.array([[.2], [.3], [.9], [.8]]), np.array(
         [[0], [1], [1], [1]])
-    found = Calibration([scores], [targets], 2).values()
+    result = Calibration([scores], [targets], 2).values()
     # Below 0.5: mean 0.25, frequency 0.5; above: 0.85 and 1.
-    assert found['ECE'] == pytest.approx(.5 * .25 + .5 * .15)
-    assert found['Brier'] == pytest.approx((.04 + .49 + .01 + .04) / 4)
+    assert result['ECE'] == pytest.approx(.5 * .25 + .5 * .15)
+    assert result['Brier'] == pytest.approx((.04 + .49 + .01 + .04) / 4)
 
 
 def test_matches_brier_score_of_sklearn():
     from sklearn.metrics import brier_score_loss
     rng = np.random.default_rng(0)
     scores, targets = rng.random(500), rng.integers(0, 2, 500)
-    found = Calibration([scores[:, None]], [targets[:, None]]).values()
-    assert found['Brier'] == pytest.approx(brier_score_loss(targets, scores))
+    result = Calibration([scores[:, None]], [targets[:, None]]).values()
+    assert result['Brier'] == pytest.approx(brier_score_loss(targets, scores))
 
 
 @pytest.mark.parametrize('metric', [
@@ -268,10 +268,10 @@ def test_video_that_counts_twice_equals_two_videos(metric):
                  for copy in range(weight)]
         if not names:
             continue
-        found = metric(label_events(predictions, truth, videos)).values(
+        got = metric(label_events(predictions, truth, videos)).values(
             weights)
-        wanted = metric(label_events(*copies, names)).values()
-        assert all(close(found[name], wanted[name]) for name in found), seed
+        expected = metric(label_events(*copies, names)).values()
+        assert all(close(got[name], expected[name]) for name in got), seed
         checked += 1
     assert checked > 40
 
@@ -279,17 +279,17 @@ def test_video_that_counts_twice_equals_two_videos(metric):
 def test_interval_of_the_mean_is_that_of_the_normal_distribution():
     rng = np.random.default_rng(0)
     values = rng.normal(size=400)
-    found = bootstrap(lambda weights: dict(
+    result = bootstrap(lambda weights: dict(
         mean=float(np.average(values, weights=weights))), 400, 2000)['mean']
     half = 1.96 * values.std() / 20
-    assert found.value == pytest.approx(values.mean())
-    assert found.low == pytest.approx(values.mean() - half, abs=.01)
-    assert found.high == pytest.approx(values.mean() + half, abs=.01)
+    assert result.value == pytest.approx(values.mean())
+    assert result.low == pytest.approx(values.mean() - half, abs=.01)
+    assert result.high == pytest.approx(values.mean() + half, abs=.01)
 
 
 def test_intervals_of_one_video_are_undefined():
-    found = bootstrap(lambda weights: dict(x=1.), 1)['x']
-    assert found.value == 1 and math.isnan(found.low + found.high)
+    result = bootstrap(lambda weights: dict(x=1.), 1)['x']
+    assert result.value == 1 and math.isnan(result.low + result.high)
 
 
 def test_undefined_draws_are_left_out():

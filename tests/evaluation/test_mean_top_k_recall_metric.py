@@ -50,12 +50,12 @@ def test_golden(shared_dir, horizon):
                 int(i), dict(action=label, verb=verb, noun=noun), [0],
                 action=arrays['ek_scores'][i, horizon])
 
-    found = evaluate([*samples()], actions=actions, subsets=subsets)
+    got = evaluate([*samples()], actions=actions, subsets=subsets)
     for part in 'action', 'verb', 'noun':
         name = f'online/{part}_top5_recall_testra'
         for subset in 'overall', 'unseen', 'tail':
             key = name if subset == 'overall' else f'{name}_{subset}'
-            assert found[key] == pytest.approx(
+            assert got[key] == pytest.approx(
                 values[part][f'recall5_{subset}'][horizon], abs=1e-6)
     # Segments that start too early have zero scores.
     zeros = []
@@ -64,11 +64,11 @@ def test_golden(shared_dir, horizon):
         zeros.append(sample(
             1000 + i, dict(action=label, verb=verb, noun=noun), [],
             action=arrays['ek_scores'][0, 0]))
-    found = evaluate([*samples(), *zeros], actions=actions, subsets=subsets)
+    got = evaluate([*samples(), *zeros], actions=actions, subsets=subsets)
     for part in 'action', 'verb', 'noun':
         expected = values[part].get('recall5_with_20_zero_rows')
         if expected:
-            assert found[f'online/{part}_top5_recall_testra'] == \
+            assert got[f'online/{part}_top5_recall_testra'] == \
                 pytest.approx(expected[horizon], abs=1e-6)
 
 
@@ -86,17 +86,17 @@ def samples():
 
 def test_verb_and_noun_classifiers_take_precedence(samples, tmp_path):
     (tmp_path / 'ids.csv').write_text('id\n3\n4\n40\n')
-    found = evaluate(samples, actions=[(0, 0)] * 12,
-                     subsets=dict(tail_verb=str(tmp_path / 'ids.csv')))
-    assert set(found) == {
+    result = evaluate(samples, actions=[(0, 0)] * 12,
+                      subsets=dict(tail_verb=str(tmp_path / 'ids.csv')))
+    assert set(result) == {
         'online/action_top5_recall_strict', 'online/verb_top5_recall_strict',
         'online/noun_top5_recall_strict',
         'online/verb_top5_recall_strict_tail'}
     scores = np.stack([s['pred_verb'][0, 1:].numpy() for s in samples])
     labels = np.array([s['segment_labels']['verb'] for s in samples])
-    assert found['online/verb_top5_recall_strict'] == pytest.approx(
+    assert result['online/verb_top5_recall_strict'] == pytest.approx(
         mean_top_k_recall(scores, labels))
-    assert found['online/verb_top5_recall_strict_tail'] == pytest.approx(
+    assert result['online/verb_top5_recall_strict_tail'] == pytest.approx(
         mean_top_k_recall(scores[[3, 4, 40]], labels[[3, 4, 40]]))
 
 
@@ -104,11 +104,11 @@ def test_segment_without_steps_has_zero_scores():
     # With sums of a uniform softmax the first verb would win.
     actions = [(0, 0)] * 5 + [(i, i) for i in range(7)]
     for label, recall in ((0, 0), (1, 0), (2, 1), (6, 1)):
-        found = evaluate([
+        result = evaluate([
             sample(0, dict(action=label, verb=label, noun=label), [],
                    action=np.arange(12.))], actions=actions)
-        assert found['online/verb_top5_recall_testra'] == recall
-        assert found['online/noun_top5_recall_testra'] == recall
+        assert result['online/verb_top5_recall_testra'] == recall
+        assert result['online/noun_top5_recall_testra'] == recall
 
 
 def test_reads_actions(samples, tmp_path):
@@ -206,14 +206,14 @@ def test_subset_lists(tmp_path, lists, members):
     rng = np.random.default_rng(0)
     samples = [named(rng, row[0], *map(int, row[4:]))
                for row in csv.reader(SEGMENTS.splitlines())]
-    found = evaluate(samples, subsets=write(lists), k=40)
-    assert list(found)[0] == 'online/action_top40_recall_testra'
+    result = evaluate(samples, subsets=write(lists), k=40)
+    assert list(result)[0] == 'online/action_top40_recall_testra'
     for name, inside in members.items():
         stem, _, last = name.rpartition('_')
         parts = [last] if stem else ['action', 'verb', 'noun']
-        assert sum(f'_{stem or name}' in key for key in found) == len(parts)
+        assert sum(f'_{stem or name}' in key for key in result) == len(parts)
         for part in parts:
-            assert found[
+            assert result[
                 f'online/{part}_top40_recall_testra_{stem or name}'] == \
                 pytest.approx(naive_recall(
                     [samples[i] for i in sorted(inside)], part, 40))
@@ -223,8 +223,8 @@ def test_warns_of_empty_subset(samples, monkeypatch):
     logged = []
     monkeypatch.setattr('mmvidattn.evaluation.segment_subset.print_log',
                         lambda *args: logged.append(args[0]))
-    found = evaluate(samples, subsets=dict(unseen=['P18']))
-    assert np.isnan(found['online/verb_top5_recall_strict_unseen'])
+    result = evaluate(samples, subsets=dict(unseen=['P18']))
+    assert np.isnan(result['online/verb_top5_recall_strict_unseen'])
     assert len(logged) == 1 and 'unseen matches 0 of 60' in logged[0]
 
 

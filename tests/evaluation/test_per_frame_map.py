@@ -31,10 +31,10 @@ def evaluate(samples, **kwargs):
     metric = build(**kwargs)
     metric.dataset_meta = dict(classes=['background', 'one', 'two'])
     metric.process(None, samples)
-    found = metric.evaluate(len(samples))
+    result = metric.evaluate(len(samples))
     # numpy floats would print as np.float64(0.5).
-    assert {type(x) for x in found.values()} <= {int, float}
-    return found
+    assert {type(x) for x in result.values()} <= {int, float}
+    return result
 
 
 def one_video(scores, targets, mode='dense', **kwargs):
@@ -69,22 +69,22 @@ def test_golden(golden_metrics, name, kwargs):
     metric = build(ignore_index=ignored, per_class=True, **kwargs)
     metric.process(None, [one_video(scores, arrays[f'{prefix}_gt'])])
     metric.dataset_meta = None
-    found = metric.evaluate(1)
+    result = metric.evaluate(1)
     kind = kwargs.get('metric', 'AP')
-    assert found[f'online/m{kind}_dense'] == pytest.approx(
+    assert result[f'online/m{kind}_dense'] == pytest.approx(
         values[name]['mean'], abs=1e-6)
     for label, value in values[name].get('per_class', {}).items():
-        assert found[f'online/{kind}_dense_{label[1:]}'] == pytest.approx(
+        assert result[f'online/{kind}_dense_{label[1:]}'] == pytest.approx(
             value, abs=1e-6)
 
 
 @pytest.mark.parametrize('kind', ['AP', 'cAP'])
 def test_stage_golden(golden_metrics, kind):
     values, arrays = golden_metrics
-    found = evaluate(
+    got = evaluate(
         [one_video(arrays['stage_scores'], arrays['stage_gt'])],
         ignore_index=21, metric=kind, per_stage=True)
-    stages = [value for key, value in found.items() if 'stage' in key]
+    stages = [value for key, value in got.items() if 'stage' in key]
     expected = [*values[f'perstage_{kind}'].values()]
     np.testing.assert_allclose(stages, expected, atol=1e-6)
 
@@ -92,7 +92,7 @@ def test_stage_golden(golden_metrics, kind):
 @pytest.mark.parametrize('tokens', [0, 3])
 def test_windows_and_whole_videos_agree(root, tokens):
     """Each step counts once, whichever window its score comes from."""
-    found = []
+    results = []
     for windows in 'dense', 'videos':
         dataset = FeatureStreamDataset(**options(
             root, windows=windows, test_mode=True, anticipation_steps=tokens))
@@ -115,17 +115,17 @@ def test_windows_and_whole_videos_agree(root, tokens):
                 detected = np.concatenate([detected, foreseen])
             sample.pred_action = torch.tensor(detected)
             samples.append(sample.to_dict())
-        found.append(evaluate(samples, per_class=True))
-    assert found[0] == found[1]
+        results.append(evaluate(samples, per_class=True))
+    assert results[0] == results[1]
     each = naive_precisions(root, score_of)
-    assert found[0]['online/mAP_dense'] == pytest.approx(np.mean(each))
-    assert found[0]['online/AP_dense_two'] == pytest.approx(each[1])
+    assert results[0]['online/mAP_dense'] == pytest.approx(np.mean(each))
+    assert results[0]['online/AP_dense_two'] == pytest.approx(each[1])
     names = {'mAP_dense', 'AP_dense_one', 'AP_dense_two'}
     if not tokens:
-        assert {*found[0]} == {f'online/{name}' for name in names}
+        assert {*results[0]} == {f'online/{name}' for name in names}
         return
     names |= {f'mAP_dense@{s}' for s in ('0.25s', '0.5s', '0.75s', 'mean')}
-    assert {*found[0]} == {f'online/{name}' for name in names}
+    assert {*results[0]} == {f'online/{name}' for name in names}
 
     def last_token(steps):
         """Score a video's first steps with the first window, as released."""
@@ -137,9 +137,9 @@ def test_windows_and_whole_videos_agree(root, tokens):
         return rows
 
     each = naive_precisions(root, last_token)
-    assert found[0]['online/mAP_dense@0.75s'] == pytest.approx(np.mean(each))
-    assert found[0]['online/mAP_dense@mean'] == pytest.approx(
-        np.mean([found[0][f'online/mAP_dense@{s}s']
+    assert results[0]['online/mAP_dense@0.75s'] == pytest.approx(np.mean(each))
+    assert results[0]['online/mAP_dense@mean'] == pytest.approx(
+        np.mean([results[0][f'online/mAP_dense@{s}s']
                  for s in ('0.25', '0.5', '0.75')]))
 
 
@@ -186,9 +186,9 @@ def test_ignored_class_leaves_out_its_steps(ignored):
     keep = targets[:, ignored] != 1
     want = np.mean([average_precision(targets[keep, c] == 1, scores[keep, c])
                     for c in range(4) if c != ignored])
-    found = evaluate([one_video(scores, targets)], background_index=None,
-                     ignore_index=ignored)
-    assert found['online/mAP_dense'] == pytest.approx(want)
+    got = evaluate([one_video(scores, targets)], background_index=None,
+                   ignore_index=ignored)
+    assert got['online/mAP_dense'] == pytest.approx(want)
 
 
 def test_stream_may_anticipate_before_the_first_window():
@@ -213,11 +213,11 @@ def test_stage_scores_of_an_action():
     """
     scores = np.concatenate([9.5 - np.arange(11), 10. - np.arange(10)])
     targets = np.eye(2)[[1] * 11 + [0] * 10]
-    found = evaluate(
+    result = evaluate(
         [one_video(np.stack([0 * scores, scores], axis=1), targets)],
         per_stage=True)
     for k in range(10):
-        stage = found[f'online/mAP_dense_stage_{10 * k}-{10 * k + 10}']
+        stage = result[f'online/mAP_dense_stage_{10 * k}-{10 * k + 10}']
         assert stage == pytest.approx(1 / (k + 2))
 
 
@@ -228,25 +228,25 @@ def test_stages_end_with_the_video():
                'video_name': name} for i, name in enumerate(names)]
     flipped = {**videos[1], 'pred_action': videos[1]['pred_action'].flip(0),
                'gt_action': videos[1]['gt_action'].flip(0)}
-    found = evaluate([videos[0], flipped], per_stage=True)
+    result = evaluate([videos[0], flipped], per_stage=True)
     again = evaluate([flipped, videos[0]], per_stage=True)
-    assert [name for name in found if 'stage' in name] == [
+    assert [name for name in result if 'stage' in name] == [
         f'online/mAP_dense_stage_{i}-{i + 10}' for i in range(0, 100, 10)]
     # In the first order, the actions of the two videos are adjacent.
-    for key in found:
-        assert found[key] == pytest.approx(again[key])
+    for key in result:
+        assert result[key] == pytest.approx(again[key])
 
 
 def test_stages_leave_out_ambiguous_steps():
     rng = np.random.default_rng(0)
     targets = np.eye(3)[[0, 1, 1, 1, 1, 0, 0, 2, 2, 0, 1, 1]]
     scores = rng.random(targets.shape)
-    found = []
+    results = []
     for high in 0, 9:
         scores[7:9, 1] += high
-        found.append(evaluate([one_video(scores, targets)], ignore_index=2,
-                              per_stage=True))
-    assert found[0] == found[1] and len(found[0]) == 11
+        results.append(evaluate([one_video(scores, targets)], ignore_index=2,
+                                per_stage=True))
+    assert results[0] == results[1] and len(results[0]) == 11
 
 
 def test_videos_are_smoothed_separately():

@@ -19,16 +19,16 @@ NAMES = {
 def test_has_all_metrics():
     predictions, truth, videos = drawn_case(7)
     durations = dict.fromkeys(videos, 30.)
-    found = score_events(predictions, truth, durations, draws=50)
-    assert set(found) == NAMES
-    assert found['F1@50'].value == pytest.approx(
+    result = score_events(predictions, truth, durations, draws=50)
+    assert set(result) == NAMES
+    assert result['F1@50'].value == pytest.approx(
         twins.f1(predictions, truth, videos, .5))
     recall, alarms, *_ = twins.alarms(predictions, truth, durations)
-    assert found['recall'].value == pytest.approx(recall)
-    assert found['false_alarms_per_hour'].value == pytest.approx(alarms)
-    for value, low, high in found.values():
+    assert result['recall'].value == pytest.approx(recall)
+    assert result['false_alarms_per_hour'].value == pytest.approx(alarms)
+    for value, low, high in result.values():
         assert low <= value <= high or math.isnan(value + low + high)
-    assert found == score_events(predictions, truth, durations, draws=50)
+    assert result == score_events(predictions, truth, durations, draws=50)
 
 
 def test_leaves_out_what_needs_scores_or_ends():
@@ -47,11 +47,11 @@ def test_calibration_of_actions_only():
     rng = np.random.default_rng(0)
     scores = rng.random((8, 3)).astype(np.float32)
     truth = [segment('v', .25, 1., 'x'), segment('w', 0, 1, 'y')]
-    found = EventScores(
+    result = EventScores(
         [], truth, dict(v=2., w=2.), frame_scores=dict(
             v=FrameScores(4., scores)),
         classes=['background', 'x', 'y']).values()
     target = [[float(1 <= t < 4), 0.] for t in range(8)]
     ece, brier = twins.calibration([scores[:, 1:].tolist()], [target], 15)
-    assert found['ECE'] == pytest.approx(ece, abs=1e-9)
-    assert found['Brier'] == pytest.approx(brier, abs=1e-9)
+    assert result['ECE'] == pytest.approx(ece, abs=1e-9)
+    assert result['Brier'] == pytest.approx(brier, abs=1e-9)

@@ -14,31 +14,31 @@ SCORES = {
 
 def test_rows_of_a_stream():
     """Row 0 is the detection, higher rows are anticipation tokens."""
-    found = read_segment_scores(dict(
+    result = read_segment_scores(dict(
         SCORES, is_whole_video=True, video_name='v',
         segment_id=[1, 2, 'c', 4],
         segment_labels=[dict(action=0), {}, {}, {}],
         score_rows=[[0], [1], [2], []]))
-    assert [segment.id for segment in found] == ['1', '2', 'c', '4']
-    assert [segment.seen for segment in found] == [True, True, True, False]
-    assert found[0].labels == dict(action=0)
-    assert [segment.scores['action'].tolist() for segment in found] == [
+    assert [segment.id for segment in result] == ['1', '2', 'c', '4']
+    assert [segment.seen for segment in result] == [True, True, True, False]
+    assert result[0].labels == dict(action=0)
+    assert [segment.scores['action'].tolist() for segment in result] == [
         [1, 2], [7, 8], [16, 17], [0, 0]]
 
 
 def test_stream_without_anticipation_tokens():
-    found, = read_segment_scores(dict(
+    result, = read_segment_scores(dict(
         pred_action=SCORES['pred_action'][:1], is_whole_video=True,
         video_name='v', segment_id=[1], segment_labels=[{}],
         score_rows=[[0]]))
-    assert found.scores['action'].tolist() == [1, 2]
+    assert result.scores['action'].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize('rows, scores', [
     ([2], [5, 6]), ([3], [7, 8]), ([], [0, 0])])
 def test_rows_of_a_window(rows, scores):
-    found, = read_segment_scores(dict(
+    result, = read_segment_scores(dict(
         SCORES, is_whole_video=False, video_name='v', segment_id=1,
         segment_labels={}, score_rows=rows))
-    assert found.seen == bool(rows)
-    assert found.scores['action'].tolist() == scores
+    assert result.seen == bool(rows)
+    assert result.scores['action'].tolist() == scores

@@ -40,11 +40,11 @@ def test_last_classes_win_ties():
 def test_marginals_are_sums_of_softmax(case):
     scores, _ = case
     part = np.arange(12) % 4
-    found = marginal_scores(scores, part, 5)
+    result = marginal_scores(scores, part, 5)
     soft = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
     for p in range(4):
-        np.testing.assert_allclose(found[:, p], soft[:, part == p].sum(1))
-    assert not found[:, 4].any()
+        np.testing.assert_allclose(result[:, p], soft[:, part == p].sum(1))
+    assert not result[:, 4].any()
 
 
 def test_invalid_input(case):

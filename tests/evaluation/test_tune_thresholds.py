@@ -36,14 +36,14 @@ def drawn_scores(seed, lengths=(60, 1, 45), smoothness=3):
 def drawn_truth(seed, videos, number=12):
     """Draw overlapping segments, which may end after the video."""
     rng = np.random.default_rng(seed)
-    found = []
+    results = []
     for _ in range(number):
         video = rng.choice(list(videos))
         length = len(videos[video].scores) / videos[video].rate
         start = round(rng.random() * length, 1)
-        found.append(segment(video, start, start + rng.integers(0, 8) / 2,
-                             rng.choice(CLASSES[1:])))
-    return found
+        results.append(segment(video, start, start + rng.integers(0, 8) / 2,
+                               rng.choice(CLASSES[1:])))
+    return results
 
 
 def noisy_videos(seed, num_videos=3, steps=600, rate=4.):
@@ -76,7 +76,7 @@ def test_search_has_the_events_of_the_event_detector(seed):
         off = _rounded(on * rng.choice(OFF_RATIOS))
         choice, duration = rng.integers(3), rng.choice([0., .5, 1.])
         k = rng.integers(1, 3)
-        wanted = [
+        expected = [
             (one.video, one.start, one.end) for one in detect_events(
                 videos, CLASSES, thresholds={CLASSES[k]: dict(
                     on=on, off=off, smoothing=seconds[choice],
@@ -84,10 +84,10 @@ def test_search_has_the_events_of_the_event_detector(seed):
             if one.labels['action'] == CLASSES[k]]
         events, = axis.events(averages[choice][:, k],
                               [tuple(np.float32([on, off]))])
-        found = [(axis.names[v], a, b) for v, a, b in zip(*events)
-                 if b - a >= duration - 1e-6]
-        assert found == wanted
-        compared += len(found)
+        got = [(axis.names[v], a, b) for v, a, b in zip(*events)
+               if b - a >= duration - 1e-6]
+        assert got == expected
+        compared += len(got)
     assert compared > 5
 
 
@@ -104,14 +104,14 @@ def test_search_has_the_values_of_the_metrics(seed):
         f1, false = _Matches(axis, true, .1).values(events, durations)
         recall, alarms = _Matches(axis, true, None).values(events, durations)
         for i, duration in enumerate(durations):
-            found = detect_events(
+            got = detect_events(
                 videos, CLASSES, ignore=(0, 2),
                 on=on, off=off, min_duration=duration)
-            wanted = twins.f1(found, truth, list(videos), .1)
-            assert f1[i] == pytest.approx(wanted, abs=1e-12)
-            wanted = twins.alarms(found, truth, dict(all=3600))
-            assert recall[i] == pytest.approx(wanted[0], abs=1e-12)
-            assert alarms[i] == wanted[1]
+            expected = twins.f1(got, truth, list(videos), .1)
+            assert f1[i] == pytest.approx(expected, abs=1e-12)
+            expected = twins.alarms(got, truth, dict(all=3600))
+            assert recall[i] == pytest.approx(expected[0], abs=1e-12)
+            assert alarms[i] == expected[1]
             seen |= {f1[i], recall[i]}
     assert len(seen) > 2
 
@@ -134,16 +134,16 @@ def test_finds_the_best_of_all_candidates(objective, limit):
             for on in starts:
                 for ratio in OFF_RATIOS:
                     for duration in durations:
-                        found = detect_events(
+                        result = detect_events(
                             videos, CLASSES, {0, 1, 2} - {k}, thresholds={
                                 name: dict(on=on, off=_rounded(on * ratio),
                                            smoothing=seconds,
                                            min_duration=duration)})
                         if objective == 'f1@50':
-                            value = twins.f1(found, own, ['v0'], .5)
+                            value = twins.f1(result, own, ['v0'], .5)
                         else:
                             value, alarms, *_ = twins.alarms(
-                                found, own, dict(v0=axis.seconds))
+                                result, own, dict(v0=axis.seconds))
                             value = value if alarms <= limit else 0
                         best = max(best, value)
         assert tuned.values[name] == pytest.approx(best, abs=1e-12)
@@ -153,13 +153,13 @@ def test_finds_the_best_of_all_candidates(objective, limit):
 def test_tuned_detector_reaches_the_reported_value():
     videos, truth = noisy_videos(0)
     tuned = tune_thresholds(videos, truth, CLASSES)
-    found = detect_events(videos, CLASSES, thresholds=tuned.classes)
-    assert twins.f1(found, truth, list(videos), .5) == pytest.approx(
+    result = detect_events(videos, CLASSES, thresholds=tuned.classes)
+    assert twins.f1(result, truth, list(videos), .5) == pytest.approx(
         tuned.value)
     assert tuned.value > .95
     for name in 'jump', 'run':
         own = [[one for one in each if one.labels['action'] == name]
-               for each in (found, truth)]
+               for each in (result, truth)]
         assert twins.f1(*own, list(videos), .5) == pytest.approx(
             tuned.values[name])
     # The defaults miss the class with low scores.
@@ -184,9 +184,9 @@ def test_recall_keeps_the_limit_of_false_alarms():
     for limit in 0., 40., 1e9:
         tuned = tune_thresholds(videos, truth, CLASSES, objective='recall',
                                 false_alarms_per_hour=limit)
-        found = detect_events(videos, CLASSES, thresholds=tuned.classes)
+        result = detect_events(videos, CLASSES, thresholds=tuned.classes)
         recall, alarms, *_ = twins.alarms(
-            found, truth, dict(all=3600 * hours))
+            result, truth, dict(all=3600 * hours))
         assert recall == pytest.approx(tuned.value)
         # For each of two classes.
         assert alarms <= 2 * limit

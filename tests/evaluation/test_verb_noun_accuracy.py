@@ -26,22 +26,22 @@ def test_action_is_correct_if_noun_and_verb_are():
     metric = _metric()
     metric.process(None, [_sample(0, 1, 0, 1), _sample(2, 1, 2, 0)])
     metric.process(None, [_sample(1, 0, 0, 0), _sample(2, 0, 1, 1)])
-    found = metric.evaluate(4)
+    result = metric.evaluate(4)
     # The first result selects the best checkpoint.
-    assert list(found.items())[:3] == [
+    assert list(result.items())[:3] == [
         ('acc/action', 0.25), ('acc/verb', 0.5), ('acc/noun', 0.5)]
 
 
 @pytest.fixture
 def samples():
     torch.manual_seed(0)
-    found = []
+    results = []
     for i in range(40):
         label = torch.zeros(NOUNS + VERBS)
         label[[i % NOUNS, NOUNS + i % VERBS]] = 1
-        found.append(dict(pred_score=torch.randn(NOUNS + VERBS),
-                          gt_label=label, segment_id=f'P0{i % 4}_01_{i}'))
-    return found
+        results.append(dict(pred_score=torch.randn(NOUNS + VERBS),
+                            gt_label=label, segment_id=f'P0{i % 4}_01_{i}'))
+    return results
 
 
 @pytest.mark.parametrize('score', ['logit', 'prob'])
@@ -60,9 +60,9 @@ def test_top5_matches_products_of_all_probabilities(samples, score):
         right['noun'] += i % NOUNS in noun.argsort()[-5:]
     metric = _metric(NOUNS, score=score)
     metric.process(None, samples)
-    found = metric.evaluate(len(samples))
+    result = metric.evaluate(len(samples))
     for part, number in right.items():
-        assert found[f'acc/{part}_top5'] == pytest.approx(number / 40)
+        assert result[f'acc/{part}_top5'] == pytest.approx(number / 40)
     assert 0 < right['action'] < right['noun']
 
 
@@ -76,11 +76,11 @@ def test_first_classes_win_ties():
                             gt_label=label))
     metric = _metric(num_nouns)
     metric.process(None, samples)
-    found = metric.evaluate(len(samples))
+    result = metric.evaluate(len(samples))
     for part in 'noun', 'verb':
-        assert found[f'acc/{part}'] == 1 / 4
-        assert found[f'acc/{part}_top5'] == 2 / 4
-    assert found['acc/action'] == 1 / 4
+        assert result[f'acc/{part}'] == 1 / 4
+        assert result[f'acc/{part}_top5'] == 2 / 4
+    assert result['acc/action'] == 1 / 4
 
 
 def test_subsets(samples, tmp_path):
@@ -88,12 +88,12 @@ def test_subsets(samples, tmp_path):
     subsets = dict(unseen=['P01'], tail_verb=str(tmp_path / 'verbs.csv'))
     metric = _metric(NOUNS, subsets=subsets)
     metric.process(None, samples)
-    found = metric.evaluate(len(samples))
-    assert len(found) == 6 + 6 + 2
+    result = metric.evaluate(len(samples))
+    assert len(result) == 6 + 6 + 2
     for name, inside in (('unseen', samples[1::4]), ('tail', samples[2::6])):
         hits = [s['pred_score'][NOUNS:].argmax() == s['gt_label'][NOUNS:]
                 .argmax() for s in inside]
-        assert found[f'acc/verb_{name}'] == pytest.approx(
+        assert result[f'acc/verb_{name}'] == pytest.approx(
             sum(hits).item() / len(hits))
     del samples[0]['segment_id']
     metric.process(None, samples)

@@ -421,6 +421,6 @@ def test_page_has_a_row_for_every_model():
     text = (ROOT / 'configs/export.md').read_text()
     rows = text.partition('| --- | --- | --- | --- | --- |\n')[2].split('\n')
     assert rows.pop() == ''
-    found = [tuple(x.strip() for x in row.split('|')[1:4]) for row in rows]
-    assert found == [(name, f'`{MODELS[name].config}`', format)
-                     for name in MODELS for format in sorted(FORMATS)]
+    results = [tuple(x.strip() for x in row.split('|')[1:4]) for row in rows]
+    assert results == [(name, f'`{MODELS[name].config}`', format)
+                       for name in MODELS for format in sorted(FORMATS)]

@@ -135,11 +135,11 @@ def test_script_gives_the_answer_of_the_classifier(
     model.cls_head.average_clips = average
     path = tmp_path / f'model.{suffix}'
     blocked = (*OTHERS, 'torch') if suffix == 'onnx' else OTHERS
-    found = run_script(program_of(model, SHAPE, output, 'uint8'), path, video,
-                       blocked)
+    got = run_script(program_of(model, SHAPE, output, 'uint8'), path, video,
+                     blocked)
     assert json.loads(read_metadata(path)['classes']) == list('abcdefgh')
     want = VideoClassifier(model)(video)
-    assert [*found] == [p.label for p in want.predictions]
+    assert [*got] == [p.label for p in want.predictions]
     for p in want.predictions:
-        assert found[p.label] == pytest.approx(p.score, abs=2e-5)
-    assert 0.2 < max(found.values()) < 0.999
+        assert got[p.label] == pytest.approx(p.score, abs=2e-5)
+    assert 0.2 < max(got.values()) < 0.999

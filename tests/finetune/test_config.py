@@ -219,8 +219,8 @@ def test_sampler_balances_classes(counts, repeated):
 
     balanced = ClassBalancedDataset(
         Labels(lazy_init=True), _threshold(counts))
-    found = Counter(labels[i] for i in balanced.repeat_indices)
-    assert tuple(found.values()) == repeated
+    result = Counter(labels[i] for i in balanced.repeat_indices)
+    assert tuple(result.values()) == repeated
 
 
 def test_split_without_videos_has_no_loader(tmp_path):
@@ -266,8 +266,8 @@ def test_lines_are_short(tmp_path):
     (dict(name='x' * 60, b=(1, )),
      f"dict(\n    name='{'x' * 60}',\n    b=[1])")], ids=str)
 def test_formats_nested_values(value, text):
-    found = format_config(dict(value=value), '').splitlines()[2:]
-    assert '\n'.join(found) == f'value = {text}'
+    result = format_config(dict(value=value), '').splitlines()[2:]
+    assert '\n'.join(result) == f'value = {text}'
 
 
 def test_inherits_ablation_row_from_a_copy(tmp_path):

@@ -78,25 +78,25 @@ def test_gives_advice(hits, total, advice):
 
 
 def test_most_confident_mistakes_come_first(motion_dir, tmp_path):
-    found = [
+    results = [
         Answer(str(motion_dir / f'val/{i % 8:06d}.mp4'),
                (0., 0.5) if i % 2 else None, 0, int(i > 1), (i * 7 % 13) / 13)
         for i in range(13)]
-    write_report(tmp_path, found, CLASSES, motion_dir, checkpoint='x')
+    write_report(tmp_path, results, CLASSES, motion_dir, checkpoint='x')
     metrics = json.loads((tmp_path / 'metrics.json').read_text('utf-8'))
     scores = [one['score'] for one in metrics['mistakes']]
     assert len(scores) == 10 and scores == sorted(scores, reverse=True)
-    assert scores == sorted((a.score for a in found[2:]), reverse=True)[:10]
+    assert scores == sorted((a.score for a in results[2:]), reverse=True)[:10]
     assert metrics['checkpoint'] == 'x' and metrics['top1'] == 2 / 13
     ten = cv2.imread(str(tmp_path / 'mistakes.png'))
-    write_report(tmp_path, found[:2], CLASSES, motion_dir)
+    write_report(tmp_path, results[:2], CLASSES, motion_dir)
     none = cv2.imread(str(tmp_path / 'mistakes.png'))
     assert ten.std() > 10 and len(ten) > 5 * len(none)
 
 
 def test_class_names_are_not_escaped_in_json(motion_dir, tmp_path):
-    found = [Answer(str(motion_dir / 'val/000000.mp4'), None, 0, 1, 1.)]
-    write_report(tmp_path, found, ['Größe', 'Fuß'], motion_dir)
+    results = [Answer(str(motion_dir / 'val/000000.mp4'), None, 0, 1, 1.)]
+    write_report(tmp_path, results, ['Größe', 'Fuß'], motion_dir)
     text = (tmp_path / 'metrics.json').read_text('utf-8')
     assert '"Größe"' in text and '"Fuß"' in text
 

@@ -91,14 +91,14 @@ def test_probabilities_leave_out_ignored_class():
     logits = {k: 9 * y for k, y in head(torch.randn(2, 3, 6)).items()}
     # The untrained logit has a large value.
     logits['action'][..., 0] = 50.
-    found = head.probabilities(logits)
+    result = head.probabilities(logits)
     action, verb = logits['action'][..., 1:], logits['verb'][..., :2]
     for got, expected in (
-            (found['action'][..., 1:], action.exp() / action.exp().sum(
+            (result['action'][..., 1:], action.exp() / action.exp().sum(
                 -1, keepdim=True)),
-            (found['verb'][..., :2], verb.exp() / verb.exp().sum(
+            (result['verb'][..., :2], verb.exp() / verb.exp().sum(
                 -1, keepdim=True)),
-            (found['noun'], logits['noun'].softmax(-1))):
+            (result['noun'], logits['noun'].softmax(-1))):
         torch.testing.assert_close(got, expected)
-    assert not found['action'][..., 0].any()
-    assert not found['verb'][..., 2].any()
+    assert not result['action'][..., 0].any()
+    assert not result['verb'][..., 2].any()

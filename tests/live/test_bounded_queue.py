@@ -39,11 +39,11 @@ def test_error_is_raised_after_waiting_items():
     queue.put(1)
     queue.close(ValueError('broken'))
     queue.close()
-    found = []
+    results = []
     with pytest.raises(ValueError, match='broken'):
-        found += [next(iter(queue))]
+        results += [next(iter(queue))]
         list(queue)
-    assert found == [1]
+    assert results == [1]
 
 
 @pytest.mark.parametrize('drop', [True, False], ids=['drop', 'wait'])

@@ -20,18 +20,18 @@ def model(clip_files):
 
 def test_scores_match_sliding_windows(model, clip):
     run = Run(model, clip)
-    found = list(run)
+    results = list(run)
     assert run.rate == 2 and run.classes[0] == 'up'
-    assert [d.step for d in found] == list(range(14))
-    assert [d.time for d in found] == [(i + 1) / 2 for i in range(14)]
-    assert {len(d.images) for d in found} == {STRIDE}
-    assert all(d.anticipated.shape == (0, 8) for d in found)
+    assert [d.step for d in results] == list(range(14))
+    assert [d.time for d in results] == [(i + 1) / 2 for i in range(14)]
+    assert {len(d.images) for d in results} == {STRIDE}
+    assert all(d.anticipated.shape == (0, 8) for d in results)
     classifier = mmvidattn.VideoClassifier(run.model)
     windows = list(classifier.windows(clip, 2, .5))
-    for detection, window in zip(found[3:], windows):
+    for detection, window in zip(results[3:], windows):
         np.testing.assert_allclose(
             detection.scores, window.probabilities, rtol=1e-5, atol=1e-7)
-    assert np.ptp([d.scores for d in found], axis=0).max() > .1
+    assert np.ptp([d.scores for d in results], axis=0).max() > .1
     # A window encodes one new group and shares all other groups.
     assert run.session.encoder.num_shared > run.session.encoder.num_encoded
     latency = run.report()['latency']
@@ -50,24 +50,24 @@ def test_every_class_can_be_an_action(model, clip, tmp_path):
 
 def test_windows_contain_frames_of_dropped_steps(model):
     """Scores after a dropped step match the scores of a recording."""
-    wanted = {d.step: d.scores for d in Run(model, Script(range(120)))}
+    want = {d.step: d.scores for d in Run(model, Script(range(120)))}
     run = Run(model, Script(range(120), live=True, wait=.001), queue_size=1)
-    found = {}
+    got = {}
     for detection in run:
-        found[detection.step] = detection.scores
+        got[detection.step] = detection.scores
         time.sleep(.03)
-    assert run.dropped > 0 and 19 in found
-    for step, scores in found.items():
-        np.testing.assert_allclose(scores, wanted[step], rtol=1e-5, atol=1e-7)
+    assert run.dropped > 0 and 19 in got
+    for step, scores in got.items():
+        np.testing.assert_allclose(scores, want[step], rtol=1e-5, atol=1e-7)
 
 
 def test_long_gap_restarts_the_session(model):
     run = Run(model, Script([*range(30), *range(1230, 1260)]))
-    found = list(run)
-    assert [d.step for d in found] == [*range(5), *range(205, 210)]
+    results = list(run)
+    assert [d.step for d in results] == [*range(5), *range(205, 210)]
     # Scores after the gap do not depend on frames before it.
     fresh = list(Run(model, Script(range(1230, 1260))))
-    np.testing.assert_allclose([d.scores for d in found[5:]],
+    np.testing.assert_allclose([d.scores for d in results[5:]],
                                [d.scores for d in fresh], rtol=1e-5)
     assert run.missing == 200
 

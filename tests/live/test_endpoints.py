@@ -49,25 +49,25 @@ def test_metrics(model, clip):
         events = [event for run in runs for d in run for event in d.events]
         status, text = get(page, 'metrics')
     assert status == 200
-    found = metrics_of(text)
+    result = metrics_of(text)
     for name, values in dict(
             steps=(28, 8), missing=(0, 6), dropped=(0, 0),
             bad_frames=(0, 0)).items():
         assert f'# TYPE mmvidattn_{name}_total counter' in text
         for label, value in zip(('name="clip.mp4",source="1"',
                                  'name="script",source="2"'), values):
-            assert found[f'mmvidattn_{name}_total{{{label}}}'] == value
+            assert result[f'mmvidattn_{name}_total{{{label}}}'] == value
     starts = sum(event['event'] == 'start' for event in events)
     assert starts and starts == sum(
-        value for name, value in found.items()
+        value for name, value in result.items()
         if name.startswith('mmvidattn_events_total{')
         and 'event="start"' in name)
-    buckets = [value for name, value in found.items() if re.match(
+    buckets = [value for name, value in result.items() if re.match(
         r'mmvidattn_latency_seconds_bucket.*source="1",stage="lag"', name)]
     assert buckets == sorted(buckets) and buckets[-1] == 28
     key = '{name="clip.mp4",source="1",stage="total"}'
-    assert found[f'mmvidattn_latency_seconds_count{key}'] == 28
-    assert found[f'mmvidattn_latency_seconds_sum{key}'] > 0
+    assert result[f'mmvidattn_latency_seconds_count{key}'] == 28
+    assert result[f'mmvidattn_latency_seconds_sum{key}'] > 0
 
 
 def test_metrics_need_the_token(model):
@@ -135,17 +135,17 @@ def test_health(model):
 def test_a_step_that_hangs_is_unhealthy(model, monkeypatch):
     monkeypatch.setattr(health, 'STUCK_SECONDS', 0.1)
     run = Run(model, Script(range(24)))
-    found = []
+    results = []
     score = run._scorer.scores
 
     def slow(step):
         assert run.health.problem == ''
         time.sleep(0.2)
-        found.append(run.health.problem)
+        results.append(run.health.problem)
         return score(step)
 
     run._scorer = SimpleNamespace(
         scores=slow, skip=run._scorer.skip, num_bad=0)
     next(iter(run))
-    assert found[0] == 'a step has taken longer than 0.1 s'
+    assert results[0] == 'a step has taken longer than 0.1 s'
     assert run.health.problem == ''

@@ -34,10 +34,10 @@ def test_pictures_cover_time_before_and_after_the_event():
 
 def test_pictures_of_a_long_event_are_thinned_out_evenly():
     frames = follow(400, {10: [event('start', 1, 2.5)]})
-    found = times(frames, 1, 2.5)
-    assert len(found) <= event_frames.MAX_FRAMES
-    assert found[0] == 0.75 and found[-1] > 95
-    assert {b - a for a, b in zip(found, found[1:])} == {4.}
+    result = times(frames, 1, 2.5)
+    assert len(result) <= event_frames.MAX_FRAMES
+    assert result[0] == 0.75 and result[-1] > 95
+    assert {b - a for a, b in zip(result, result[1:])} == {4.}
 
 
 def test_size_is_correct_after_thinning():
@@ -55,8 +55,8 @@ def test_event_in_progress_has_pictures():
 
 
 def test_end_without_a_start_has_pictures():
-    found = follow(40, {11: [event('end', 1, 1., end=2.75)]})
-    assert times(found, 1, 1.)[-1] == 3.75
+    result = follow(40, {11: [event('end', 1, 1., end=2.75)]})
+    assert times(result, 1, 1.)[-1] == 3.75
 
 
 def test_unknown_events_have_no_pictures():

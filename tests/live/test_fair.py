@@ -114,12 +114,12 @@ def start(*runs):
 def test_stalled_source_does_not_delay_the_rest(model):
     stalls = Run(model, Camera(12, 0.5, blocks=True))
     working = Run(model, Camera(24, 1.5))
-    threads, (first, found) = start(stalls, working)
+    threads, (first, result) = start(stalls, working)
     threads[1].join()
     assert threads[0].is_alive() and len(first) == 2
     stalls.stop()
     threads[0].join()
-    steps, _ = zip(*found)
+    steps, _ = zip(*result)
     # A busy machine may drop some steps.
     assert steps[-1] == 5 and steps == tuple(sorted(set(steps)))
     assert len(steps) + working.dropped + working.missing == 6
@@ -144,7 +144,7 @@ def test_sources_of_different_rates_get_their_share(model, monkeypatch):
         run.stop()
     for thread in threads:
         thread.join()
-    done = [len(found) for found in results]
+    done = [len(result) for result in results]
     # Recordings share the machine evenly, and the camera gets its share.
     assert min(done[1:]) > 0.5 * max(done[1:])
     assert done[0] + camera.dropped + camera.missing == 8

@@ -191,15 +191,15 @@ def test_input_of_timm():
 
 
 def test_input_of_the_hub():
-    found = hub_input(dict(
+    result = hub_input(dict(
         size=dict(shortest_edge=256), crop_size=dict(height=224, width=224),
         do_center_crop=True, resample=3, image_mean=[.1, .2, .3],
         image_std=[1, 1, 1], offset=True, rescale_factor=1 / 127.5))
     image = np.full((300, 400, 3), 255, np.uint8)
-    x = ImageInput(**found, takes='frames')([image])
+    x = ImageInput(**result, takes='frames')([image])
     # Scaled to [-1, 1], then the mean is subtracted.
     torch.testing.assert_close(x[0, :, 0, 0], torch.tensor([.9, .8, .7]))
-    assert x.shape == (1, 3, 224, 224) and found['resize'] == 256
+    assert x.shape == (1, 3, 224, 224) and result['resize'] == 256
     # Bytes are not scaled.
     assert hub_input(dict(do_rescale=False))['value_range'] == 255
     with pytest.raises(ValueError, match='size must have shortest_edge'):
@@ -407,8 +407,8 @@ def test_recognizers_need_no_weights_of_the_classifier(tmp_path):
 def test_published_flow_network_of_testra(tmp_path):
     """Weights with published names are converted for the config."""
     state = published(10, prefix='module.base_model.')
-    found = convert('bn_inception', state)
-    torch.save(dict(state_dict=dict(found)), tmp_path / 'flow.pth')
+    got = convert('bn_inception', state)
+    torch.save(dict(state_dict=dict(got)), tmp_path / 'flow.pth')
     extractor = FeatureExtractor(
         'tsn_bninception_flow', str(tmp_path / 'flow.pth'), flow='farneback',
         sample_fps=24)

@@ -101,17 +101,17 @@ def test_refused_event_is_skipped_and_counted(hook, quick, status):
 
 
 def test_delays_double_and_respect_retry_after(hook):
-    sink, found = WebhookSink(f'http://{hook.host}/', RUN), []
+    sink, result = WebhookSink(f'http://{hook.host}/', RUN), []
     date = formatdate(time.time() + 100, usegmt=True)
     texts = ['', '0', '-3', 'nan', 'x', '10', '9999', 'inf', date]
     for text in texts + [''] * 3:
         hook.answers.append((429, {'Retry-After': text}))
         with pytest.raises(TryAgain, match='429') as error:
             sink.write(EVENT)
-        found.append(error.value.seconds)
-    assert found[:8] == [1, 2, 4, 8, 16, 32, 300, 300]
-    assert 95 < found[8] <= 100
-    assert found[9:] == [60] * 3
+        result.append(error.value.seconds)
+    assert result[:8] == [1, 2, 4, 8, 16, 32, 300, 300]
+    assert 95 < result[8] <= 100
+    assert result[9:] == [60] * 3
     sink.write(EVENT)
     hook.answers.append((500, {}))
     with pytest.raises(TryAgain, match='500') as error:

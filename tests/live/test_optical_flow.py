@@ -33,12 +33,12 @@ def test_flow_of_a_shifted_image(method):
                     reason='OpenCV lacks the contrib modules')
 def test_tvl1_has_the_settings_of_denseflow():
     """denseflow uses the defaults of OpenCV's CUDA version."""
-    found = OpticalFlow('tvl1')._estimator
-    assert (found.getTau(), found.getLambda(), found.getTheta(),
-            found.getScalesNumber(), found.getWarpingsNumber(),
-            found.getEpsilon(), found.getScaleStep(), found.getGamma()
+    result = OpticalFlow('tvl1')._estimator
+    assert (result.getTau(), result.getLambda(), result.getTheta(),
+            result.getScalesNumber(), result.getWarpingsNumber(),
+            result.getEpsilon(), result.getScaleStep(), result.getGamma()
             ) == (0.25, 0.15, 0.3, 5, 5, 0.01, 0.8, 0)
-    assert found.getOuterIterations() * found.getInnerIterations() == 300
+    assert result.getOuterIterations() * result.getInnerIterations() == 300
 
 
 @pytest.mark.parametrize('kwargs, error', [

@@ -86,12 +86,12 @@ def options(folder, **more):
 def uninterrupted(model, tmp_path_factory):
     """Events file, detections and folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp('uninterrupted')
-    found = list(Run(model, Recording(), **options(folder)))
+    results = list(Run(model, Recording(), **options(folder)))
     path = folder / 'events.jsonl'
     events = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(events) > 3
     assert [event['id'] for event in events] == list(range(len(events)))
-    return path.read_bytes(), found, folder
+    return path.read_bytes(), results, folder
 
 
 def test_resumes_from_any_moment(model, uninterrupted, tmp_path, monkeypatch):
@@ -115,12 +115,12 @@ def test_resumes_from_any_moment(model, uninterrupted, tmp_path, monkeypatch):
             # An incomplete line.
             file.write(b'{"id": 9')
         run = Run(model, Recording(), **options(folder))
-        found = list(run)
+        result = list(run)
         assert run.resumed.startswith('resumes at ')
-        assert len(found) == len(uninterrupted[1]) - max(0, number - 1)
-        for got, wanted in zip(found[::-1], uninterrupted[1][::-1]):
-            assert got.step == wanted.step
-            np.testing.assert_array_equal(got.scores, wanted.scores)
+        assert len(result) == len(uninterrupted[1]) - max(0, number - 1)
+        for got, expected in zip(result[::-1], uninterrupted[1][::-1]):
+            assert got.step == expected.step
+            np.testing.assert_array_equal(got.scores, expected.scores)
         assert (folder / 'events.jsonl').read_bytes() == uninterrupted[0]
         report = run.report()
         assert report['steps'] == len(uninterrupted[1])
@@ -276,16 +276,16 @@ def check_pairs(events):
 
 def test_resumes_a_clip_model(clip_files, clip, tmp_path):
     """The frames of the window are read again."""
-    wanted = list(OnlineDetector(*clip_files, clip))
+    expected = list(OnlineDetector(*clip_files, clip))
     run = OnlineDetector(*clip_files, clip, **options(tmp_path))
-    half = len(wanted) // 2
+    half = len(expected) // 2
     for number, _ in enumerate(run, 1):
         if number == half:
             break
     run = OnlineDetector(*clip_files, clip, **options(tmp_path))
-    found = list(run)
-    assert len(found) == len(wanted) - half
-    for got, want in zip(found, wanted[half:]):
+    result = list(run)
+    assert len(result) == len(expected) - half
+    for got, want in zip(result, expected[half:]):
         np.testing.assert_allclose(got.scores, want.scores, atol=1e-5)
 
 
@@ -465,12 +465,12 @@ def test_killed_between_an_event_and_its_message(
         hook.close()
     assert unsent, 'no event was undelivered when its process was killed'
     events = [json.loads(line) for line in path.read_text().splitlines()]
-    found = {}
+    results = {}
     for event, key in zip(hook.events, hook.keys):
-        found.setdefault(event['id'], []).append((event, key))
-    assert sorted(found) == [event['id'] for event in events]
+        results.setdefault(event['id'], []).append((event, key))
+    assert sorted(results) == [event['id'] for event in events]
     for event in events:
-        first, *others = found[event['id']]
+        first, *others = results[event['id']]
         assert first[0] == dict(event, source=source.name)
         assert all(other == first for other in others)
 
@@ -539,15 +539,15 @@ def test_a_disk_that_fills_and_empties_ten_times(model, tmp_path,
             if event['event'] == 'end']
         clips = {sink.path(event['start_id']): round(12 * (
             event['end'] - event['start'])) for event in ends}
-        found = sorted(disk.iterdir())
+        results = sorted(disk.iterdir())
         lost = run.sink_losses()[sink.name]
-        print(f'{len(ends)} clips: {len(found)} written, {lost} lost; '
+        print(f'{len(ends)} clips: {len(results)} written, {lost} lost; '
               f'handles: {before} before, at most {max(handles)}, '
               f'{num_handles()} after')
-        assert len(found) + lost == len(ends) and lost >= 10
-        assert len(found) >= 10 and set(found) <= set(clips)
-        assert [num_frames(path) for path in found] == [
-            clips[path] for path in found]
+        assert len(results) + lost == len(ends) and lost >= 10
+        assert len(results) >= 10 and set(results) <= set(clips)
+        assert [num_frames(path) for path in results] == [
+            clips[path] for path in results]
         # Events file, clip, and the same clip reopened to finish it.
         assert max(handles) <= before + 3 and num_handles() == before
         assert any('No space left' in line for line in lines), lines

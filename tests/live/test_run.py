@@ -98,16 +98,16 @@ def test_times_images_and_latency(found):
 def test_events_match_a_detector_on_the_scores(found, files):
     run, detections, path = found
     naive = EventDetector(CLASSES, on=.3, off=.2, min_duration=.25)
-    wanted = []
+    expected = []
     for d in detections:
         events = naive.update(d.time - .25, d.time, d.scores)
         assert events == d.events
         assert d.active_since == naive.active_since
-        wanted += events
-    wanted += naive.finish(STEPS / 4)
-    assert wanted
+        expected += events
+    expected += naive.finish(STEPS / 4)
+    assert expected
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert lines == wanted == list(run.events.recent)
+    assert lines == expected == list(run.events.recent)
 
 
 def test_slow_machine_drops_the_oldest_steps(model):
@@ -169,21 +169,21 @@ def test_gap_needs_one_call(model, monkeypatch):
 def test_long_gap_restarts_the_session(model):
     late = 12 * 60 * 60
     run = Run(model, Script([*range(12), *range(late, late + 12)]))
-    found = list(run)
-    assert [d.step for d in found] == [0, 1, 2, 3, *range(14400, 14404)]
+    results = list(run)
+    assert [d.step for d in results] == [0, 1, 2, 3, *range(14400, 14404)]
     assert run.session.num_steps == 4
     fresh = list(Run(model, Script(range(late, late + 12))))
-    np.testing.assert_array_equal([d.scores for d in found[4:]],
+    np.testing.assert_array_equal([d.scores for d in results[4:]],
                                   [d.scores for d in fresh])
 
 
 def test_damaged_video_fails_the_run(model, broken_clip, tmp_path):
     run = Run(model, broken_clip, tmp_path / 'events.jsonl')
-    found = []
+    results = []
     with pytest.raises(ValueError, match='breaks off'):
         for detection in run:
-            found.append(detection)
-    assert 0 < len(found) < STEPS
+            results.append(detection)
+    assert 0 < len(results) < STEPS
     assert run.source.status.startswith('failed: ')
     lines = (tmp_path / 'events.jsonl').read_text().splitlines()
     assert [json.loads(line) for line in lines] == list(run.events.recent)
@@ -218,11 +218,11 @@ def test_hanging_source_is_an_error(model, monkeypatch):
     monkeypatch.setattr(step_reader, 'STOP_SECONDS', 0.2)
     source = Hanging(range(12))
     source.patience = 0.7
-    run, found = Run(model, source), []
+    run, result = Run(model, source), []
     with pytest.raises(ValueError, match='script hangs: no frame came in 0.7'):
         for detection in run:
-            found.append(detection.step)
-    assert found == [0, 1, 2, 3]
+            result.append(detection.step)
+    assert result == [0, 1, 2, 3]
     assert run.report()['status'].startswith('failed: script hangs')
     source.released.set()
 
@@ -280,16 +280,16 @@ def test_non_finite_features_do_no_harm(model, monkeypatch):
 
     monkeypatch.setattr(FeatureExtractor, 'features', sometimes_nan)
     with pytest.warns(UserWarning):
-        found = list(run)
-    assert np.isfinite([d.scores for d in found]).all()
+        results = list(run)
+    assert np.isfinite([d.scores for d in results]).all()
     assert run.session.num_bad_frames == 1
 
 
 def test_interleaved_streams_do_not_mix(model, clip, found):
     one = iter(Run(model, clip))
     other = iter(Run(model, Script(range(84))))
-    for wanted in found[1]:
-        np.testing.assert_allclose(next(one).scores, wanted.scores,
+    for expected in found[1]:
+        np.testing.assert_allclose(next(one).scores, expected.scores,
                                    atol=1e-6)
         next(other)
 
@@ -378,15 +378,15 @@ def test_model_gets_rgb_and_flow_features(files, clip, tmp_path, monkeypatch):
     push = run.session.push
     monkeypatch.setattr(run.session, 'push',
                         lambda x: got.append(x) or push(x))
-    found = list(run)
-    assert len(got) == STEPS and found[0].seconds['flow'] > 0
+    result = list(run)
+    assert len(got) == STEPS and result[0].seconds['flow'] > 0
     reader = decord.VideoReader(str(clip))
     for step in 0, 1, STEPS - 1:
         for name, extractor in run.extractors.items():
             images = reader.get_batch(
                 extractor.frame_indices(step, 12, 4)).asnumpy()
-            wanted = extractor.features([extractor.clip(list(images))])[0]
-            torch.testing.assert_close(got[step][name], wanted)
+            expected = extractor.features([extractor.clip(list(images))])[0]
+            torch.testing.assert_close(got[step][name], expected)
 
 
 @pytest.mark.parametrize('backend', [

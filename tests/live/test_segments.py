@@ -40,13 +40,13 @@ def check_frames(path, numbers):
 
 def shown(path):
     """Return the brightness of a clip's frames below the caption."""
-    video, found = cv2.VideoCapture(str(path)), []
+    video, result = cv2.VideoCapture(str(path)), []
     assert video.get(cv2.CAP_PROP_FPS) == 8
     while True:
         is_read, image = video.read()
         if not is_read:
-            return found
-        found.append(image[-48:].mean())
+            return result
+        result.append(image[-48:].mean())
 
 
 def test_clip_has_the_action_and_its_margins(tmp_path):

@@ -91,11 +91,11 @@ def test_hanging_sink_is_abandoned(monkeypatch):
 
 
 def test_event_sink_gets_events_at_the_end_of_the_source():
-    sink, found = EventSink(), []
-    sink.write = found.append
+    sink, result = EventSink(), []
+    sink.write = result.append
     thread = SinkThread(sink, True, pytest.fail)
     thread.write(detection(0))
     thread.write(detection(1, [1, 2]))
     thread.finish([3])
     thread.close()
-    assert found == [1, 2, 3]
+    assert result == [1, 2, 3]

@@ -25,8 +25,8 @@ def test_file_has_the_frames_of_decord(clip):
     reader = decord.VideoReader(str(clip))
     assert source.fps == 12 and not source.live
     assert [f.index for f in frames] == list(range(len(reader)))
-    wanted = reader.get_batch(range(len(reader))).asnumpy()
-    np.testing.assert_array_equal([f.image for f in frames], wanted)
+    expected = reader.get_batch(range(len(reader))).asnumpy()
+    np.testing.assert_array_equal([f.image for f in frames], expected)
     assert source.status == 'ended'
 
 
@@ -41,14 +41,14 @@ def test_varying_rate_follows_time_stamps(uneven):
     path, begins = uneven
     source = open_source(path)
     assert source.fps == pytest.approx(12)
-    wanted = decord.VideoReader(str(path)).get_batch(range(60)).asnumpy()
+    expected = decord.VideoReader(str(path)).get_batch(range(60)).asnumpy()
     frames = list(source)
     assert [f.index for f in frames] == list(range(len(frames)))
     assert len(frames) / source.fps == pytest.approx(12.5, abs=0.3)
     for frame in frames:
         shown = np.searchsorted(
             begins, frame.index / source.fps + 0.04) - 1
-        np.testing.assert_array_equal(frame.image, wanted[shown])
+        np.testing.assert_array_equal(frame.image, expected[shown])
 
 
 def test_folder_is_ordered_by_numbers(tmp_path):
@@ -124,11 +124,11 @@ def test_difficult_videos_give_all_frames(web, tmp_path, kind, where):
                          args=[path.read_bytes()]).start()
     first = CUT if kind == 'cut' else 0
     # Do not read on from a pipe: reopening it waits for a writer.
-    found = np.stack([frame.image for frame in islice(
+    got = np.stack([frame.image for frame in islice(
         open_source(source), LENGTH if where == 'pipe' else None)])
-    assert numbers_of(found) == list(range(first, LENGTH))
-    wanted = np.stack(images())[first:]
-    assert np.abs(found - wanted.astype(int)).mean((0, 2, 3)).max() < 20
+    assert numbers_of(got) == list(range(first, LENGTH))
+    expected = np.stack(images())[first:]
+    assert np.abs(got - expected.astype(int)).mean((0, 2, 3)).max() < 20
 
 
 def test_unreadable_image_is_an_error(tmp_path):
@@ -234,9 +234,9 @@ def test_file_on_the_web_is_downloaded_once(web, clip):
     assert source.status == 'ended' and 'secret' not in source.name
     assert len(web.requests) == 1
     assert [f.index for f in frames] == list(range(84))
-    wanted = decord.VideoReader(str(clip)).get_batch(range(84)).asnumpy()
+    expected = decord.VideoReader(str(clip)).get_batch(range(84)).asnumpy()
     np.testing.assert_allclose(
-        [f.image for f in frames], wanted, atol=3)
+        [f.image for f in frames], expected, atol=3)
     with pytest.raises(ValueError, match='has its own rate'):
         open_source(f'{web.url}/clip.mp4', fps=10)
 
@@ -256,20 +256,20 @@ def test_stream_starts_with_the_first_key_frame(web, tmp_path):
     # The MPEG-4 decoder gives gray frames before it.
     path = write_video(tmp_path / 'late.mp4', 'mpeg4', g='12', lost=range(5))
     web.files['/late.mp4'] = path.read_bytes()
-    found = [frame.image for frame in open_source(f'{web.url}/late.mp4')]
-    assert numbers_of(np.stack(found)) == [*range(12, LENGTH)]
+    results = [frame.image for frame in open_source(f'{web.url}/late.mp4')]
+    assert numbers_of(np.stack(results)) == [*range(12, LENGTH)]
 
 
 def test_file_on_the_web_follows_time_stamps(web, uneven):
     path, begins = uneven
     web.files['/clip.mp4'] = path.read_bytes()
     source = open_source(f'{web.url}/clip.mp4')
-    wanted = decord.VideoReader(str(path)).get_batch(range(60)).asnumpy()
+    expected = decord.VideoReader(str(path)).get_batch(range(60)).asnumpy()
     shown = []
     for frame in source:
         shown.append(np.searchsorted(
             begins, (frame.index + 0.5) / source.fps) - 1)
-        np.testing.assert_allclose(frame.image, wanted[shown[-1]], atol=3)
+        np.testing.assert_allclose(frame.image, expected[shown[-1]], atol=3)
     assert len(shown) == 60 and max(shown) == 59
 
 

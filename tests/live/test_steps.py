@@ -58,9 +58,9 @@ def test_live_clips_match_clips_of_the_file(fps, rate, clip_len, interval):
     steps = cut(StepMaker(fps, rate, (clip_len - 1) * interval), range(150))
     assert len(steps) >= 20
     for step in steps:
-        wanted = frame_indices(step.number, fps, rate, clip_len, interval)
-        images = step.images_at(wanted)
-        assert [int(image[0, 0, 0]) for image in images] == wanted.tolist()
+        expected = frame_indices(step.number, fps, rate, clip_len, interval)
+        images = step.images_at(expected)
+        assert [int(image[0, 0, 0]) for image in images] == expected.tolist()
 
 
 def test_memory_is_bounded():

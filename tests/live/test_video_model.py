@@ -66,21 +66,21 @@ def images_of(clip):
 
 def test_scores_and_events_match_the_whole_file(model, clip, tmp_path):
     run = Run(model, clip, tmp_path / 'events.jsonl')
-    found = list(run)
+    got = list(run)
     want = scores_of(model.model, images_of(clip))
-    assert run.rate == 12 and len(found) == len(want) == 84
+    assert run.rate == 12 and len(got) == len(want) == 84
     np.testing.assert_allclose(
-        [[d.scores, *d.anticipated] for d in found], want, atol=1e-5)
+        [[d.scores, *d.anticipated] for d in got], want, atol=1e-5)
     assert np.ptp(want[:, 0], axis=0).max() > .1
     detector = EventDetector(
         run.classes, {0}, on=.3, off=.2, min_duration=.25)
-    wanted = []
+    expected = []
     for i, scores in enumerate(want[:, 0]):
-        wanted += detector.update(i / 12, (i + 1) / 12, scores)
-    wanted += detector.finish(7.)
-    assert wanted
+        expected += detector.update(i / 12, (i + 1) / 12, scores)
+    expected += detector.finish(7.)
+    assert expected
     lines = (tmp_path / 'events.jsonl').read_text().splitlines()
-    for line, event in zip(lines, wanted, strict=True):
+    for line, event in zip(lines, expected, strict=True):
         assert json.loads(line) == pytest.approx(event, abs=1e-5)
 
 
@@ -110,13 +110,13 @@ def test_other_frame_rates(files, clip, frame_rate):
 def test_missing_frames_age_the_state(model):
     script = Script([*range(10), *range(30, 40)])
     run = Run(model, script)
-    found = list(run)
-    assert [d.step for d in found] == [*range(10), *range(30, 40)]
+    results = list(run)
+    assert [d.step for d in results] == [*range(10), *range(30, 40)]
     assert run.missing == 20 and run.session.num_bad_frames == 20
     images = [frame.image for frame in Script([*range(10), *range(30, 40)])]
     plain = scores_of(model.model, images)
-    assert np.abs(found[9].scores - plain[9, 0]).max() < 1e-5
-    assert np.abs(found[10].scores - plain[10, 0]).max() > 1e-6
+    assert np.abs(results[9].scores - plain[9, 0]).max() < 1e-5
+    assert np.abs(results[10].scores - plain[10, 0]).max() > 1e-6
 
 
 def test_resumes_with_the_same_events(model, clip, tmp_path):

@@ -53,7 +53,7 @@ def naive_causal_transformer(weights, rows):
         k, v = linear(weights, f'{block}.self_attn.kv', rows).split(8, 1)
         outputs = []
         for t in range(len(rows)):
-            found = []
+            results = []
             for head in range(2):
                 D = slice(4 * head, 4 * head + 4)
                 seen = range(max(0, t - 3), t + 1)
@@ -61,8 +61,8 @@ def naive_causal_transformer(weights, rows):
                     q[t, D] @ k[s, D] / 2 + weights['distances'][
                         i, head, t - s] for s in seen])
                 share = scores.exp() / scores.exp().sum()
-                found.append(sum(p * v[s, D] for p, s in zip(share, seen)))
-            outputs.append(torch.cat(found))
+                results.append(sum(p * v[s, D] for p, s in zip(share, seen)))
+            outputs.append(torch.cat(results))
         y = linear(weights, f'{block}.self_attn.proj', torch.stack(outputs))
         rows = layer_norm(weights, f'{block}.self_norm', rows + y)
         y = linear(weights, f'{block}.ffn.0', rows).clamp(min=0)

@@ -27,15 +27,15 @@ def brief(events):
 
 def naive_segments(scores, on, off, least):
     """Find segments from a score >= ``on`` to the next score < ``off``."""
-    found, start = [], None
+    result, start = [], None
     for t, score in enumerate([*scores, -1.]):
         if start is None and score >= on:
             start = t
         if start is not None and score < off:
             if t - start >= least:
-                found.append((start, t))
+                result.append((start, t))
             start = None
-    return found
+    return result
 
 
 def test_action_starts_at_on_and_ends_below_off():
@@ -88,14 +88,14 @@ def test_gap_counts_as_time():
 
 def test_active_since_is_the_oldest_action_in_progress():
     detector = EventDetector(NAMES, min_duration=.5)
-    found = []
+    results = []
     for t, scores in enumerate([
             (0, .1, .1), (0, .9, .1), (.9, .9, .9), (0, .1, .9),
             (0, .1, .1)]):
         detector.update(t / 4, (t + 1) / 4, np.array(scores))
-        found.append(detector.active_since)
+        results.append(detector.active_since)
     # Even before the action is reported.
-    assert found == [None, .25, .25, .5, None]
+    assert results == [None, .25, .25, .5, None]
 
 
 @pytest.mark.parametrize('least', [1, 2, 5])
@@ -105,15 +105,15 @@ def test_matches_naive(least):
     scores = (scores[:-2] + scores[1:-1] + scores[2:]) / 3
     events = run(scores, rate=1, on=.6, off=.4, min_duration=least)
     for i in 1, 2:
-        wanted = naive_segments(scores[:, i], .6, .4, least)
-        assert len(wanted) > 3
-        found = [(e['start'], e['end']) for e in events
-                 if e['event'] == 'end' and e['index'] == i]
-        assert found == wanted
+        expected = naive_segments(scores[:, i], .6, .4, least)
+        assert len(expected) > 3
+        got = [(e['start'], e['end']) for e in events
+               if e['event'] == 'end' and e['index'] == i]
+        assert got == expected
         # Each action was reported as soon as it was long enough.
         assert [(e['start'], e['time']) for e in events
                 if e['event'] == 'start' and e['index'] == i] == [
-                    (start, start + least) for start, _ in wanted]
+                    (start, start + least) for start, _ in expected]
 
 
 @pytest.mark.parametrize('options, error', [
@@ -252,14 +252,14 @@ def test_changed_thresholds_return_to_the_tuned_ones():
 
 def naive_average(scores, seconds, times):
     """Return the moving average of scores by its weights."""
-    found = []
+    results = []
     for t in range(len(scores)):
         value = scores[0]
         for i in range(1, t + 1):
             keep = np.exp(-(times[i] - times[i - 1]) / seconds)
             value = keep * value + (1 - keep) * scores[i]
-        found.append(value)
-    return found
+        results.append(value)
+    return results
 
 
 def test_smoothing_is_a_moving_average_that_gaps_age():
@@ -293,15 +293,15 @@ def test_smoothed_detector_resumes_from_its_state():
     scores = rng.random((300, 3)).astype(np.float32)
     rules = dict(jump=dict(on=.55, off=.45, smoothing=1., min_duration=.5))
     whole, events = EventDetector(NAMES, thresholds=rules), []
-    wanted = [e for t, row in enumerate(scores)
-              for e in whole.update(t / 4, (t + 1) / 4, row)]
+    expected = [e for t, row in enumerate(scores)
+                for e in whole.update(t / 4, (t + 1) / 4, row)]
     detector = EventDetector(NAMES, thresholds=rules)
     for t, row in enumerate(scores):
         events += detector.update(t / 4, (t + 1) / 4, row)
         state = detector.state_dict()
         detector = EventDetector(NAMES, thresholds=rules)
         detector.load_state_dict(state)
-    assert events == wanted and len(events) > 20
+    assert events == expected and len(events) > 20
 
 
 def test_nan_does_not_stay_in_the_average():

@@ -22,13 +22,13 @@ def scored():
 
 def test_folder_keeps_scores_of_all_names(tmp_path):
     scored().write(tmp_path / 'new')
-    found = read_frame_scores(tmp_path / 'new')
-    wanted = scored()
-    assert (found.classes, found.ignore) == (wanted.classes, wanted.ignore)
-    assert list(found.videos) == list(wanted.videos)
-    for name, (rate, scores) in wanted.videos.items():
-        assert found.videos[name].rate == rate
-        np.testing.assert_array_equal(found.videos[name].scores, scores)
+    got = read_frame_scores(tmp_path / 'new')
+    expected = scored()
+    assert (got.classes, got.ignore) == (expected.classes, expected.ignore)
+    assert list(got.videos) == list(expected.videos)
+    for name, (rate, scores) in expected.videos.items():
+        assert got.videos[name].rate == rate
+        np.testing.assert_array_equal(got.videos[name].scores, scores)
     # Nothing outside of the folder.
     assert [path.name for path in tmp_path.iterdir()] == ['new']
     assert len(list(tmp_path.glob('new/*'))) == 6

@@ -10,8 +10,8 @@ def test_videos_may_differ_in_length():
     lengths = 3, 300, 1, 299, 300
     videos = [video_of(model, length, seed=i)
               for i, length in enumerate(lengths)]
-    found, _ = stream_videos(
+    result, _ = stream_videos(
         StreamSession(model), videos, [[length - 1] for length in lengths])
-    for video, got in zip(videos, found, strict=True):
+    for video, got in zip(videos, result, strict=True):
         want = StreamSession(model).push(video)['action'][-1:]
         torch.testing.assert_close(got['action'], want)

@@ -45,9 +45,9 @@ def test_keys_are_readable():
 
 
 def test_a_backend_runs_from_a_gain_of_one():
-    found = Choice(dict(a=0.99, b=1., c=3.), '')
-    assert found.chosen == ['b', 'c']
-    assert not found.runs('unknown')
+    result = Choice(dict(a=0.99, b=1., c=3.), '')
+    assert result.chosen == ['b', 'c']
+    assert not result.runs('unknown')
 
 
 def test_without_a_file_the_defaults_apply():
@@ -57,9 +57,9 @@ def test_without_a_file_the_defaults_apply():
 
 def test_tuned_gains_replace_defaults():
     write(gains={KEY: 1.5})
-    found = read_choice()
-    assert found.gains == {KEY: 1.5, OTHER: 2.}
-    assert found.origin.startswith('tuned with x, else defaults for ')
+    result = read_choice()
+    assert result.gains == {KEY: 1.5, OTHER: 2.}
+    assert result.origin.startswith('tuned with x, else defaults for ')
     write(gains={OTHER: 0.7})
     assert read_choice().chosen == []
 
@@ -151,21 +151,21 @@ def test_the_table_has_registered_backends_only():
     names = {(op.__name__, backend.name) for op, backend in list_backends()}
     assert defaults.MACHINES
     for machine in defaults.MACHINES:
-        for found in machine.measurements:
-            assert (found.op, found.backend) in names
-            assert found.mode in ('inference', 'training')
-            assert hasattr(torch, found.dtype)
+        for result in machine.measurements:
+            assert (result.op, result.backend) in names
+            assert result.mode in ('inference', 'training')
+            assert hasattr(torch, result.dtype)
             assert all(gain is None or 0 < gain < 100
-                       for gain in found[-2:])
+                       for gain in result[-2:])
 
 
 def test_every_cpu_backend_earns_its_place():
     """Check that each backend is 1.25 times as fast on some machine."""
     best = {}
     for machine in defaults.MACHINES:
-        for found in machine.measurements:
-            for gain in filter(None, found[-2:]):
-                key = found.op, found.backend
+        for result in machine.measurements:
+            for gain in filter(None, result[-2:]):
+                key = result.op, result.backend
                 best[key] = max(gain, best.get(key, 0))
     # No GPU was measured yet: Triton kernels run on request or once tuned.
     assert {key for key, gain in best.items() if gain >= 1.25} == {

@@ -241,11 +241,11 @@ def check_orthoformer(data):
     first = torch.randint(q.shape[-3], (*q.shape[:-3], q.shape[-2]),
                           generator=d.generator)
     chosen = orthogonal_landmarks(q, number, first)
-    for head, index, found in zip(
+    for head, index, result in zip(
             q.double().transpose(-3, -2).reshape(-1, q.shape[-3], 5),
             first.flatten(),
             chosen.transpose(-2, -1).reshape(-1, chosen.shape[-2])):
-        assert torch.equal(found, naive_orthogonal_landmarks(
+        assert torch.equal(result, naive_orthogonal_landmarks(
             head, number, index))
     landmarks = q.gather(-3, chosen[..., None].expand(*chosen.shape, 5))
     d.same(orthoformer_attention(q, k, v, landmarks),
@@ -282,12 +282,12 @@ def check_landmark_pool(data):
 def check_feature_map(data):
     d = Draw(data)
     x = d.tensor(*d.lead(), 4)
-    wanted = {
+    expected = {
         'relu': lambda x: x.clamp(min=0),
         'elu+1': lambda x: torch.where(x > 0, x + 1, x.exp()),
         'sigmoid': lambda x: 1 / (1 + (-x).exp()), 'identity': lambda x: x}
-    kind = d.of(wanted)
-    d.same(feature_map(x, kind, .25), wanted[kind](x.double()) + .25)
+    kind = d.of(expected)
+    d.same(feature_map(x, kind, .25), expected[kind](x.double()) + .25)
 
 
 def check_fixation(data):
@@ -370,10 +370,10 @@ def check_periodic_shift(data):
     assert torch.equal(
         plain_shift(x, fraction, first).flatten(3),
         naive_periodic_shift(flat[:, :, :, None], fraction, first)[:, :, :, 0])
-    wanted = flat.clone()
-    wanted[:, :, :1] = naive_periodic_shift(
+    expected = flat.clone()
+    expected[:, :, :1] = naive_periodic_shift(
         flat[:, :, :1, None], fraction, first)[:, :, :, 0]
-    assert torch.equal(token_shift(flat, fraction, first), wanted)
+    assert torch.equal(token_shift(flat, fraction, first), expected)
 
 
 def check_depthwise(data):
@@ -383,11 +383,11 @@ def check_depthwise(data):
     x = d.tensor(d.size(1, 2), *d.sizes(3, high=6), C)
     weight = d.tensor(C, 1, *kernel)
     bias = d.of([None, d.tensor(C)])
-    wanted = F.conv3d(
+    expected = F.conv3d(
         x.double().movedim(-1, 1), weight.double(),
         None if bias is None else bias.double(), groups=C,
         padding=[size // 2 for size in kernel]).movedim(1, -1)
-    d.same(depthwise_conv(x, weight, bias), wanted)
+    d.same(depthwise_conv(x, weight, bias), expected)
 
 
 def check_patches(data):
@@ -402,11 +402,11 @@ def check_patches(data):
     if weight.shape[1] != C and weight.shape[1] != 1:
         return
     bias = d.of([None, d.tensor(K)])
-    wanted = F.conv3d(
+    expected = F.conv3d(
         x.double().movedim(-1, 1), weight.double(),
         None if bias is None else bias.double(), stride=kernel,
         groups=groups).movedim(1, -1)
-    d.same(patch_conv(x, weight, bias), wanted)
+    d.same(patch_conv(x, weight, bias), expected)
 
 
 def check_projection(data):
@@ -414,10 +414,10 @@ def check_projection(data):
     C, K = d.sizes(2, high=40)
     x, weight = d.tensor(*d.lead(), C), d.tensor(K, C)
     bias = d.of([None, d.tensor(K)])
-    wanted = x.double() @ weight.double().T
+    expected = x.double() @ weight.double().T
     if bias is not None:
-        wanted = wanted + bias.double()
-    d.same(linear(x, weight, bias), wanted,
+        expected = expected + bias.double()
+    d.same(linear(x, weight, bias), expected,
            x.double().abs() @ weight.double().T.abs())
 
 
@@ -426,8 +426,8 @@ def check_windows(data):
     size = d.sizes(3, high=4)
     x = d.tensor(d.size(1, 2), *d.sizes(3, high=7), d.size(1, 3))
     windows, mask = window_partition(x, size)
-    wanted, wanted_mask = naive_window_partition(x, size)
-    assert torch.equal(windows, wanted)
+    expected, wanted_mask = naive_window_partition(x, size)
+    assert torch.equal(windows, expected)
     assert (mask is None) == (wanted_mask is None)
     assert mask is None or torch.equal(mask, wanted_mask)
     grid = tuple(x.shape[1:4])
@@ -467,11 +467,11 @@ def check_video_attention(data):
         space=t[:, None] == t, time=place[:, None] == place)[pattern]
     scores = torch.einsum(
         'bngd,bmgd->bgnm', q.flatten(1, 3), k.flatten(1, 3)) * seen
-    wanted = torch.einsum('bgnm,bmge->bnge', scores, v.flatten(1, 3)) / (
+    expected = torch.einsum('bgnm,bmge->bnge', scores, v.flatten(1, 3)) / (
         scores.sum(-1).transpose(1, 2)[..., None] + 1e-6)
     d.same(video_linear_attention(
         qkv, Options(G, pattern, offset=offset)),
-        wanted.reshape(*grid, -1), v)
+        expected.reshape(*grid, -1), v)
 
 
 def check_temporal_smoothing(data):
@@ -503,14 +503,14 @@ def check_exponential_smoothing(data):
     T, N, G, D, E = *d.sizes(3, high=7), *d.sizes(2)
     q, k = d.tensor(N, G, D), d.tensor(T, G, D, scale=d.of([1., 30.]))
     v, decay = d.tensor(T, G, E), d.of([1., .9])
-    wanted = naive_exponential_smoothing(*_double(q, k, v), decay=decay)
+    expected = naive_exponential_smoothing(*_double(q, k, v), decay=decay)
     state = None
     for t in range(T):
         scores = sample_scores(q, k[t])
         if state is None:
             state = smoothing_state(scores, E)
         got, state = exponential_smoothing(scores, v[t], state, decay=decay)
-        d.same(got, wanted[t], v, tolerance=1e-4)
+        d.same(got, expected[t], v, tolerance=1e-4)
 
 
 def check_rings(data):

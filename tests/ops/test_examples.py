@@ -8,7 +8,7 @@ from mmvidattn.ops.examples import compare, make_examples
 
 def test_every_op_with_backends_has_an_example():
     assert sorted(example.op.__name__ for example in make_examples('cpu')) == \
-        sorted(name for name, found in dispatch._backends.items() if found)
+        sorted(name for name, result in dispatch._backends.items() if result)
     assert all(x.numel() for example in make_examples('cpu')
                for x in example.tensors)
 

@@ -124,9 +124,9 @@ def test_compiled_code_calls_onednn_and_exported_code_does_not(onednn):
     program = torch.export.export(
         layer, (x, ), dynamic_shapes=({0: torch.export.Dim('rows')}, ))
     graph, = graphs
-    names = [[str(node.target) for node in found.nodes]
-             for found in (graph, program.graph)]
-    assert ['mmvidattn' in ' '.join(found) for found in names] == [
+    names = [[str(node.target) for node in result.nodes]
+             for result in (graph, program.graph)]
+    assert ['mmvidattn' in ' '.join(result) for result in names] == [
         True, False]
     for rows in x[:3], x.repeat(20, 1):
         assert program.module()(rows).shape == (len(rows), 11)

@@ -129,9 +129,9 @@ def test_times_repeats_or_skips_a_sample(decay):
         want = before
         for _ in range(number):
             out, want = exponential_smoothing(*sample, want, decay=decay)
-            wanted = out[stream]
+            expected = out[stream]
         if number:
-            assert relative(y[stream], wanted) < 1e-12
+            assert relative(y[stream], expected) < 1e-12
         for a, b in zip(after, want):
             torch.testing.assert_close(
                 a[stream], b[stream], rtol=1e-12 if number else 0, atol=0)

@@ -10,9 +10,9 @@ PRIVATE = re.compile(
 
 
 def test_only_one_module_uses_private_parts_of_torch():
-    found = [
+    results = [
         path.relative_to(PACKAGE).as_posix()
         for path in sorted(PACKAGE.rglob('*.py'))
         if '.mim' not in path.parts and PRIVATE.search(path.read_text())]
-    assert [name for name in found if not name.startswith('compat')] == [
+    assert [name for name in results if not name.startswith('compat')] == [
         'ops/torch_private.py']

@@ -77,7 +77,7 @@ def epoch(request):
 def teachers(tmp_path_factory):
     """Checkpoint and model of each teacher, by name."""
     init_default_scope('mmaction')
-    found = {}
+    results = {}
     for name in BACKBONES:
         torch.manual_seed(7)
         teacher = MODELS.build(copy.deepcopy(config(name)['teacher']))
@@ -85,8 +85,8 @@ def teachers(tmp_path_factory):
         teacher.init_weights()
         path = tmp_path_factory.mktemp('teacher') / f'{name}.pth'
         torch.save(dict(state_dict=teacher.state_dict()), path)
-        found[name] = str(path), teacher.eval().requires_grad_(False)
-    return found
+        results[name] = str(path), teacher.eval().requires_grad_(False)
+    return results
 
 
 def batch(size=2):
@@ -98,16 +98,16 @@ def batch(size=2):
 
 def outputs(model, clips):
     """Compute the outputs of all blocks in order, and the logits."""
-    backbone, found = model.backbone, []
+    backbone, result = model.backbone, []
     blocks = [*getattr(backbone, 'blocks', ())] or [
         *backbone.encoder.blocks, *getattr(
             backbone.encoder.temporal, 'blocks', ())]
     handles = [block.register_forward_hook(
-        lambda module, args, y: found.append(y)) for block in blocks]
+        lambda module, args, y: result.append(y)) for block in blocks]
     logits = model.cls_head(backbone(clips[:, 0]))
     for handle in handles:
         handle.remove()
-    return found, logits
+    return result, logits
 
 
 @pytest.mark.parametrize('name', BACKBONES)
@@ -138,11 +138,11 @@ def test_losses_match_formulas(teachers, name):
 @pytest.fixture
 def reports(monkeypatch):
     """List of the reports that the recognizer logs."""
-    found = []
+    results = []
     monkeypatch.setattr(
         'mmvidattn.recognizers.distilled_recognizer3d.print_log',
-        lambda message, logger: found.append(message))
-    return found
+        lambda message, logger: results.append(message))
+    return results
 
 
 @pytest.mark.parametrize('name', ['xvit', 'joint'])

@@ -71,11 +71,11 @@ def test_freezes_spatial_encoder():
     # Training computes clips one by one, testing as a batch.
     features = model.backbone.forward_spatial(clips[:, 0])
     assert features.shape == (3, 2, 24)
-    found = []
+    got = []
     encoder.temporal.register_forward_hook(
-        lambda module, args, y: found.append(args[0][:, :, 0, 0]))
+        lambda module, args, y: got.append(args[0][:, :, 0, 0]))
     model(clips, stage='head')
-    torch.testing.assert_close(found.pop(), features)
+    torch.testing.assert_close(got.pop(), features)
     model.eval()
     expected = model.cls_head(model.backbone(clips[:, 0]))
     assert torch.equal(model(clips, stage='head'), expected)

@@ -54,12 +54,12 @@ def clip(video, start, tokens=0, length=60):
 
 
 def losses_of(model, batches):
-    found = []
+    results = []
     for batch in batches:
         data = model.data_preprocessor(
             pseudo_collate([clip(*place) for place in batch]), True)
-        found.append(model(**data, mode='loss')['loss_action'])
-    return found
+        results.append(model(**data, mode='loss')['loss_action'])
+    return results
 
 
 def test_consecutive_clips_have_the_loss_of_one_long_clip():

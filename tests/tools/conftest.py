@@ -80,15 +80,15 @@ def stream_options():
 
     def options(data, work_dir, splits=('train', 'val', 'test')):
         name = f'streams{next(numbers)}'
-        found = {
+        results = {
             'work_dir': str(work_dir), 'visualizer.vis_backends': [],
             'visualizer.name': name, 'experiment_name': name,
             'log_level': 'ERROR'}
         for split in splits:
             dataset = f'{split}_dataloader.dataset'
-            found[f'{dataset}.data_root'] = str(data)
-            found[f'{dataset}.metainfo.classes'] = f'{data}/classes.txt'
-        return found
+            results[f'{dataset}.data_root'] = str(data)
+            results[f'{dataset}.metainfo.classes'] = f'{data}/classes.txt'
+        return results
 
     return options
 

@@ -133,8 +133,8 @@ def test_vivit_agrees_with_hugging_face(case_of):
     references = case.build_hugging_face(args)
     model = case.build('joint', args)
     case.copy_weights(model, next(iter(references.values())))
-    found = case.check(model, references, torch.randn(1, 3, 4, 32, 32))
-    assert len(found) == 4 and max(found.values()) < 1e-5
+    result = case.check(model, references, torch.randn(1, 3, 4, 32, 32))
+    assert len(result) == 4 and max(result.values()) < 1e-5
 
 
 def test_dense_compares_and_writes_json(case_of, tmp_path, capsys):
@@ -260,9 +260,9 @@ def test_gpu_leaves_out_wrong_reference_libraries(gpu, monkeypatch, tmp_path,
                           want=lambda: lambda: torch.full((3, ), 2.)),
         wrong=gpu.Variant(lambda: lambda: torch.full((3, ), 3.), alike=False,
                           want=lambda: lambda: torch.full((3, ), 2.)))
-    found, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants)
-    assert found['right']['rate'] > 0 and 'calls/s' in printed
-    assert found['wrong'] == 'differs by 5.0e-01'
+    result, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants)
+    assert result['right']['rate'] > 0 and 'calls/s' in printed
+    assert result['wrong'] == 'differs by 5.0e-01'
 
 
 def test_gpu_compares_with_causal_linear_attention(gpu):
@@ -305,12 +305,12 @@ def test_gpu_marks_cells_without_memory_or_time(gpu, monkeypatch, tmp_path,
     variants = dict.fromkeys(
         ('plain', 'ours'), gpu.Variant(lambda: lambda: torch.ones(3)))
     variants['large'] = gpu.Variant(lambda: full)
-    found, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants)
-    assert found['large'] == 'OOM' and found['ours']['rate'] > 0
+    result, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants)
+    assert result['large'] == 'OOM' and result['ours']['rate'] > 0
     assert '| OOM |' in printed
-    found, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants,
-                                '--budget', 0)
-    assert set(found.values()) == {'no time'}
+    result, printed = _gpu_table(gpu, monkeypatch, tmp_path, capsys, variants,
+                                 '--budget', 0)
+    assert set(result.values()) == {'no time'}
 
 
 def test_gpu_prints_no_table_with_wrong_outputs(gpu, monkeypatch, tmp_path,

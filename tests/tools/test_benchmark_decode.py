@@ -16,14 +16,14 @@ def test_frames_are_checked_and_clips_timed(tmp_path, capsys):
     assert mine['frames'] == 40
     installed = {name for name, options in decode.BACKENDS.items()
                  if not why_no_backend(options['type'])}
-    for found in result['videos'].values():
-        assert found['backends'].keys() == installed
-        for one in found['backends'].values():
+    for got in result['videos'].values():
+        assert got['backends'].keys() == installed
+        for one in got['backends'].values():
             assert one['verdict'] == 'correct' and one['compared'] > 100
             assert one['ms'].keys() == {*decode.PATTERNS}
             assert min(one['ms'].values()) > 0
-        assert found['live'].keys() == {'PyAV', 'OpenCV'}
-        assert min(found['live'].values()) > 0
+        assert got['live'].keys() == {'PyAV', 'OpenCV'}
+        assert min(got['live'].values()) > 0
     printed = capsys.readouterr().out
     assert 'sparse' in printed and 'mine.mp4: 40 frames' in printed
 
@@ -53,10 +53,10 @@ def test_wrong_frames_are_counted_and_not_timed(tmp_path, monkeypatch,
     path = write_opencv(tmp_path / 'mine.mp4')
     result = run_case('decode', '--repeats', 1, '--seconds', '--videos', path,
                       out=tmp_path)
-    found = result['videos']['mine.mp4']['backends']
-    assert 'ms' in found['opencv'] and 'ms' not in found['late']
+    got = result['videos']['mine.mp4']['backends']
+    assert 'ms' in got['opencv'] and 'ms' not in got['late']
     # Only the first frame is right.
-    assert 0.9 < found['late']['wrong'] / found['late']['compared'] < 1
+    assert 0.9 < got['late']['wrong'] / got['late']['compared'] < 1
     assert ' wrong, such as ' in capsys.readouterr().out
 
 

@@ -36,10 +36,10 @@ def test_measures_speed_and_memory(small_run):
     assert max(result['check'].values()) < 1e-4
     models = result['points']['2x32']['models']
     assert list(models) == ['ours', 'softmax']
-    for found in models.values():
-        assert found['videos_per_second'] == pytest.approx(
-            1 / found['seconds'])
-        assert 0.1 < found['peak_gib'] < 4
+    for got in models.values():
+        assert got['videos_per_second'] == pytest.approx(
+            1 / got['seconds'])
+        assert 0.1 < got['peak_gib'] < 4
     row = re.search(r'\| 2x32 \| ([\d.]+) \(([\d.]+) GiB\) \|', done.stdout)
     assert float(row[1]) == pytest.approx(
         models['ours']['videos_per_second'], rel=0.01)
@@ -56,8 +56,8 @@ def test_out_of_memory_is_reported_and_survived(small_run):
     done, result = small_run
     # Clip sizes run in ascending cost, not in the given order.
     assert list(result['points']) == ['2x32', '64x448']
-    for found in result['points']['64x448']['models'].values():
-        assert found == dict(oom='in one inference')
+    for got in result['points']['64x448']['models'].values():
+        assert got == dict(oom='in one inference')
     assert '| 64x448 | OOM | OOM |' in done.stdout
     assert 'limit 0.6 GiB' in done.stdout
     assert '| 64x448 | 2.81 | OOM |' in done.stdout
@@ -107,11 +107,11 @@ def test_only_models_that_fit_are_measured(monkeypatch):
 
 
 def test_check_agrees():
-    found = throughput.check((2, 32), dict(SETTINGS, dtype='bfloat16'))
-    low = {name for name in found if 'bfloat16' in name}
+    result = throughput.check((2, 32), dict(SETTINGS, dtype='bfloat16'))
+    low = {name for name in result if 'bfloat16' in name}
     assert len(low) == 2
-    assert max(v for name, v in found.items() if name not in low) < 1e-5
-    assert all(1e-4 < found[name] < 0.05 for name in low)
+    assert max(v for name, v in result.items() if name not in low) < 1e-5
+    assert all(1e-4 < result[name] < 0.05 for name in low)
 
 
 @pytest.mark.parametrize('softmax', [False, True])

@@ -28,8 +28,8 @@ def bundle(run_main, small_config, small_checkpoint, tmp_path):
 
 def test_writes_a_bundle(run_main, bundle, small_config, small_checkpoint,
                          tmp_path, capsys):
-    found = load_bundle(bundle)
-    assert found.config.online == dict(
+    result = load_bundle(bundle)
+    assert result.config.online == dict(
         events=dict(on=.2, off=.1, min_duration=0.), seconds=.4)
     with pytest.raises(SystemExit, match='exists; .*--force'):
         run_main('bundle', small_config, small_checkpoint, bundle)
@@ -39,7 +39,7 @@ def test_writes_a_bundle(run_main, bundle, small_config, small_checkpoint,
              '--labels', tmp_path / 'names.txt')
     assert load_bundle(bundle).labels == names
     out = capsys.readouterr().out
-    assert found.sha256 in out and 'name 4, ...' in out
+    assert result.sha256 in out and 'name 4, ...' in out
 
 
 def test_predict_takes_a_bundle(run_main, bundle, video, small_config,
@@ -60,7 +60,7 @@ def test_stream_takes_a_bundle(run_main, bundle, video, tmp_path, capsys):
 
 
 def test_detector_takes_a_bundle(bundle, video):
-    scores = [found.scores for found in mmvidattn.OnlineDetector(
+    scores = [result.scores for result in mmvidattn.OnlineDetector(
         bundle, source=video)]
     assert len(scores) == 2
 
@@ -96,8 +96,8 @@ def test_default_model(run_main, video, tmp_path, capsys):
 def test_splits_the_model_from_the_sources(words, model, monkeypatch,
                                            pytestconfig):
     monkeypatch.chdir(pytestconfig.rootpath)
-    sources, *found = split_model(words)
-    assert tuple(found) == model
+    sources, *result = split_model(words)
+    assert tuple(result) == model
     assert sources == (words if model[1] is None else ['.'])
 
 

@@ -55,20 +55,20 @@ def test_learns_cues_of_all_distances_and_streams_events(
     scores = scores_of(model, video)
     classes = Path('data/online_pixels/classes.txt').read_text().split()
     detector = EventDetector(classes, {0}, on=.5, off=.3, min_duration=.2)
-    wanted = []
+    expected = []
     for i, row in enumerate(scores):
-        wanted += detector.update(i / FPS, (i + 1) / FPS, row)
-    wanted += detector.finish(len(scores) / FPS)
+        expected += detector.update(i / FPS, (i + 1) / FPS, row)
+    expected += detector.finish(len(scores) / FPS)
     lines = Path('events.jsonl').read_text().splitlines()
-    for line, event in zip(lines, wanted, strict=True):
+    for line, event in zip(lines, expected, strict=True):
         assert json.loads(line) == pytest.approx(event, abs=1e-5)
     # 3. The events have the classes and times of the video's actions.
     truth = json.loads(Path('data/online_pixels/events.json').read_text())[
         'val_far_0000']
     named = np.array([(classes.index(f'{one["kind"]}_{one["label"]}'),
                        one['start']) for one in truth])
-    found = [json.loads(line) for line in lines]
-    starts = [event for event in found if event['event'] == 'start']
+    got = [json.loads(line) for line in lines]
+    starts = [event for event in got if event['event'] == 'start']
     assert len(starts) >= .8 * len(named)
     for event in starts:
         assert classes[named[np.abs(

@@ -22,8 +22,8 @@ def test_short_soak_passes_and_a_fault_is_found(monkeypatch):
             name: x * (1 + 1e-4) for name, x in out.items()}
 
     monkeypatch.setattr(causal_stream.StreamSession, 'push', inexact)
-    found = causal_stream.failures_of(list(causal_stream.soak(4, checks=1)))
-    assert len(found) == 1 and 'before step 4' in found[0]
+    result = causal_stream.failures_of(list(causal_stream.soak(4, checks=1)))
+    assert len(result) == 1 and 'before step 4' in result[0]
 
 
 def test_finds_growth():

@@ -35,10 +35,10 @@ def trained(*models, seeds):
 
 def test_only_undecided_models_are_trained_further():
     runs = trained(BASE, GOOD, SAME, NOISY, seeds=12)
-    assert {name: len(found) for name, found in runs.metrics.items()} == dict(
+    assert {name: len(each) for name, each in runs.metrics.items()} == dict(
         base=12, good=4, same=4, noisy=12)
     runs = trained(BASE, GOOD, SAME, seeds=12)
-    assert {len(found) for found in runs.metrics.values()} == {4}
+    assert {len(each) for each in runs.metrics.values()} == {4}
     # A single model has a mean and a spread.
     assert len(trained(NOISY, seeds=7).scores(NOISY)) == 7
 

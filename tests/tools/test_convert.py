@@ -48,9 +48,9 @@ def test_reads_safetensors(run_main, tmp_path):
     save_file(VIT, tmp_path / 'src.safetensors')
     run_main('convert.py', 'vit_timm', tmp_path / 'src.safetensors',
              tmp_path / 'dst.pth')
-    found = load_state_dict_file(tmp_path / 'dst.pth')
-    assert set(found) == NAMES
-    assert torch.equal(found['backbone.patch_embed.projection.weight'],
+    result = load_state_dict_file(tmp_path / 'dst.pth')
+    assert set(result) == NAMES
+    assert torch.equal(result['backbone.patch_embed.projection.weight'],
                        VIT['patch_embed.proj.weight'])
 
 

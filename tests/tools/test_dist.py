@@ -26,8 +26,8 @@ def test_two_processes_give_the_results_of_one(run_tool, small_config,
             *command, '--work-dir', name, '--dump', f'{name}.pkl',
             '--show-dir', f'{name}/pictures', cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        found = pickle.loads((tmp_path / f'{name}.pkl').read_bytes())
-        scores[name] = torch.stack([one['pred_score'] for one in found])
+        result = pickle.loads((tmp_path / f'{name}.pkl').read_bytes())
+        scores[name] = torch.stack([one['pred_score'] for one in result])
         path, = tmp_path.glob(f'{name}/*/*.json')
         metrics[name] = {
             key: value for key, value in json.loads(path.read_text()).items()

@@ -62,12 +62,12 @@ def test_compares_the_methods(run_tool, tmp_path):
             *SMALL.split()]
     done = run_tool(*args, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    found = {path.stem: json.loads(path.read_text())
-             for path in (tmp_path / 'out/results').glob('*.json')}
-    assert len(found) == 4
-    assert all([*top1] == ['0', '1', '2'] for top1 in found.values())
+    runs = {path.stem: json.loads(path.read_text())
+            for path in (tmp_path / 'out/results').glob('*.json')}
+    assert len(runs) == 4
+    assert all([*top1] == ['0', '1', '2'] for top1 in runs.values())
     # Before the first step, both are the same network.
-    assert found['distilled_seed0']['0'] == found['from_the_teacher_seed0'][
+    assert runs['distilled_seed0']['0'] == runs['from_the_teacher_seed0'][
         '0']
     assert (tmp_path / 'out/curves.png').is_file()
     again = run_tool(*args, cwd=tmp_path)

@@ -48,8 +48,8 @@ def run(*args: str, **env: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize('fault', CONFLICTS)
 def test_conflict_is_named_with_its_remedy(fault):
     change, topic, level, remedy = CONFLICTS[fault]
-    found = {k: v for k, v in {**FINE, **change}.items() if v}
-    item, = doctor.find_conflicts(found)
+    results = {k: v for k, v in {**FINE, **change}.items() if v}
+    item, = doctor.find_conflicts(results)
     assert (item['topic'], item['level']) == (topic, level)
     assert remedy in item['remedy']
 

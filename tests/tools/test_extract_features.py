@@ -46,8 +46,8 @@ def test_features_are_the_input_of_the_classifier(videos, tmp_path):
         frame = frame[top:top + 64, left:left + 64].transpose(2, 0, 1)
         x = (torch.from_numpy(frame).float()[None] - 128) / 50
         with torch.no_grad():
-            wanted = model.backbone(x).mean(dim=(2, 3))[0]
-        np.testing.assert_allclose(rows[step], wanted, rtol=1e-3, atol=1e-4)
+            expected = model.backbone(x).mean(dim=(2, 3))[0]
+        np.testing.assert_allclose(rows[step], expected, rtol=1e-3, atol=1e-4)
 
 
 def test_features_do_not_depend_on_future_frames(videos, tmp_path):

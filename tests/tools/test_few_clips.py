@@ -18,10 +18,10 @@ def test_pieces_cover_a_video_in_time(motion_dir, tmp_path):
 
 
 def test_report_has_the_lowest_interval():
-    found = [dict(videos=48, right=right, chance=0.25, seconds=10)
-             for right in (24, 36)]
+    results = [dict(videos=48, right=right, chance=0.25, seconds=10)
+               for right in (24, 36)]
     lines = tool.format_report(
-        {('real', 'probe'): found}, argparse.Namespace(
+        {('real', 'probe'): results}, argparse.Namespace(
             clips=12, epochs=20, seeds=[0, 1])).splitlines()
     assert lines[-1] == (
         '| real | probe | 25.0 | 62.5 | 50.0, 75.0 | 36.4 | 10 |')

@@ -18,11 +18,11 @@ def test_finds_growth_of_memory_and_handles(memory, most, rest, wrong):
     rows = [(t, 500. if t < 300 else memory,
              12 if t < START else most if t < END else rest, 20, 0.)
             for t in range(40, 425)]
-    found, lines = flood.check_usage(rows, START, END)
+    result, lines = flood.check_usage(rows, START, END)
     assert len(lines) == len(wrong)
     assert all(a.startswith(b) for a, b in zip(lines, wrong))
-    assert (found['handles_calm'], found['handles_most']) == (12, most)
-    assert (found['memory_middle'], found['memory_end']) == (500, memory)
+    assert (result['handles_calm'], result['handles_most']) == (12, most)
+    assert (result['memory_middle'], result['memory_end']) == (500, memory)
     assert flood.check_usage(rows[:300], START, END)[1]
 
 
@@ -31,5 +31,5 @@ def test_half_a_minute(run_tool, tmp_path):
                     '--open', 50, '--out', 'out.json', cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith('passed\n')
-    found = json.loads((tmp_path / 'out.json').read_text())
-    assert found['wrong'] == [] and 1500 < found['connections'] <= 3100
+    result = json.loads((tmp_path / 'out.json').read_text())
+    assert result['wrong'] == [] and 1500 < result['connections'] <= 3100

@@ -72,10 +72,10 @@ def test_score_of_the_clip_equals_its_prediction(run_main, config, checkpoint,
     model.cfg.test_dataloader.dataset.pipeline = model.cfg.val_pipeline
     best = predict_video(model, video, topk=1)[0]
     result = json.loads(out.with_suffix('.json').read_text())
-    found, = result['models'].values()
+    got, = result['models'].values()
     assert result['label'] == best.label
-    assert found['clip'] == pytest.approx(best.score, abs=1e-5)
-    assert np.std(found['frames']) > 0
+    assert got['clip'] == pytest.approx(best.score, abs=1e-5)
+    assert np.std(got['frames']) > 0
 
 
 @pytest.mark.parametrize('option, value, message', [

@@ -94,13 +94,13 @@ def test_state_of_one_frame_is_uniform_in_every_class():
         clip = draw_clip(0, 'train', i)
         frame = (clip.num_frames - 1) // 2
         states[CLASSES[clip.label]].append(state_at(clip, frame))
-    for name, found in states.items():
-        found = np.array(found)
-        assert found.shape == (400, 4)
-        for phase in found.T:
+    for name, result in states.items():
+        result = np.array(result)
+        assert result.shape == (400, 4)
+        for phase in result.T:
             assert stats.kstest(phase, 'uniform').pvalue > 1e-4, name
         # Check that the phases of a clip are independent of each other.
-        correlation = np.corrcoef(np.exp(2j * np.pi * found.T))
+        correlation = np.corrcoef(np.exp(2j * np.pi * result.T))
         assert np.abs(correlation - np.eye(4)).max() < 0.2, name
 
 
@@ -111,7 +111,7 @@ def test_state_of_one_frame_is_uniform_in_every_class():
 ])
 def test_classes_in_the_same_state_look_the_same(difficulty, frame):
     clip = draw_clip(0, 'train', 5)
-    wanted = list(render(clip, difficulty))[frame]
+    expected = list(render(clip, difficulty))[frame]
     speed = difficulty.speed * clip.speed
     state = state_at(replace(clip, speed=speed), frame)
     for label, (phase, sign) in enumerate(MOTIONS.values()):
@@ -120,7 +120,7 @@ def test_classes_in_the_same_state_look_the_same(difficulty, frame):
         other = replace(
             clip, label=label, start=state._replace(**{phase: back}))
         np.testing.assert_array_equal(
-            list(render(other, difficulty))[frame], wanted)
+            list(render(other, difficulty))[frame], expected)
 
 
 def shape_mask(frame):
@@ -131,12 +131,12 @@ def shape_mask(frame):
 
 def centre_on_torus(mask):
     """Centre of mass in periods, along rows and columns."""
-    found = []
+    results = []
     for axis, size in enumerate(mask.shape):
         waves = np.exp(2j * np.pi * np.arange(size) / size)
         mass = mask.sum(1 - axis)
-        found.append(np.angle((mass * waves).sum()) / (2 * np.pi))
-    return np.array(found)
+        results.append(np.angle((mass * waves).sum()) / (2 * np.pi))
+    return np.array(results)
 
 
 def wrapped(step):
@@ -260,7 +260,7 @@ def test_double_motions_move_two_phases(index):
     moved = {name: (getattr(later, name) - getattr(first, name) + 0.5) % 1
              - 0.5 for name in first._fields}
     step = 3 * clip.speed / (clip.num_frames - 1)
-    wanted = dict(tuple(DOUBLE_MOTIONS.values())[index])
-    assert len(wanted) == 2
+    expected = dict(tuple(DOUBLE_MOTIONS.values())[index])
+    assert len(expected) == 2
     for name, change in moved.items():
-        assert change == pytest.approx(step * wanted.get(name, 0), abs=1e-9)
+        assert change == pytest.approx(step * expected.get(name, 0), abs=1e-9)

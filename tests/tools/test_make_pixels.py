@@ -34,13 +34,13 @@ def streams():
 
 @pytest.mark.parametrize('name', LIMITS)
 def test_cues_have_the_distances_of_their_kind(streams, name):
-    found = [event.start - event.cue - CUE_FRAMES for stream in streams[name]
-             for event in stream.events if event.kind == 'action']
+    results = [event.start - event.cue - CUE_FRAMES for stream in streams[name]
+               for event in stream.events if event.kind == 'action']
     low, high = LIMITS[name]
-    assert len(found) > 100
-    assert low <= min(found) <= max(found) <= high
-    assert min(found) < low + 10
-    assert max(found) > high * .7
+    assert len(results) > 100
+    assert low <= min(results) <= max(results) <= high
+    assert min(results) < low + 10
+    assert max(results) > high * .7
 
 
 def test_class_of_an_action_is_the_latest_cue(streams):

@@ -27,12 +27,12 @@ def actions(events):
 
 def test_targets_match_the_events(streams):
     for features, targets, events in streams:
-        wanted = np.zeros_like(targets)
+        expected = np.zeros_like(targets)
         for event in actions(events):
             column = RECIPE.names.index(event['event'])
-            wanted[event['start']:event['end'], column] = 1
-        wanted[:, 0] = ~wanted.any(axis=1)
-        assert (targets == wanted).all()
+            expected[event['start']:event['end'], column] = 1
+        expected[:, 0] = ~expected.any(axis=1)
+        assert (targets == expected).all()
         assert (targets.sum(axis=1) == 1).all()
         assert features.shape == (len(targets), 48)
         assert features.dtype == np.float32

@@ -23,17 +23,17 @@ def test_pairs_of_versions_are_covered():
     """Check pairs of Python, torch and numpy versions."""
     rows = [row for row in matrix.ROWS if row.torch and row.numpy]
     assert {row.python for row in rows} == {'3.10', '3.11', '3.12', '3.13'}
-    found = {
+    results = {
         pair for row in rows for pair in itertools.combinations(
             (row.python, row.torch == matrix.NEWEST, row.mmcv, row.numpy),
             2)
     }
     for python in '3.10', '3.11', '3.12':
-        assert {(python, True), (python, False)} <= found
-        assert {(python, '1.26'), (python, '2')} <= found
+        assert {(python, True), (python, False)} <= results
+        assert {(python, '1.26'), (python, '2')} <= results
     for newest in True, False:
         assert {(newest, '1.26'), (newest, '2'), (newest, 'mmcv'),
-                (newest, 'mmcv-lite')} <= found
+                (newest, 'mmcv-lite')} <= results
 
 
 def test_dry_run_prints_rows_and_interpreters():
@@ -53,11 +53,11 @@ def environment_of(tmp_path, **steps):
     environment = matrix.Environment(
         matrix.Row('3.11', '2.4.0', 'mmcv-lite', '2'), sys.executable,
         tmp_path, tmp_path / 'row1')
-    found = dict(python='3.11.7', torch='2.4.0+cpu', numpy='2.1.0')
-    found |= {'mmcv-lite': '2.1.0', 'opencv-python': '5.0'}
+    results = dict(python='3.11.7', torch='2.4.0+cpu', numpy='2.1.0')
+    results |= {'mmcv-lite': '2.1.0', 'opencv-python': '5.0'}
     defaults = dict.fromkeys(('import_package', 'self_test', 'quickstart'),
                              lambda: None)
-    defaults |= dict(install=lambda wheel: None, versions=lambda: found)
+    defaults |= dict(install=lambda wheel: None, versions=lambda: results)
     for name, function in (defaults | steps).items():
         setattr(environment, name, function)
     return environment

@@ -116,9 +116,9 @@ EDITS = {
     for source in sources])
 def test_edits_of_each_operator(operator, source):
     edits = mutants.find_edits(source)[f'fault/{operator}']
-    found = [edit.apply(source) for edit in edits]
-    assert sorted(found) == sorted(EDITS[operator][source])
-    for broken in found:
+    results = [edit.apply(source) for edit in edits]
+    assert sorted(results) == sorted(EDITS[operator][source])
+    for broken in results:
         compile(f'def f():\n{textwrap.indent(broken, "  ")}', '', 'exec')
 
 
@@ -233,9 +233,9 @@ def test_reports_survivors_and_flaky_tests(tiny, monkeypatch, capsys):
         '--durations', str(tiny / 'junit.xml')])
     with pytest.raises(SystemExit):
         mutants.main()
-    found = {x['before']: x for x in json.loads(out.read_text())}
+    results = {x['before']: x for x in json.loads(out.read_text())}
     # The only test of this line fails on the unbroken code too.
-    assert found['return x + 1']['outcome'] == 'survived'
+    assert results['return x + 1']['outcome'] == 'survived'
     printed = capsys.readouterr().out
     assert 'fails by itself: tests/test_tiny.py::test_fails_anyway' in printed
     assert 'survived: mmvidattn/tiny.py:9' in printed

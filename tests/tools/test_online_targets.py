@@ -69,8 +69,8 @@ def test_csv(write, tmp_path):
 @pytest.mark.parametrize('wrap', [True, False])
 def test_json_is_as_csv(write, tmp_path, wrap):
     (tmp_path / 'mine.csv').write_text(CSV)
-    wanted = {v: read(write('csv', tmp_path / 'mine.csv'), v)
-              for v in LENGTHS}
+    expected = {v: read(write('csv', tmp_path / 'mine.csv'), v)
+                for v in LENGTHS}
     videos = dict(
         one=dict(subset='train', annotations=[
             dict(segment=[1, 2], label='run'),
@@ -79,7 +79,7 @@ def test_json_is_as_csv(write, tmp_path, wrap):
     (tmp_path / 'mine.json').write_text(
         json.dumps(dict(database=videos) if wrap else videos))
     out = write('json', tmp_path / 'mine.json')
-    for video, targets in wanted.items():
+    for video, targets in expected.items():
         assert (read(out, video) == targets).all()
 
 

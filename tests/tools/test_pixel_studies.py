@@ -20,11 +20,11 @@ STUDY = load('causal_stream')
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
     """Three short streams per split, with actions at three distances."""
-    found = tmp_path_factory.mktemp('pixels')
+    result = tmp_path_factory.mktemp('pixels')
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pixels, 'RECIPE', replace(pixels.RECIPE, frames=512))
-        pixel_model.prepare(found, dict(train=2, val=2, test=2))
-    return found
+        pixel_model.prepare(result, dict(train=2, val=2, test=2))
+    return result
 
 
 def test_half_rate_shows_the_same_scene():
@@ -75,14 +75,14 @@ def test_rows_train(row, folder, monkeypatch):
     monkeypatch.setattr(pixel_model, 'SIZES', dict(train=2, val=2, test=2))
     monkeypatch.setattr(pixel_model, 'TIMED', 16)
     monkeypatch.chdir(folder)
-    found = pixel_model.train(Training(
+    result = pixel_model.train(Training(
         load_config(STUDY.config_of(row), STUDY.options(row)), None, folder,
         0, 1e-3, 2, 2))
-    assert {'score', 'val', 'ms', 'loss'} <= {*found}
-    assert found['ms'] > 0 and np.isfinite(found['loss'])
-    assert ('same_by_time' in found) == (row == 'causal')
+    assert {'score', 'val', 'ms', 'loss'} <= {*result}
+    assert result['ms'] > 0 and np.isfinite(result['loss'])
+    assert ('same_by_time' in result) == (row == 'causal')
     if row == 'causal':
-        assert 0 < found['same_by_time'] <= 100
+        assert 0 < result['same_by_time'] <= 100
 
 
 def test_claim_about_two_figures_of_a_row():

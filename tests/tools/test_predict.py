@@ -36,12 +36,12 @@ def test_predicts_a_folder(run_main, capsys, clips, small_config,
     assert [r['video'] for r in results] == [str(clips / n) for n in names]
     model = mmvidattn.get_model(small_config, small_checkpoint)
     for name, result in zip(names, results):
-        wanted = predict_video(model, clips / name)
+        expected = predict_video(model, clips / name)
         assert [p['label'] for p in result['predictions']] == [
-            p.label for p in wanted]
+            p.label for p in expected]
         assert [p['score'] for p in result['predictions']] == pytest.approx(
-            [p.score for p in wanted], abs=1e-5)
-        lines = [f'{p.score:6.3f}  {p.label}' for p in wanted]
+            [p.score for p in expected], abs=1e-5)
+        lines = [f'{p.score:6.3f}  {p.label}' for p in expected]
         assert len(lines) == 5
         assert '\n'.join([str(clips / name), *lines]) in printed.out
         before = decord.VideoReader(str(clips / name), num_threads=1)
@@ -75,8 +75,8 @@ def test_suffix_determines_the_format(run_main, clips, small_config,
     run_main('predict.py', clips / 'a.mp4', small_config, small_checkpoint,
              '--out', out)
     capture = cv2.VideoCapture(str(out))
-    found, image = capture.read()
-    assert found and image.std() > 1
+    result, image = capture.read()
+    assert result and image.std() > 1
 
 
 def test_labels_option_overrides_the_checkpoint(
@@ -144,11 +144,11 @@ def test_compile_runs_eagerly_without_a_compiler(
     warning, = (line for line in done.stderr.splitlines()
                 if 'runs eagerly' in line)
     assert warning.startswith('LinearVideoTransformer runs eagerly, ')
-    wanted = predict_video(
+    expected = predict_video(
         mmvidattn.get_model(small_config, small_checkpoint), clips / 'a.mp4')
     result, = json.loads((tmp_path / 'out.json').read_text())
     assert [p['score'] for p in result['predictions']] == pytest.approx(
-        [p.score for p in wanted], abs=1e-5)
+        [p.score for p in expected], abs=1e-5)
 
 
 def test_windows_are_written_as_json_lines(run_main, clips, small_config,
@@ -160,12 +160,12 @@ def test_windows_are_written_as_json_lines(run_main, clips, small_config,
                  '.3', '--batch-size', '2', '--json-lines',
                  tmp_path / 'new/out.jsonl')
     text = (tmp_path / 'new/out.jsonl').read_text()
-    broken, *found = map(json.loads, text.splitlines())
+    broken, *got = map(json.loads, text.splitlines())
     assert broken['error'].startswith('cannot read ')
-    wanted = list(mmvidattn.VideoClassifier(
+    expected = list(mmvidattn.VideoClassifier(
         small_config, small_checkpoint).windows(clips / 'a.mp4', .4, .3))
-    assert len(wanted) > 2
-    for one, other in zip(found, wanted, strict=True):
+    assert len(expected) > 2
+    for one, other in zip(got, expected, strict=True):
         assert (one['video'], one['start']) == (
             str(clips / 'a.mp4'), other.start)
         assert one['end'] == pytest.approx(other.end, abs=1e-3)
@@ -186,11 +186,11 @@ def test_windows_are_shown_in_the_video(
     monkeypatch.undo()
     assert f'written: {tmp_path}/out.mp4\n' in capsys.readouterr().out
     # 22 frames at 25 frames per second; between the windows is a gap.
-    wanted = [*mmvidattn.VideoClassifier(
+    expected = [*mmvidattn.VideoClassifier(
         small_config, small_checkpoint).windows(clips / 'a.mp4', .2, .3)]
     for i, lines in enumerate(captions):
         time = i / 25
-        window = wanted[int((time + 1e-9) // .3)]
+        window = expected[int((time + 1e-9) // .3)]
         if time < window.end:
             assert lines[0] == f'{window.start:.2f} to {window.end:.2f} s'
             assert lines[1].endswith(window.predictions[0].label)

@@ -23,9 +23,9 @@ def test_publishes_only_weights_and_config(run_main, small_config,
         ['.pth', '.safetensors'], ['.safetensors', '.pth'])
     printed = capsys.readouterr().out
     for path in paths:
-        found = re.fullmatch(r'small_\d{8}-([0-9a-f]{8})\.\w+', path.name)
+        match = re.fullmatch(r'small_\d{8}-([0-9a-f]{8})\.\w+', path.name)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        assert digest.startswith(found[1]) and digest in printed
+        assert digest.startswith(match[1]) and digest in printed
         model = mmvidattn.get_model(small_config, path)
         for name, value in saved['state_dict'].items():
             assert torch.equal(model.state_dict()[name], value)

@@ -30,8 +30,8 @@ def test_learns_classes_of_current_features(name, data, tmp_path,
     runner = build_runner(
         load_config(f'{name}_tiny_synthetic', options), strict=False)
     runner.train()
-    found = runner.test()
-    now = mean(value for key, value in found.items()
+    result = runner.test()
+    now = mean(value for key, value in result.items()
                if key.startswith('online/AP_dense_now'))
     # Chance is about 0.1.
-    assert now > 0.8, found
+    assert now > 0.8, result

@@ -70,29 +70,29 @@ def test_streams_have_the_map_of_windows(data, tmp_path, run_options):
                'model.cls_head.num_classes': 7}
     checkpoint = fresh_checkpoint(
         tmp_path / 'model.pth', 'testra_tiny_synthetic', options)
-    found, scores = {}, {}
+    got, scores = {}, {}
     for windows, kernel, together in (
             ('videos', 'window', 1), ('stream', 'window', 1),
             ('stream', 'window', 3), ('stream', 'smoothing', 4)):
         name = windows, kernel, together
         scores[name] = []
-        found[name] = score(
+        got[name] = score(
             'testra_tiny_synthetic', {
                 **options, **run_options(data, tmp_path),
                 'test_dataloader.dataset.windows': windows,
                 'test_dataloader.batch_size': together,
                 'model.stream_kernel': kernel,
             }, checkpoint, scores[name])
-    windows, one, three, smoothing = found.values()
+    windows, one, three, smoothing = got.values()
     # Detection, anticipation and some classes.
     assert len(windows) > 6 and 'online/mAP_dense@0.25s' in windows
     for stream in one, three:
         for key, value in windows.items():
             assert stream[key.replace('dense', 'stream_window')] == \
                 pytest.approx(value, abs=1e-6), key
-    wanted, *others, smoothed = scores.values()
+    expected, *others, smoothed = scores.values()
     for other in others:
-        for a, b in zip(wanted, other, strict=True):
+        for a, b in zip(expected, other, strict=True):
             length = a.video_length
             torch.testing.assert_close(
                 a.pred_action[:length], b.pred_action, atol=1e-5, rtol=0)
@@ -149,10 +149,10 @@ def segments(tmp_path, run_options):
 def test_streams_have_the_recall_of_windows(segments, tmp_path, run_options):
     """Compare segments scored in windows and along a stream (Table 4)."""
     options, checkpoint = segments
-    found, scores = [], []
+    result, scores = [], []
     for windows in 'segments', 'stream':
         samples = []
-        found.append(score(
+        result.append(score(
             'testra_tiny_synthetic', {
                 **options, **run_options(tmp_path, tmp_path),
                 'test_dataloader.dataset.windows': windows,
@@ -161,10 +161,10 @@ def test_streams_have_the_recall_of_windows(segments, tmp_path, run_options):
                     actions=[(0, 0), (1, 0)], subsets=dict(unseen=['P01'])),
             }, checkpoint, samples))
         scores.append(samples)
-    assert list(found[0])[0] == 'online/action_top1_recall_testra'
-    assert len(found[0]) == 6
-    for key, value in found[0].items():
-        assert found[1][key.replace('testra', 'testra_stream_window')] == \
+    assert list(result[0])[0] == 'online/action_top1_recall_testra'
+    assert len(result[0]) == 6
+    for key, value in result[0].items():
+        assert result[1][key.replace('testra', 'testra_stream_window')] == \
             value
     windows = {s.segment_id: s for s in scores[0]}
     compared = 0
@@ -200,6 +200,6 @@ def test_writes_a_challenge_submission(segments, tmp_path, run_options):
                      out_file=str(tmp_path / 'test.json'))],
         }, checkpoint)
     assert result == {}
-    found = json.loads((tmp_path / 'test.json').read_text())
-    assert found['challenge'] == 'action_anticipation'
-    assert list(found['results']) == [row[0] for row in rows]
+    got = json.loads((tmp_path / 'test.json').read_text())
+    assert got['challenge'] == 'action_anticipation'
+    assert list(got['results']) == [row[0] for row in rows]

@@ -24,11 +24,11 @@ ROWS = 'TeSTra', 'LSTR', 'no long memory', 'no fusion'
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
     """Streams of all distances."""
-    found = tmp_path_factory.mktemp('streams')
+    result = tmp_path_factory.mktemp('streams')
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(streams.OPTIONS, 'steps', 2700)
-        online_model.prepare(found, SIZES)
-    return found
+        online_model.prepare(result, SIZES)
+    return result
 
 
 def config_of(row, **changes):
@@ -76,10 +76,10 @@ def test_features_determine_the_classes():
 def test_limits():
     drawn = [streams.make_stream(0, 'test', i) for i in range(8)]
     chance = streams.oracle(LOOKS, drawn, with_cues=False)
-    found = streams.oracle(LOOKS, drawn)
+    result = streams.oracle(LOOKS, drawn)
     # A guess among the classes is right one time in four.
     assert chance['score'] == pytest.approx(25)
-    assert all(found[name] > chance[name] + 50 for name in found)
+    assert all(result[name] > chance[name] + 50 for name in result)
     clean = [streams.make_stream(0, 'test', i, noise=0.) for i in range(8)]
     assert all(value == pytest.approx(100)
                for value in streams.oracle(LOOKS, clean).values())
@@ -123,7 +123,7 @@ def test_scores_match_independent_implementations(folder, monkeypatch):
     model = build(config, None, 0)
     monkeypatch.setattr(online_model, 'TEST_STRIDE', 1)
     monkeypatch.setitem(streams.OPTIONS, 'steps', 2700)
-    found = online_model._test(model, config, folder, 'val', streams.BINS)
+    got = online_model._test(model, config, folder, 'val', streams.BINS)
     data = online_model._dataset(config, 'test_dataloader', folder, 'val')
     metric = PerFrameMAP(per_class=True)
     metric.dataset_meta = data.metainfo
@@ -132,7 +132,7 @@ def test_scores_match_independent_implementations(folder, monkeypatch):
     metric.process({}, [sample.to_dict()])
     each = [value for key, value in metric.compute_metrics(
         metric.results).items() if key.startswith('AP_dense_cue_')]
-    assert found['now'] == pytest.approx(100 * np.mean(each))
+    assert got['now'] == pytest.approx(100 * np.mean(each))
     events = streams.make_stream(0, 'val', 0).events
     for name, (low, high) in streams.BINS.items():
         steps = np.concatenate([
@@ -140,13 +140,13 @@ def test_scores_match_independent_implementations(folder, monkeypatch):
             if event.kind == 'action' and low <= event.start - event.cue
             - streams.OPTIONS['cue_steps'] < high])
         each = [
-            average_precision_score(wanted, scores) for wanted, scores in zip(
+            average_precision_score(want, scores) for want, scores in zip(
                 sample.gt_action[steps, 5:].T, sample.pred_action[steps, 5:].T)
-            if wanted.any()]
-        assert found[f'bin_{name}'] == pytest.approx(
+            if want.any()]
+        assert got[f'bin_{name}'] == pytest.approx(
             100 * np.mean(each), abs=1e-6)
-    assert found['score'] == pytest.approx(np.mean(
-        [found[f'bin_{name}'] for name in streams.BINS]))
+    assert got['score'] == pytest.approx(np.mean(
+        [got[f'bin_{name}'] for name in streams.BINS]))
     # Fewer windows have the same scores.
     monkeypatch.setattr(online_model, 'TEST_STRIDE', 7)
     with torch.no_grad():
@@ -163,11 +163,11 @@ def test_scores_match_independent_implementations(folder, monkeypatch):
 @pytest.mark.parametrize('row', ROWS)
 def test_rows_train(row, folder, monkeypatch):
     monkeypatch.setattr(online_model, 'TEST_STRIDE', 30)
-    found = online_model.train(Training(
+    result = online_model.train(Training(
         config_of(row), config_of(STUDY.reference), folder, 0, 1e-3, 2, 4))
-    assert {*found} == {*online_model.METRICS, 'val', 'loss'}
-    assert np.isfinite([*found.values()]).all()
-    json.dumps(found)
+    assert {*result} == {*online_model.METRICS, 'val', 'loss'}
+    assert np.isfinite([*result.values()]).all()
+    json.dumps(result)
 
 
 @pytest.mark.parametrize('row', ['MiniROAD', 'causal transformer'])

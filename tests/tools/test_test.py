@@ -31,22 +31,22 @@ def test_dumps_the_scores_of_the_model(tested, small_config,
     model = mmvidattn.get_model(small_config, small_checkpoint)
     loader = Runner.build_dataloader(load_config(small_config).test_dataloader)
     with torch.no_grad():
-        wanted = [sample for batch in loader
-                  for sample in model.test_step(batch)]
-    found = pickle.loads((tested / 'out.pkl').read_bytes())
-    assert len(found) == len(wanted) == 7
-    for one, two in zip(found, wanted):
+        expected = [sample for batch in loader
+                    for sample in model.test_step(batch)]
+    got = pickle.loads((tested / 'out.pkl').read_bytes())
+    assert len(got) == len(expected) == 7
+    for one, two in zip(got, expected):
         torch.testing.assert_close(one['pred_score'], two.pred_score)
         assert one['gt_label'] == two.gt_label
     # Scores must differ, so that a wrong order or weight is detected.
-    assert not torch.allclose(found[0]['pred_score'], found[1]['pred_score'],
+    assert not torch.allclose(got[0]['pred_score'], got[1]['pred_score'],
                               atol=1e-6)
 
 
 def test_metrics_are_those_of_the_scores(tested):
     path, = tested.glob('work_dirs/small/*/*.json')
-    found = pickle.loads((tested / 'out.pkl').read_bytes())
-    hits = [(one['pred_label'] == one['gt_label']).item() for one in found]
+    result = pickle.loads((tested / 'out.pkl').read_bytes())
+    hits = [(one['pred_label'] == one['gt_label']).item() for one in result]
     assert json.loads(path.read_text())['acc/top1'] == np.mean(hits)
 
 

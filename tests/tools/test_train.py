@@ -121,9 +121,9 @@ def test_epochs_stretch_the_schedules(name, epochs, expected):
     before = load_config(name)
     cfg = numbers_of(name, '--epochs', str(epochs))
     assert cfg.train_cfg.max_epochs == epochs
-    found, old = ([dict(x)] if isinstance(x, dict) else x for x in (
+    got, old = ([dict(x)] if isinstance(x, dict) else x for x in (
         cfg.param_scheduler, before.param_scheduler))
-    for scheduler, times, was in zip(found, expected, old, strict=True):
+    for scheduler, times, was in zip(got, expected, old, strict=True):
         assert {key: scheduler.get(key) for key in times} == times
         others = {*scheduler} - {*times}
         assert all(scheduler[key] == was[key] for key in others)

@@ -37,17 +37,17 @@ OUTSIDE = {Count: (0, -1), Natural: (-1, ), Positive: (0., -1), NotNegative: (
 
 def registered():
     """Return our classes that a config can build, by name."""
-    found = {}
+    results = {}
     for module in mmaction.registry, mmengine.registry:
         for registry in vars(module).values():
             if isinstance(registry, Registry):
-                found.update((cls.__name__, cls)
-                             for cls in registry.module_dict.values()
-                             if cls.__module__.startswith('mmvidattn.'))
+                results.update((cls.__name__, cls)
+                               for cls in registry.module_dict.values()
+                               if cls.__module__.startswith('mmvidattn.'))
     # Layers that get their options from a dict in a config.
-    found |= {cls.__name__: cls for cls in (FeatureFixation, NeighborShift)}
+    results |= {cls.__name__: cls for cls in (FeatureFixation, NeighborShift)}
     # Skip a stand-in of compat, and the runner, which checks no arguments.
-    return {name: cls for name, cls in sorted(found.items())
+    return {name: cls for name, cls in sorted(results.items())
             if name not in ('DRN', 'SafeRunner')}
 
 
@@ -128,8 +128,8 @@ def test_numbers_have_a_range():
     unlimited = set()
     for cls, name, hint in arguments():
         if cls.__init__.__qualname__.partition('.')[0] == cls.__name__:
-            found = re.sub(r'Annotated\[(int|float), ', '', str(hint))
-            if re.search(r"\b(int|float)\b", found):
+            result = re.sub(r'Annotated\[(int|float), ', '', str(hint))
+            if re.search(r"\b(int|float)\b", result):
                 unlimited.add(name)
     # Labels, colors, and numbers with other ranges.
     assert unlimited == {

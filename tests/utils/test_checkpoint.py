@@ -62,9 +62,9 @@ WEIGHTS = {'a.weight': torch.arange(6.).view(2, 3), 'a.bias': torch.ones(2)}
     ids=['bare', 'state_dict', 'model', 'model_state', 'module.', 'both'])
 def test_unwraps_tensors(tmp_path, wrap):
     torch.save(wrap(WEIGHTS), tmp_path / 'x.pth')
-    found = load_state_dict_file(tmp_path / 'x.pth')
-    assert list(found) == list(WEIGHTS)
-    assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
+    result = load_state_dict_file(tmp_path / 'x.pth')
+    assert list(result) == list(WEIGHTS)
+    assert all(torch.equal(result[k], v) for k, v in WEIGHTS.items())
 
 
 def test_partial_module_prefix_is_kept(tmp_path):
@@ -76,10 +76,10 @@ def test_partial_module_prefix_is_kept(tmp_path):
 def test_reads_safetensors_like_mmengine(tmp_path):
     path = tmp_path / 'x.safetensors'
     save_file(WEIGHTS, path)
-    for found in (load_state_dict_file(path),
-                  CheckpointLoader.load_checkpoint(str(path), 'cpu'),
-                  CheckpointLoader.load_checkpoint(str(path))):
-        assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
+    for result in (load_state_dict_file(path),
+                   CheckpointLoader.load_checkpoint(str(path), 'cpu'),
+                   CheckpointLoader.load_checkpoint(str(path))):
+        assert all(torch.equal(result[k], v) for k, v in WEIGHTS.items())
 
 
 @pytest.mark.parametrize('name', ['x.pth', 'x.safetensors'])
@@ -165,9 +165,9 @@ def test_reads_views_and_shared_tensors(tmp_path):
     for zipped in True, False:
         torch.save(weights, tmp_path / 'x.pth',
                    _use_new_zipfile_serialization=zipped)
-        found = read_checkpoint(tmp_path / 'x.pth')
+        result = read_checkpoint(tmp_path / 'x.pth')
         for name, value in weights.items():
-            assert torch.equal(found[name].to_dense(), value.to_dense())
+            assert torch.equal(result[name].to_dense(), value.to_dense())
 
 
 def test_loads_all_tensors_and_returns_meta(tmp_path):
@@ -280,8 +280,8 @@ def test_downloads_and_reads(site, name):
     name = publish(folder, name)
     for load in (load_state_dict_file,
                  lambda u: CheckpointLoader.load_checkpoint(u, 'cpu')):
-        found = load(f'{url}/{name}')
-        assert all(torch.equal(found[k], v) for k, v in WEIGHTS.items())
+        result = load(f'{url}/{name}')
+        assert all(torch.equal(result[k], v) for k, v in WEIGHTS.items())
     (folder / name).unlink()
     # The file is gone from the site, and comes from the cache.
     load_state_dict_file(f'{url}/{name}')

@@ -37,9 +37,9 @@ pytestmark = [
 
 def documented():
     """Return the table of docs/decoding.md, by kind of file and path."""
-    found = TABLE.search((ROOT / 'docs/decoding.md').read_text())
+    result = TABLE.search((ROOT / 'docs/decoding.md').read_text())
     rows = [[cell.strip() for cell in line.strip('|\n').split('|')]
-            for line in found[1].splitlines()]
+            for line in result[1].splitlines()]
     return {row[0]: dict(zip(PATHS, row[1:])) for row in rows}
 
 

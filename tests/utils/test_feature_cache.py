@@ -68,9 +68,9 @@ def _work(path, value, failures):
     features = torch.full((100, 1000), float(value))
     for _ in range(20):
         writer.write(path, features)
-        found = read_features(path)
+        result = read_features(path)
         # Any complete file is right.
-        if found is None or len(found.unique()) != 1:
+        if result is None or len(result.unique()) != 1:
             failures.put(value)
 
 
@@ -94,9 +94,9 @@ def test_reads_rounded_features(tmp_path, dtype, atol):
     features = torch.randn(2, 3, 5)
     path = tmp_path / 'f.safetensors'
     writer.write(path, features)
-    found = read_features(path)
-    assert torch.equal(found, writer.round(features))
-    torch.testing.assert_close(found, features, atol=atol, rtol=0)
+    result = read_features(path)
+    assert torch.equal(result, writer.round(features))
+    torch.testing.assert_close(result, features, atol=atol, rtol=0)
     assert writer.size == path.stat().st_size
     assert read_features(tmp_path / 'none') is None
 

@@ -81,6 +81,6 @@ def test_finds_frames_with_few_time_stamps(begins):
     expected, end = find_frames(Reader(begins, fps), times)
     for i, time in enumerate(times):
         reader = SlowReader(begins, fps)
-        (found, ), also = find_frames(reader, [time])
-        assert (found, also) == (expected[i], pytest.approx(end))
+        (got, ), also = find_frames(reader, [time])
+        assert (got, also) == (expected[i], pytest.approx(end))
         assert reader.looked_up <= (5 if begins[0] == 0.2 else 15)

@@ -49,8 +49,8 @@ def test_checks_hash(hub):
 
 def test_mmengine_loads_hub_names(hub):
     from mmengine.runner import CheckpointLoader
-    found = CheckpointLoader.load_checkpoint(NAME, 'cpu')
-    assert torch.equal(found['w'], torch.arange(3.))
+    result = CheckpointLoader.load_checkpoint(NAME, 'cpu')
+    assert torch.equal(result['w'], torch.arange(3.))
 
 
 @pytest.mark.parametrize('name, message', [

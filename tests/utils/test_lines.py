@@ -34,11 +34,11 @@ def test_keeps_other_line_breaks_of_unicode(char):
 
 def test_package_uses_this_function_for_files():
     """``splitlines`` is only allowed for text that is not from a file."""
-    found = set()
+    result = set()
     for path in PACKAGE.rglob('*.py'):
         for node in ast.walk(ast.parse(path.read_text('utf-8'))):
             if isinstance(node, ast.Attribute) and node.attr == 'splitlines' \
                     and 'read' in ast.unparse(node.value):
-                found.add(path.relative_to(PACKAGE).as_posix())
+                result.add(path.relative_to(PACKAGE).as_posix())
     # /proc/cpuinfo is ASCII.
-    assert found == {'ops/processor.py'}
+    assert result == {'ops/processor.py'}

@@ -67,10 +67,10 @@ def test_decodes_the_drawn_frames(video, backend, kind):
 def test_frames_equal_those_of_decord(video, backend, kind):
     for name in 'decord', backend:
         require_backend(name)
-    expected, found = (open_video(video(kind), name).get_batch(range(LENGTH))
+    expected, got = (open_video(video(kind), name).get_batch(range(LENGTH))
                      for name in ('decord', backend))
     # Colors and rotation agree as well.
-    np.testing.assert_allclose(found.astype(int), expected, atol=2)
+    np.testing.assert_allclose(got.astype(int), expected, atol=2)
 
 
 @pytest.mark.parametrize('backend, kind, why', [
@@ -104,9 +104,9 @@ def test_decodes_the_drawn_interlaced_frames(video, backend, kind):
     require_backend(backend)
     reader = open_video(video(kind), backend)
     for clip in CLIPS:
-        found = reader.get_batch(clip)
-        assert numbers_of(found) == list(clip)
-        error = np.abs(found - np.stack(images())[clip].astype(int))
+        result = reader.get_batch(clip)
+        assert numbers_of(result) == list(clip)
+        error = np.abs(result - np.stack(images())[clip].astype(int))
         assert error.mean() < 6
     # Both fields belong to this frame, and neither is black.
     assert error.mean((0, 2, 3)).max() < 20

@@ -62,12 +62,12 @@ def test_video_has_the_written_frames(tmp_path, height, width):
         writer.write(frame, LINES)
     writer.close()
     reader = decord.VideoReader(str(tmp_path / 'out.mp4'), num_threads=1)
-    found = reader.get_batch(range(len(reader))).asnumpy()
-    assert len(found) == 11 and reader.get_avg_fps() == 12
-    assert found.shape[2] == max(480, width // 2 * 2)
-    middle = found[:, -10, found.shape[2] // 2, 0].astype(int)
+    result = reader.get_batch(range(len(reader))).asnumpy()
+    assert len(result) == 11 and reader.get_avg_fps() == 12
+    assert result.shape[2] == max(480, width // 2 * 2)
+    middle = result[:, -10, result.shape[2] // 2, 0].astype(int)
     assert np.abs(middle - frames[:, 0, 0, 0]).max() < 12
-    assert found[0, :50].max() > 150
+    assert result[0, :50].max() > 150
 
 
 def test_video_of_varying_rate_keeps_duration(tmp_path):

@@ -33,14 +33,14 @@ def test_file_has_the_written_frames(codec, tmp_path, fps, side):
         # Pass a view that is not contiguous.
         file.write(image[::-1])
     file.close()
-    video, found = cv2.VideoCapture(str(path)), []
+    video, result = cv2.VideoCapture(str(path)), []
     assert int(video.get(cv2.CAP_PROP_FOURCC)).to_bytes(4, 'little') == (
         codec.encode())
     assert video.get(cv2.CAP_PROP_FPS) == pytest.approx(fps, rel=1e-3)
     while (read := video.read())[0]:
-        found.append(read[1].mean((0, 1))[::-1])
+        result.append(read[1].mean((0, 1))[::-1])
     np.testing.assert_allclose(
-        found, [(25 * i, 60, 200) for i in range(9)], atol=6)
+        result, [(25 * i, 60, 200) for i in range(9)], atol=6)
     assert read[1] is None and video.get(cv2.CAP_PROP_FRAME_WIDTH) == (
         2 * side)
     if codec == 'h264':

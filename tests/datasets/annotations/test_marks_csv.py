@@ -155,18 +155,18 @@ def test_frames_match_a_brute_force_twin(seed):
         if mark.mark in ('wrong', 'class'):
             expected -= {(t, mark.detected)
                          for t in range(int(mark.start), int(mark.end))}
-    found = frames(apply_marks(segments, marks))
+    got = frames(apply_marks(segments, marks))
     # Nothing else is cut, and what is added is in a positive.
-    assert expected <= found
-    assert found - expected <= frames(positives(marks))
+    assert expected <= got
+    assert got - expected <= frames(positives(marks))
     # At least half of each positive, or of a segment inside of it, is there.
     for positive in positives(marks):
         mine = frames([positive])
-        assert mine & found
+        assert mine & got
     # Applying the marks again changes nothing but what they disagree about.
     if not {*frames(negatives(marks))} & {*frames(positives(marks))}:
         assert frames(apply_marks(apply_marks(segments, marks),
-                                  marks)) == found
+                                  marks)) == got
 
 
 def test_videos_match_by_the_end_of_their_paths():

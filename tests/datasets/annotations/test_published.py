@@ -50,10 +50,10 @@ def test_rulstm(tmp_path, header):
     path = tmp_path / 'training.csv'
     text = (EK100 / 'training.csv').read_text()
     path.write_text(header + text.replace('\n', '\r\n') + '\n', newline='')
-    found = read_rulstm(path, num_classes=EK100_CLASSES)
-    assert [one.id for one in found] == [
+    result = read_rulstm(path, num_classes=EK100_CLASSES)
+    assert [one.id for one in result] == [
         'P01_01_0', 'P01_01_1', 'P01_01_10', 'P01_01_100']
-    first = found[0]
+    first = result[0]
     assert (first.video, first.start, first.end) == ('P01_01', 4 / 30,
                                                      101 / 30)
     assert first.labels == dict(verb=3, noun=3, action=2413)
@@ -62,12 +62,12 @@ def test_rulstm(tmp_path, header):
 
 
 def test_rulstm_variants():
-    found = read_rulstm(EK100 / 'test_timestamps.csv')
-    assert [(one.id, one.labels) for one in found] == [
+    result = read_rulstm(EK100 / 'test_timestamps.csv')
+    assert [(one.id, one.labels) for one in result] == [
         ('P01_101_0', {}), ('P01_101_1', {})]
-    found = read_rulstm(LINES / 'egtea/training1.csv',
-                        num_classes=EGTEA_CLASSES)
-    assert [(one.id, one.video, one.labels['action']) for one in found] == [
+    result = read_rulstm(LINES / 'egtea/training1.csv',
+                         num_classes=EGTEA_CLASSES)
+    assert [(one.id, one.video, one.labels['action']) for one in result] == [
         ('2', 'P07-R01-PastaSalad', 2), ('7', 'P15-R01-PastaSalad', 13)]
     assert read_rulstm_actions(EK100 / 'actions.csv')[1] == ('take spoon', 0,
                                                              1)
@@ -91,33 +91,33 @@ def test_official_epic_equals_rulstm_except_for_frames():
 
 
 def test_thumos14(thumos14):
-    found = read_thumos14(thumos14, 'val')
-    frisbee = [one for one in found if one.video.endswith('264')]
+    result = read_thumos14(thumos14, 'val')
+    frisbee = [one for one in result if one.video.endswith('264')]
     assert [(one.start, one.end) for one in frisbee] == [
         (61.8, 63.2), (62.8, 64.5), (59.4, 60.7)]
-    kept, counts = fit_to_videos(found, {'video_validation_0000264': 283.5})
-    assert kept == found and describe(counts) == '1 overlapping (kept)'
-    found = read_thumos14(thumos14, 'test')
+    kept, counts = fit_to_videos(result, {'video_validation_0000264': 283.5})
+    assert kept == result and describe(counts) == '1 overlapping (kept)'
+    result = read_thumos14(thumos14, 'test')
     # The file lasts 176.13 s; with 150 s, a segment is cut.
     name = 'video_test_0000270'
-    kept, counts = fit_to_videos(found, {name: 150})
+    kept, counts = fit_to_videos(result, {name: 150})
     assert describe(counts) == ('1 cut at the end of the video, '
                                 '2 dropped after the end of the video')
     assert [one.end for one in kept if one.video == name] == [150]
 
 
 def test_tvseries():
-    found = read_tvseries(LINES / 'tvseries/GT-train.txt', 'train')
-    assert [(*one[1:4], one.labels['action'], one.subset) for one in found
+    result = read_tvseries(LINES / 'tvseries/GT-train.txt', 'train')
+    assert [(*one[1:4], one.labels['action'], one.subset) for one in result
             ] == [('24_ep1', 12.4, 14., 'Pick something up', 'train'),
                   ('24_ep1', 13., 13.6, 'Point', 'train')]
 
 
 def test_activitynet():
-    found = read_activitynet(LINES / 'activitynet.json')
-    assert [one[1:5] for one in found] == [
+    result = read_activitynet(LINES / 'activitynet.json')
+    assert [one[1:5] for one in result] == [
         ('sJFgo9H6zNo', 0., 124.67, dict(action='Fun sliding down'))]
-    assert found[0].subset == 'training'
+    assert result[0].subset == 'training'
 
 
 def test_segment_csv(tmp_path):
@@ -155,9 +155,9 @@ def test_rejects_invalid_segment(tmp_path, line, error):
         read_rulstm(path, num_classes=EK100_CLASSES)
     if 'expected' not in error:
         faults = []
-        found = read_rulstm(path, num_classes=EK100_CLASSES,
-                            fault=faults.append)
-        assert len(found) == 4 and len(faults) == 1
+        result = read_rulstm(path, num_classes=EK100_CLASSES,
+                             fault=faults.append)
+        assert len(result) == 4 and len(faults) == 1
 
 
 @pytest.mark.parametrize('first', [
@@ -195,9 +195,9 @@ def test_data_info(tmp_path):
         path.write_text(json.dumps(dict(THUMOS={**info, **changes})))
         return read_data_info(path, 'THUMOS')
 
-    found = read()
-    assert found.classes == ['none', 'jump']
-    assert (found.ignore_index, found.feature_rate) == (None, 4.)
+    result = read()
+    assert result.classes == ['none', 'jump']
+    assert (result.ignore_index, result.feature_rate) == (None, 4.)
     assert read(ignore_index=0, num_classes=2).ignore_index == 0
     with pytest.raises(ValueError, match='has 2 class_names, but num_classes '
                        'is 3'):
@@ -235,13 +235,13 @@ def rows_of(path):
     ('egtea_rulstm/training1.csv', 8299, EGTEA_CLASSES),
     ('egtea_rulstm/validation1.csv', 2022, EGTEA_CLASSES)])
 def test_real_rulstm(real, name, number, classes):
-    found = read_segment_file(real / name, num_classes=classes)
+    result = read_segment_file(real / name, num_classes=classes)
     rows = rows_of(real / name)
-    assert len(found) == len(rows) == number
-    assert [one.id for one in found] == [row[0] for row in rows]
-    assert Counter(one.video for one in found) == Counter(
+    assert len(result) == len(rows) == number
+    assert [one.id for one in result] == [row[0] for row in rows]
+    assert Counter(one.video for one in result) == Counter(
         row[1] for row in rows)
-    assert [one.labels.get('action') for one in found] == [
+    assert [one.labels.get('action') for one in result] == [
         int(row[6]) if len(row) > 6 else None for row in rows]
 
 

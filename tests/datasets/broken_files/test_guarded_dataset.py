@@ -99,8 +99,8 @@ def test_guards_wrapped_datasets(folder, wrap, length, monkeypatch):
         guarded(wrap(config(folder, ['bad.mp4', 'good.mp4']))))
     assert len(dataset) == length
     assert meta(dataset[0])['filename'] == str(folder / 'good.mp4')
-    found = list(guards_of(dataset))
-    assert len(found) == 1 + (type(dataset).__name__ == 'ConcatDataset')
+    results = list(guards_of(dataset))
+    assert len(results) == 1 + (type(dataset).__name__ == 'ConcatDataset')
 
 
 def test_does_not_guard_twice(folder):
@@ -253,17 +253,17 @@ class Kind(BaseDataset):
 @pytest.mark.parametrize('label', [None, 1])
 def test_flags_samples_of_any_kind(label):
     dataset = Kind(label)
-    found = Guard(dataset, on_error='flag')(dataset, 0, dataset.load)
-    assert found['inputs'].tolist() == [0, 0]
-    assert 'cannot be read' in meta(found)['unreadable']
-    assert meta(found)['filename'] == '0.mp4'
+    result = Guard(dataset, on_error='flag')(dataset, 0, dataset.load)
+    assert result['inputs'].tolist() == [0, 0]
+    assert 'cannot be read' in meta(result)['unreadable']
+    assert meta(result)['filename'] == '0.mp4'
 
 
 def test_flags_if_the_next_samples_fail_too():
     dataset = Kind(num_bad=3)
     for idx in range(3):
-        found = Guard(dataset, on_error='flag')(dataset, idx, dataset.load)
-        assert found['inputs'].tolist() == [0, 0]
+        result = Guard(dataset, on_error='flag')(dataset, idx, dataset.load)
+        assert result['inputs'].tolist() == [0, 0]
     with pytest.raises(RuntimeError, match='next 2 samples'):
         Guard(dataset, on_error='flag', max_failures=2)(
             dataset, 0, dataset.load)
@@ -315,9 +315,9 @@ def test_guard_does_not_change_random_numbers(folder):
         return results
 
     cfg = config(folder, ['good.mp4'], steps=pipeline('decord', draw))
-    found = []
+    got = []
     for one in cfg, guarded(cfg):
         dataset = DATASETS.build(one)
         np.random.seed(0)
-        found.append(dataset[0]['inputs'])
-    assert torch.equal(*found)
+        got.append(dataset[0]['inputs'])
+    assert torch.equal(*got)

@@ -184,8 +184,8 @@ def test_a_success_resets_the_count_of_failures(folder):
     np.random.seed(0)
     dataset = build(
         folder, ['a.mp4 0', 'cut.mp4 1', 'b.mp4 0', 'a.mp4 0'], max_failures=8)
-    found = sum((skipped(dataset[1]) for _ in range(40)), [])
-    assert len(found) >= 40 and set(found) == {'cut.mp4'}
+    result = sum((skipped(dataset[1]) for _ in range(40)), [])
+    assert len(result) >= 40 and set(result) == {'cut.mp4'}
 
 
 def test_workers_report_skipped_videos(folder):
@@ -196,8 +196,8 @@ def test_workers_report_skipped_videos(folder):
         worker_init_fn=lambda i: worker_init_fn(i, 2, 0, 0))
     samples = [s for batch in loader for s in batch['data_samples']]
     assert [s.gt_label.item() for s in samples] == [0] * 8
-    found = sum((s.get('skipped_videos', []) for s in samples), [])
-    assert {name.rsplit('/', 1)[1] for name in found} == {
+    result = sum((s.get('skipped_videos', []) for s in samples), [])
+    assert {name.rsplit('/', 1)[1] for name in result} == {
         f'{kind}.mp4' for kind in BROKEN}
 
 

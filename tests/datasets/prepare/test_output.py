@@ -129,10 +129,10 @@ def test_full_disk(root):
     before = files(root / 'out')
     _, status = os.waitpid(in_child(run, root, 'train', limit=900), 0)
     assert os.WEXITSTATUS(status) == 1
-    found = files(root / 'out')
+    result = files(root / 'out')
     for name, content in before.items():
-        assert found[name] == content
-    assert not [name for name in found if name.endswith('.part')]
+        assert result[name] == content
+    assert not [name for name in result if name.endswith('.part')]
     json.loads((root / 'out/provenance.json').read_text())
 
 
@@ -159,9 +159,9 @@ def test_keeps_files_of_other_programs(root, capsys):
 
 def test_provenance(root):
     run(root, 'train')
-    found = json.loads((root / 'out/provenance.json').read_text())
-    (key, record), = found['runs'].items()
-    assert key == 'targets csv train.csv' and not found['unfinished']
+    result = json.loads((root / 'out/provenance.json').read_text())
+    (key, record), = result['runs'].items()
+    assert key == 'targets csv train.csv' and not result['unfinished']
     assert record['counts']['videos'] == record['counts']['segments'] == 8
     digest = subprocess.run(['sha256sum', root / 'train.csv'],
                             capture_output=True, text=True).stdout.split()[0]

@@ -207,9 +207,9 @@ def test_epic100(ek100, tmp_path):
             root / folder / 'P01_11.npy').read_bytes()
     two = tmp_path / 'two'
     assert lines(two / 'validation.csv') == lines(root / 'validation.csv')
-    found = {name: lines(two / f'validation_{name}_ids.csv') for name in (
+    results = {name: lines(two / f'validation_{name}_ids.csv') for name in (
         'tail_verbs', 'tail_nouns', 'tail_actions', 'unseen_participants')}
-    assert found == dict(
+    assert results == dict(
         tail_verbs=['P01_11_102'], tail_nouns=['P01_11_2'],
         tail_actions=['P01_11_102', 'P01_11_2'],
         unseen_participants=['P18_01_0'])
@@ -379,7 +379,7 @@ SEGMENT_SETS = dict(
 
 @pytest.mark.parametrize('name', SEGMENT_SETS)
 def test_config_reads_the_segments(name, tmp_path):
-    config, video, sources, wanted = SEGMENT_SETS[name]
+    config, video, sources, expected = SEGMENT_SETS[name]
     folder, root = tmp_path / 'official', tmp_path / 'out'
     folder.mkdir()
     for file, text in sources.items():
@@ -389,7 +389,7 @@ def test_config_reads_the_segments(name, tmp_path):
     for _ in range(2):
         prepare(name, folder, root)
     cfg = load_config(config, {'data_root': str(root)})
-    for split, segment in zip(('train', 'val'), wanted):
+    for split, segment in zip(('train', 'val'), expected):
         dataset = DATASETS.build(cfg[f'{split}_dataloader'].dataset)
         assert len(dataset) == 1
         *times, unit = dataset.get_data_info(0)['segment']
@@ -417,7 +417,7 @@ def test_egtea_trimmed_clips(tmp_path):
 
 @pytest.mark.parametrize('name', VIDEO_SETS)
 def test_config_reads_the_video_lists(name, tmp_path, capsys):
-    config, sources, wanted, classes = VIDEO_SETS[name]
+    config, sources, expected, classes = VIDEO_SETS[name]
     folder, root = tmp_path / 'official', tmp_path / 'out'
     folder.mkdir()
     for file, text in sources.items():
@@ -425,7 +425,7 @@ def test_config_reads_the_video_lists(name, tmp_path, capsys):
     more = ['--size', '400'] if name == 'kinetics' else []
     prepare(name, folder, root, *more)
     cfg = load_config(config)
-    for split, line in zip(('train', 'val'), wanted):
+    for split, line in zip(('train', 'val'), expected):
         dataset = cfg[f'{split}_dataloader'].dataset
         path = root / dataset.ann_file
         assert lines(path) == [line] or line in lines(path)
@@ -438,7 +438,7 @@ def test_config_reads_the_video_lists(name, tmp_path, capsys):
     assert lines(root / 'label_map.txt') == classes
     assert Path(dataset.metainfo.classes).name == 'label_map.txt'
     prepare(name, folder, root, *more)
-    for split, line in zip(('train', 'val'), wanted):
+    for split, line in zip(('train', 'val'), expected):
         dataset = cfg[f'{split}_dataloader'].dataset
         assert lines(root / dataset.ann_file) == [line]
     if name == 'kinetics':
@@ -485,7 +485,7 @@ def test_real_thumos14(real, tmp_path):
     for split, number in dict(val=200, test=213).items():
         assert len(lines(root / f'{split}.txt')) == number
         # Counted from the annotation files, at 4 steps per second.
-        wanted = Counter()
+        expected = Counter()
         starts = {}
         for label in THUMOS14:
             for line in lines(folder / f'{label}_{split}.txt'):
@@ -493,11 +493,11 @@ def test_real_thumos14(real, tmp_path):
                 steps = starts.setdefault(video, set())
                 first = round(float(start) * 40) // 10
                 if first < lengths[video]:
-                    wanted[label] += 1
+                    expected[label] += 1
                     steps.add((first, THUMOS14.index(label) + 1))
         counts = lines(root / f'{split}_class_counts.txt')
         assert [int(n) for n in counts[1:]] == [
-            wanted[label] for label in THUMOS14]
+            expected[label] for label in THUMOS14]
         for video, steps in starts.items():
             targets = np.load(root / f'target_perframe/{video}.npy')
             assert targets.shape == (lengths[video], 22)
@@ -534,7 +534,7 @@ def test_real_tvseries_names(real, tmp_path):
 def test_real_subsets_of_epic(real, tmp_path):
     """Compute RULSTM's subset ids from the official lists."""
     from mmvidattn.datasets.prepare import epic100
-    found = epic100.find_files([real / 'epic100'], [
+    result = epic100.find_files([real / 'epic100'], [
         epic100.OFFICIAL_UNSEEN, *epic100.OFFICIAL_TAILS.values()])
     rulstm = real / 'ek100_rulstm'
     actions = epic100.read_rulstm_actions(rulstm / 'actions.csv')
@@ -542,7 +542,7 @@ def test_real_subsets_of_epic(real, tmp_path):
         real / 'epic100/EPIC_100_validation.csv'), actions)
     assert epic100.rulstm_lines(segments) == (
         rulstm / 'validation.csv').read_bytes()
-    files, _ = epic100.subset_files(found, segments)
+    files, _ = epic100.subset_files(result, segments)
     assert len(files) == 4
     for name, content in files.items():
         assert content == (rulstm / name).read_bytes()

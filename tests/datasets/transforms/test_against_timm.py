@@ -46,10 +46,10 @@ RAND = {
 
 
 def _read(name):
-    found = importlib.util.find_spec('timm')
-    if found is None:
+    result = importlib.util.find_spec('timm')
+    if result is None:
         pytest.skip('timm is not installed: pip install --no-deps timm')
-    path = Path(found.origin).parent / 'data' / f'{name}.py'
+    path = Path(result.origin).parent / 'data' / f'{name}.py'
     spec = importlib.util.spec_from_file_location(f'timm_{name}', path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -73,7 +73,7 @@ def images():
 def _differences(timm, images, monkeypatch, name, mine, value_of):
     """Return the largest difference for each level, sign and image."""
     signed = ours.OPS[mine].signed and name != 'Color'
-    found = []
+    result = []
     for level in range(11):
         op = timm.AugmentOp(name, 1., level, HPARAMS)
         bits = op.level_fn(level, {}) if 'Posterize' in name else (8, )
@@ -88,16 +88,16 @@ def _differences(timm, images, monkeypatch, name, mine, value_of):
                 got = ours.OPS[mine].apply(
                     image, value, fillcolor=FILL,
                     resample=Image.Resampling.BICUBIC)
-                found.append(np.abs(np.subtract(got, want, dtype=int)).max())
-    return found
+                result.append(np.abs(np.subtract(got, want, dtype=int)).max())
+    return result
 
 
 @pytest.mark.parametrize('name', RAND)
 def test_rand_augment_op_at_all_levels(timm, images, monkeypatch, name):
-    found = _differences(timm, images, monkeypatch, name, *RAND[name])
+    result = _differences(timm, images, monkeypatch, name, *RAND[name])
     # Truncation after a factor 1 + x may differ by one.
-    assert max(found) <= (name.endswith('Increasing') and 'ize' not in name)
-    assert np.mean(np.array(found) > 0) < 0.2
+    assert max(result) <= (name.endswith('Increasing') and 'ize' not in name)
+    assert np.mean(np.array(result) > 0) < 0.2
 
 
 def test_rand_augment_has_timms_ops(timm):

@@ -110,12 +110,12 @@ REFERENCES = dict(
 @pytest.mark.parametrize('name', OPS)
 def test_op_matches_reference(image, name):
     value, reference = REFERENCES[name]
-    ours, wanted = apply(image, name, value), reference(image)
+    ours, expected = apply(image, name, value), reference(image)
     if name == 'rotate' or name.startswith('shear'):
         # Sources between two pixels may be rounded differently.
-        assert (ours != wanted).any(2).mean() < 0.02
+        assert (ours != expected).any(2).mean() < 0.02
     else:
-        np.testing.assert_allclose(ours, wanted, atol=1)
+        np.testing.assert_allclose(ours, expected, atol=1)
     assert name == 'identity' or (ours != image).any()
 
 
@@ -194,11 +194,11 @@ def test_draws_every_sub_policy_with_its_probabilities(monkeypatch):
         lambda n: chosen.append(randint(n)) or chosen[-1])
     draws = [augment.draw() for _ in range(10000)]
     for index, (first, second) in enumerate(IMAGENET_POLICY):
-        found = [d for i, d in zip(chosen, draws) if i == index]
-        assert 300 < len(found) < 500
-        both = sum(len(draw) == 2 for draw in found) / len(found)
+        results = [d for i, d in zip(chosen, draws) if i == index]
+        assert 300 < len(results) < 500
+        both = sum(len(draw) == 2 for draw in results) / len(results)
         assert both == pytest.approx(first[1] * second[1], abs=0.1)
-        for draw in found:
+        for draw in results:
             if len(draw) == 2:
                 assert [name for name, _ in draw] == [first[0], second[0]]
                 for (name, value), (_, _, level) in zip(draw, (first, second)):

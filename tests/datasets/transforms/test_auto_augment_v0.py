@@ -113,12 +113,12 @@ def test_op_matches_timm_at_all_levels(name, images, monkeypatch):
                             (((NAMES[name], 1., ours), ), ))
         for image in images:
             got = augment(dict(imgs=[image]))['imgs'][0]
-            wanted = [np.array(reference(Image.fromarray(image), level, sign))
-                      for sign in (1, -1)]
-            matches = [(got == want).all() for want in wanted]
+            wants = [np.array(reference(Image.fromarray(image), level, sign))
+                     for sign in (1, -1)]
+            matches = [(got == want).all() for want in wants]
             # PIL's truncation after a factor 1 + x may differ by one.
             assert any(matches) or name == 'Color' and np.abs(
-                got.astype(int) - wanted[0]).max() <= 1, (level, matches)
+                got.astype(int) - wants[0]).max() <= 1, (level, matches)
             if matches[0] != matches[1]:
                 signs.add(matches[0])
     signed = name.startswith(('Rotate', 'Shear', 'Translate'))

@@ -70,8 +70,8 @@ def test_crops_longer_and_pads_shorter_actions(root):
         video, steps = rgb[8, 0], rgb[8:28, 1].tolist()
         start, end = next(s[:2] for s in SEGMENTS[NAMES[int(video)]]
                           if s[0] <= steps[0] < s[1])
-        wanted = [min(t, end - 1) for t in range(start, start + 20)]
-        assert steps == wanted
+        expected = [min(t, end - 1) for t in range(start, start + 20)]
+        assert steps == expected
         pads.add((video, start))
     # All crops of 2 of the 6 steps in a and of the 10 in b, and all actions of
     # class 1 in other videos.
@@ -189,9 +189,9 @@ def test_plus_plus_blends_work_memory_and_targets(root):
             step = 4 * (rgb[row, 1] - 0.75 * (30 + row))
             label = class_of(other, round(float(step)))
             labels.add(label)
-            wanted = [0, 0, 0.75]
-            wanted[label] += 0.25
-            assert targets[row].tolist() == pytest.approx(wanted)
+            expected = [0, 0, 0.75]
+            expected[label] += 0.25
+            assert targets[row].tolist() == pytest.approx(expected)
     assert blended > 20 and labels == {1, 2}
 
 
@@ -206,11 +206,11 @@ def test_crop_draws_from_all_other_videos():
         action = segment.labels['action']
         pool = [s for s in table if s.labels['action'] == action
                 and s.video != segment.video]
-        found = mix._other(
+        result = mix._other(
             dict(segments=table, rng=np.random.default_rng(seed)), segment,
             action)
         draw = np.random.default_rng(seed).integers(len(pool))
-        assert found is pool[draw]
+        assert result is pool[draw]
     alone = SegmentTable([table[0]])
     assert mix._other(dict(segments=alone, rng=rng), table[0],
                       table[0].labels['action']) is None

@@ -8,9 +8,9 @@ from mmvidattn.engine.hooks import data_time_hook
 
 
 def sample(**metainfo):
-    found = BaseDataElement()
-    found.set_metainfo(metainfo)
-    return found
+    result = BaseDataElement()
+    result.set_metainfo(metainfo)
+    return result
 
 
 def test_logs_share_of_waiting_and_decode_time(monkeypatch):

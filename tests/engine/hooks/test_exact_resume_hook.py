@@ -380,11 +380,11 @@ def test_a_switch_that_is_set_wins_over_the_checkpoint(tmp_path, chosen):
 def test_the_checkpoint_selects_the_switch(tmp_path, chosen, unmeasured):
     chosen(ONE)
     with dispatch.use_backends(unmeasured, unmeasured):
-        wanted = dispatch.running_keys()
+        expected = dispatch.running_keys()
         stop_after_an_epoch(tmp_path)
     assert len(resume_one_step(tmp_path)) == 1
-    assert dispatch.running_keys() == wanted
-    assert unmeasured == (len(wanted) > 1)
+    assert dispatch.running_keys() == expected
+    assert unmeasured == (len(expected) > 1)
 
 
 def test_earlier_checkpoints_have_no_choice(tmp_path, chosen):

@@ -87,8 +87,8 @@ def test_kernels_equal_naive():
             PYTHONPATH=os.pathsep.join(
             [str(ROOT), str(ROOT / 'tests'), os.environ['PYTHONPATH']])))
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found['cases'] == 6 * len(SHAPES) and not found['wrong']
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result['cases'] == 6 * len(SHAPES) and not result['wrong']
 
 
 @pytest.mark.parametrize('streams, length, shape', SHAPES, ids=str)

@@ -32,12 +32,12 @@ def segment(video, first, stop, label, subset='all', score=None):
 def example(scores=False, subsets=False, points=True, unknown_ends=True):
     """Draw segments with overlaps, repetitions, and several labels."""
     rng = random.Random(0)
-    found = []
+    results = []
     for video in FPS:
         subset = 'val' if subsets and video == 'a.mp4' else 'all'
 
         def put(first, stop, label):
-            found.append(segment(
+            results.append(segment(
                 video, first, stop, label, subset,
                 rng.random() if scores else None))
 
@@ -59,7 +59,7 @@ def example(scores=False, subsets=False, points=True, unknown_ends=True):
         if unknown_ends:
             put(655, NAN, LABELS[1])
             put(700, NAN, LABELS[1])
-    return [one._replace(id=f's{i}') for i, one in enumerate(found)]
+    return [one._replace(id=f's{i}') for i, one in enumerate(results)]
 
 
 def contents(segments):
@@ -93,13 +93,13 @@ def test_round_trip(tmp_path, name, scores):
                                  end=round(one.end, 3)) for one in segments]
     path = target(tmp_path, name)
     assert write_annotations(segments, path, name, videos=VIDEOS) == []
-    found = read_annotations(path)
-    assert found.format == name
-    assert contents(found.segments) == contents(segments)
-    assert len({one.id for one in found.segments}) == len(segments)
-    assert {*found.videos} == {*FPS}
+    result = read_annotations(path)
+    assert result.format == name
+    assert contents(result.segments) == contents(segments)
+    assert len({one.id for one in result.segments}) == len(segments)
+    assert {*result.videos} == {*FPS}
     # A second pass changes nothing.
-    write_annotations(found.segments, path, name, videos=found.videos)
+    write_annotations(result.segments, path, name, videos=result.videos)
     assert contents(read_annotations(path).segments) == contents(segments)
 
 
@@ -114,11 +114,11 @@ def test_csv_has_optional_columns_and_exact_times(tmp_path):
     assert path.read_text().splitlines() == [
         'video,start,end,label,id,subset,score', f'a,{1 / 3},,b,,,',
         f'a,{1 / 3},0.5,b,7,val,0.1']
-    found = read_annotations(path).segments
-    assert found[1] == more._replace(where=f'{path}, line 3')
+    result = read_annotations(path).segments
+    assert result[1] == more._replace(where=f'{path}, line 3')
     with pytest.raises(ValueError, match='line 2: a segment must have an end'):
         read_segment_csv(path)
-    verbs = [one._replace(labels=dict(verb=1, noun=2)) for one in found]
+    verbs = [one._replace(labels=dict(verb=1, noun=2)) for one in result]
     write_annotations(verbs, path)
     assert read_annotations(path).segments[1].labels == dict(verb=1, noun=2)
     with pytest.raises(ValueError, match='only csv has verbs and nouns'):

@@ -34,20 +34,20 @@ def task(*results, key='annotations', video='a.mp4', **data):
 
 
 def test_frames_count_from_one_and_include_the_last(tmp_path):
-    found = read(tmp_path, task([frames(1, 25, 'x'), frames(26, 26, 'y')],
-                                fps=25))
-    assert [one[2:5] for one in found.segments] == [
+    result = read(tmp_path, task([frames(1, 25, 'x'), frames(26, 26, 'y')],
+                                 fps=25))
+    assert [one[2:5] for one in result.segments] == [
         (0., 1., dict(action='x')), (1., 1., dict(action='y'))]
-    assert found.segments[0].frames == (1, 25)
+    assert result.segments[0].frames == (1, 25)
 
 
 def test_several_labels_and_ranges_are_several_segments(tmp_path):
     both = region(ranges=[dict(start=1, end=10), dict(start=21, end=30)],
                   timelinelabels=['x', 'y'])
-    found = read(tmp_path, task([both], fps=10)).segments
-    assert [(one.start, one.end, one.labels['action']) for one in found] == [
+    result = read(tmp_path, task([both], fps=10)).segments
+    assert [(one.start, one.end, one.labels['action']) for one in result] == [
         (0, 1, 'x'), (0, 1, 'y'), (2, 3, 'x'), (2, 3, 'y')]
-    assert [one.id for one in found] == ['r', 'r#2', 'r#3', 'r#4']
+    assert [one.id for one in result] == ['r', 'r#2', 'r#3', 'r#4']
 
 
 def test_the_rate_of_the_argument_comes_first(tmp_path):
@@ -56,20 +56,20 @@ def test_the_rate_of_the_argument_comes_first(tmp_path):
 
 
 def test_choices_label_the_video_and_audio_labels_have_seconds(tmp_path):
-    found = read(tmp_path, task([
+    result = read(tmp_path, task([
         region('choices', choices=['p', 'q']),
         region('labels', start=1.25, end=2, channel=0, labels=['z']),
         region('choices', choices=['left'], ranges=[dict(start=1, end=2)]),
         region('videorectangle', sequence=[]),
         ])).segments
-    assert [(one.start, one.labels['action']) for one in found] == [
+    assert [(one.start, one.labels['action']) for one in result] == [
         (0, 'p'), (0, 'q'), (1.25, 'z')]
-    assert math.isnan(found[0].end) and found[2].end == 2
+    assert math.isnan(result[0].end) and result[2].end == 2
 
 
 def test_reports_regions_that_are_left_out(tmp_path):
-    found = read(tmp_path, task([region('videorectangle', sequence=[])] * 2))
-    assert found.remarks == ['2 regions of type videorectangle left out']
+    result = read(tmp_path, task([region('videorectangle', sequence=[])] * 2))
+    assert result.remarks == ['2 regions of type videorectangle left out']
 
 
 def test_reads_the_latest_annotation_or_the_ground_truth(tmp_path):
@@ -78,10 +78,10 @@ def test_reads_the_latest_annotation_or_the_ground_truth(tmp_path):
     for i, entry in enumerate(one['annotations']):
         entry['updated_at'] = f'2024-01-0{i + 1}T00:00:00Z'
     one['annotations'][2]['was_cancelled'] = True
-    found = read(tmp_path, one)
-    assert [s.labels['action'] for s in found.segments] == ['new']
-    assert found.remarks == ['1 tasks have several annotations: the ground '
-                             'truth, or else the latest one was read']
+    result = read(tmp_path, one)
+    assert [s.labels['action'] for s in result.segments] == ['new']
+    assert result.remarks == ['1 tasks have several annotations: the ground '
+                              'truth, or else the latest one was read']
     one['annotations'][0]['ground_truth'] = True
     assert read(tmp_path, one).segments[0].labels == dict(action='old')
 
@@ -90,11 +90,11 @@ def test_reads_predictions_if_there_are_no_annotations(tmp_path):
     guess = task([frames(1, 5, 'x', score=0.25)], key='predictions', fps=25)
     assert read(tmp_path, guess).segments[0].score == 0.25
     done = task([frames(1, 9, 'y')], video='b.mp4', fps=25)
-    found = read(tmp_path, guess, done)
-    assert [one.video for one in found.segments] == ['b.mp4']
-    assert [*found.videos] == ['a.mp4', 'b.mp4']
-    assert found.remarks == ['1 predictions left out, because the file has '
-                             'annotations']
+    result = read(tmp_path, guess, done)
+    assert [one.video for one in result.segments] == ['b.mp4']
+    assert [*result.videos] == ['a.mp4', 'b.mp4']
+    assert result.remarks == ['1 predictions left out, because the file has '
+                              'annotations']
 
 
 def test_writes_predictions_a_config_and_tasks_to_label(tmp_path):

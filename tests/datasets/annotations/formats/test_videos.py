@@ -42,10 +42,10 @@ def test_annotations_get_names_and_facts_of_videos(tmp_path):
     path = tmp_path / 'a.csv'
     path.write_text('video,start,end,label\n/elsewhere/a.mp4,0,1,x\n'
                     'lost.mp4,0,1,x\n')
-    found = read_annotations(path, videos=tmp_path / 'v')
-    assert [one.video for one in found.segments] == ['a.mp4', 'lost.mp4']
-    assert found.missing == ['lost.mp4']
-    assert found.videos['a.mp4'] == pytest.approx(
+    result = read_annotations(path, videos=tmp_path / 'v')
+    assert [one.video for one in result.segments] == ['a.mp4', 'lost.mp4']
+    assert result.missing == ['lost.mp4']
+    assert result.videos['a.mp4'] == pytest.approx(
         (FPS, LENGTH / FPS, 96, 64))
     (tmp_path / 'v/lost.mp4').write_bytes(b'x')
     with pytest.raises(ValueError, match='cannot read the video .*lost.mp4'):

@@ -263,13 +263,13 @@ def test_layer_compiles_without_graph_break():
     layer, x = _layer(), torch.randn(1, 2, 3, 7, 32)
     expected = layer(x)
     expected.sum().backward()
-    wanted = [p.grad.clone() for p in layer.parameters()]
+    want = [p.grad.clone() for p in layer.parameters()]
     layer.zero_grad()
     y = torch.compile(layer, fullgraph=True, backend='aot_eager')(x)
     y.sum().backward()
     assert relative(y, expected) < 1e-6
     assert all(relative(p.grad, w) < 1e-5
-               for p, w in zip(layer.parameters(), wanted))
+               for p, w in zip(layer.parameters(), want))
 
 
 def test_export():
@@ -323,10 +323,10 @@ def test_falls_back_with_a_warning(monkeypatch):
     dy = torch.randn(1, 2, 3, 7, 16).double()
     options = dict(num_heads=1, pattern='space', folds=shift('tsm', 16))
     expected = results(naive_of, dy, qkv, gate, **options)
-    found = results(
+    got = results(
         lambda x, given: launches.fused(
             x, *given.gate[:4], 1, 'space', 'shared', 3,
             [n for start, stop, at, side in options['folds']
              for n in (start, stop, *at, side == 'self')], 2, 'relu', 0.,
             1e-6)[0], dy, qkv, gate, **options)
-    assert all(relative(a, b) < 1e-10 for a, b in zip(found, expected))
+    assert all(relative(a, b) < 1e-10 for a, b in zip(got, expected))
