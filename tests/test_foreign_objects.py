@@ -38,8 +38,9 @@ def foreign_changes(text: str) -> list[str]:
 
 @pytest.mark.parametrize('folder', ['engine', 'datasets'])
 def test_sets_nothing_on_foreign_objects(folder):
-    by_file = {str(path.relative_to(PACKAGE)): foreign_changes(path.read_text())
-               for path in (PACKAGE / folder).rglob('*.py')}
+    by_file = {
+        str(path.relative_to(PACKAGE)): foreign_changes(path.read_text())
+        for path in (PACKAGE / folder).rglob('*.py')}
     assert len(by_file) > 10
     assert not {name: lines for name, lines in by_file.items() if lines}
 
