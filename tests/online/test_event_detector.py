@@ -230,7 +230,7 @@ def test_tuned_thresholds_replace_the_initial_ones_of_their_class():
     assert [(e['event'], e['class'], e['start'], e['time'])
             for e in events] == [('start', 'jump', .25, .5),
                                  ('end', 'jump', .25, 1.)]
-    # The detector without them.
+    # The same detector without tuned thresholds.
     assert [(e['class'], e['start']) for e in run(
         scores, on=.6, off=.3, min_duration=.5)] == [('jump', 0.)] * 2
 
@@ -244,7 +244,8 @@ def test_changed_thresholds_return_to_the_tuned_ones():
         'jump': (.4, pytest.approx(.2))}
     detector.set_threshold('jump', None)
     assert detector.thresholds()['changed'] == {}
-    # The default of other classes is a change here.
+    # 0.5 is the threshold of the other classes; for this class with a tuned
+    # threshold, it counts as a change.
     detector.set_threshold('jump', .5)
     assert detector.thresholds()['changed'] == {
         'jump': (.5, pytest.approx(.25))}

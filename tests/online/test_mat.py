@@ -85,7 +85,7 @@ def test_stream_matches_the_window_of_each_step(long_rate, work_rate, stretch):
     for t in range(0, length, every):
         window, padded = window_at(
             model, video, t, long_rate, work_rate, stretch)
-        # The window of a young stream is shorter in our model, too.
+        # Until the stream has enough steps, the window is shorter.
         want = model({**{name: x[None] for name, x in window.items()},
                       'padding_mask': padded[None]})['action'][0, -1 - A:]
         assert (got[t] - want).abs().max() < 1e-12, t
