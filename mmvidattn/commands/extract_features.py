@@ -8,7 +8,6 @@ import multiprocessing
 import signal
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -27,16 +26,14 @@ from ..apis.video_clips import find_videos
 from ..live.feature_extractor import FeatureExtractor
 from ..live.named_networks import is_network
 from ..live.recognizer_features import CLASSIFIER
-from ..live.steps import num_steps
+from ..live.video_features import VideoFeatures
 from ..utils.files import replacing
-from ..utils.frame_times import ConstantRate
 from ..utils.hub import SCHEME
 from ..utils.interrupts import one_line_stop
 from ..utils.printable import brief, echo, printable
-from ..utils.video_readers import open_video
 
 
-class Extractor:
+class Extractor(VideoFeatures):
     """Extractor of the features of each step of a video.
 
     Args:
@@ -50,49 +47,11 @@ class Extractor:
         torch.set_num_threads(threads)
         cv2.setNumThreads(threads)
         torch.manual_seed(0)
-        self.rate = options.pop('rate')
-        self.every = options.pop('every', None)
-        self.batch_size = options.pop('batch_size')
-        self.recognizer = FeatureExtractor(**options)
+        steps = dict(rate=options.pop('rate'),
+                     every=options.pop('every', None),
+                     batch_size=options.pop('batch_size'))
+        super().__init__(FeatureExtractor(**options), **steps)
 
-    def __call__(self, video: Path) -> np.ndarray:
-        """Extract the features of a video, float32 ``(steps, width)``.
-
-        Raises:
-            ValueError: If the video is shorter than a step, or a feature is
-                not finite.
-        """
-        reader = ConstantRate(open_video(video))
-        fps = reader.fps
-        rate = self.rate_of(fps)
-        steps = num_steps(len(reader), fps, rate)
-        if not steps:
-            raise ValueError(
-                f'{len(reader)} frames at {fps:g} frames/s are shorter than a '
-                f'step of 1/{rate:g} s')
-        rows, batch = [], []
-        for step in range(steps):
-            batch.append(self.clip(reader, step, fps))
-            if len(batch) == self.batch_size or step == steps - 1:
-                rows.append(self.recognizer.features(batch).cpu().numpy())
-                batch = []
-        rows = np.concatenate(rows)
-        if not np.isfinite(rows).all():
-            raise ValueError('the features have nan or infinity')
-        return rows
-
-    def rate_of(self, fps: float) -> float:
-        """Return the steps per second for a frame rate."""
-        if self.every is None:
-            return self.rate
-        return (self.recognizer.sample_fps or fps) / self.every
-
-    def clip(self, reader: ConstantRate, step: int,
-             fps: float) -> Sequence[np.ndarray]:
-        """Read the clip of a step."""
-        indices = self.recognizer.frame_indices(step, fps, self.rate_of(fps))
-        images = reader.get_batch(indices.clip(max=len(reader) - 1))
-        return self.recognizer.clip(list(images))
 
 _extractor: Extractor | None = None
 
@@ -209,11 +168,11 @@ def open_folder(out: Path, options: dict[str, Any]) -> None:
                             options['cfg_options']).to_dict()).encode()
         ).hexdigest()
     if file.is_file():
-        found = json.loads(file.read_text())
+        settings = json.loads(file.read_text())
         differing = [
-            f'{key} was {found.get(key)} and now is {kept.get(key)}'
-            for key in sorted({*found, *kept})
-            if found.get(key) != kept.get(key)
+            f'{key} was {settings.get(key)} and now is {kept.get(key)}'
+            for key in sorted({*settings, *kept})
+            if settings.get(key) != kept.get(key)
         ]
         if differing:
             raise ValueError(f'the features in {out} have different options: '
