@@ -313,8 +313,9 @@ def chosen_backends(op: str, device: torch.device, training: bool,
     return _chosen(op, device, training, dtype, compiled, _changes)
 
 
-# The compiler calls this function while tracing, and keeps the result until
-# the number of changes differs.
+# The compiler calls this function while tracing, and treats the result as a
+# constant. The last argument is the number of changes of the choice, so a
+# change makes the compiler trace again.
 @torch.compiler.assume_constant_result
 def _chosen(*key: Any) -> tuple[str, ...]:
     decision = _decisions.get(key)

@@ -82,7 +82,7 @@ def test_an_operator_without_a_formula_is_reported():
     ('norm', lambda x: torch.linalg.vector_norm(x, dim=-1), 2 * 24),
     ('var', lambda x: x.var(-1), 3 * 24),
     ('topk', lambda x: x.topk(2).values, 24),
-    # 6 numbers in at most 3 rounds of comparisons, or 2 in 1.
+    # Sorting takes 3 rounds of comparisons for 6 numbers, and 1 for 2 numbers.
     ('sort', lambda x: x.sort(-1).values, 3 * 24),
     ('sort_rows', lambda x: x.sort(dim=-2).values, 24),
     ('gather', lambda x: x.gather(-1, x.long()), 0),

@@ -460,7 +460,7 @@ def test_other_networks_do_not_get_options_of_the_default_network():
 
 
 def test_streaming_matches_extraction(clip, tmp_path):
-    """With a sampling rate that differs from the source's."""
+    """The sampling rate differs from the frame rate of the source."""
     config = write_config(tmp_path)
     torch.manual_seed(0)
     features = dict(

@@ -2,7 +2,7 @@
 """Write the pages of the ablations of linear_ff and ViViT.
 
     python tools/analysis/ablation_table.py           # write README.md
-    python tools/analysis/ablation_table.py --check   # is it current?
+    python tools/analysis/ablation_table.py --check   # fail if outdated
 
 A page lists the rows of ``configs/<family>/ablations`` with the paper's
 results and the cost of each model, as ``complexity.py`` counts it. The

@@ -14,8 +14,8 @@ def write_set(out: Path, settings: Mapping[str, Any], overwrite: bool,
               write: Callable[[], None]) -> bool:
     """Write a generated set into a folder, unless the folder has it.
 
-    ``meta.json`` in the folder has the settings, and marks the folder as the
-    generator's own, so that an interrupted run can be repeated.
+    ``meta.json`` in the folder has the settings, and shows that the generator
+    wrote the folder, so that an interrupted run can be repeated.
 
     Args:
         out: Folder of the set.

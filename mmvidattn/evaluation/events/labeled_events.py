@@ -31,7 +31,7 @@ class Events:
         return len(self.video)
 
     def select(self, index: np.ndarray) -> 'Events':
-        """Return the segments of an index or a mask [N]."""
+        """Return the segments at indices, or where a mask [N] is True."""
         return Events(*(getattr(self, name)[index]
                         for name in self.__dataclass_fields__))
 
