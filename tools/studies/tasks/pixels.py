@@ -2,8 +2,8 @@
 """Streams of small noisy frames whose actions need a memory.
 
 ``tools/data/online/make_pixels.py`` draws the frames, which are smaller than
-its videos, and stored as arrays. In the test, the strength of cues varies, and some
-are almost hidden in the noise.
+its videos, and stored as arrays. In the test, the strength of cues varies, and
+some are almost hidden in the noise.
 
 The frames of the test are drawn at twice the frame rate. The test at the
 nominal rate uses every second frame of the same scene.
