@@ -84,8 +84,8 @@ rows = dict(
     linear_ff_table09_xvit_ff=dict(
         row='XViT, + FF',
         paper='top-1 65.94',
-        note="Also the cell + NA + FF: XViT's temporal shift is its "
-        "neighborhood association.",
+        note="The cells + FF and + NA + FF are the same network, because "
+        "XViT's temporal shift is its neighborhood association.",
         base='xvit_ssv2',
         model=dict(backbone=dict(fixation=dict(
             mode='cooperative', inputs='qkv', shared=True)))))
