@@ -330,7 +330,8 @@ def test_reports_required_torch_version(tmp_path, monkeypatch):
 def small_dualformer():
     """Build a program with dynamic length and one block per stage.
 
-    Position embeddings would slow down the capture by half.
+    The program has no position embeddings, because they make the capture half
+    as fast.
     """
     torch.manual_seed(0)
     model = get_model(MODELS['DualFormer'].config, cfg_options={

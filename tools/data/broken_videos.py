@@ -80,7 +80,7 @@ TABLE = *TRACK, 'mdia', 'minf', 'stbl'
 
 
 def change(data: bytes, place: tuple[int, int], new: bytes) -> bytes:
-    """Overwrite the bytes from the start of a place on."""
+    """Overwrite bytes, beginning at the start of a place."""
     return data[:place[0]] + new + data[place[0] + len(new):]
 
 
