@@ -485,7 +485,7 @@ def tune(calls: Sequence[Call], device: torch.device | str,
         budget: Seconds to measure a call for. Defaults to 0.5.
 
     Yields:
-        Results, as they are measured.
+        Each result when it has been measured.
     """
     if compilers is None:
         failed = why_not_compile(torch.device(device).type)

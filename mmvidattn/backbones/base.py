@@ -21,7 +21,7 @@ class BaseBackbone(BaseModule):
     """Base class of the networks for clips.
 
     * ``forward``: compute features of clips [B, C, T, H, W]. It rejects clips
-      of another length or frame size, see :meth:`check_clips` and
+      of a different length or frame size, see :meth:`check_clips` and
       :meth:`check_grid`.
     * :meth:`encode_frames` and :meth:`forward_encoded`: the parts of
       ``forward`` before and after the first layer that mixes frames.
@@ -34,7 +34,7 @@ class BaseBackbone(BaseModule):
     * :meth:`get_layer_depth`: depth of a parameter, for layer-wise learning
       rates.
     * :meth:`init_weights`: initialize, then load ``init_cfg``.
-    * ``load_state_dict``: adapt checkpoints of another clip length or
+    * ``load_state_dict``: adapt checkpoints of a different clip length or
       resolution.
 
     A subclass adds the grids (T, H, W) of its position tables to
@@ -256,7 +256,8 @@ class BaseBackbone(BaseModule):
         Args:
             name: Name of the parameter.
             prefix: Prefix of this backbone's parameters. Parameters without
-                this prefix, such as those of the head, have the last depth.
+                this prefix, such as parameters of the head, have the last
+                depth.
 
         Returns:
             The depth, from 0, and the number of depths.

@@ -56,8 +56,8 @@ class InflatedBackbone(BaseBackbone):
             if not hasattr(self.model, 'set_grad_checkpointing'):
                 raise ValueError(
                     'with_cp needs a model with set_grad_checkpointing, such '
-                    f'as those of timm, got {type(self.model).__name__}; its '
-                    'config may have another option for it')
+                    f'as a model of timm, got {type(self.model).__name__}; '
+                    'its config may have another option for it')
             self.model.set_grad_checkpointing(True)
 
     def forward(self, x: Tensor) -> Tensor:

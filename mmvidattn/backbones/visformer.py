@@ -96,8 +96,8 @@ class Visformer(LAPSBackbone):
     shifted channels comes from the next frame, the second from the previous
     frame, and each part is a quarter of a head. ``shift_first='previous'``
     and ``shift_fraction=1/8`` follow the paper. Differs from the released
-    code: position tables are resized when a checkpoint of another resolution
-    is loaded.
+    code: position tables are resized when a checkpoint of a different
+    resolution is loaded.
 
     Args:
         arch: 'tiny', 'small', or a dict of ``stem_channels``, ``embed_dims``

@@ -51,7 +51,7 @@ PatchInit = Literal['central', 'average', 'random']
 class Encoder(nn.Module):
     """Transformer encoder: positions, class token, blocks, norm, pooling.
 
-    The options without a description are those of :class:`ViViT`.
+    Options without a description have the same meaning as in :class:`ViViT`.
 
     Args:
         grid_shape: Tokens along time, rows and columns, (T, H, W).

@@ -313,7 +313,7 @@ def try_torchvision() -> None:
 
 
 def try_mmvidattn() -> None:
-    # Import a module, because the package alone imports nothing else.
+    # `import mmvidattn` is light: it imports mmaction2 only when it is used.
     importlib.import_module('mmaction.registry')
 
 

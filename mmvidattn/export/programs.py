@@ -260,7 +260,8 @@ class StreamProgram(Program):
             scores.append(outputs[:-len(state)])
         stacked = map(torch.stack, zip(*scores))
         outputs = dict(zip(self.output_names, (*stacked, *state)))
-        # Rounding errors differ between programs, unlike what they correct.
+        # Do not compare the carried rounding errors, which may differ between
+        # programs. The other outputs must agree.
         return {name: x for name, x in outputs.items()
                 if not name.endswith('.carry')}
 

@@ -23,9 +23,9 @@ class LinearVideoTransformerHead(VideoHead):
         hidden_dims: Width of the hidden layer. Defaults to 768.
         dropout_ratio: Dropout of the token features and of the hidden layer.
             Defaults to 0.5.
-        pooling: 'mean' averages the tokens of all frames, 'last' those of the
-            last frame, which in a causal network depends on all frames.
-            Defaults to 'mean'.
+        pooling: 'mean' averages the tokens of all frames, 'last' averages the
+            tokens of the last frame, which in a causal network depends on all
+            frames. Defaults to 'mean'.
         **kwargs: Arguments of :class:`~mmvidattn.heads.base.VideoHead`.
     """
 

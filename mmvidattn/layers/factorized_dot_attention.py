@@ -12,8 +12,7 @@ class FactorizedDotAttention(nn.Module):
 
     The first half of the heads attends to tokens at the same position in
     other frames, the second half to tokens of the same frame; the output
-    projection mixes them. Its parameters are the same as those of joint
-    attention.
+    projection mixes them. It has the same parameters as joint attention.
 
     Args:
         embed_dims: Channels C.

@@ -77,8 +77,9 @@ class LARAAttention(BaseAttention):
     def forward(self, q: Tensor, k: Tensor, v: Tensor,
                 query_shape: tuple[int, ...],
                 key_shape: tuple[int, ...]) -> Tensor:
-        # Queries and keys share the grid of landmarks. A leading axis that
-        # only one of them has, the frames of a window, is a single cell.
+        # Queries and keys share the grid of landmarks. If only the keys or
+        # only the queries have a leading axis (the frames of a window), it is
+        # a single cell.
         pairs = list(zip(reversed(query_shape), reversed(key_shape)))
         grid = landmark_grid(
             tuple(min(pair) for pair in reversed(pairs)), self.num_landmarks)

@@ -70,7 +70,7 @@ class LocalWindowAttention(nn.Module):
         index = []
         for axis, (n, size) in enumerate(zip(window_size, self.window_size)):
             i = torch.arange(n, device=device)
-            # The first three axes are those of the queries.
+            # The first three axes belong to the queries.
             shape = [1] * 6
             shape[axis] = shape[axis + 3] = n
             index.append((i[:, None] - i + size - 1).view(shape))

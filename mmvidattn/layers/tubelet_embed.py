@@ -19,7 +19,8 @@ def inflate_kernel(kernel: Tensor, num_frames: int, mode: Inflation) -> Tensor:
         kernel: [D, C, P, P].
         num_frames: Frames t of a tubelet.
         mode: 'central' copies the kernel to frame ``t // 2`` and fills the
-            others with zeros, so that training starts from single frames.
+            other frames with zeros, so that training starts from single
+            frames.
             'average' copies ``kernel / t`` to each frame (filter inflation).
 
     Returns:

@@ -35,8 +35,8 @@ class VideoSelfAttention(nn.Module):
         attention: Config of a :class:`BaseAttention`, such as
             ``dict(type='LinearAttention')``.
         grid_shape: Frames, rows and columns (T, H, W) of the tokens in the
-            model. Clips of another size are accepted unless the attention has
-            tables.
+            model. Clips of a different size are accepted unless the attention
+            has tables.
         pattern: Tokens that attend to each other: 'space' (of a frame),
             'time' (of a position), 'joint' (all), 'window' (of the
             ``window_frames`` nearest frames; at the ends of the clip the

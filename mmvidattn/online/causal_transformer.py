@@ -77,7 +77,7 @@ class CausalTransformer(CausalNetwork):
         return bias.masked_fill(hidden, -torch.inf)
 
     def mix(self, rows: Tensor) -> Tensor:
-        # Each piece of W queries attends to its own keys and those of the
+        # Each piece of W queries attends to the keys of this piece and of the
         # previous piece.
         (B, T, _), W = rows.shape, self.attention_window
         pieces = -(-T // W)

@@ -50,9 +50,9 @@ class Thresholds:
     Attributes:
         classes: :class:`ClassThresholds` of each tuned class as a dict. This
             is ``thresholds`` of :class:`EventDetector`.
-        objective: What was optimized, such as 'f1@50'.
-        value: Its value on the tuning videos; nan if undefined.
-        values: Its value for each class.
+        objective: Name of the optimized measure, such as 'f1@50'.
+        value: Value of the measure on the tuning videos; nan if undefined.
+        values: Value of the measure for each class.
         about: Further facts, such as the number of videos.
     """
     classes: dict[str, dict[str, float]]

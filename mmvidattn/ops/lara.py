@@ -56,7 +56,7 @@ def landmark_pool(x: Tensor,
                   grid: tuple[int, ...]) -> Tensor:
     """Average the tokens of each cell of a grid, at least in float32.
 
-    With several axes, the cells are those of adaptive average pooling:
+    With several axes, the cells are chosen as in adaptive average pooling:
     neighboring cells may overlap, so that every token is in a cell. With a
     single axis, the cells are disjoint segments, and the last segments may be
     longer by one token.

@@ -39,7 +39,7 @@ def plain_shift(x: Tensor,
                 first: str = 'next') -> Tensor:
     """Shift the concatenated channels of all heads.
 
-    Arguments are those of :func:`periodic_shift`.
+    See :func:`periodic_shift` for the arguments.
     """
     return _shift(x.flatten(-2), fraction, first).unflatten(-1, x.shape[-2:])
 

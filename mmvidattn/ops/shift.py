@@ -157,7 +157,7 @@ _OFFSETS = {
 def neighbor_shift(x: Tensor,
                    plan: Sequence[Fold],
                    segment_frames: int | None = None) -> Tensor:
-    """Replace some channels of each token by those of its neighbors.
+    """Replace some channels of each token by channels of its neighbors.
 
     Args:
         x: Tokens, [B, T, H, W, *, C]; every entry of the axes between W and

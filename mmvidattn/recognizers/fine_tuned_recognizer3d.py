@@ -182,7 +182,7 @@ class FineTunedRecognizer3D(Recognizer3D):
         if self.training and self.freeze == 'spatial' or any(
                 'frozen_features' in sample or 'feature_file' in sample
                 for sample in data_samples or ()):
-            # An exported program has no samples, but any number of clips.
+            # An exported program gets clips without data samples.
             samples = data_samples or [{}] * len(inputs)
             inputs = FrozenFeatures(torch.stack([
                 self._features_of(clips, sample)

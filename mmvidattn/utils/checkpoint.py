@@ -143,7 +143,7 @@ def read_checkpoint(path: str | Path,
     except FileNotFoundError:
         raise FileNotFoundError(f'no checkpoint file {path}') from None
     except Exception as error:
-        # A file of another format can raise any error.
+        # A file of a different format can raise any error.
         names = re.findall(r'GLOBAL (\S+)', str(error))
         if not names:
             raise ValueError(

@@ -32,7 +32,7 @@ def check_finite(**values: Any) -> None:
 
 
 def check_divides(**values: int | Sequence[int]) -> None:
-    """Raise a ``ValueError`` unless the first value divides all the others.
+    """Raise a ``ValueError`` unless the first value divides all other values.
 
     Args:
         **values: A positive integer, followed by integers or sequences of

@@ -92,8 +92,8 @@ class ConstantRate:
     """View of a video at a constant frame rate, based on its time stamps.
 
     A video stays unchanged if its frames deviate from its average rate by at
-    most one frame. Otherwise, the rate is that of its fast parts: nine in ten
-    intervals between frames are as long or longer, and the rate is at most
+    most one frame. Otherwise, the rate is the rate of its fast parts: nine in
+    ten intervals between frames are as long or longer, and the rate is at most
     240. Slower parts repeat frames, and faster parts drop frames.
 
     Args:

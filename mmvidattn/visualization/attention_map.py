@@ -14,8 +14,8 @@ from .figure import save_figure
 CELL_INCHES = 3.2
 TILE_INCHES = 2.4
 # Quantile of the weights that gets the brightest color. With the maximum, a
-# single large weight, such as that of the query itself, would make all other
-# weights look black.
+# single large weight, such as the weight of the query itself, would make all
+# other weights look black.
 BRIGHTEST = 0.995
 
 

@@ -16,7 +16,7 @@ class UniformThreeCrop(OptionTransform):
     shorter side, unlike in mmaction2's ``ThreeCrop``.
 
     Required and modified keys: ``imgs`` and ``img_shape``. The result lists
-    all frames of the first crop, then those of the second and third.
+    all frames of the first crop, then of the second crop, then of the third.
 
     Args:
         crop_size: Side of the crops.

@@ -82,8 +82,8 @@ class DecordSegmentInit(DecordInit):
     """``DecordInit`` for a segment of a long video.
 
     If a sample has a ``segment``, it sets ``start_index`` and
-    ``total_frames``, see :class:`SegmentFrames`. The arguments are those of
-    ``DecordInit``.
+    ``total_frames``, see :class:`SegmentFrames`. See ``DecordInit`` for the
+    arguments.
 
     Raises:
         ValueError: When called, if the segment is empty.

@@ -20,7 +20,7 @@ from .base import VideoReader, spans
 WITH_TIMES = {'mov', 'matroska'}
 # Number of frames at the start of a file whose interlaced flag is read.
 FIRST_FRAMES = 32
-# Objects with an open container, and those of the parent process.
+# Objects with an open container, of this process and of the parent process.
 _owners: weakref.WeakSet = weakref.WeakSet()
 _inherited: list = []
 
