@@ -47,9 +47,9 @@ class VerbNounHead(ViViTHead):
     """Head for EPIC-Kitchens, with one linear layer for nouns and verbs.
 
     As in the released code, the logits of nouns come before the logits of
-    verbs, and the loss is the mean of the noun loss and the verb loss. A label vector
-    is 1 for the noun and 1 for the verb (``multi_class`` of the dataset), or
-    fractional after blending.
+    verbs, and the loss is the mean of the noun loss and the verb loss. A label
+    vector is 1 for the noun and 1 for the verb (``multi_class`` of the
+    dataset), or fractional after blending.
 
     Args:
         num_nouns: Number of noun classes. Defaults to 300.

@@ -524,8 +524,8 @@ def long_backward(q_ptr, k_ptr, v_ptr, state_ptr, dy_ptr, dq_ptr, dk_ptr,
     """Write the gradients of :func:`long_forward`.
 
     ``state`` is [L, G, D + 1, D]. Items, ``SUM`` and ``APPLY`` mean the same
-    as in :func:`long_forward`, for dS and dz in ``dstate``. ``ACCUMULATE`` and TF32
-    are described in :func:`short_backward`.
+    as in :func:`long_forward`, for dS and dz in ``dstate``. ``ACCUMULATE`` and
+    TF32 are described in :func:`short_backward`.
     """
     SUMS: tl.constexpr = 'tf32' if PRECISION == 'ieee' else PRECISION
     i = tl.arange(0, ROWS)
