@@ -20,7 +20,7 @@ def describe_event(event: dict) -> str:
     if event['event'] == 'start':
         return f'{event["class"]} started at {event["start"]:.2f} s'
     return (f'{event["class"]} from {event["start"]:.2f} to '
-            f'{event["end"]:.2f} s, at most {event["peak"]:.2f}')
+            f'{event["end"]:.2f} s, peak score {event["peak"]:.2f}')
 
 
 def describe_report(report: dict[str, Any]) -> str:
