@@ -54,14 +54,14 @@ LINK = re.compile(r'(^```.*?^```$|`[^`\n]+`)|(?<=\]\()([^)\s]+)(?=\))',
 @cache
 def find_pages() -> dict[str, str]:
     """Return the site path of each page outside of docs/, by its path."""
-    found = {}
+    pages = {}
     for pattern, place in PLACES.items():
         for path in sorted(ROOT.glob(pattern)):
             name = path.relative_to(ROOT).as_posix()
-            found[name] = place.format(
+            pages[name] = place.format(
                 stem=path.stem, folder=path.parent.name,
                 above=path.parent.parent.name)
-    return found
+    return pages
 
 
 def public_names(package: str) -> list[str]:
@@ -85,10 +85,10 @@ def make_reference() -> dict[str, str]:
     """Return the pages of the reference by their paths on the site."""
     pages = {}
     names = {package: public_names(package) for package in PACKAGES}
-    for package, found in {**names, **FUNCTIONS}.items():
+    for package, members in {**names, **FUNCTIONS}.items():
         title = f'mmvidattn.{package}'
         pages[f'reference/{package}.md'] = f'# {title}\n\n' + '\n'.join(
-            f'::: {title}.{name}\n' for name in found)
+            f'::: {title}.{name}\n' for name in members)
     return pages
 
 

@@ -58,6 +58,9 @@ SMALLER = {
     'test': '--cfg-options test_dataloader.num_workers=0 '
             'test_dataloader.persistent_workers=False',
     'finetune': '--workers 0',
+    'finetune --stream': '--workers 0 --quick --model pixels --epochs 40',
+    'finetune --continue': '--workers 0 --epochs 1',
+    'tools/data/online/make_events.py': '--videos 5 --seconds 60 --contrast 1',
 }
 # Program of each script, and number of arguments before the program's own.
 LAUNCHERS = {
@@ -229,12 +232,12 @@ def parse(words: list[str], monkeypatch: Any) -> None:
             'python', '-m', 'pip', 'install']:
         check_installed(words)
         return
-    found = main_of(words)
-    if found is None:
+    main = main_of(words)
+    if main is None:
         assert words[0] == 'bash' and (ROOT / words[1]).is_file(), \
             f'{" ".join(words)}: unknown program'
         return
-    program, args = found
+    program, args = main
     if program in ('compat', 'upstream') or program.startswith('mmvidattn.'):
         return
 
@@ -427,13 +430,15 @@ class Scratch:
                for word in words):
             parse(words, self.monkeypatch)
             return
-        found = main_of(words)
-        if found is None:
+        main = main_of(words)
+        if main is None:
             assert words[0] in FOREIGN | {'bash'}, words
             subprocess.run(words, check=True, cwd=self.folder)
             return
-        program, args = found
-        args = merge(args, shlex.split(SMALLER.get(program, '')))
+        program, args = main
+        kinds = [f'{program} {word}' for word in args]
+        kind = next((kind for kind in kinds if kind in SMALLER), program)
+        args = merge(args, shlex.split(SMALLER.get(kind, '')))
         try:
             start(program, args)
         except SystemExit as end:

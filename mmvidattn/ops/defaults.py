@@ -114,8 +114,8 @@ def default_gains(capability: str | None) -> dict[str, float]:
     for machine in MACHINES:
         if machine.capability != capability:
             continue
-        for op, backend, mode, dtype, *found in machine.measurements:
-            for compiler, gain in zip(('eager', 'compiled'), found):
+        for op, backend, mode, dtype, *by_compiler in machine.measurements:
+            for compiler, gain in zip(('eager', 'compiled'), by_compiler):
                 key = f'{op}/{backend}/{mode}/{dtype}/{compiler}'
                 if gain is not None:
                     gains[key] = min(gain, gains.get(key, gain))

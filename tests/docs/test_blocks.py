@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The code blocks of the pages run; tests/doc_blocks.py has the rules."""
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,19 +39,25 @@ def scratch(tmp_path, motion_dir, monkeypatch):
 
 def check_first_hour(scratch, printed):
     assert (scratch.folder / 'prediction.png').stat().st_size > 1000
-    assert len(scratch.names['found'].predictions) >= 3
+    assert len(scratch.names['result'].predictions) >= 3
     # The complexity of linear and of softmax attention.
     assert printed.count('linear_ff_tiny_motion') >= 2
 
 
 def check_live_detection(scratch, printed):
     """Check that most reported actions are in the list."""
-    hits, found = scratch.names['hits'], scratch.names['found']
+    hits, reported = scratch.names['hits'], scratch.names['reported']
     assert hits >= len(scratch.names['actions']) / 2
-    assert 8 <= len(found) <= 24
+    assert 8 <= len(reported) <= 24
     assert 'started at' in printed and 'no events' not in printed
     for name in 'scores.mp4', 'scores.png':
         assert (scratch.folder / name).stat().st_size > 1000
+
+
+def check_long_videos(scratch, printed):
+    assert re.search(r'^all +\d+ +\d+\.\d', printed, re.M)
+    assert re.search(r'^(red|yellow|green|blue) from \d+\.\d to', printed,
+                     re.M)
 
 
 def check_own_attention(scratch, printed):
@@ -80,7 +87,8 @@ PROMISES = {name.removeprefix('check_'): check
 
 @pytest.mark.parametrize('page', [
     pytest.param(page, marks=[pytest.mark.slow] * (
-        page.stem == 'live_detection')) for page in pages_to_run()],
+        page.stem in ('live_detection', 'long_videos')))
+    for page in pages_to_run()],
     ids=lambda page: name_of(page))
 def test_blocks_of_a_page_run(page, scratch, capfd):
     for block in read_blocks(page):
