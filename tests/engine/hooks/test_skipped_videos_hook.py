@@ -79,7 +79,8 @@ def test_run_continues_and_reports_skipped_videos(folder, tmp_path, kind):
     counts = {}
     for name in ('000003.mp4', '000008.mp4'):
         counts[name] = int(message.split(f'{name} (')[1].split(')')[0])
-        # Once per epoch, and more often as a replacement of the other video.
+        # Each video is skipped once per epoch, and again whenever it is drawn
+        # as the replacement of the other one.
         assert counts[name] >= 2
     assert f'{sum(counts.values())} times in all' in message
     rows = [line.split('\t') for line in (

@@ -157,7 +157,7 @@ def train_and_keep(
     """Return the figures of :func:`train` and the model.
 
     Args:
-        job: What to train.
+        job: Config, data and settings of the training.
         bins: Bounds of the distances by name. Defaults to
             ``streams.BINS``.
     """

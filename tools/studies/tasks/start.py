@@ -89,7 +89,7 @@ def train_model(
     """Build and train the model of a row.
 
     Args:
-        job: What to train.
+        job: Config, data and settings of the training.
         batches: Function that returns the preprocessed batches for a model,
             one per update.
 
