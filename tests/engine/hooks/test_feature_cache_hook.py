@@ -27,7 +27,9 @@ SAMPLE = dict(type='UniformSample', clip_len=4, test_mode=True)
 
 
 class Counts(Hook):
-    """Count, per epoch, calls of the frozen part and of ViViT, and videos."""
+    """Count, in each epoch, the calls of the frozen part and of the whole
+    ViViT, and the opened videos.
+    """
 
     def __init__(self, monkeypatch):
         self.now, self.epochs = Counter(), []
