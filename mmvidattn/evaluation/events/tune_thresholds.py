@@ -24,11 +24,12 @@ from .labeled_events import Events, check_ends, label_events
 from .segment_f1 import SegmentF1
 
 F1_OVERLAPS = {'f1@10': .1, 'f1@25': .25, 'f1@50': .5}
-# Candidates.
+# Candidates in seconds.
 SMOOTHING = 0., .25, .5, 1., 2., 4.
 MIN_DURATIONS = 0., .25, MIN_DURATION, 1., 2., 4.
 OFF_RATIOS = 1., .9, .8, .7, OFF / ON, .5, .4, .3, .2, .1
-# Quantiles of the scores inside and outside of actions that `on` may have.
+# Candidates of `on`: these quantiles of the scores inside of actions, and of
+# the scores outside of actions.
 QUANTILES = np.linspace(.02, .98, 21), (.9, .95, .98, .99, .995, .999)
 # Seconds between videos on the common time axis.
 GAP = 10.
