@@ -229,7 +229,7 @@ def test_scope_is_refused(manifest):
         load_bundle(path)
 
 
-def test_own_class_must_be_imported(trained, tmp_path):
+def test_custom_class_must_be_imported(trained, tmp_path):
     from mmvidattn.backbones import LinearVideoTransformer
 
     @MODELS.register_module(name='OwnBackbone')

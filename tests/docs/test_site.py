@@ -46,7 +46,7 @@ def documented(site) -> set[str]:
             for line in zlib.decompress(data).decode().splitlines()}
 
 
-def test_every_page_is_there(site):
+def test_site_has_every_page(site):
     built = {path.relative_to(site).as_posix()
              for path in site.rglob('*.html')}
     for page in (ROOT / 'docs').rglob('*.md'):

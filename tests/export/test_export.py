@@ -83,7 +83,7 @@ def test_families_support_dynamic_batch(backbone):
             assert relative(program(clips), model(clips)) < 1e-4
 
 
-def test_stream_rates_default_to_those_of_a_session():
+def test_stream_rates_default_to_the_rates_of_a_session():
     model = detector_of(VARIANTS['box']).eval()
     model.cfg = {}
     step, expected = program_of(model).step, StreamSession(model).step

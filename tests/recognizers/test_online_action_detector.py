@@ -99,7 +99,7 @@ def test_predicts_logits_if_the_head_is_set_to():
 
 
 @pytest.mark.parametrize('tokens', [0, A])
-def test_dense_scores_equal_those_of_windows(tokens):
+def test_dense_scores_match_windows(tokens):
     model = _detector(tokens, num_verbs=3).double().eval()
     videos = [_video(0, 15), _video(1, 11)]
     for video in videos:

@@ -119,7 +119,7 @@ def test_predicts_like_a_plain_recognizer():
     assert torch.allclose(result[1].pred_score, logits[1].softmax(-1))
 
 
-def test_stored_labels_equal_those_of_teacher(checkpoint, tmp_path):
+def test_stored_labels_match_the_teacher(checkpoint, tmp_path):
     clips, samples = _batch()
     model = _build(teacher_checkpoint=checkpoint[0])
     logits = model.teacher_logits(clips, (4, 2, 2))

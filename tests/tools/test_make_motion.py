@@ -58,7 +58,7 @@ def test_annotations_load_in_mmaction(motion_set):
     assert names == [*CLASSES, '']
 
 
-def test_decord_decodes_what_was_drawn(motion_set):
+def test_decord_decodes_the_drawn_frames(motion_set):
     shapes = set()
     for i in range(80):
         clip = draw_clip(0, 'val', i)
@@ -212,7 +212,7 @@ def test_a_set_is_completed_and_replaced_only_when_asked(tmp_path):
     (1, (20, 80, 64, 3), (68.074, 70.285, 88.696), 59.806, 5.990),
     (2, (33, 80, 128, 3), (67.265, 61.882, 88.911), 65.431, 4.582),
 ], ids=['left', 'right', 'up'])
-def test_default_clips_are_those_of_the_first_version(index, shape, mean, std,
+def test_default_clips_match_the_first_version(index, shape, mean, std,
                                                       change):
     frames = np.float64(list(render(draw_clip(0, 'train', index))))
     assert frames.shape == shape

@@ -43,7 +43,7 @@ def test_dumps_the_scores_of_the_model(tested, small_config,
                               atol=1e-6)
 
 
-def test_metrics_are_those_of_the_scores(tested):
+def test_metrics_match_the_scores(tested):
     path, = tested.glob('work_dirs/small/*/*.json')
     result = pickle.loads((tested / 'out.pkl').read_bytes())
     hits = [(one['pred_label'] == one['gt_label']).item() for one in result]

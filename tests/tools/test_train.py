@@ -203,7 +203,7 @@ def test_different_optimizer_cannot_resume(trained, run_main, small_config,
                  'optim_wrapper.optimizer.type=SGD')
 
 
-def test_what_could_not_be_saved_is_the_last_word(
+def test_error_names_a_checkpoint_that_was_not_saved(
         run_main, small_config, tmp_path, monkeypatch):
     monkeypatch.setattr(SafeCheckpointHook, '_write', lambda *_, **__: False)
     with pytest.raises(SystemExit, match=(

@@ -64,7 +64,7 @@ def test_decodes_the_drawn_frames(video, backend, kind):
     *((backend, kind) for backend in ('torchcodec', 'pyav', 'opencv')
       for kind in (*KINDS[:3], 'turned')),
     ('torchcodec', 'interlaced'), ('pyav', 'interlaced')])
-def test_frames_equal_those_of_decord(video, backend, kind):
+def test_frames_match_decord(video, backend, kind):
     for name in 'decord', backend:
         require_backend(name)
     expected, got = (open_video(video(kind), name).get_batch(range(LENGTH))
