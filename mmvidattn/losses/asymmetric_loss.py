@@ -1,0 +1,68 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Asymmetric loss for several labels per sample."""
+import torch.nn.functional as F
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+from ..utils.arguments import Fraction, NotNegative, check_arguments
+
+
+@MODELS.register_module()
+@check_arguments
+class AsymmetricLoss(nn.Module):
+    """Binary cross-entropy with less weight of easy negatives.
+
+    The loss of `ASL <https://arxiv.org/abs/2009.14119>`_. With the probability
+    p = sigmoid(logit) and p_m = max(p - margin, 0), a positive costs
+    ``-(1 - p)^gamma_pos log(p)``, and a negative costs
+    ``-p_m^gamma_neg log(1 - p_m)``.
+
+    Differs from the paper: the mean over samples and classes, like
+    ``BCELossWithLogits``, instead of the sum.
+
+    Args:
+        gamma_neg: Focusing of negatives. Defaults to 4, as in the paper.
+        gamma_pos: Focusing of positives. Defaults to 1, as in the released
+            code.
+        margin: Negatives with a probability below it do not count. Defaults to
+            0.05, as in the paper.
+        loss_weight: Factor of the loss. Defaults to 1.
+    """
+
+    def __init__(self, gamma_neg: NotNegative = 4.,
+                 gamma_pos: NotNegative = 1., margin: Fraction = 0.05,
+                 loss_weight: NotNegative = 1.) -> None:
+        super().__init__()
+        self.gamma_neg = gamma_neg
+        self.gamma_pos = gamma_pos
+        self.margin = margin
+        self.loss_weight = loss_weight
+
+    def forward(self, cls_score: Tensor, label: Tensor) -> Tensor:
+        """Compute the loss.
+
+        Args:
+            cls_score: Logits ``(..., K)``.
+            label: Targets of 0 and 1, ``(..., K)``.
+
+        Returns:
+            Scalar.
+
+        Raises:
+            ValueError: If the shapes differ.
+        """
+        if label.shape != cls_score.shape:
+            raise ValueError(
+                f'label must have the shape {tuple(cls_score.shape)} of the '
+                f'logits, got {tuple(label.shape)}')
+        logits = cls_score.float()
+        p = logits.sigmoid()
+        shifted = (p - self.margin).clamp(min=0)
+        positive = -F.logsigmoid(logits) * (1 - p)**self.gamma_pos
+        # log1p is accurate for rare classes.
+        negative = -(-shifted).log1p() * shifted**self.gamma_neg
+        if not self.margin:
+            # log(1 - p) of large logits would be -inf.
+            negative = -F.logsigmoid(-logits) * p**self.gamma_neg
+        loss = label * positive + (1 - label) * negative
+        return self.loss_weight * loss.mean()

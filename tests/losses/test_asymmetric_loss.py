@@ -1,0 +1,56 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mmvidattn.losses import AsymmetricLoss
+
+
+def naive(logits, labels, gamma_neg, gamma_pos, margin):
+    """Follow the paper's equations, number by number."""
+    losses = []
+    for x, y in zip(logits.flatten().tolist(), labels.flatten().tolist()):
+        p = 1 / (1 + math.exp(-x))
+        m = max(p - margin, 0)
+        losses.append(-(1 - p)**gamma_pos * math.log(p) if y else
+                      -m**gamma_neg * math.log(1 - m))
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize('gamma_neg, gamma_pos, margin', [
+    (4., 1., .05), (2., 0., .2), (1., 1., 0.)])
+def test_matches_naive(gamma_neg, gamma_pos, margin):
+    torch.manual_seed(0)
+    logits = 4 * torch.randn(5, 7)
+    labels = (torch.rand(5, 7) < .3).float()
+    loss = AsymmetricLoss(gamma_neg, gamma_pos, margin, loss_weight=2.)
+    expected = 2 * naive(logits.double(), labels, gamma_neg, gamma_pos, margin)
+    torch.testing.assert_close(loss(logits, labels).item(), expected,
+                               rtol=1e-5, atol=1e-7)
+
+
+def test_is_bce_without_focusing_and_margin():
+    torch.manual_seed(0)
+    logits = torch.randn(3, 4, requires_grad=True)
+    labels = (torch.rand(3, 4) < .5).float()
+    ours = AsymmetricLoss(0, 0, 0)(logits, labels)
+    bce = F.binary_cross_entropy_with_logits(logits, labels)
+    torch.testing.assert_close(ours, bce)
+    torch.testing.assert_close(*(
+        torch.autograd.grad(loss, logits)[0] for loss in (ours, bce)))
+
+
+@pytest.mark.parametrize('margin', [0., .05])
+def test_extreme_logits_have_finite_gradients(margin):
+    logits = torch.tensor([[90., -90., 90., -90.]], requires_grad=True)
+    loss = AsymmetricLoss(margin=margin)(
+        logits, torch.tensor([[1., 1., 0., 0.]]))
+    loss.backward()
+    assert loss.isfinite() and logits.grad.isfinite().all()
+
+
+def test_rejects_class_ids():
+    with pytest.raises(ValueError, match=r'shape \(2, 3\).*got \(2,\)'):
+        AsymmetricLoss()(torch.zeros(2, 3), torch.zeros(2))
