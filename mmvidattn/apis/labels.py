@@ -60,13 +60,17 @@ def find_labels(model: nn.Module) -> list[str]:
 def probabilities(model: nn.Module, scores: Tensor) -> Tensor:
     """Convert a model's ``pred_score`` to probabilities [K] on the CPU.
 
-    Scores stay unchanged, unless the head averages the views before softmax.
+    Scores stay unchanged, unless the head averages the views before softmax,
+    or before the sigmoid of a head with ``multi_class``.
 
     Raises:
         ValueError: If a score is not finite, such as after divergence.
     """
     check_finite(pred_score=scores)
-    if getattr(model.cls_head, 'average_clips', None) == 'score':
+    average = getattr(model.cls_head, 'average_clips', None)
+    if getattr(model.cls_head, 'multi_class', False) and average != 'prob':
+        scores = scores.sigmoid()
+    elif average == 'score':
         scores = scores.softmax(-1)
     return scores.float().cpu()
 

@@ -61,7 +61,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
             verb; ``multi_class`` must be True. In test mode, segments without
             labels (of a challenge) are accepted. By default, a sample has one
             label: the number of its action, or the index of the action's name
-            in ``metainfo['classes']``.
+            in ``metainfo['classes']``. With ``multi_class``, lines with the
+            same video, start and end are one sample with several labels.
         kwargs: Other arguments of :class:`GuardedVideoDataset`.
 
     Raises:
@@ -116,6 +117,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
                 segment_id=segment.id,
                 segment=(start, stop, self.unit),
                 label=self._label(segment)))
+        if self.multi_class and self.num_nouns is None:
+            data_list = _merge_labels(data_list)
         self._check_files(data_list)
         return data_list
 
@@ -175,6 +178,16 @@ class VideoSegmentDataset(GuardedVideoDataset):
             print_log(f'{message}, such as {missing[0]}', logger='current',
                       level=logging.WARNING)
         return missing
+
+
+def _merge_labels(data_list: Sequence[dict]) -> list[dict]:
+    """Merge the labels of equal segments to a list."""
+    merged: dict[tuple, dict] = {}
+    for info in data_list:
+        place = info['filename'], info['segment']
+        merged.setdefault(place, info | dict(label=[]))['label'].append(
+            info['label'])
+    return list(merged.values())
 
 
 def _opening_segments(pipeline: Sequence[dict | Callable]

@@ -114,9 +114,9 @@ def test_segments_have_the_frames_of_cut_files(clip, root):
         assert len(of_segments) == len(of_files) == 6
         for i in 1, 3, 4:
             np.random.seed(i)
-            found = of_segments[i]
+            result = of_segments[i]
             np.random.seed(i)
-            assert np.array_equal(found['imgs'], of_files[i]['imgs'])
+            assert np.array_equal(result['imgs'], of_files[i]['imgs'])
 
 
 def test_vivit_trains_and_tests_on_segments(clip, root):
@@ -159,9 +159,9 @@ def test_frames_are_found_by_time_stamps(made, tmp_path):
         'video,start,end,label\nlong,1,1.2,0\nlong,1.96,2.16,0\n'
         'long,4,4.4,0\n')
     dataset = build(tmp_path, [OPEN])
-    found = [(dataset[i]['start_index'], dataset[i]['total_frames'])
-             for i in range(3)]
-    assert found == [(25, 5), (49, 3), (75, 5)]
+    results = [(dataset[i]['start_index'], dataset[i]['total_frames'])
+               for i in range(3)]
+    assert results == [(25, 5), (49, 3), (75, 5)]
 
 
 class Unstamped:
@@ -317,13 +317,13 @@ def test_segment_ids_select_subsets_and_are_submitted(
         type='VerbNounAccuracy', num_nouns=3,
         subsets=dict(first=['P01'], second=['P02_3_7'])))
     metric.process(None, samples)
-    found = metric.evaluate(2)
+    result = metric.evaluate(2)
     if labeled:
-        assert [found[f'acc/{key}'] for key in (
+        assert [result[f'acc/{key}'] for key in (
             'action', 'verb', 'noun', 'action_first', 'verb_second',
             'noun_second')] == [0.5, 1, 0.5, 1, 1, 0]
     else:
-        assert found == {}
+        assert result == {}
     metric = METRICS.build(dict(
         type='EpicSubmission', out_file=str(tmp_path / 'test.json'),
         num_nouns=3))
@@ -333,6 +333,18 @@ def test_segment_ids_select_subsets_and_are_submitted(
     assert list(sent) == ['P01_11_0', 'P02_3_7']
     best = sent['P01_11_0']['action']
     assert max(best, key=best.get) == '1,2'
+
+
+def test_merges_the_labels_of_a_segment(made, tmp_path):
+    (tmp_path / 'train.csv').write_text(
+        'video,start,end,label\nlong,0,1,2\nlong,1,2,0\nlong,0,1,0\n')
+    dataset = build(tmp_path, [OPEN], 'train.csv', multi_class=True,
+                    num_classes=3, data_prefix=dict(video=str(made.parent)))
+    assert [dataset.get_data_info(i)['segment'][:2] for i in range(2)] == [
+        (0, 1), (1, 2)]
+    assert [dataset.get_data_info(i)['label'].tolist()
+            for i in range(len(dataset))] == [[1, 0, 1], [1, 0, 0]]
+    assert dataset.get_cat_ids(0) == [0, 2]
 
 
 def test_rejects_unlabeled_segment_in_training(made, tmp_path):

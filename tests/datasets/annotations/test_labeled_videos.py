@@ -61,6 +61,18 @@ def test_accepts_the_column_names_of_segment_lists(tmp_path):
     assert read_labeled_videos(path)[1] == [LabeledVideo('a', 'x', 1, 2)]
 
 
+def test_several_labels(tmp_path):
+    path = tmp_path / 'mine.csv'
+    path.write_text('file,label,start,stop\na,x,0,1\na,y,0,1\na,x,0,1\n'
+                    'a,x,1,2\n')
+    _, videos, remarks = read_labeled_videos(path, multi_label=True)
+    assert [video[:4] for video in videos] == [
+        ('a', 'x', 0, 1), ('a', 'y', 0, 1), ('a', 'x', 1, 2)]
+    assert remarks == ['left out: 1 repeated line']
+    with pytest.raises(ValueError, match='several labels need --multi-label'):
+        read_labeled_videos(path)
+
+
 @pytest.mark.parametrize('lines, error', [
     (['name,label', 'a,b'], 'must have columns file and label, got name'),
     ([''], 'got none'), (['file,label'], 'lists no videos'),
