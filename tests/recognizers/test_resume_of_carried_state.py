@@ -17,15 +17,14 @@ def videos(tmp_path_factory):
     folder = tmp_path_factory.mktemp('pixels') / 'set'
     subprocess.run(
         [sys.executable, ROOT / 'tools/data/online/make_pixels.py', folder,
-         '--train', '4', '--val', '1', '--frames', '150', '--limits', '4',
-         '10', '20', '30'], check=True)
+         '--train', '4', '--val', '1', '--frames', '300'], check=True)
     return folder
 
 
 def weights_of(videos, work_dir, resume=False, hooks=()):
     cfg = load_config('linear_ff_causal_tiny_synthetic', {
         'data_root': str(videos), 'work_dir': str(work_dir),
-        'train_dataloader.dataset.clip_frames': 24,
+        'train_dataloader.dataset.clip_frames': 48,
         'train_dataloader.batch_size': 2,
         'default_hooks.checkpoint.by_epoch': False,
         'default_hooks.checkpoint.save_best': None,
