@@ -4,11 +4,11 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from ....utils.arguments import check_arguments
-from ...video_facts import VIDEO_SUFFIXES
+from ..video_names import find_video
 from ..video_segment import VideoSegment, read_columns, seconds
 
 RIGHT, WRONG, CLASS, MISSED = MARKS = 'right', 'wrong', 'class', 'missed'
@@ -176,7 +176,7 @@ def apply_marks(segments: Sequence[VideoSegment],
         ValueError: If several videos of the segments match a mark.
     """
     videos = list(dict.fromkeys(segment.video for segment in segments))
-    names = {name: _match(name, videos)
+    names = {name: find_video(name, videos)
              for name in dict.fromkeys(mark.video for mark in marks)}
     marks = [mark._replace(video=names[mark.video]) for mark in marks]
     result = list(segments)
@@ -187,30 +187,6 @@ def apply_marks(segments: Sequence[VideoSegment],
         if not any(_is_same(segment, positive) for segment in result):
             result.append(positive)
     return result
-
-
-def _parts(video: str) -> tuple[str, ...]:
-    path = PurePosixPath(video.replace('\\', '/'))
-    if path.suffix.lower() in VIDEO_SUFFIXES:
-        path = path.with_suffix('')
-    return path.parts
-
-
-def _match(name: str, videos: Sequence[str]) -> str:
-    """Return the video whose path ends like a name, or else the name."""
-    if name in videos:
-        return name
-    parts = _parts(name)
-    found = []
-    for video in videos:
-        other = _parts(video)
-        length = min(len(parts), len(other))
-        if length and parts[-length:] == other[-length:]:
-            found.append(video)
-    if len(found) > 1:
-        raise ValueError(f'the marks of {name} match several videos: '
-                         f'{", ".join(found[:3])}; write more of its path')
-    return found[0] if found else name
 
 
 def _overlap(one: VideoSegment, other: VideoSegment) -> float:

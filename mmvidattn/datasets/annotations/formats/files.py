@@ -8,7 +8,7 @@ from typing import Any
 from ....utils.arguments import Positive, check_arguments
 from ..custom import segment_csv
 from ..video_segment import VideoSegment, checked, read_text
-from . import activitynet, label_studio
+from . import activitynet, boris, cvat, elan, label_studio, via
 from .base import (
     Annotations,
     Format,
@@ -38,6 +38,18 @@ FORMATS = {
     'csv': Format(
         'csv', '.csv', _read_csv, _write_csv, segment_csv.recognizes,
         lacks=('empty videos', )),
+    'cvat': Format(
+        'CVAT', '.xml', cvat.read, cvat.write, cvat.recognizes, 'frame',
+        ('several subsets', ), one_video=True),
+    'elan': Format(
+        'ELAN', '.eaf', elan.read, elan.write, elan.recognizes, 'ms',
+        ('scores', 'subsets', 'points'), one_video=True),
+    'boris': Format(
+        'BORIS', '.boris', boris.read, boris.write, boris.recognizes,
+        lacks=('subsets', )),
+    'via': Format(
+        'VIA', '.json', via.read, via.write, via.recognizes,
+        lacks=('subsets', )),
     'label-studio': Format(
         'Label Studio', '.json', label_studio.read, label_studio.write,
         label_studio.recognizes, 'frame',

@@ -42,7 +42,9 @@ REGION_ID = re.compile(r'[A-Za-z0-9_-]{1,64}')
 
 
 def recognizes(start: str) -> bool:
-    return start.startswith(('[', '{')) and '"data"' in start
+    # An export has the annotations of a task before its data.
+    return '"data"' in start and start[:1] in ('[', '{') or (
+        start.startswith('[') and '"annotations"' in start)
 
 
 def read(path: Path, frame_rate: FrameRate) -> Annotations:

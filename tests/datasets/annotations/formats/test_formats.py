@@ -225,7 +225,7 @@ def test_several_formats_in_a_folder_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize('kwargs, error', [
-    (dict(path='x.json'), r'give the format of x.json \(--to\): one of label'),
+    (dict(path='x.json'), r'give the format of x.json \(--to\): one of via, '),
     (dict(path='x.csv', format='xls'), "one of csv, .*, got 'xls'"),
     (dict(path='x.json', format='label-studio'),
      'Label Studio counts frames, and the frame rate of a.mp4 is unknown'),
