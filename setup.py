@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parent
 MIM_FOLDERS = 'configs', 'tools'
 MIM_FILE = 'model-index.yml'
 SERVE = ['fastapi', 'uvicorn', 'websockets']
-# Linux and Windows on x86-64 are what decord has wheels for; mmaction2
-# requires it.
+# decord, which mmaction2 requires, has wheels only for Linux and Windows on
+# x86-64.
 HAS_DECORD = ('platform_machine in "x86_64 AMD64" and '
               'sys_platform != "darwin"')
 DECORD = f'decord; {HAS_DECORD}'
@@ -72,7 +72,7 @@ setup(
     packages=find_packages(include=['mmvidattn', 'mmvidattn.*']),
     package_data={
         'mmvidattn': ['weights/*/*'],
-        'mmvidattn.live': ['page.html', 'page.js'],
+        'mmvidattn.live': ['page.html', 'page.js', 'marks.js'],
         'mmvidattn.ops': ['README.md', 'gpu.md'],
     },
     cmdclass=dict(build_py=BuildWithMim),
@@ -115,17 +115,17 @@ setup(
         cam=['grad-cam'],
         # Networks to inflate.
         timm=['timm'],
-        # Kernels for CUDA devices; torch's builds for them bring it along.
+        # Kernels for CUDA devices; CUDA builds of torch install Triton, too.
         triton=['triton; platform_system == "Linux"'],
         # Weights by hf://OWNER/MODEL@REVISION.
         hub=['huggingface_hub'],
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
-        # video_backend = 'torchcodec' of a config.
+        # The config setting video_backend = 'torchcodec'.
         torchcodec=[TORCHCODEC],
         # The page of tools/stream.py --serve.
         serve=SERVE,
-        # Its endpoint /metrics.
+        # The endpoint /metrics of this page.
         metrics=METRICS,
         # tools/stream.py --mqtt.
         mqtt=MQTT,
@@ -133,7 +133,7 @@ setup(
         webhook=WEBHOOK,
         # Mutation tests, for tools/soak/mutants.py.
         mutation=['cosmic-ray', 'coverage'],
-        # mkdocs build, of docs/ and of the pages elsewhere.
+        # The documentation site (mkdocs build).
         docs=DOCS,
         # selenium needs an installed Chromium; without one, its tests are
         # skipped.

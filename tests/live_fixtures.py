@@ -98,6 +98,7 @@ class FakeRun:
     """The parts of a run that the page reads."""
     rate = 4.
     ignore = {0}
+    began = None
     top_actions = Run.top_actions
     set_threshold = Run.set_threshold
     thresholds = Run.thresholds

@@ -54,7 +54,7 @@ def serve(videos: list[Path], folder: Path) -> Iterator[str]:
     """Stream the videos, and yield the address of the page."""
     process = subprocess.Popen(
         [sys.executable, '-m', 'mmvidattn', 'stream', *videos, *MODEL,
-         *WINDOW, '--serve', '--port', '0'],
+         *WINDOW, '--serve', '--port', '0', '--marks', 'marks.csv'],
         cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
         yield next(match[0] for match in map(
@@ -96,6 +96,22 @@ def resize(browser: webdriver.Chrome, name: str, dark: bool) -> None:
     time.sleep(1)
 
 
+def mark_events(browser: webdriver.Chrome) -> None:
+    """Mark some events of the first source, and add a missed one."""
+    browser.execute_script('''
+        const {marks} = sources[0];
+        const ended = sources[0].sorted().filter(one => one.end);
+        const [one, two, three] = ended.slice(-4);
+        marks.set(one, 'right');
+        marks.set(two, 'wrong');
+        marks.set(three, 'class', sources[0].classes.find(
+            name => name != three.class));
+        marks.ask({mark: 'missed', class: '', label: one.class,
+                   start: two.start - 6, end: two.start - 4});''')
+    wait_for(lambda: browser.execute_script(
+        'return sources[0].marks.marks.size == 4'), 20)
+
+
 def take_pictures(out: Path, browser: webdriver.Chrome, address: str,
                   seconds: float, dark: bool) -> None:
     """Write the pictures after some seconds of both videos."""
@@ -103,6 +119,7 @@ def take_pictures(out: Path, browser: webdriver.Chrome, address: str,
     wait_for(lambda: browser.execute_script(
         'return sources.length == 2 && sources.every('
         f'one => one.steps.at(-1)?.time > {seconds})'), 60 + 5 * seconds)
+    mark_events(browser)
     for name in 'live_page', 'live_page_phone':
         resize(browser, name, dark)
         browser.save_screenshot(str(out / f'{name}.png'))

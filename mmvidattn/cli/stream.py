@@ -132,7 +132,12 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         'random token if other machines can reach the host)')
     parser.add_argument(
         '--read-only', action='store_true',
-        help='do not let users of the page change thresholds')
+        help='do not let users of the page change thresholds and marks')
+    parser.add_argument(
+        '--marks', type=Path, metavar='FILE',
+        help='CSV file for the marks that users of the page give to events: '
+        'right, wrong, missed, another class (default: marks.csv beside '
+        '--events)')
     parser.add_argument(
         '--max-clients', type=int, default=8,
         help='maximum number of connections (default: %(default)s)')

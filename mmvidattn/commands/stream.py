@@ -18,6 +18,7 @@ from ..apis.runner import one_line_errors, program_name
 from ..apis.sliding import SlidingClassifier
 from ..datasets.feature_streams import open_array
 from ..live import Detection, Run, load_live_model, open_source
+from ..live.marks import EventMarks
 from ..live.sinks import Sink
 from ..live.sinks.messages import (
     MqttSink,
@@ -56,6 +57,8 @@ def check_args(args: argparse.Namespace) -> np.ndarray | None:
     for value in args.segment_margin:
         check_type('segment_margin', value, NotNegative)
     check_type('segment_mb', args.segment_mb, Positive)
+    if args.marks is not None and not args.serve:
+        raise ValueError('--marks needs --serve')
     if args.truth is None:
         return None
     if args.plot is None:
@@ -152,10 +155,22 @@ def make_page(args: argparse.Namespace, runs: Sequence[Run],
     token = args.token
     if not token and not is_loopback(args.host):
         token = secrets.token_urlsafe(16)
-    segments = [sink.read for group in sinks for sink in group
+    segments = [sink for group in sinks for sink in group
                 if isinstance(sink, SegmentSink)]
-    return LivePage(runs, args.host, args.port, token, args.max_clients,
-                    segments or None, args.read_only)
+    marks = marks_file(args)
+    return LivePage(
+        runs, args.host, args.port, token, args.max_clients,
+        [sink.read for sink in segments] or None, args.read_only,
+        marks and EventMarks(
+            marks, runs,
+            [sink.path_of for sink in segments] or None))
+
+
+def marks_file(args: argparse.Namespace) -> Path | None:
+    """Return the file of marks, by default beside the events."""
+    if args.marks is None and args.events is not None:
+        return args.events.with_name('marks.csv')
+    return args.marks
 
 
 class Worker(threading.Thread):

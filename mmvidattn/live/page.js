@@ -41,7 +41,8 @@ const setText = (node, text) => {
 const keyOf = event => `${event.index} ${event.start}`;
 const describe = event => `${event.class}, ${clock(event.start)} to ` +
   (event.end === undefined ? 'now' : clock(event.end)) +
-  (event.peak === undefined ? '' : `, peak ${event.peak.toFixed(2)}`);
+  (event.peak === undefined ? '' : `, peak ${event.peak.toFixed(2)}`) +
+  (event.marked ? `, ${wordsOf(event.marked)}` : '');
 const jpeg = data => 'data:image/jpeg;base64,' + data;
 
 // A canvas needs the computed colors of the style sheet's variables.
@@ -57,9 +58,11 @@ function paint(name) {
 }
 
 class Timeline {
-  constructor(root, colorOf, open) {
+  constructor(root, colorOf, {open, mark, click}) {
     this.root = root;
     this.colorOf = colorOf;
+    this.open = open;
+    this.mark = mark;
     this.part = kind => root.querySelector(kind);
     this.track = this.part('.track');
     this.strip = this.part('.strip');
@@ -77,8 +80,11 @@ class Timeline {
       this.part('.live').hidden = this.follows;
       this.ticks();
     };
-    this.track.onclick = ({target}) => {
-      if (target.event) open(target.event);
+    this.track.onclick = ({target, clientX, detail}) => {
+      const {left} = this.strip.getBoundingClientRect();
+      const time = this.origin + (clientX - left) / this.scale;
+      // A click by keyboard has no place.
+      if (!(detail && click(time)) && target.event) open(target.event);
     };
     this.track.onkeydown = event => this.key(event);
     this.part('.live').onclick = () => this.follow(true);
@@ -102,6 +108,15 @@ class Timeline {
     if (this.follows) this.follow(true);
     else track.scrollLeft = middle * this.scale - track.clientWidth / 2;
     this.ticks();
+  }
+
+  // Stay at the shown time until it is released.
+  hold(on) {
+    if (on && this.follows) this.held = true;
+    this.follows = !on && (this.held || this.follows);
+    if (!on) this.held = false;
+    this.part('.live').hidden = this.follows;
+    this.follow();
   }
 
   follow(now) {
@@ -165,7 +180,9 @@ class Timeline {
         this.buttons.set(keyOf(event), button);
       }
       button.event = event;
-      button.className = event.end === undefined ? 'running' : '';
+      button.className = event.end === undefined ? 'running' :
+        event.marked?.mark ?? '';
+      setText(button, SIGNS[event.marked?.mark] ?? '');
       button.style.setProperty('--at', event.start - this.origin);
       button.style.setProperty('--for', (event.end ?? event.start) - event.start);
       button.style.setProperty('--color', `var(${this.colorOf(event.class)})`);
@@ -189,6 +206,13 @@ class Timeline {
   key(press) {
     const now = press.target.event;
     if (!now || press.ctrlKey || press.altKey || press.metaKey) return;
+    const letter = press.key.toLowerCase();
+    if (letter === 'c' || letter in KEYS) {
+      press.preventDefault();
+      if (letter === 'c') this.open(now, true);
+      else this.mark(now, KEYS[letter]);
+      return;
+    }
     const lanes = [...this.lanes.keys()], at = this.sorted.indexOf(now);
     const nearest = name => this.sorted.filter(e => e.class === name).reduce(
       (a, b) => Math.abs(b.start - now.start) < Math.abs(a.start - now.start) ? b : a);
@@ -227,8 +251,11 @@ class Source {
     find('sources').append(this.root);
     this.canvas = this.part('canvas');
     this.timeline = new Timeline(
-      this.part('.timeline'), name => this.style(name)[0],
-      event => viewer.open(this, event));
+      this.part('.timeline'), name => this.style(name)[0], {
+        open: (event, classes) => viewer.open(this, event, classes),
+        mark: (event, mark) => { if (this.marks.canMark) this.marks.set(event, mark); },
+        click: time => this.marks.clicked(time)});
+    this.marks = new Marks(this, state.marked);
     this.part('.find').hidden = this.classes.length <= MAX_CURVES;
     this.part('.find').oninput = () => this.draw();
     this.part('.reset').onclick = () => this.reset();
@@ -272,9 +299,15 @@ class Source {
       this.events.set(keyOf(event), Object.assign(known || {}, event));
     }
     if (!changed) return;
-    const sorted = this.sorted();
-    for (const event of sorted.splice(0, sorted.length - MAX_EVENTS))
+    const known = [...this.events.values()].sort((a, b) => a.start - b.start);
+    for (const event of known.splice(0, known.length - MAX_EVENTS))
       this.events.delete(keyOf(event));
+    this.listEvents();
+  }
+
+  listEvents() {
+    const sorted = this.sorted();
+    this.numListed = sorted.length;
     this.timeline.update(sorted);
     this.part('.list tbody').replaceChildren(...sorted.toReversed().map(event => {
       const row = make('tr'), name = make('td', undefined, 'name');
@@ -282,7 +315,9 @@ class Source {
       const cell = text => make('td', text, 'number');
       row.append(name, cell(clock(event.start)),
         cell(event.end === undefined ? 'now' : clock(event.end)),
-        cell(event.peak === undefined ? '' : event.peak.toFixed(2)));
+        cell(event.peak === undefined ? '' : event.peak.toFixed(2)),
+        cell(SIGNS[event.marked?.mark] ?? ''));
+      row.title = describe(event);
       row.onclick = () => viewer.open(this, event);
       return row;
     }));
@@ -294,8 +329,14 @@ class Source {
     }));
   }
 
+  now() { return this.steps.at(-1)?.time ?? 0; }
+
+  // Detected events, and marked ones that are no longer or not detected.
   sorted() {
-    return [...this.events.values()].sort((a, b) => a.start - b.start);
+    const events = [...this.events.values()];
+    events.push(...this.marks.extra(events, this.now()));
+    for (const event of events) event.marked = this.marks.of(event);
+    return events.sort((a, b) => a.start - b.start);
   }
 
   running() {
@@ -310,6 +351,10 @@ class Source {
 
   state(message) {
     this.addEvents(message.events);
+    // Others have changed marks, or the time of earlier marks has come.
+    if (this.marks.kept && message.marks !== this.marks.revision)
+      send({type: 'marks', source: this.number});
+    if (this.numListed !== this.sorted().length) this.listEvents();
     this.status(message);
     // Thresholds of a source that has ended or failed have no effect.
     this.fixed = this.readOnly || message.status !== 'running' &&
@@ -576,22 +621,69 @@ const viewer = {
   dialog: find('viewer'),
   part: kind => find('viewer').querySelector(kind),
 
-  open(source, event) {
+  open(source, event, classes) {
     Object.assign(this, {source, event, frames: [], times: []});
+    this.part('.marking select').replaceChildren(
+      ...source.classes.map(name => new Option(name, name)));
+    this.part('.marking select').value = event.class;
+    this.part('.marking').hidden = !source.marks.canMark;
+    this.part('.keys').hidden = !source.marks.canMark;
+    this.part('.marked').textContent = '';
+    source.marks.fail('');
     this.stop();
     this.part('.swatch').style.background = `var(${source.style(event.class)[0]})`;
     this.part('.picture').style.setProperty(
       '--color', `var(${source.style(event.class)[0]})`);
     find('viewer-title').textContent = event.class;
-    this.part('.about').textContent = `${source.name} · ${describe(event)}`;
+    this.marked();
     for (const kind of ['img', 'video', '.player', '.save'])
       this.part(kind).hidden = true;
-    const asked = send({type: 'clip', source: source.number,
+    const asked = event.noClip || send({type: 'clip', source: source.number,
       index: event.index, start: event.start});
-    this.say(asked ? 'Loading the clip ...' : 'Not connected.');
+    this.say(event.noClip ? 'There are no pictures of this event.' :
+      asked ? 'Loading the clip ...' : 'Not connected.');
     this.part('.earlier').disabled = !this.beside(-1);
     this.part('.later').disabled = !this.beside(1);
     if (!this.dialog.open) this.dialog.showModal();
+    if (classes) this.part('.marking select').focus();
+  },
+
+  // Show the mark of the event. It may have been removed with its event.
+  marked() {
+    const event = this.source.sorted().find(e => keyOf(e) === keyOf(this.event));
+    if (!event && this.event.noClip) return this.dialog.close();
+    this.event = event ?? this.event;
+    const marked = this.event.marked, {missed, end} = this.event;
+    this.part('.about').textContent =
+      `${this.source.name} · ${describe(this.event)}`;
+    for (const button of this.dialog.querySelectorAll('[data-mark]')) {
+      const kind = button.dataset.mark;
+      if (kind !== 'none') button.ariaPressed = marked?.mark === kind;
+      button.disabled = end === undefined || (
+        kind === 'none' ? !marked : Boolean(missed));
+    }
+    this.part('.marking select').disabled = Boolean(missed);
+    if (marked) this.part('.marking select').value = marked.label;
+  },
+
+  mark(kind) {
+    if (!this.source.marks.canMark) return;
+    // The button of the present mark removes it.
+    const same = kind === this.event.marked?.mark && kind !== 'class';
+    this.source.marks.set(this.event, same ? 'none' : kind,
+      kind === 'class' ? this.part('.marking select').value : undefined);
+  },
+
+  key(press) {
+    if (press.ctrlKey || press.altKey || press.metaKey ||
+        press.target.closest('select')) return;
+    const letter = press.key.toLowerCase();
+    const ways = {r: () => this.mark('right'), w: () => this.mark('wrong'),
+      u: () => this.mark('none'), n: () => this.go(1), p: () => this.go(-1),
+      c: () => this.part('.marking select').focus()};
+    if (!ways[letter]) return;
+    press.preventDefault();
+    ways[letter]();
   },
 
   say(text) {
@@ -682,6 +774,9 @@ viewer.part('.player input').oninput = ({target}) => {
   viewer.play(false);
   viewer.show(target.valueAsNumber);
 };
+for (const button of viewer.dialog.querySelectorAll('[data-mark]'))
+  button.onclick = () => viewer.mark(button.dataset.mark);
+viewer.dialog.onkeydown = press => viewer.key(press);
 viewer.dialog.onclose = () => viewer.stop();
 // A click outside closes the viewer.
 viewer.dialog.onclick = ({target}) => {
@@ -709,8 +804,10 @@ function hello(message) {
   connection('connected', 'good');
   find('login').hidden = true;
   find('sources').replaceChildren();
+  const drafts = sources.map(source => source.marks.draft());
   sources = message.sources.map(
     (one, i) => new Source(i, one, message));
+  drafts.forEach((draft, i) => { if (draft) sources[i]?.marks.open(draft); });
   if (viewer.dialog.open) viewer.source = sources[viewer.source.number];
   find('layout').hidden = sources.length < 2;
   layout(localStorage.getItem('layout') ||
@@ -725,6 +822,7 @@ function connect() {
     const message = JSON.parse(data);
     if (message.type === 'hello') hello(message);
     else if (message.type === 'clip') viewer.answer(message);
+    else if (message.type === 'marks') sources[message.source].marks.receive(message);
     else sources[message.source][message.type](message);
   };
   socket.onclose = ({code, reason}) => {

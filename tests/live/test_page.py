@@ -12,13 +12,17 @@ import numpy as np
 import pytest
 from live_fixtures import FakeRun, wait_until
 
+from mmvidattn.datasets.annotations.custom.marks_csv import read_marks
 from mmvidattn.live import Detection
+from mmvidattn.live.marks import EventMarks
 
 pytest.importorskip('fastapi')
 selenium = pytest.importorskip('selenium')
 from selenium import webdriver  # noqa: E402
+from selenium.webdriver import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import Select  # noqa: E402
 
 from mmvidattn.live.server import LivePage  # noqa: E402
 from mmvidattn.visualization.mp4 import find_h264_encoder  # noqa: E402
@@ -175,10 +179,11 @@ class ScriptedRun(FakeRun):
 
 
 @pytest.fixture
-def scripted(browser):
+def scripted(browser, tmp_path):
     """Page of two scripted runs, open in the browser."""
     runs = [ScriptedRun('arena'), ScriptedRun('field')]
-    with LivePage(runs, port=0, token='sesam') as page:
+    marks = EventMarks(tmp_path / 'marks.csv', runs)
+    with LivePage(runs, port=0, token='sesam', marks=marks) as page:
         # Three jumps, the second one short.
         runs[0].play(page, 0, 0, .9, .9, .9, 0, 0, .6, 0, 0, .8, .8, 0, .4)
         runs[1].play(page, 1, 0, 0)
@@ -280,6 +285,228 @@ def test_clips_open_by_mouse_and_keyboard(browser, scripted):
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     wait_until(is_open)
     assert title() == f'arena · {JUMPS[2]}'
+
+
+def saved(tmp_path):
+    """Return the marks in the file."""
+    path = tmp_path / 'marks.csv'
+    return [(mark.mark, mark.label, mark.detected, mark.start, mark.end)
+            for mark in (read_marks(path) if path.exists() else [])]
+
+
+def signs(browser):
+    return texts(browser, '.card:first-child .lane button')
+
+
+def click(browser, selector):
+    browser.find_element(By.CSS_SELECTOR, selector).click()
+
+
+def test_marks_by_mouse_are_there_after_a_reload(browser, scripted, tmp_path):
+    buttons = browser.find_elements(By.CSS_SELECTOR, '.lane button')
+    buttons[0].click()
+    click(browser, '#viewer [data-mark=right]')
+    wait_until(lambda: texts(browser, '#viewer .marked') == [
+        'jump at 0:00.2: marked right.'])
+    assert saved(tmp_path) == [('right', 'jump', 'jump', .25, 1.)]
+    # The next event has another class.
+    click(browser, '#viewer .later')
+    assert texts(browser, '#viewer .marked') == ['']
+    Select(browser.find_element(
+        By.CSS_SELECTOR, '#viewer select')).select_by_value('run')
+    click(browser, '#viewer [data-mark=class]')
+    wait_until(lambda: texts(browser, '#viewer .about') == [
+        f'arena · {JUMPS[1]}, marked as run'])
+    click(browser, '#viewer .later')
+    click(browser, '#viewer [data-mark=wrong]')
+    wait_until(lambda: len(saved(tmp_path)) == 3)
+    click(browser, '#viewer .close')
+    expected = [('right', 'jump', 'jump', .25, 1.),
+                ('class', 'run', 'jump', 1.5, 1.75),
+                ('wrong', 'jump', 'jump', 2.25, 2.75)]
+    assert saved(tmp_path) == expected
+    wait_until(lambda: signs(browser) == ['✓', '⇄', '✗'])
+    browser.refresh()
+    wait_until(lambda: signs(browser) == ['✓', '⇄', '✗'])
+    assert labels(browser, '.lane button') == [
+        f'{JUMPS[0]}, marked right', f'{JUMPS[1]}, marked as run',
+        f'{JUMPS[2]}, marked wrong']
+    # A click on the mark of an event removes it.
+    browser.find_element(By.CSS_SELECTOR, '.lane button').click()
+    click(browser, '#viewer [data-mark=right][aria-pressed=true]')
+    wait_until(lambda: saved(tmp_path) == expected[1:])
+    wait_until(lambda: signs(browser) == ['', '⇄', '✗'])
+    click(browser, '#viewer .close')
+    # And the button Undo restores it.
+    click(browser, '.undo')
+    wait_until(lambda: signs(browser) == ['✓', '⇄', '✗'])
+    assert sorted(saved(tmp_path), key=lambda mark: mark[3]) == expected
+
+
+def test_missed_event_from_the_timeline(browser, scripted, tmp_path):
+    click(browser, '.miss')
+    # The last seconds, until the user sets the times.
+    assert [browser.execute_script(
+        f'return document.querySelectorAll(".missing input")[{i}].value')
+        for i in (0, 1)] == ['0:00.2', '0:03.2']
+    assert browser.execute_script(
+        'return sources[0].timeline.scale') > 0
+    # Clicks at 0.5 s and 2.0 s.
+    strip = browser.find_element(By.CSS_SELECTOR, '.strip')
+    for time_of_click in .5, 2.:
+        left = browser.execute_script(
+            'const {scale, origin} = sources[0].timeline;'
+            'return (arguments[0] - origin) * scale', time_of_click)
+        ActionChains(browser).move_to_element_with_offset(
+            strip, round(left - strip.size['width'] / 2), 0).click().perform()
+    Select(browser.find_element(
+        By.CSS_SELECTOR, '.missing select')).select_by_value('run')
+    click(browser, '.missing [type=submit]')
+    wait_until(lambda: saved(tmp_path))
+    (kind, label, detected, start, end), = saved(tmp_path)
+    assert (kind, label, detected) == ('missed', 'run', '')
+    assert start == pytest.approx(.5, abs=.2)
+    assert end == pytest.approx(2., abs=.2)
+    wait_until(lambda: not browser.find_element(
+        By.CSS_SELECTOR, '.missing').is_displayed())
+    wait_until(lambda: sorted(signs(browser)) == ['', '', '', '+'])
+    browser.refresh()
+    wait_until(lambda: sorted(signs(browser)) == ['', '', '', '+'])
+    # It has no clip, and can be removed.
+    click(browser, '.lane button.missed')
+    assert texts(browser, '#viewer .empty') == [
+        'There are no pictures of this event.']
+    click(browser, '#viewer [data-mark=none]')
+    wait_until(lambda: saved(tmp_path) == [])
+    wait_until(lambda: not browser.find_element(
+        By.ID, 'viewer').is_displayed())
+    assert len(signs(browser)) == 3
+    click(browser, '.undo')
+    wait_until(lambda: saved(tmp_path) == [(kind, label, '', start, end)])
+
+
+def test_marks_by_keyboard(browser, scripted, tmp_path):
+    def press(*keys):
+        browser.switch_to.active_element.send_keys(*keys)
+
+    def focused():
+        return browser.switch_to.active_element.get_attribute('aria-label')
+
+    # On the timeline: the last event wrong, the one before right.
+    browser.execute_script(
+        "document.querySelector('.lane [tabindex=\"0\"]').focus()")
+    press('w')
+    press(Keys.ARROW_LEFT, 'r')
+    wait_until(lambda: signs(browser) == ['', '✓', '✗'])
+    assert focused() == f'{JUMPS[1]}, marked right'
+    outline = browser.execute_script(
+        'return getComputedStyle(document.activeElement).outlineStyle')
+    assert outline == 'solid'
+    # Remove it, and choose another class.
+    press('u')
+    wait_until(lambda: signs(browser) == ['', '', '✗'])
+    press('c')
+    assert focused() == 'correct class'
+    press('run', Keys.TAB, Keys.ENTER)
+    wait_until(lambda: signs(browser) == ['', '⇄', '✗'])
+    # In the viewer: the event before, and the next ones.
+    press('p')
+    press('r')
+    wait_until(lambda: signs(browser) == ['✓', '⇄', '✗'])
+    press('nn')
+    press('r')
+    wait_until(lambda: signs(browser) == ['✓', '⇄', '✓'])
+    press(Keys.ESCAPE)
+    # A missed event, ten presses before now.
+    wait_until(lambda: not browser.find_element(
+        By.ID, 'viewer').is_displayed())
+    assert focused().startswith(JUMPS[1])
+    press('m')
+    press('run', Keys.TAB, Keys.ARROW_UP * 10)
+    press(Keys.TAB, Keys.TAB, Keys.ARROW_DOWN * 2, Keys.ENTER)
+    wait_until(lambda: len(saved(tmp_path)) == 4)
+    assert saved(tmp_path) == [
+        ('right', 'jump', 'jump', 2.25, 2.75),
+        ('class', 'run', 'jump', 1.5, 1.75),
+        ('right', 'jump', 'jump', .25, 1.),
+        ('missed', 'run', '', 1.2, 3.)]
+    wait_until(lambda: focused() is None and (
+        browser.switch_to.active_element.text == '+ Missed event'))
+    # Escape closes the form.
+    press('m')
+    press(Keys.ESCAPE)
+    assert not browser.find_element(
+        By.CSS_SELECTOR, '.missing').is_displayed()
+
+
+def test_failed_mark_is_shown_and_nothing_is_lost(browser, scripted,
+                                                  tmp_path):
+    page, (run, _) = scripted
+    path = tmp_path / 'marks.csv'
+    path.write_text('not marks\n')
+    browser.find_element(By.CSS_SELECTOR, '.lane button').click()
+    click(browser, '#viewer [data-mark=right]')
+    error = '#viewer .mark-error'
+    wait_until(lambda: texts(browser, error)[0].startswith(
+        'The mark was not saved: marks.csv must have'))
+    assert browser.find_element(By.CSS_SELECTOR, error).is_displayed()
+    assert signs(browser) == ['', '', '']
+    click(browser, '#viewer .close')
+    # The form keeps its times, also when the connection is lost.
+    click(browser, '.miss')
+    times = browser.find_elements(By.CSS_SELECTOR, '.missing input')
+    for node, text in zip(times, ('1.5', '1.2')):
+        node.send_keys(Keys.CONTROL, 'a')
+        node.send_keys(text)
+    click(browser, '.missing [type=submit]')
+    assert texts(browser, '.card .mark-error')[0].startswith(
+        'The start must be before the end')
+    times[1].send_keys(Keys.CONTROL, 'a')
+    times[1].send_keys('2.5')
+    click(browser, '.missing [type=submit]')
+    wait_until(lambda: texts(browser, '.card .mark-error')[0].startswith(
+        'The mark was not saved'))
+    browser.execute_script('socket.close()')
+    wait_until(lambda: texts(browser, '#connection') != ['connected'])
+    wait_until(lambda: texts(browser, '#connection') == ['connected'])
+    path.unlink()
+    click(browser, '.missing [type=submit]')
+    wait_until(lambda: saved(tmp_path) == [('missed', 'jump', '', 1.5, 2.5)])
+    assert not browser.find_element(
+        By.CSS_SELECTOR, '.card .mark-error').is_displayed()
+    # An action in progress cannot be marked yet.
+    run.play(page, 0, .9, .9)
+    wait_until(lambda: labels(browser, '.lane button.running'))
+    browser.execute_script(
+        'document.querySelector(".lane button.running").focus()')
+    browser.switch_to.active_element.send_keys('r')
+    wait_until(lambda: texts(browser, '.card .mark-error')[0].startswith(
+        'The action is in progress'))
+
+
+def test_marks_of_others_appear(browser, scripted, tmp_path):
+    page, (run, _) = scripted
+    page._marks.change(0, {'mark': 'wrong', 'class': 'jump', 'start': .25})
+    wait_until(lambda: signs(browser) == ['✗', '', ''])
+
+
+def test_marks_need_a_file_and_permission(browser, scripted):
+    page, _ = scripted
+
+    def displayed(selector):
+        return browser.find_element(By.CSS_SELECTOR, selector).is_displayed()
+
+    assert displayed('.miss') and not displayed('.no-marks')
+    page.read_only = True
+    browser.refresh()
+    wait_until(lambda: texts(browser, '.lane button'))
+    assert not displayed('.miss') and not displayed('.no-marks')
+    browser.find_element(By.CSS_SELECTOR, '.lane button').click()
+    assert not displayed('#viewer .marking')
+    page._marks = None
+    browser.refresh()
+    wait_until(lambda: texts(browser, '.lane button'))
+    assert not displayed('.miss') and displayed('.no-marks')
 
 
 def test_pictures_replace_a_clip_that_cannot_be_played(browser, scripted):
@@ -394,6 +621,7 @@ def test_lost_and_stalled_sources_are_marked(browser, scripted):
 def test_fits_its_width(browser, scripted, width):
     browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', dict(
         width=width, height=900, deviceScaleFactor=1, mobile=width < 500))
+    browser.execute_script('sources[0].marks.open()')
     for layout in 'cards', 'tiles':
         browser.execute_script(f'layout("{layout}")')
         # clientWidth excludes a vertical scroll bar.

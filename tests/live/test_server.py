@@ -74,10 +74,13 @@ def test_page_loads_nothing_from_other_hosts(page):
         text = answer.read().decode()
         policy = answer.headers['Content-Security-Policy']
     assert "default-src 'none'" in policy and "connect-src 'self'" in policy
-    with urllib.request.urlopen(page.url + 'page.js') as answer:
-        script = answer.read().decode()
-        assert answer.headers['Content-Security-Policy'] == policy
-    assert text.count('src="') == text.count('src="page.js"') == 1
+    script = ''
+    for name in 'page.js', 'marks.js':
+        assert text.count(f'src="{name}"') == 1
+        with urllib.request.urlopen(page.url + name) as answer:
+            script += answer.read().decode()
+            assert answer.headers['Content-Security-Policy'] == policy
+    assert text.count('src="') == 2
     assert '://' not in text and '@import' not in text
     # The only other address is the SVG name space.
     assert script.count('://') == script.count(
@@ -236,7 +239,7 @@ def test_pending_connections_do_not_keep_clients_out(monkeypatch):
             receive(two, 'hello')
             with urllib.request.urlopen(page.url) as answer:
                 assert answer.status == 200
-            # They are closed in time, and the clients stay.
+            # The silent connections are closed; the clients stay connected.
             wait_until(lambda: all(is_closed(other) for other in silent))
             page.publish(0, detection(0))
             assert receive(one, 'step')['time'] == 0.25
@@ -316,7 +319,7 @@ def test_invalid_message_closes_the_connection(page, message):
 def test_thresholds_change_for_all_clients(page):
     with client(page) as one, client(page) as other:
         assert receive(one, 'hello')['sources'][1]['thresholds'] == dict(
-            on=.5, off=.3, changed={})
+            on=.5, off=.3, changed={}, tuned={})
         receive(other, 'hello')
         one.send(json.dumps({'type': 'threshold', 'source': 1,
                              'class': 'class 3', 'on': .8}))
@@ -419,7 +422,7 @@ def test_slow_client_gets_the_latest_messages(page):
         queue, = page._clients
 
         def fill():
-            # In the event loop, so that nothing is sent meanwhile.
+            # This runs in the event loop, so that nothing is sent meanwhile.
             for i in range(100):
                 page._send(dict(type='step', number=i))
 

@@ -65,6 +65,10 @@ class SegmentSink(Sink):
         """Return the path of a clip by the number of its start event."""
         return self.folder / f'{start_id:06d}.mp4'
 
+    def path_of(self, event: Mapping) -> Path:
+        """Return the path of a clip by the end of its action."""
+        return self.path(event['start_id'])
+
     def read(self, event: Mapping) -> bytes | None:
         """Return the clip of an action, or None if there is none.
 
@@ -76,7 +80,7 @@ class SegmentSink(Sink):
         if event['event'] != 'end':
             return None
         try:
-            return self.path(event['start_id']).read_bytes()
+            return self.path_of(event).read_bytes()
         except FileNotFoundError:
             return None
 
@@ -139,7 +143,7 @@ class SegmentSink(Sink):
                   if start - 1e-6 <= time < end - 1e-6]
         if not frames:
             return
-        path = self.path(event['start_id'])
+        path = self.path_of(event)
         # Rename only when complete, so that readers never see a partial file.
         part = path.with_suffix(PART)
         with VideoWriter(part, self._fps) as video:
