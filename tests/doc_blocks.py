@@ -58,9 +58,9 @@ SMALLER = {
     'test': '--cfg-options test_dataloader.num_workers=0 '
             'test_dataloader.persistent_workers=False',
     'finetune': '--workers 0',
-    'finetune --stream': '--workers 0 --quick --model pixels --epochs 40',
+    'finetune --stream': '--workers 0 --quick --model pixels --epochs 60',
     'finetune --continue': '--workers 0 --epochs 1',
-    'tools/data/online/make_events.py': '--videos 5 --seconds 60 --contrast 1',
+    'tools/data/online/make_events.py': '--videos 5 --seconds 120 --contrast 1',
 }
 # Program of each script, and number of arguments before the program's own.
 LAUNCHERS = {

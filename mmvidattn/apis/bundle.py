@@ -2,6 +2,7 @@
 """Save a trained model as a bundle."""
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from .bundle_file import clean_config, write_bundle
 from .labels import find_labels
@@ -14,7 +15,7 @@ def save_bundle(out: str | Path,
                 config: str | Path,
                 checkpoint: str | Path,
                 labels: Sequence[str] | None = None,
-                thresholds: Mapping[str, float] | None = None,
+                thresholds: Mapping[str, Any] | None = None,
                 seconds: float | None = None,
                 stride: float | None = None,
                 replace: bool = False) -> Path:
@@ -36,8 +37,9 @@ def save_bundle(out: str | Path,
         checkpoint: Checkpoint of exactly this model.
         labels: Class names. Defaults to the names in the checkpoint, or else
             in the config.
-        thresholds: ``on``, ``off`` and ``min_duration`` of events in a stream;
-            see :class:`~mmvidattn.live.EventDetector`. Defaults to
+        thresholds: ``on``, ``off`` and ``min_duration`` of events in a stream,
+            and ``thresholds`` of some classes; see
+            :class:`~mmvidattn.live.EventDetector`. Defaults to
             ``online.events`` of the config.
         seconds: Length of the sliding window in a stream. Defaults to
             ``online.seconds`` of the config.
@@ -54,9 +56,10 @@ def save_bundle(out: str | Path,
         ValueError: If the checkpoint does not fit, the number of labels is
             wrong, a threshold is unknown, or the config contains code.
     """
-    unknown = sorted({*(thresholds or {})} - {*THRESHOLDS})
+    allowed = *THRESHOLDS, 'thresholds'
+    unknown = sorted({*(thresholds or {})} - {*allowed})
     if unknown:
-        raise ValueError(f'thresholds may have {", ".join(THRESHOLDS)}, got '
+        raise ValueError(f'thresholds may have {", ".join(allowed)}, got '
                          f'{", ".join(unknown)}')
     model = get_model(config, checkpoint)
     labels = find_labels(model) if labels is None else list(labels)

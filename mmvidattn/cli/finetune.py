@@ -9,6 +9,19 @@ columns ``file`` and ``label``, and optionally ``start`` and ``stop`` (segment
 in seconds; files are not changed), ``split`` (train, val, test) and ``group``
 (person or camera; all videos of a group are in the same split).
 
+    mmvidattn finetune ANNOTATIONS --videos FOLDER --stream
+
+trains a detector of events in long videos. ANNOTATIONS lists the events, such
+as a CSV file with columns ``video``, ``start``, ``end`` and ``label``, and
+optionally ``subset`` (train, val, test) and ``group``. The command measures
+this machine, and chooses a network of pixels, or features of a frozen network
+with TeSTra. It tunes the thresholds of each class on the validation videos.
+The work directory then also has ``thresholds.json`` and ``predictions.csv``.
+
+    mmvidattn finetune --continue WORK_DIR --add marks.csv
+
+trains such a detector further with a person's marks of its events.
+
 The work directory then has ``config.py``, which you may edit, ``data`` (the
 lists), ``run`` (the training), ``best.pth`` and ``best.safetensors``,
 ``metrics.json``, ``confusion.png``, ``mistakes.png`` and ``curves.png``. The
@@ -25,11 +38,18 @@ from ..finetune.options import (
     CACHEABLE,
     FEW_CLIPS,
     FREEZES,
+    LOSSES,
     MAX_EPOCHS,
+    MODELS,
+    OF_CLIPS,
     RANK,
     FineTuneOptions,
 )
 from ._shared import at_least, positive
+
+# Options that a continued run takes from the first one.
+OF_FIRST_RUN = ('videos', 'model', 'features', 'weights', 'batch_size',
+                'val_share', 'dry_run')
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -37,10 +57,33 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add('source', type=Path, metavar='FOLDER',
-        help='folder with a folder for each class, or a CSV file')
-    add('--model', default=FineTuneOptions.model, metavar='CONFIG',
-        help='config to inherit, or its name (default: %(default)s)')
+    add('source', type=Path, metavar='FOLDER', nargs='?',
+        help='folder with a folder for each class, or a CSV file; with '
+        '--stream, a file of annotated events')
+    add('--multi-label', action='store_true',
+        help='several labels per clip: a CSV file with a line for each label '
+        'of a video or segment')
+    add('--loss', choices=[*LOSSES], default=FineTuneOptions.loss,
+        help='with --multi-label: binary cross-entropy, or the asymmetric '
+        'loss for many classes (default: %(default)s)')
+    add('--stream', action='store_true',
+        help='train a detector of events in long videos')
+    add('--videos', type=Path, metavar='FOLDER',
+        help='with --stream: folder of the videos')
+    add('--continue', type=Path, metavar='WORK_DIR', dest='continued',
+        help='train the detector of this work directory further, with the '
+        'marks of --add, in a new work directory')
+    add('--add', type=Path, metavar='MARKS',
+        help='with --continue: file of marks from the page of mmvidattn '
+        'stream, instead of FOLDER')
+    add('--model', metavar='CONFIG',
+        help='config to inherit, or its name (default: '
+        f'{FineTuneOptions.model}); with --stream: {", ".join(MODELS)} '
+        '(default: auto, by the speed of this machine)')
+    add('--features', metavar='NETWORK', default=FineTuneOptions.features,
+        help='with --stream: frozen network of --model features, a config or '
+        'another name of extract-features, with the checkpoint --weights '
+        '(default: %(default)s)')
     add('--weights', default='auto', metavar='FILE|default|auto|none',
         help='checkpoint of that model to start from, with any classes; '
              'default: the weights in the package; none: random weights; '
@@ -99,6 +142,25 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add('--workers', type=at_least(0), default=FineTuneOptions.workers,
         metavar='N', help='processes that read videos (default: %(default)s)')
     args = parser.parse_args(argv)
+    if (args.continued is None) != (args.add is None):
+        parser.error('--continue and --add need each other')
+    if (args.source is None) == (args.add is None):
+        parser.error('give either FOLDER, or --continue and --add')
+    if args.add is not None:
+        args.source, args.stream = args.add, True
+    del args.add
+    if args.stream:
+        _check_stream(parser, args)
+    elif args.videos is not None or (
+            args.features != FineTuneOptions.features):
+        parser.error('--videos and --features need --stream')
+    args.model = args.model or (
+        MODELS[0] if args.stream else FineTuneOptions.model)
+    if args.multi_label and args.balance not in ('none', 'sampler'):
+        parser.error(f'--balance {args.balance} is not for --multi-label; use '
+                     'sampler')
+    if args.loss != FineTuneOptions.loss and not args.multi_label:
+        parser.error('--loss needs --multi-label')
     if args.layer_decay is not None and not 0 < args.layer_decay <= 1:
         parser.error('--layer-decay must be above 0 and at most 1, got '
                      f'{args.layer_decay}')
@@ -117,6 +179,26 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error('--cache-features needs --freeze '
                      + ' or '.join(CACHEABLE))
     return args
+
+
+def _check_stream(parser: argparse.ArgumentParser,
+                  args: argparse.Namespace) -> None:
+    """Check the options of a run with --stream."""
+    if args.continued is not None:
+        for name in OF_FIRST_RUN:
+            if getattr(args, name) != parser.get_default(name):
+                parser.error(f'--{name.replace("_", "-")} is not for '
+                             '--continue')
+    elif args.videos is None:
+        parser.error('--stream needs --videos FOLDER')
+    for name in OF_CLIPS:
+        if getattr(args, name) != parser.get_default(name):
+            parser.error(f'--{name.replace("_", "-")} is not for --stream')
+    if args.model not in (None, *MODELS):
+        parser.error(f'--model must be {" or ".join(MODELS)} with --stream, '
+                     f'got {args.model}')
+    if args.weights == 'none' and args.model == 'features':
+        parser.error('--model features needs --weights')
 
 
 def _epochs(word: str) -> str | int:

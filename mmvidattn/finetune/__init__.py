@@ -4,7 +4,11 @@
 The modules, in the order in which a run uses them:
 
 - ``options``: options of a run;
-- ``run``: training, test, and the files in the work directory;
+- ``run``: training, and resuming;
+- ``clips``: preparation and results for classifiers of clips, with the modules
+  below;
+- ``streams``: the same for detectors of events in long videos;
+- ``work_dir``: files of the work directory;
 - ``plan``: check and summarize the videos;
 - ``split``: split the videos;
 - ``config``: config of the training;

@@ -16,6 +16,7 @@ from ..utils.video_backend import OPENS
 from .options import (
     CACHEABLE,
     FEW_CLIPS,
+    LOSSES,
     RANK,
     FineTuneOptions,
 )
@@ -114,6 +115,11 @@ def build_config(options: FineTuneOptions, plan: Plan,
         **_data(base, batch, options, plan),
         **_schedule(base, batch, options, sum(plan.counts),
                     len(plan.splits.get('val', ())), epochs))
+
+
+def metric_of(multi_label: bool) -> str:
+    """Return the name of the validation metric."""
+    return 'acc/mean_average_precision' if multi_label else 'acc/top1'
 
 
 def choose_layers(options: FineTuneOptions, base: Config,
@@ -215,6 +221,11 @@ def _model(base: Config, options: FineTuneOptions,
             base.model.cls_head, 'loss_cls', type='CrossEntropyLoss',
             class_weight=[round(sum(counts) / len(counts) / number, 4)
                           for number in counts])
+    if options.multi_label:
+        head |= dict(
+            multi_class=True, average_clips='score', label_smooth_eps=0,
+            loss_cls=_replaced(base.model.cls_head, 'loss_cls',
+                               type=LOSSES[options.loss]))
     elif options.balance == 'focal':
         # CBFocalLoss supports only hard labels.
         head |= dict(label_smooth_eps=0, loss_cls=_replaced(
@@ -256,6 +267,7 @@ def _data(base: Config, batch: int, options: FineTuneOptions,
             data_prefix=dict(video=Source('videos')),
             metainfo=dict(classes=Source("f'{data_root}/label_map.txt'")),
             num_classes=Source('num_classes'),
+            **(dict(multi_class=True) if options.multi_label else {}),
             pipeline=Source(_pipeline(
                 base, 'test' if split == 'val' and has_views else split)[0]))
         loader = dict(num_workers=options.workers,
@@ -277,10 +289,12 @@ def _data(base: Config, batch: int, options: FineTuneOptions,
             dataset['test_mode'] = True
             if split == 'val' and has_views:
                 loader['batch_size'] = base.test_dataloader.batch_size
+            metric = dict(metric_list='mean_average_precision') if (
+                options.multi_label) else dict(metric_options=dict(
+                    top_k_accuracy=dict(topk=1))) if (
+                        len(plan.classes) <= 5) else {}
             cfg[f'{split}_evaluator'] = dict(
-                _delete_=True, type='AccMetric', **(dict(
-                    metric_options=dict(top_k_accuracy=dict(topk=1)))
-                    if len(plan.classes) <= 5 else {}))
+                _delete_=True, type='AccMetric', **metric)
         cfg[f'{split}_dataloader'] = dict(
             loader, dataset=dict(_delete_=True, **dataset))
     return cfg
@@ -310,13 +324,15 @@ def _schedule(base: Config, batch: int, options: FineTuneOptions,
         default_hooks=dict(
             checkpoint=dict(
                 type='SafeCheckpointHook', interval=interval, max_keep_ckpts=1,
-                save_best='acc/top1' if num_val >= MIN_TO_SELECT else None),
+                save_best=metric_of(options.multi_label)
+                if num_val >= MIN_TO_SELECT else None),
             **(dict(early_stop=dict(
                 type='PatientStoppingHook', monitor='acc/top1', min_delta=1e-4,
-                patience=PATIENCE)) if num_val and is_small else {})),
+                patience=PATIENCE)) if num_val and is_small
+                and not options.multi_label else {})),
         log_processor=dict(custom_cfg=[
             dict(data_src=name, method_name='mean', window_size='epoch')
-            for name in ('loss', 'top1_acc')]),
+            for name in ('loss', 'top1_acc')[:1 + (not options.multi_label)]]),
         randomness=dict(seed=options.seed),
         load_from=options.weights and str(Path(find_weights(
             options.model, options.weights)).resolve()),

@@ -15,6 +15,10 @@ from mmengine.runner import Runner
 from ..engine.hooks import NewClassifierHook, find_hook
 
 BAR = 12
+# Validation metrics to print, and what to print after the percent sign.
+VALIDATED = {'acc/top1': '', 'acc/mean_average_precision': ' mAP',
+             'online/mAP_stream': ' mAP',
+             'online/mAP_non_overlapping': ' mAP'}
 # Seconds between two updates of the bar.
 INTERVAL = 0.2
 
@@ -68,9 +72,10 @@ class ConsoleHook(Hook):
 
     def after_val_epoch(self, runner: Runner,
                         metrics: dict | None = None) -> None:
-        accuracy = (metrics or {}).get('acc/top1')
-        if accuracy is not None and self._text:
-            self._text += f', validation {100 * accuracy:.0f} %'
+        for name, unit in VALIDATED.items():
+            value = (metrics or {}).get(name)
+            if value is not None and self._text:
+                self._text += f', validation {100 * value:.0f} %{unit}'
 
     def after_train(self, runner: Runner) -> None:
         self.end_line()

@@ -14,6 +14,13 @@ FEW_CLIPS = 500
 RANK = 8
 # Limit of ``epochs='auto'``.
 MAX_EPOCHS = 100
+# Losses of ``multi_label``, and their classes.
+LOSSES = dict(bce='BCELossWithLogits', asymmetric='AsymmetricLoss')
+# Kinds of models of ``stream``.
+MODELS = 'auto', 'pixels', 'features'
+# Options that are only for clips.
+OF_CLIPS = ('freeze', 'cache_features', 'variants', 'lora', 'layer_decay',
+            'balance', 'multi_label', 'loss')
 BALANCES = 'none', 'weights', 'focal', 'sampler'
 
 
@@ -30,8 +37,8 @@ class FineTuneOptions:
             model; if not, it asks for a file in a terminal, and means
             ``'none'`` elsewhere. Defaults to None.
         work_dir: Folder for all results. Defaults to
-            ``work_dirs/finetune_<name of source>``; if it is in use, ``..._2``
-            and so on.
+            ``work_dirs/finetune_<name of source>``, or
+            ``<continued>_marks``; if it is in use, ``..._2`` and so on.
         epochs: Number of epochs, or ``'auto'`` for as many as fit into
             ``minutes``.
         minutes: Time for training, validation and test if ``epochs`` is
@@ -61,6 +68,21 @@ class FineTuneOptions:
         quick: Check only the last frame of each video instead of all frames.
         timeout: Maximum seconds for checking one video.
         workers: Number of processes that read videos.
+        multi_label: Train a classifier with several labels per clip, from a
+            CSV file with a line for each label.
+        loss: With ``multi_label``, ``'bce'`` (binary cross-entropy) or
+            ``'asymmetric'`` (:class:`~mmvidattn.losses.AsymmetricLoss`, for
+            many classes).
+        stream: Train a detector of events in untrimmed videos instead of a
+            classifier of clips. ``source`` is then a file of annotations,
+            ``model`` is ``'auto'``, ``'pixels'`` or ``'features'``, and
+            ``weights`` are of the network ``features``.
+        videos: With ``stream``, folder of the videos.
+        features: With ``stream``, frozen network of ``model='features'``: a
+            config, or the name of another network of
+            :class:`~mmvidattn.live.FeatureExtractor`.
+        continued: Work directory of an earlier run with ``stream``, to train
+            its model further. ``source`` is then a file of marks.
     """
     source: Path
     model: str = 'linear_ff_tiny_motion'
@@ -81,15 +103,25 @@ class FineTuneOptions:
     quick: bool = False
     timeout: float = 60
     workers: int = min(4, os.cpu_count() or 1)
+    multi_label: bool = False
+    loss: str = 'bce'
+    stream: bool = False
+    videos: Path | None = None
+    features: str = 'linear_ff_tiny_motion'
+    continued: Path | None = None
 
     # Options that may change on resume.
     FREE: ClassVar = {'workers', 'timeout', 'quick', 'minutes', 'work_dir'}
     # Options that older work directories did not record, and their values.
-    ADDED: ClassVar = dict(cache_features=None, variants=1)
+    ADDED: ClassVar = dict(cache_features=None, variants=1, stream=False,
+                           videos=None, features='linear_ff_tiny_motion',
+                           multi_label=False, loss='bce', continued=None)
 
     @property
     def out(self) -> Path:
         """The work directory."""
+        if self.work_dir is None and self.continued is not None:
+            return self.continued.with_name(f'{self.continued.name}_marks')
         name = self.source.resolve().stem or 'videos'
         return self.work_dir or Path('work_dirs', f'finetune_{name}')
 
@@ -104,7 +136,8 @@ class FineTuneOptions:
         """Return the options that must not change on resume."""
         options = {name: value for name, value in asdict(self).items()
                    if name not in self.FREE}
-        for name in 'source', 'weights', 'cache_features':
+        for name in ('source', 'weights', 'cache_features', 'videos',
+                     'continued'):
             if options[name] and options[name] != 'default':
                 options[name] = str(Path(options[name]).resolve())
         return options

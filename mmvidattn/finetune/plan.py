@@ -4,7 +4,7 @@ import csv
 import io
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,18 +43,24 @@ class Plan(NamedTuple):
             left out.
         classes: Class names in the order of the labels.
         facts: Duration, frame rate and size of each file.
+        multi_label: A video may have several entries with different labels.
     """
     root: Path
     number: int
     splits: dict[str, list[LabeledVideo]]
     classes: list[str]
     facts: dict[str, VideoFacts]
+    multi_label: bool = False
 
     @property
     def suffix(self) -> str:
-        """File suffix of the lists: ``csv`` with segments, or else ``txt``."""
-        return 'txt' if all(video.is_whole for side in self.splits.values()
-                            for video in side) else 'csv'
+        """File suffix of the lists.
+
+        ``csv`` with segments or several labels, or else ``txt``.
+        """
+        is_whole = all(video.is_whole for side in self.splits.values()
+                       for video in side)
+        return 'txt' if is_whole and not self.multi_label else 'csv'
 
     @property
     def counts(self) -> list[int]:
@@ -99,9 +105,11 @@ def make_plan(options: FineTuneOptions) -> Plan:
     Raises:
         ValueError: If no video can be read, or a class lacks training videos.
     """
-    root, videos, remarks = read_labeled_videos(options.source)
+    root, videos, remarks = read_labeled_videos(
+        options.source, options.multi_label)
     number = len(videos)
-    facts, bad = _check_videos(root, videos, options)
+    facts, bad = check_videos(root, [video.file for video in videos],
+                              options)
     if not facts:
         name, why = next(iter(bad.items()))
         raise ValueError(f'cannot read any of the {len(bad)} videos; first '
@@ -124,14 +132,14 @@ def make_plan(options: FineTuneOptions) -> Plan:
     for remark in remarks:
         echo(f'note: {remark}')
     return Plan(root, number, splits,
-                sorted({video.label for video in videos}), facts)
+                sorted({video.label for video in videos}), facts,
+                options.multi_label)
 
 
-def _check_videos(root: Path, videos: Sequence[LabeledVideo],
-                  options: FineTuneOptions
-                  ) -> tuple[dict[str, VideoFacts], dict[str, str]]:
+def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
+                 ) -> tuple[dict[str, VideoFacts], dict[str, str]]:
     """Decode all files; return facts of good files and faults of bad files."""
-    files = dict.fromkeys(video.file for video in videos)
+    files = dict.fromkeys(files)
     bad = {name: 'file not found' for name in files
            if not (root / name).is_file()}
     paths = {str(root / name): name for name in files if name not in bad}

@@ -194,8 +194,13 @@ def _frames(answer: Answer) -> np.ndarray:
     return reader.get_batch(at)
 
 
-def read_logs(work_dir: Path) -> tuple[list[dict], list[dict]]:
+def read_logs(work_dir: Path, metric: str = 'acc/top1'
+              ) -> tuple[list[dict], list[dict]]:
     """Read the logs of a training that may have been resumed.
+
+    Args:
+        work_dir: Folder of the training.
+        metric: Metric that logs of validation have. Defaults to 'acc/top1'.
 
     Returns:
         Logs of training and of validation. If a step was logged several times,
@@ -214,7 +219,7 @@ def read_logs(work_dir: Path) -> tuple[list[dict], list[dict]]:
                 logs[log['step']] = log
     return ([training[step] for step in sorted(training)],
             [validation[step] for step in sorted(validation)
-             if 'acc/top1' in validation[step]])
+             if metric in validation[step]])
 
 
 def write_report(out: Path, answers: Sequence[Answer],
@@ -244,8 +249,17 @@ def write_report(out: Path, answers: Sequence[Answer],
     return format_metrics(metrics)
 
 
-def write_curves(out: Path, work_dir: Path, chance: float | None) -> None:
-    """Write ``curves.png`` from the logs of a training."""
-    draw_training_curves(
-        out / 'curves.png', *read_logs(work_dir), chance=chance)
+def write_curves(out: Path, work_dir: Path, chance: float | None,
+                 metric: str = 'acc/top1', title: str = 'top-1') -> None:
+    """Write ``curves.png`` from the logs of a training.
 
+    Args:
+        out: Folder to write to.
+        work_dir: Folder of the training.
+        chance: Accuracy of a constant answer, drawn as a line.
+        metric: Metric of validation. Defaults to 'acc/top1'.
+        title: Title of its curve. Defaults to 'top-1'.
+    """
+    draw_training_curves(
+        out / 'curves.png', *read_logs(work_dir, metric), chance=chance,
+        metric=metric, title=title)

@@ -85,7 +85,8 @@ def _choose(videos: Sequence[LabeledVideo], units: Sequence[tuple[str, str]],
             abs(target[label] - have[label])
             - abs(target[label] - have[label] - number)
             for label, number in counts[unit].items())
-        if gain > 0 and all(left[label] > 1 for label in counts[unit]):
+        if gain > 0 and all(left[label] > number
+                            for label, number in counts[unit].items()):
             chosen.add(unit)
             have.update(counts[unit])
             left.subtract(counts[unit].keys())

@@ -13,24 +13,27 @@ SIZE_INCHES = 10., 3.6
 
 def draw_training_curves(path: str | Path, training: Sequence[dict],
                          validation: Sequence[dict], caption: str = '',
-                         chance: float | None = None) -> None:
+                         chance: float | None = None,
+                         metric: str = 'acc/top1',
+                         title: str = 'top-1') -> None:
     """Write an image of the loss, the accuracies and the learning rate.
 
     Args:
         path: Path of the image, a png.
         training: Training log, with ``epoch``, ``loss``, ``lr`` and
             ``top1_acc``, which are averaged over each epoch.
-        validation: Validation log, with ``step`` (the epoch) and
-            ``acc/top1``.
+        validation: Validation log, with ``step`` (the epoch) and ``metric``.
         caption: Caption of the image. Defaults to ''.
         chance: Accuracy of always predicting the most frequent class, drawn as
             a line. Defaults to None, no line.
+        metric: Metric of the validation. Defaults to 'acc/top1'.
+        title: Title of the curves of the accuracy. Defaults to 'top-1'.
     """
     figure = Figure(figsize=SIZE_INCHES)
     axes = figure.subplots(1, 3)
     figure.subplots_adjust(0.05, 0.14, 0.98, 0.85, wspace=0.3)
     for axis, name, label in zip(axes, ('loss', 'top1_acc', 'lr'),
-                                 ('loss', 'top-1', 'learning rate')):
+                                 ('loss', title, 'learning rate')):
         epochs = defaultdict(list)
         for log in training:
             if name in log:
@@ -45,7 +48,7 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
     axes[1].set_ylim(-0.03, 1.03)
     if validation:
         axes[1].plot([log['step'] for log in validation],
-                     [log['acc/top1'] for log in validation],
+                     [log[metric] for log in validation],
                      marker='o', label='validation')
     if chance is not None:
         axes[1].axhline(chance, color='gray', linestyle='--',

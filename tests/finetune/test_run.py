@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from mmvidattn.finetune import FineTuneOptions
-from mmvidattn.finetune.run import NOTES, _choose_folder, _choose_weights
+from mmvidattn.finetune.clips import _choose_weights
+from mmvidattn.finetune.run import _choose_folder
+from mmvidattn.finetune.work_dir import NOTES
 
 
 @pytest.fixture

@@ -178,6 +178,34 @@ def test_caches_the_features_of_a_frozen_backbone(begin, capfd):
         1, 1, 1, 1, 6, 6]
 
 
+@pytest.mark.parametrize('loss', ['bce', 'asymmetric'])
+def test_several_labels_per_video(begin, videos, tmp_path, capfd, loss):
+    rows = [(videos / name / f'a {i}.mp4', label, split)
+            for i, split in enumerate(('train', 'val', 'test'))
+            for name in CLASSES for label in (name, f'{i} {name[3:5]}', 'any')
+            if split == 'train' or not label[0].isdigit()]
+    source = tmp_path / 'mine.csv'
+    with open(source, 'w', encoding='utf-8') as file:
+        csv.writer(file).writerows([('file', 'label', 'split'), *rows])
+    with pytest.raises(SystemExit, match='several labels need --multi-label'):
+        begin(source=source)
+    out = begin('--multi-label', '--loss', loss, '--epochs', 2, source=source)
+    assert {path.name for path in out.iterdir()} == FILES - {
+        'confusion.png', 'mistakes.png'}
+    printed = capfd.readouterr().out
+    assert re.search(r'^mAP \d.*, 2 videos$', printed, re.M)
+    metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
+    assert {one['name']: one['videos'] for one in metrics['classes']} == {
+        '0 $u': 0, '0 le': 0, 'any': 2, **dict.fromkeys(CLASSES, 1)}
+    any_class, = (one for one in metrics['classes'] if one['name'] == 'any')
+    assert any_class['ap'] == 1
+    classifier = mmvidattn.VideoClassifier(out / 'bundle')
+    found = classifier(videos / CLASSES[0] / 'a 2.mp4', topk=5)
+    scores = {one.label: one.score for one in found.predictions}
+    # Sigmoids instead of a softmax.
+    assert 0 < min(scores.values()) and not 0.99 < sum(scores.values()) < 1.01
+
+
 def test_trains_one_video_per_class_without_metrics(begin, videos, tmp_path,
                                                     capfd):
     root = tmp_path / 'few'
@@ -256,6 +284,9 @@ def test_rejects_bad_sources_and_weights(begin, videos, tmp_path, change,
     (['--cache-features'],
      '--cache-features needs --freeze backbone or spatial'),
     (['--variants', '2'], '--variants needs --cache-features'),
+    (['--multi-label', '--balance', 'focal'],
+     '--balance focal is not for --multi-label'),
+    (['--loss', 'asymmetric'], '--loss needs --multi-label'),
     (['--val-share', '1'], 'at least 0 and below 1'),
     (['--layer-decay', '2'], 'above 0 and at most 1'),
     (['--balance', 'smote'], 'invalid choice')], ids=str)

@@ -1,0 +1,219 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Fine-tune a classifier of clips: prepare, and write results."""
+import json
+import math
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from mmengine.hooks import Hook
+
+from ..apis.bundle import save_bundle
+from ..apis.labels import read_labels
+from ..apis.models import (
+    DEFAULT,
+    find_default,
+    find_weights,
+    load_config,
+)
+from ..apis.runner import build_runner
+from ..datasets.annotations.custom.labeled_videos import (
+    count,
+    read_labeled_videos,
+)
+from ..utils.checkpoint import is_url, read_checkpoint
+from ..utils.files import write_atomically
+from ..utils.printable import echo
+from .config import build_config, format_config, load_base, metric_of
+from .console import no_prints
+from .epochs import fit_epochs
+from .multi_label import (
+    CollectProbabilitiesHook,
+    format_labels,
+    measure_labels,
+    tune_label_thresholds,
+)
+from .options import FineTuneOptions
+from .plan import make_plan
+from .report import (
+    CollectAnswersHook,
+    chance_of,
+    write_curves,
+    write_report,
+)
+from .work_dir import BUNDLE, NOTES, load_run_config, read_notes, save_best
+
+# Fewer epochs trigger a note.
+FEW_EPOCHS = 10
+# Measured by tools/studies/few_clips.py.
+EXPECTED = ('With 12 clips per class, a small model reached 52 to 79 % on '
+            'four classes of motion, and 96 to 100 % on four scenes')
+
+
+def count_entries(options: FineTuneOptions) -> int:
+    """Return the number of videos of the source."""
+    return len(read_labeled_videos(
+        options.source, options.multi_label)[1])
+
+
+def complete_options(options: FineTuneOptions) -> FineTuneOptions:
+    """Choose the start weights."""
+    return replace(options, weights=_choose_weights(options))
+
+
+def _choose_weights(options: FineTuneOptions) -> Path | str | None:
+    """Return the checkpoint, None for random weights, or ``'default'``.
+
+    Raises:
+        ValueError: If the checkpoint is not a local file, or is unsafe.
+        FileNotFoundError: If there is no such file.
+    """
+    weights, model = options.weights, options.model
+    if str(weights) == 'auto':
+        weights = DEFAULT
+        with suppress(ValueError):
+            find_default(model)
+            echo(f'start weights: {model}, included in the package')
+            return DEFAULT
+        weights = 'none'
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            echo(f'The package has no weights of {model}. `mmvidattn weights` '
+                 'lists free ones')
+            weights = (input('File to start from, or Enter for none: ')
+                       or 'none')
+    if str(weights) in ('none', 'None'):
+        if options.lora or options.freeze not in ('auto', 'none', None):
+            raise ValueError('--freeze and --lora need --weights')
+        echo('note: without --weights, training starts from random weights. '
+             f'{EXPECTED}')
+        return None
+    if is_url(str(weights).replace(':/', '://')):
+        raise ValueError(f'--weights must be a local file, got {weights}: '
+                         'download it first')
+    read_checkpoint(find_weights(model, str(weights)))
+    return DEFAULT if str(weights) == DEFAULT else Path(weights)
+
+
+def prepare(options: FineTuneOptions, command: str,
+            dry_run: bool = False) -> dict:
+    """Check the videos, and write the lists and the config.
+
+    Returns:
+        Content of ``finetune.json``, which is written when training begins.
+    """
+    out, source = options.out, options.source
+    load_base(options.model)
+    if (out / 'run').exists() and not dry_run:
+        raise ValueError(f'{out / "run"} exists, but {out / NOTES} does not: '
+                         'choose another --work-dir')
+    if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
+        raise ValueError(f'--work-dir {out} must not be inside {source}: it '
+                         'would become a class')
+    plan = make_plan(options)
+    is_auto = options.epochs == 'auto'
+    cfg = build_config(options, plan, 1 if is_auto else options.epochs)
+    if dry_run:
+        if is_auto:
+            echo('note: --epochs auto is measured before the training')
+        echo(f'\n{format_config(cfg, command)}', end='')
+        return {}
+    plan.write_lists(out / 'data')
+    if not Path(cfg['_base_']).is_file():
+        load_config(options.model).dump(cfg['_base_'])
+    config = out / 'config.py'
+    write_atomically(config, format_config(cfg, command).encode())
+    if is_auto:
+        with no_prints():
+            epochs, seconds = fit_epochs(load_config(config), options.minutes)
+        echo(f'{count(epochs, "epoch")} of about {seconds:.1f} s')
+        if epochs < FEW_EPOCHS:
+            echo('note: a model learns little in so few epochs; --minutes '
+                 f'{math.ceil(options.minutes * FEW_EPOCHS / epochs)} would '
+                 f'allow {FEW_EPOCHS}')
+        cfg = build_config(options, plan, epochs)
+        write_atomically(config, format_config(cfg, command).encode())
+    val = [video.label for video in plan.splits.get('val', ())]
+    return dict(options=options.fixed(), videos=plan.number,
+                chance=chance_of(val)
+                if val and not options.multi_label else None,
+                seconds=plan.clip_seconds)
+
+
+def _test(out: Path, hook: Hook, split: str = 'test') -> None:
+    """Let a hook collect the predictions of the best model for a split."""
+    cfg = load_run_config(out, out / f'run/{split}')
+    cfg.load_from, cfg.resume = str(out / 'best.pth'), False
+    if split != 'test':
+        # With the views of the test.
+        cfg.test_dataloader.dataset.ann_file = (
+            cfg.val_dataloader.dataset.ann_file)
+    runner = build_runner(cfg, True)
+    runner.register_hook(hook)
+    with no_prints():
+        runner.test()
+
+
+def write_results(out: Path) -> None:
+    """Write the weights, the metrics and the images."""
+    config = out / 'config.py'
+    cfg = load_config(config)
+    best = save_best(out)
+    save_bundle(out / BUNDLE, config, out / 'best.pth',
+                seconds=read_notes(out).get('seconds'), replace=True)
+    is_multi_label = cfg.model.cls_head.get('multi_class', False)
+    metric = metric_of(is_multi_label)
+    write_curves(out, out / 'run', read_notes(out).get('chance'), metric,
+                 'mAP' if is_multi_label else 'top-1')
+    if cfg.get('test_dataloader') is None:
+        echo('note: there are no test videos, so metrics and mistakes.png are '
+             'not written')
+        return
+    classes = read_labels(cfg.test_dataloader.dataset.metainfo.classes)
+    if is_multi_label:
+        _write_label_metrics(out, classes, best.name)
+        return
+    hook = CollectAnswersHook()
+    _test(out, hook)
+    echo(write_report(out, hook.answers, classes, Path(cfg.videos),
+                      checkpoint=best.name))
+
+
+def _write_label_metrics(out: Path, classes: Sequence[str],
+                         checkpoint: str) -> None:
+    """Write the metrics of a classifier with several labels per clip."""
+    hook = CollectProbabilitiesHook()
+    _test(out, hook)
+    tuned = hook
+    if not (out / 'data/test.csv').is_file():
+        echo('note: no test videos: F1 is of the validation videos, whose '
+             'thresholds are tuned, and therefore too high')
+    elif (out / 'data/val.csv').is_file():
+        tuned = CollectProbabilitiesHook()
+        _test(out, tuned, 'val')
+    thresholds = tune_label_thresholds(
+        np.array(tuned.scores), np.array(tuned.labels))
+    metrics = measure_labels(np.array(hook.scores), np.array(hook.labels),
+                             thresholds, classes)
+    write_atomically(out / 'metrics.json', json.dumps(dict(
+        checkpoint=checkpoint, **metrics), indent=1,
+        ensure_ascii=False).encode() + b'\n')
+    echo(format_labels(metrics))
+
+
+def describe_use(out: Path) -> str:
+    """Return the commands that use the model."""
+    bundle, config, run = (
+        shlex.quote(str(out / name)) for name in (BUNDLE, 'config.py', 'run'))
+    seconds = read_notes(out).get('seconds')
+    window = f' --seconds {seconds:g}' if seconds else ''
+    return f'''The model is {bundle}, which runs on any machine with mmvidattn:
+    mmvidattn predict VIDEO_OR_FOLDER {bundle}
+    mmvidattn stream 0 {bundle}{window}
+    mmvidattn export {bundle} model.onnx
+Continue training after a change of the config, such as more epochs (then
+repeat this command for the metrics):
+    mmvidattn train {config} --resume --work-dir {run}'''

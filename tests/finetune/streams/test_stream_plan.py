@@ -1,0 +1,194 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from mmvidattn.datasets.annotations.video_segment import VideoSegment
+from mmvidattn.finetune import FineTuneOptions
+from mmvidattn.finetune.streams.plan import (
+    make_stream_plan,
+    read_events,
+    read_groups,
+    split_streams,
+)
+
+FPS, SECONDS = 5, 40
+
+
+def write_video(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), FPS,
+                             (32, 32))
+    for i in range(FPS * SECONDS):
+        writer.write(np.full((32, 32, 3), i, np.uint8))
+    writer.release()
+
+
+@pytest.fixture(scope='module')
+def videos(tmp_path_factory):
+    root = tmp_path_factory.mktemp('videos')
+    for i in range(6):
+        write_video(root / f'room {i % 2}/day{i}.mp4')
+    return root
+
+
+def write_rows(path, rows, header=('video', 'start', 'end', 'label')):
+    with open(path, 'w', newline='') as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+@pytest.fixture
+def plan_of(videos, tmp_path):
+    def plan(rows, *header, **options):
+        path = write_rows(tmp_path / 'mine.csv', rows, *header)
+        return make_stream_plan(FineTuneOptions(
+            path, stream=True, videos=videos, workers=1, quick=True,
+            **options))
+
+    return plan
+
+
+def events_of(number=6, every=('walk', 'run')):
+    return [(f'day{i}', 2 + 10 * k, 6 + 10 * k, label)
+            for i in range(number) for k, label in enumerate(every)]
+
+
+def test_splits_videos_and_writes_lists(plan_of, tmp_path, capsys):
+    rows = events_of() + [('day5', 30, 99, 'run'), ('day5', 60, 61, 'run')]
+    plan = plan_of(rows)
+    assert {name: len(side) for name, side in plan.splits.items()} == dict(
+        train=4, val=1, test=1)
+    assert plan.classes == ['background', 'run', 'walk']
+    everything = [video for side in plan.splits.values() for video in side]
+    assert sorted(everything) == [
+        f'room {i}/day{j}.mp4' for i in (0, 1) for j in range(i, 6, 2)]
+    # The shortest tenth of the events lasts 4 s.
+    assert plan.frame_rate == 5 and plan.frames == 4 * FPS * SECONDS
+    plan.write_lists(tmp_path)
+    assert (tmp_path / 'classes.txt').read_text() == 'background\nrun\nwalk\n'
+    for name, side in plan.splits.items():
+        lines = (tmp_path / f'{name}_videos.txt').read_text().splitlines()
+        assert lines == side
+    (tmp_path / 'data').mkdir()
+    plan.write_lists(tmp_path / 'data')
+    read = [(one.video, one.start, one.end, one.labels['action'])
+            for name in plan.splits for one in read_events(tmp_path, name)]
+    files = {Path(video).stem: video for video in everything}
+    assert sorted(read) == sorted(
+        [(files[name], *rest) for name, *rest in rows[:-2]]
+        + [(files['day5'], 30, SECONDS, 'run')])
+    printed = capsys.readouterr().out
+    assert '13 events in 6 videos of 4.0 minutes' in printed
+    assert '1 cut at the end of the video, 1 dropped after' in printed
+
+
+def test_keeps_given_subsets_and_groups(plan_of):
+    names = ['train', 'Training', 'validation', 'val', 'test', 'testing']
+    rows = [(*row, names[i // 2]) for i, row in enumerate(events_of())]
+    plan = plan_of(rows, ('file', 'start', 'stop', 'label', 'subset'))
+    assert plan.splits == dict(
+        train=['room 0/day0.mp4', 'room 1/day1.mp4'],
+        val=['room 0/day2.mp4', 'room 1/day3.mp4'],
+        test=['room 0/day4.mp4', 'room 1/day5.mp4'])
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_groups_stay_together(seed):
+    segments = [VideoSegment('', f'{i}.mp4', 0, 1, dict(action=label), '')
+                for i in range(24) for label in 'ab']
+    groups = {f'{i}.mp4': f'person {i // 3}' for i in range(24)}
+    splits = split_streams(segments, groups, 0.2, seed)
+    used = [{groups[video] for video in side} for side in splits.values()]
+    assert sorted(splits) == ['test', 'train', 'val']
+    assert sum(map(len, used)) == len(set().union(*used)) == 8
+    assert len(splits['train']) >= 12
+    assert splits == split_streams(segments, groups, 0.2, seed)
+
+
+def test_train_keeps_each_class():
+    # All events of class b are in two videos.
+    segments = [VideoSegment('', f'{i}.mp4', k, k + 1, dict(action=label), '')
+                for i in range(10) for k, label in enumerate(
+                    'abbbb' if i < 2 else 'a')]
+    for seed in range(5):
+        splits = split_streams(segments, {}, 0.2, seed)
+        for label in 'ab':
+            assert any(one.labels['action'] == label
+                       and one.video in splits['train'] for one in segments)
+
+
+def test_reads_other_formats_and_videos_without_events(
+        plan_of, videos, tmp_path, capsys):
+    """A video of an ActivityNet file without events is background."""
+    path = tmp_path / 'mine.json'
+    path.write_text(json.dumps(dict(database={name: dict(
+        subset=subset, annotations=[dict(label='x', segment=[3, 9])] * events)
+        for name, subset, events in (
+            ('day0', 'training', 1), ('day1', 'training', 0),
+            ('day2', 'validation', 1), ('day9', 'training', 1))})))
+    plan = make_stream_plan(FineTuneOptions(
+        path, stream=True, videos=videos, workers=1, quick=True))
+    assert plan.splits == dict(train=['room 0/day0.mp4', 'room 1/day1.mp4'],
+                               val=['room 0/day2.mp4'])
+    assert [one.video for one in plan.segments] == plan.splits['train'][:1] + (
+        plan.splits['val'])
+    assert 'note: 1 annotated video left out, because' in (
+        capsys.readouterr().out)
+
+
+def test_reads_groups(tmp_path):
+    header = 'video', 'start', 'end', 'label', 'group'
+    for name in 'a.mp4', 'b.mp4':
+        (tmp_path / name).touch()
+    path = write_rows(tmp_path / 'a.csv', [
+        ('a', 0, 1, 'x', 'anna'), ('a', 2, 3, 'x', ''),
+        ('b', 0, 1, 'x', '')], header)
+    assert read_groups(path, tmp_path) == {'a.mp4': 'anna'}
+    write_rows(path, [('a', 0, 1, 'x', 'anna'), ('a', 2, 3, 'x', 'bob')],
+               header)
+    with pytest.raises(ValueError, match='line 3: the group of a.mp4 must be'):
+        read_groups(path, tmp_path)
+
+
+def test_notes_missing_splits(plan_of, capsys):
+    rows = events_of(2)
+    plan = plan_of([(*row, 'train') for row in rows[:2]]
+                   + [(*row, 'val') for row in rows[2:]],
+                   ('video', 'start', 'end', 'label', 'subset'))
+    assert Counter(plan.splits.keys()) == Counter(['train', 'val'])
+    assert 'note: no test videos: the metrics are of' in (
+        capsys.readouterr().out)
+    plan_of(events_of(1))
+    assert 'note: too few videos for validation' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('rows, error', [
+    ([], 'lists no events'),
+    ([('day0', 1, 2, '')], 'line 2: the label is empty'),
+    ([('day0', 3, 3, 'x')], 'line 2: .*0 <= start < end, got 3 to 3 s'),
+    ([('day0', 3, '', 'x')], 'line 2: a segment must have an end'),
+    ([('day0', 1, 2, 'background')], "other than 'background'"),
+    ([('day9', 1, 2, 'x')], 'none of the 1 annotated videos, such as day9'),
+    ([('day0', 90, 92, 'x')], 'no event starts within a readable video')],
+    ids=str)
+def test_rejects_bad_annotations(plan_of, rows, error):
+    with pytest.raises(ValueError, match=error):
+        plan_of(rows)
+
+
+def test_classes_need_training_events(plan_of):
+    header = 'video', 'start', 'end', 'label', 'subset'
+    with pytest.raises(ValueError, match='1 class without training events: b'):
+        plan_of([('day0', 1, 2, 'a', 'train'), ('day1', 1, 2, 'b', 'val')],
+                header)
+    with pytest.raises(ValueError, match='no video has the subset train'):
+        plan_of([('day0', 1, 2, 'a', 'val')], header)
+    with pytest.raises(ValueError, match='must have one subset'):
+        plan_of([('day0', 1, 2, 'a', 'train'), ('day0', 4, 5, 'a', 'test')],
+                header)

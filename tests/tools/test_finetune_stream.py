@@ -1,0 +1,199 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""`mmvidattn finetune --stream`, from annotations to a running detector."""
+import csv
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import cv2
+import pytest
+
+from mmvidattn.apis.bundle_file import load_bundle
+from mmvidattn.apis.models import load_config
+from mmvidattn.cli.finetune import main
+from mmvidattn.online.event_thresholds import read_thresholds
+from tools.data.online.make_events import CLASSES, Recipe, make_events
+
+# Runs that start within a second have the same name.
+pytestmark = pytest.mark.filterwarnings('ignore:.*instance named of')
+FILES = {'best.pth', 'best.safetensors', 'config.py', 'curves.png', 'data',
+         'finetune.json', 'metrics.json', 'predictions.csv', 'run',
+         'scores', 'thresholds.json', 'timelines.png'}
+
+
+@pytest.fixture(scope='module')
+def events():
+    """Ten videos of two minutes."""
+    with TemporaryDirectory() as folder:
+        make_events(Path(folder, 'set'), recipe=Recipe(
+            seconds=120, contrast=1, noise=4))
+        yield Path(folder, 'set')
+
+
+@pytest.fixture
+def tmp_path():
+    """Short path, because mmengine's yapf takes seconds for long ones."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def options_of(events, out, *more):
+    return [str(word) for word in (
+        events / 'annotations.csv', '--videos', events / 'videos', '--stream',
+        '--work-dir', out, '--workers', 0, '--quick', *more)]
+
+
+def epochs_of(out):
+    logs = [path.read_text().splitlines()
+            for path in sorted((out / 'run').glob('2*/vis_data/scalars.json'))]
+    return [json.loads(line)['epoch'] for log in logs for line in log
+            if 'loss' in line]
+
+
+def check_results(out, printed):
+    metrics = json.loads((out / 'metrics.json').read_text())
+    assert metrics['split'] == 'test' and metrics['videos'] == 2
+    assert {one['name'] for one in metrics['tuned']['classes']} <= {*CLASSES}
+    for name in 'curves.png', 'timelines.png':
+        assert cv2.imread(str(out / name)).std() > 1, name
+    assert re.search(r'^all +\d+ +\d', printed, re.M)
+    return metrics
+
+
+def check_stream(out, video, run_tool, *model):
+    """Check that the live detector finds the predicted events."""
+    done = run_tool('stream', video, *model, '--events', out / 'e.jsonl',
+                    cwd=out)
+    assert done.returncode == 0, done.stderr
+    live = [json.loads(line) for line in open(out / 'e.jsonl')]
+    live = [(one['class'], one['start'], one['end']) for one in live
+            if one['event'] == 'end']
+    with open(out / 'predictions.csv') as file:
+        rows = [row for row in csv.DictReader(file)
+                if row['video'] == video.name]
+    found = [(row['label'], float(row['start']), float(row['end']))
+             for row in rows]
+    assert len(found) == len(live) > 0
+    for one, other in zip(sorted(found), sorted(live)):
+        assert one[0] == other[0]
+        assert one[1:] == pytest.approx(other[1:], abs=1e-3)
+
+
+def check_continuation(out, events, tmp_path):
+    """Check a second round with marks of a training and of a new video."""
+    new = tmp_path / 'new.mp4'
+    shutil.copy(events / 'videos/day_00.mp4', new)
+    marks = tmp_path / 'marks.csv'
+    marks.write_text(f'video,start,end,label,mark\n{new},1,20,red,wrong\n'
+                     'day_01.mp4,0,2,blue,missed\n')
+    second = tmp_path / 'second'
+    main(['--continue', str(out), '--add', str(marks), '--epochs', '1',
+          '--work-dir', str(second), '--workers', '0'])
+    assert {path.name for path in second.glob('[!.]*')} == FILES | {'bundle'}
+    videos = (second / 'data/train_videos.txt').read_text().splitlines()
+    assert videos[-1] == str(new) and len(videos) == 7
+    assert (second / 'data/train_spans.csv').read_text().splitlines() == [
+        'video,start,end', f'{new},1.0,20.0']
+    old, cfg = (load_config(path / 'config.py') for path in (out, second))
+    assert cfg.load_from == str(out / 'best.pth')
+    assert cfg.optim_wrapper.optimizer.lr == pytest.approx(
+        .3 * old.optim_wrapper.optimizer.lr)
+    notes = json.loads((second / 'finetune.json').read_text())
+    assert notes['done'] == 1 and notes['continues'] == str(out)
+
+
+@pytest.mark.slow
+def test_resumes_after_a_kill_and_streams(events, tmp_path, run_tool):
+    out = tmp_path / 'out'
+    command = [sys.executable, '-m', 'mmvidattn', 'finetune', *options_of(
+        events, out, '--model', 'pixels', '--epochs', 40)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    while not [*out.glob('run/epoch_*.pth')]:
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert 'resuming with its lists' in done.stdout
+    assert {path.name for path in out.glob('[!.]*')} == FILES | {'bundle'}
+    epochs = epochs_of(out)
+    assert epochs == sorted(epochs) and epochs[-1] == 40
+    metrics = check_results(out, done.stdout)
+    assert metrics['tuned']['F1@50'] > .5
+    tuned = read_thresholds(out / 'thresholds.json').classes
+    online = load_bundle(out / 'bundle').config.online
+    assert online.events.thresholds.to_dict() == tuned
+    check_stream(out, events / 'videos/day_04.mp4', run_tool, out / 'bundle')
+    check_continuation(out, events, tmp_path)
+    # The same command repeats only the results.
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert 'the training is complete' in done.stdout
+    assert json.loads((out / 'metrics.json').read_text()) == metrics
+
+
+@pytest.mark.slow
+def test_features_with_testra(events, tmp_path, run_tool, capfd):
+    out = tmp_path / 'out'
+    main(options_of(events, out, '--model', 'features', '--epochs', 3))
+    printed = capfd.readouterr().out
+    assert {path.name for path in out.glob('[!.]*')} == FILES
+    check_results(out, printed)
+    assert len([*out.glob('data/rgb/*.npy')]) == 10
+    command = re.search(r'mmvidattn stream VIDEO (.*) --events', printed)[1]
+    check_stream(out, events / 'videos/day_04.mp4', run_tool,
+                 *command.split())
+
+
+def test_dry_run_prints_the_config(events, tmp_path, capfd):
+    out = tmp_path / 'out'
+    main(options_of(events, out, '--dry-run'))
+    printed = capfd.readouterr().out
+    assert not out.exists()
+    assert 'train: 6 videos; val: 2 videos; test: 2 videos' in printed
+    compile(printed[printed.index('# Written once'):], 'config.py', 'exec')
+
+
+@pytest.mark.parametrize('options, error', [
+    (['--stream'], '--stream needs --videos FOLDER'),
+    (['--videos', 'x'], '--videos and --features need --stream'),
+    (['--continue', 'x'], '--continue and --add need each other'),
+    (['--continue', 'x', '--add', 'y'], 'give either FOLDER, or --continue'),
+    (['--stream', '--videos', 'x', '--lora', '2'],
+     '--lora is not for --stream'),
+    (['--stream', '--videos', 'x', '--model', 'linear_ff_k400'],
+     '--model must be auto or pixels or features'),
+    (['--stream', '--videos', 'x', '--model', 'features', '--weights',
+      'none'], '--model features needs --weights')], ids=str)
+def test_rejects_wrong_options(capsys, options, error):
+    with pytest.raises(SystemExit):
+        main(['mine.csv', *options])
+    assert error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('options, error', [
+    (['--seed', '1', '--model', 'pixels'], '--model is not for --continue'),
+    (['--videos', 'x'], '--videos is not for --continue'),
+    (['--lora', '2'], '--lora is not for --stream')], ids=str)
+def test_continuing_keeps_the_first_options(capsys, options, error):
+    with pytest.raises(SystemExit):
+        main(['--continue', 'x', '--add', 'y', *options])
+    assert error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('options, error', [
+    (['--model', 'features', '--features', 'linear_ff_k400'],
+     '--features linear_ff_k400 needs --weights'),
+    (['--videos', 'nowhere'], 'videos must be a folder, got nowhere')],
+    ids=str)
+def test_rejects_bad_networks_and_folders(events, tmp_path, options, error):
+    with pytest.raises(SystemExit, match=error):
+        main(options_of(events, tmp_path / 'out', *options))
+    assert not (tmp_path / 'out/finetune.json').exists()
