@@ -20,10 +20,11 @@ from .loops import (
     SafeValLoop,
 )
 from .runner import SafeRunner
+from .sharding import FullyShard
 from .warmup_cosine_lr import WarmupCosineLR
 
 __all__ = [
-    'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook',
+    'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook', 'FullyShard',
     'LearningRateDecayOptimWrapperConstructor',
     'NanGuardHook', 'NewClassifierHook', 'PatientStoppingHook',
     'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook',

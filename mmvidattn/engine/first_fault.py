@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from .sharding.shards import local
+
 
 @contextmanager
 def watch_outputs(model: nn.Module) -> Iterator[list[str]]:
@@ -44,13 +46,17 @@ def watch_outputs(model: nn.Module) -> Iterator[list[str]]:
 def name_bad_gradients(model: nn.Module) -> str:
     """Return the names of the first parameters with non-finite gradients."""
     bad = [name for name, p in model.named_parameters()
-           if p.grad is not None and not p.grad.isfinite().all()]
+           if p.grad is not None and not is_finite(p.grad)]
     return ', '.join(bad[:3]) + (', ...' if len(bad) > 3 else '')
 
 
 def is_finite(value: Any) -> bool:
-    """Return True if all tensors in nested dicts and lists are finite."""
+    """Return True if all tensors in nested dicts and lists are finite.
+
+    Only this process's parts of sharded tensors are checked.
+    """
     if torch.is_tensor(value):
+        value = local(value)
         return not value.is_floating_point() or bool(value.isfinite().all())
     if isinstance(value, dict):
         return all(map(is_finite, value.values()))

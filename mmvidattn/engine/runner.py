@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mmaction.registry import LOOPS, OPTIM_WRAPPERS, RUNNERS
+from mmaction.registry import HOOKS, LOOPS, OPTIM_WRAPPERS, RUNNERS
 from mmengine.config import Config
+from mmengine.hooks import EMAHook, Hook
 from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import (
@@ -31,6 +32,7 @@ from .crashed_videos import crashes_named, read_crashed_videos
 from .hooks import (
     FeatureCacheHook,
     NanGuardHook,
+    ShardedEMAHook,
     SkippedVideosHook,
     find_hook,
 )
@@ -41,7 +43,9 @@ from .loops import (
 )
 from .nan_guard import with_nan_guard
 from .seeded_samples import loader_like
-from .sharding import check_scaling
+from .sharding import FullyShard, check_scaling
+from .sharding.shards import cut_optimizer_on_load
+from .sharding.whole_checkpoint import whole_states
 
 OURS = {
     EpochBasedTrainLoop: SafeEpochBasedTrainLoop,
@@ -64,6 +68,8 @@ class SafeRunner(Runner):
       optimizer wrapper;
     - with :class:`~mmvidattn.engine.FeatureCacheHook`, lets datasets return
       the features of a frozen network;
+    - with :class:`~mmvidattn.engine.FullyShard`, shards the initialized model,
+      and gathers it to save it;
     - decodes videos with the ``video_backend`` of the config, if it is set;
     - prints only messages from ``console_log_level`` of the config upwards, if
       it is set. The log file has all messages.
@@ -96,18 +102,66 @@ class SafeRunner(Runner):
 
     def train(self) -> nn.Module:
         """Train, and return the model."""
+        self._shard(initialize=True)
         with crashes_named(self._notes, self.work_dir), self._ending_workers():
             return super().train()
 
     def val(self) -> dict:
         """Validate, and return the metrics."""
+        self._shard()
         with crashes_named(self._notes, self.work_dir), self._ending_workers():
             return super().val()
 
     def test(self) -> dict:
         """Test, and return the metrics."""
+        self._shard()
         with crashes_named(self._notes, self.work_dir), self._ending_workers():
             return super().test()
+
+    def _shard(self, initialize: bool = False) -> None:
+        """Shard the model, if it is to be shared and is still complete."""
+        if not isinstance(self.model, FullyShard) or self.model.is_sharded:
+            return
+        if initialize:
+            # Each process can initialize only a complete model.
+            super()._init_model_weights()
+        self.model.shard()
+        part, whole = self.model.count_parameters()
+        self.logger.info(
+            f'FullyShard: {len(self.model.find_units()) + 1} units; this '
+            f'process stores {part:,} of {whole:,} parameters')
+
+    def _init_model_weights(self) -> None:
+        if not isinstance(self.model, FullyShard):
+            super()._init_model_weights()
+
+    def register_hook(self, hook: Hook | dict, *args: Any,
+                      **kwargs: Any) -> None:
+        """Register a hook."""
+        if isinstance(hook, dict) and isinstance(self.model, FullyShard):
+            kind = hook.get('type')
+            kind = HOOKS.get(kind) if isinstance(kind, str) else kind
+            if kind is EMAHook:
+                hook = dict(hook, type=ShardedEMAHook)
+        super().register_hook(hook, *args, **kwargs)
+
+    def save_checkpoint(self, *args: Any, save_optimizer: bool = True,
+                        **kwargs: Any) -> None:
+        """Save a checkpoint in the first process.
+
+        With :class:`FullyShard`, all processes must call it.
+        """
+        owners = []
+        if isinstance(self.model, FullyShard):
+            owners.append(self.model.module)
+            if save_optimizer:
+                owners.append(self.optim_wrapper.optimizer)
+            ema = find_hook(self, ShardedEMAHook)
+            if ema is not None:
+                owners.append(ema.ema_model)
+        with whole_states(owners):
+            super().save_checkpoint(
+                *args, save_optimizer=save_optimizer, **kwargs)
 
     @contextmanager
     def _ending_workers(self) -> Iterator[None]:
@@ -183,7 +237,11 @@ class SafeRunner(Runner):
             kind = OPTIM_WRAPPERS.get(kind) if isinstance(kind, str) else kind
             if inspect.isclass(kind) and issubclass(kind, OptimWrapper):
                 optim_wrapper = dict(optim_wrapper, type=with_nan_guard(kind))
-        return super().build_optim_wrapper(optim_wrapper)
+        is_new = isinstance(optim_wrapper, dict)
+        built = super().build_optim_wrapper(optim_wrapper)
+        if is_new and isinstance(self.model, FullyShard):
+            cut_optimizer_on_load(built.optimizer)
+        return built
 
 
 def _is_not_deprecation(record: logging.LogRecord) -> bool:

@@ -59,6 +59,35 @@ def test_two_processes_train(run_tool, small_config, tmp_path):
 
 
 @pytest.mark.slow
+def test_sharded_processes_train_and_test_as_ddp(run_tool, small_config,
+                                                 tmp_path):
+    states = []
+    for name, options in (('ddp', ()), ('shared', (
+            'model_wrapper_cfg.type=FullyShard', ))):
+        done = run_tool(
+            'dist_train.sh', small_config, 2, '--work-dir', name,
+            '--cfg-options', 'train_cfg.max_epochs=1', 'randomness.seed=1',
+            *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert 'has no effect' not in done.stderr
+        assert ('FullyShard: 2 units' in done.stdout + done.stderr) == bool(
+            options)
+        states.append(torch.load(tmp_path / name / 'epoch_1.pth'))
+    for name, value in states[0]['state_dict'].items():
+        torch.testing.assert_close(states[1]['state_dict'][name], value,
+                                   rtol=1e-5, atol=1e-6)
+    # One process reads the checkpoint of two.
+    done = run_tool('test.py', small_config, 'shared/epoch_1.pth',
+                    '--work-dir', 'test', cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run_tool(
+        'dist_test.sh', small_config, 'ddp/epoch_1.pth', 2, '--work-dir',
+        'test', '--cfg-options', 'model_wrapper_cfg.type=FullyShard',
+        cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
 def test_two_nodes_train_as_one_with_two_processes(run_tool, small_config,
                                                    tmp_path):
     options = ('--cfg-options', 'train_cfg.max_epochs=1')

@@ -11,11 +11,12 @@ from .preemption_hook import PreemptionHook
 from .safe_checkpoint_hook import SafeCheckpointHook
 from .safe_hook import find_hook
 from .safe_logger_hook import SafeLoggerHook
+from .sharded_ema_hook import ShardedEMAHook
 from .skipped_videos_hook import SkippedVideosHook
 
 __all__ = [
     'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook', 'NanGuardHook',
     'NewClassifierHook', 'PatientStoppingHook', 'PreciseBNHook',
     'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
-    'SkippedVideosHook', 'find_hook'
+    'ShardedEMAHook',     'SkippedVideosHook', 'find_hook'
 ]

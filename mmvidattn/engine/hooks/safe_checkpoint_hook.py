@@ -10,7 +10,11 @@ from typing import Any
 
 import torch
 from mmaction.registry import HOOKS
-from mmengine.dist import broadcast_object_list, is_main_process
+from mmengine.dist import (
+    all_gather_object,
+    broadcast_object_list,
+    is_main_process,
+)
 from mmengine.hooks import CheckpointHook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
@@ -180,10 +184,8 @@ class SafeCheckpointHook(CheckpointHook):
         if not math.isfinite(score):
             reason = 'it is not finite'
         else:
-            # The first process decides for all.
-            answer = [is_finite(runner.model.state_dict())]
-            broadcast_object_list(answer)
-            if answer[0]:
+            # Each process checks its part of a sharded model.
+            if all(all_gather_object(is_finite(runner.model.state_dict()))):
                 return True
             reason = 'weights of the model are not finite'
         runner.logger.error(

@@ -4,12 +4,15 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from mmaction.registry import MODEL_WRAPPERS
+from mmaction.registry import MODEL_WRAPPERS, RUNNERS
 from mmengine.model import MMDistributedDataParallel
 
+from .fully_shard import FullyShard
+
 DDP = 'train with DistributedDataParallel (tools/dist_train.sh)'
+FSDP = "use model_wrapper_cfg=dict(type='FullyShard') to share a large model"
 STRATEGIES = dict(
-    DeepSpeedStrategy=DDP, ColossalAIStrategy=DDP, FSDPStrategy=DDP,
+    DeepSpeedStrategy=FSDP, ColossalAIStrategy=FSDP, FSDPStrategy=FSDP,
     DDPStrategy=f'{DDP}, which needs no option',
     SingleDeviceStrategy='start one process, without a launcher')
 OPTIM_WRAPPERS = {
@@ -32,7 +35,8 @@ def check_scaling(cfg: Mapping) -> None:
 
     Raises:
         ValueError: If ``runner_type``, ``strategy``, ``model_wrapper_cfg`` or
-            ``optim_wrapper`` is not supported.
+            ``optim_wrapper`` is not supported, or :class:`FullyShard` does not
+            support another option.
     """
     strategy = cfg.get('strategy')
     if strategy:
@@ -40,19 +44,21 @@ def check_scaling(cfg: Mapping) -> None:
         raise ValueError(
             f'strategy {name!r} is not supported: only FlexibleRunner, which '
             'mmengine calls experimental (open-mmlab/mmengine#1213), reads '
-            f'it. Remove `strategy`, and {STRATEGIES.get(name, DDP)}')
+            f'it. Remove `strategy`, and {STRATEGIES.get(name, FSDP)}')
     if _name(cfg.get('runner_type')) == 'FlexibleRunner':
         raise ValueError(
             "runner_type 'FlexibleRunner' is not supported: mmengine calls it "
-            'experimental (open-mmlab/mmengine#1213), and it has no exact '
-            f"resumption. Use 'SafeRunner', and {DDP}")
+            'experimental (open-mmlab/mmengine#1213), and it cannot resume '
+            f"exactly. Use 'SafeRunner', and {DDP}")
     wrapper = cfg.get('model_wrapper_cfg') or {}
     kind = wrapper.get('type', MMDistributedDataParallel)
     if not _is_supported(kind):
         raise ValueError(
             f'model_wrapper_cfg.type {_name(kind)!r} is not supported: use '
-            'MMDistributedDataParallel (the default) or a class derived from '
-            'it')
+            'FullyShard, MMDistributedDataParallel (the default) or a class '
+            'derived from it')
+    if _is_supported(kind, FullyShard):
+        _check_fully_shard(cfg)
     optim_wrapper = cfg.get('optim_wrapper')
     name = _name(optim_wrapper)
     if name in OPTIM_WRAPPERS:
@@ -77,7 +83,25 @@ def _name(value: Any) -> str | None:
     return value and value.rpartition('.')[2]
 
 
-def _is_supported(kind: Any) -> bool:
+def _is_supported(kind: Any, base: Any = (FullyShard,
+                                          MMDistributedDataParallel)) -> bool:
     found = MODEL_WRAPPERS.get(kind) if isinstance(kind, str) else kind
-    return inspect.isclass(found) and issubclass(
-        found, MMDistributedDataParallel)
+    return inspect.isclass(found) and issubclass(found, base)
+
+
+def _check_fully_shard(cfg: Mapping) -> None:
+    runner = cfg.get('runner_type') or 'SafeRunner'
+    found = RUNNERS.get(runner) if isinstance(runner, str) else runner
+    if not getattr(found, 'has_safe_parts', False):
+        raise ValueError(
+            f"FullyShard needs runner_type 'SafeRunner', got {_name(runner)!r}"
+        )
+    if cfg.get('compile'):
+        raise ValueError('FullyShard does not support compile; remove it')
+    hooks = [*(cfg.get('custom_hooks') or []),
+             *(cfg.get('default_hooks') or {}).values()]
+    if 'FeatureCacheHook' in map(_name, hooks):
+        raise ValueError(
+            'FullyShard does not support FeatureCacheHook, which runs frozen '
+            'layers on their own; frozen layers are small without gradients: '
+            'remove model_wrapper_cfg')

@@ -13,16 +13,17 @@ WRAPPERS = [
     'MMFullyShardedDataParallel', 'MMSeparateDistributedDataParallel',
     'MMDeepSpeedEngineWrapper', 'CollosalAIModelWrapper',
     'ColossalAIModelWrapper', 'DataParallel', 'DistributedDataParallel']
+SHARDED = dict(model_wrapper_cfg=dict(type='FullyShard'))
 STRATEGY_NAMES = ['DeepSpeedStrategy', 'ColossalAIStrategy', 'FSDPStrategy',
                   'DDPStrategy', 'SingleDeviceStrategy']
 
 
 def test_lists_are_complete():
-    """Of the strategies and wrappers of the installed mmengine."""
+    """The installed mmengine has no further strategies and wrappers."""
     import mmengine._strategy  # noqa: F401
     assert set(STRATEGIES.module_dict) <= set(STRATEGY_NAMES)
     assert set(WRAPPERS_OF_MMENGINE.module_dict) <= {
-        *WRAPPERS, 'MMDistributedDataParallel'}
+        *WRAPPERS, 'FullyShard', 'MMDistributedDataParallel'}
 
 
 @pytest.mark.parametrize('name', [*STRATEGY_NAMES, 'mmengine.DDPStrategy',
@@ -30,7 +31,8 @@ def test_lists_are_complete():
 def test_refuses_strategies(name):
     with pytest.raises(ValueError, match=(
             f"^strategy '{name.rpartition('.')[2]}' is not supported.* "
-            r'Remove `strategy`, and (train with Distrib|start one process)')):
+            r"Remove `strategy`, and (train with Distrib|start one process|"
+            r"use model_wrapper_cfg=dict\(type='FullyShard'\))")):
         check_scaling(dict(strategy=dict(type=name)))
 
 
@@ -43,7 +45,7 @@ def test_refuses_strategies_that_are_built():
 def test_refuses_wrappers(name):
     with pytest.raises(ValueError, match=(
             f"^model_wrapper_cfg.type '{name.rpartition('.')[2]}' is not "
-            'supported: use MMDistributedDataParallel')):
+            'supported: use FullyShard, MMDistributedDataParallel')):
         check_scaling(dict(model_wrapper_cfg=dict(type=name)))
 
 
@@ -54,13 +56,17 @@ def test_refuses_wrappers(name):
     (dict(optim_wrapper=dict(type='ColossalAIOptimWrapper')),
      "'ColossalAIOptimWrapper' .*Use OptimWrapper"),
     (dict(optim_wrapper=dict(type='AmpOptimWrapper', use_fsdp=True)),
-     'optim_wrapper.use_fsdp is not supported')], ids=str)
+     'optim_wrapper.use_fsdp is not supported'),
+    (dict(SHARDED, runner_type='Runner'), "needs .* 'SafeRunner', got 'Runn"),
+    (dict(SHARDED, compile=True), 'FullyShard does not support compile'),
+    (dict(SHARDED, custom_hooks=[dict(type='FeatureCacheHook')]),
+     'FullyShard does not support FeatureCacheHook')], ids=str)
 def test_refuses_other_parts(options, error):
     with pytest.raises(ValueError, match=error):
         check_scaling(options)
 
 
-def test_accepts_ddp_and_derived_classes():
+def test_accepts_supported_wrappers():
 
     class Derived(MMDistributedDataParallel):
         pass
@@ -71,6 +77,8 @@ def test_accepts_ddp_and_derived_classes():
             check_scaling(dict(model_wrapper_cfg=dict(type=kind)))
     finally:
         MODEL_WRAPPERS.module_dict.pop('DerivedFromDDP')
+    check_scaling(SHARDED)
+    check_scaling(dict(SHARDED, runner_type='SafeRunner'))
     check_scaling(dict(model_wrapper_cfg=dict(find_unused_parameters=True)))
     check_scaling(dict(
         model_wrapper_cfg=None, strategy=None,

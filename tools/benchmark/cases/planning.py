@@ -4,7 +4,7 @@
 "features" lists the empty files of a folder and plans the outputs of
 ``mmvidattn extract-features``. "names" reads the list of a data set of feature
 streams. Both find repeated names. The time should grow in proportion to the
-number of names; "pairwise" compares each name with all others, for lists up to
+number of names; "pairwise" compares all pairs of names, for lists up to
 --pairwise names.
 
 Nothing is measured unless "names" and "pairwise" find the same repeated names
