@@ -36,8 +36,8 @@ class VideoFolder:
     def find(self, name: str) -> str | None:
         """Return the path of a video, relative to the folder.
 
-        The path with the longest common end is found, also if the name is a
-        URL, has other folders, or no suffix, as in ActivityNet's files.
+        Paths are compared from their ends, so that the name may be a URL, have
+        other folders, or lack a suffix, as in ActivityNet's files.
 
         Args:
             name: Name in an annotation file.
