@@ -6,6 +6,9 @@ from typing import Any
 
 # Methods to compute optical flow.
 FLOWS = 'dis', 'tvl1', 'farneback'
+# Formats of mmvidattn.datasets.annotations.formats.
+ANNOTATION_FORMATS = ('csv', 'activitynet', 'label-studio', 'cvat', 'via',
+                      'elan', 'boris')
 
 
 def parser_of(doc: str) -> argparse.ArgumentParser:

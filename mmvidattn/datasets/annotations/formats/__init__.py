@@ -2,14 +2,21 @@
 """Files of annotation programs: one module with a reader and a writer each.
 
 ``json_file`` and ``xml_file`` read files so that errors name the line,
-``videos`` finds the annotated videos in a folder, and ``files`` has the
-functions that read and write any format.
+``videos`` finds the annotated videos in a folder, ``files`` has the functions
+that read and write any format, ``losses`` describes what a format cannot
+express, and ``summary`` counts the classes and compares with the videos.
 """
 from .base import Annotations, VideoInfo
-from .files import FORMATS, read_annotations, write_annotations
+from .files import (
+    FORMATS,
+    choose_format,
+    read_annotations,
+    write_annotations,
+)
+from .summary import summarize
 from .videos import VideoFolder
 
 __all__ = [
-    'FORMATS', 'Annotations', 'VideoFolder', 'VideoInfo', 'read_annotations',
-    'write_annotations'
+    'FORMATS', 'Annotations', 'VideoFolder', 'VideoInfo', 'choose_format',
+    'read_annotations', 'summarize', 'write_annotations'
 ]

@@ -32,12 +32,14 @@ class Annotations:
         videos: Facts of all listed videos, with or without segments.
         remarks: A line about each kind of content that was left out.
         missing: Videos that the folder of videos lacks.
+        problems: A line about each kind of difference to the videos.
         format: Name of the format.
     """
     segments: list[VideoSegment] = field(default_factory=list)
     videos: dict[str, VideoInfo] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     format: str = ''
 
     def add_video(self, name: str, **facts: Any) -> None:

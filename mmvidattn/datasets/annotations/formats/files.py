@@ -18,6 +18,7 @@ from .base import (
     merge,
 )
 from .losses import describe_losses
+from .summary import compare
 from .videos import VideoFolder
 
 
@@ -98,7 +99,8 @@ def read_annotations(path: str | Path, format: str | None = None, *,
             content.
         videos: Folder of the videos. Segments then have the paths of their
             videos relative to this folder, and ``videos`` of the result has
-            the facts of the files where the annotations state none.
+            the facts of the files where the annotations state none;
+            differences are in ``problems``.
         fps: Frames per second, for formats that count frames. Defaults to the
             rate that the file states, or else the rate of the video.
 
@@ -152,21 +154,23 @@ def _read(path: Path, format: str | None,
 
 def _find_videos(found: Annotations, folder: VideoFolder) -> Annotations:
     """Name videos by their paths in a folder, and add their facts."""
-    names, infos = {}, {}
+    names: dict[str, str] = {}
+    stated: dict[str, VideoInfo] = {}
+    known: dict[str, VideoInfo] = {}
     for video, info in found.videos.items():
         name = folder.find(video)
         if name is None:
             found.missing.append(video)
-            names[video] = video
-            infos.setdefault(video, info)
-            continue
-        names[video] = name
-        known = folder.info(name)
-        infos[name] = VideoInfo(*(
-            b if a is None else a for a, b in zip(info, known)))
+        else:
+            known[name] = folder.info(name)
+        names[video] = name or video
+        stated[names[video]] = info
     found.segments = [segment._replace(video=names[segment.video])
                       for segment in found.segments]
-    found.videos = infos
+    found.videos = {
+        name: VideoInfo(*(b if a is None else a for a, b in zip(
+            info, known.get(name, info)))) for name, info in stated.items()}
+    found.problems = compare(found, stated, known)
     return found
 
 
@@ -198,13 +202,14 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
             format cannot be chosen.
     """
     path = Path(path)
-    name = format or _format_of_suffix(path)
-    kind = _format(name)
     annotations = Annotations(
         [_plain(segment) for segment in checked(segments, points=True)],
         dict(videos or {}))
     for segment in annotations.segments:
         annotations.add_video(segment.video)
+    name = choose_format(path, format, len(annotations.videos))
+    kind = FORMATS[name]
+    for segment in annotations.segments:
         _check(segment, name)
 
     def frame_rate(video: str, stated: float | None, where: str) -> float:
@@ -228,14 +233,9 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
     if not kind.one_video:
         kind.write(annotations, path, **options)
         return losses
-    is_folder = path.is_dir() or not path.suffix
-    if not is_folder and len(annotations.videos) > 1:
-        raise ValueError(
-            f'{kind.title} has a file for each video: for '
-            f'{len(annotations.videos)} videos, {path} must be a folder')
     for video, group in by_video(annotations).items():
         file = path
-        if is_folder:
+        if _is_folder(path):
             file = path / _file_name(video, kind.suffix)
         kind.write(
             Annotations(group, {video: annotations.videos[video]}), file,
@@ -243,14 +243,35 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
     return losses
 
 
-def _format_of_suffix(path: Path) -> str:
-    suffix = path.suffix.lower()
-    found = [name for name, kind in FORMATS.items() if kind.suffix == suffix]
-    if len(found) != 1:
-        raise ValueError(
-            f'give the format of {path} (--to): one of '
-            f'{", ".join(found or FORMATS)}')
-    return found[0]
+def choose_format(path: Path, format: str | None, num_videos: int) -> str:
+    """Return the name of the format of a file to write.
+
+    Args:
+        path: The file, or a folder.
+        format: Name in ``FORMATS``. Defaults to the format of the suffix.
+        num_videos: Number of videos to write.
+
+    Raises:
+        ValueError: If the suffix belongs to several formats or to none, or a
+            folder is needed for several videos.
+    """
+    if format is None:
+        suffix = path.suffix.lower()
+        found = [name for name, kind in FORMATS.items()
+                 if kind.suffix == suffix]
+        if len(found) != 1:
+            raise ValueError(f'give the format of {path} (--to): one of '
+                             f'{", ".join(found or FORMATS)}')
+        format = found[0]
+    kind = _format(format)
+    if kind.one_video and num_videos > 1 and not _is_folder(path):
+        raise ValueError(f'{kind.title} has a file for each video: for '
+                         f'{num_videos} videos, {path} must be a folder')
+    return format
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() or not path.suffix
 
 
 def _file_name(video: str, suffix: str) -> str:

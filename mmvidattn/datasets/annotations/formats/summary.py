@@ -1,0 +1,121 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Summary of annotations, and comparison with the videos."""
+from collections.abc import Mapping, Sequence
+
+from ..video_segment import VideoSegment
+from .base import (
+    Annotations,
+    VideoInfo,
+    by_video,
+    is_open,
+    is_point,
+    label_of,
+    labels_of,
+)
+
+COLUMNS = ('segments', 'videos', 'seconds', 'shortest', 'mean', 'longest',
+           'points', 'open ends')
+MAX_NAMED = 3
+# Differences that rounding explains: seconds, and share of a frame rate.
+LENGTH, RATE = 1., 0.001
+
+
+def summarize(annotations: Annotations) -> list[str]:
+    """Return a table with a line for each class, and a line about overlaps.
+
+    The verbs and nouns of a csv count as one label.
+    """
+    segments = [one if 'action' in one.labels else one._replace(labels=dict(
+        action=' '.join(map(str, one.labels.values()))))
+        for one in annotations.segments]
+    labels = labels_of(segments)
+    rows = [('class', *COLUMNS)]
+    rows += [(label, *_statistics([one for one in segments
+                                   if label_of(one) == label]))
+             for label in labels]
+    rows.append(('all', *_statistics(segments)))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ['  '.join([row[0].ljust(widths[0])] + [
+        cell.rjust(width) for cell, width in zip(row[1:], widths[1:])])
+        for row in rows]
+    groups = by_video(annotations)
+    empty = sum(not group for group in groups.values())
+    if empty:
+        lines.append(f'{empty} of {len(groups)} videos have no segments')
+    times = [one[1:4] for one in segments if not is_open(one)]
+    equal = len(times) - len({*times})
+    if equal:
+        lines.append(f'{equal} segments have the same times as another one')
+    overlaps = sum(map(_overlaps, groups.values()))
+    if overlaps:
+        lines.append(f'{overlaps} segments start during another one')
+    return lines
+
+
+def _statistics(segments: Sequence[VideoSegment]) -> list[str]:
+    lengths = [one.end - one.start for one in segments
+               if not (is_point(one) or is_open(one))]
+    shown = [f'{value:.1f}' for value in (
+        sum(lengths), min(lengths), sum(lengths) / len(lengths),
+        max(lengths))] if lengths else ['-'] * 4
+    return [str(len(segments)), str(len({one.video for one in segments})),
+            *shown, str(sum(map(is_point, segments))),
+            str(sum(map(is_open, segments)))]
+
+
+def _overlaps(segments: Sequence[VideoSegment]) -> int:
+    """Count the segments that start during an earlier one."""
+    count, last = 0, 0.
+    for one in sorted((one for one in segments if not is_open(one)),
+                      key=lambda one: one.start):
+        count += one.start < last
+        last = max(last, one.end)
+    return count
+
+
+def compare(annotations: Annotations, stated: Mapping[str, VideoInfo],
+            known: Mapping[str, VideoInfo]) -> list[str]:
+    """Return a line for each kind of difference to the videos.
+
+    Args:
+        annotations: Annotations whose segments have the names of ``known``.
+        stated: Facts of each video in the annotations, by the same names.
+        known: Facts of each video file.
+    """
+    lines = []
+    if annotations.missing:
+        lines.append(_named(annotations.missing, 'videos are missing'))
+    rates = [f'{name} ({info.fps:g} instead of {known[name].fps:g})'
+             for name, info in stated.items() if name in known and info.fps
+             and abs(info.fps - known[name].fps) > RATE * known[name].fps]
+    if rates:
+        lines.append(_named(rates, 'videos have another frame rate than '
+                            'stated'))
+    lengths = [f'{name} ({info.duration:.1f} instead of '
+               f'{known[name].duration:.1f} s)'
+               for name, info in stated.items()
+               if name in known and info.duration
+               and abs(info.duration - known[name].duration) > LENGTH]
+    if lengths:
+        lines.append(_named(lengths, 'videos have another length than stated'))
+    after = [f'{one.video} ({_last(one):.2f} of '
+             f'{known[one.video].duration:.2f} s)'
+             for one in annotations.segments if one.video in known
+             and _ends_after(one, known[one.video])]
+    if after:
+        lines.append(_named(after, 'segments end after their video'))
+    return lines
+
+
+def _last(one: VideoSegment) -> float:
+    return one.start if is_open(one) else one.end
+
+
+def _ends_after(one: VideoSegment, info: VideoInfo) -> bool:
+    # The duration of the last frame is not always counted.
+    return _last(one) > info.duration + 1 / info.fps
+
+
+def _named(names: Sequence[str], what: str) -> str:
+    shown = ', '.join(names[:MAX_NAMED]) + ', ...' * (len(names) > MAX_NAMED)
+    return f'{len(names)} {what}: {shown}'

@@ -1,0 +1,190 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Pre-annotations and exports of a real Label Studio server.
+
+It has many dependencies: install it in an environment of its own, and name
+its program in the variable LABEL_STUDIO.
+"""
+import json
+import math
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from mmvidattn.datasets.annotations.formats import (
+    VideoInfo,
+    read_annotations,
+    write_annotations,
+)
+from mmvidattn.datasets.annotations.video_segment import VideoSegment
+
+PROGRAM = os.environ.get('LABEL_STUDIO') or shutil.which('label-studio')
+TOKEN = '0123456789abcdef0123456789abcdef01234567'
+FPS = {'day 1/a.mp4': 25., 'b.mp4': 30000 / 1001, 'empty.mp4': 10.}
+START_SECONDS = 600
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not PROGRAM, reason='label-studio is not installed: '
+                       'name its program in the variable LABEL_STUDIO')]
+
+
+@pytest.fixture(scope='module')
+def api(tmp_path_factory):
+    """Function that calls a new server's API."""
+    folder = tmp_path_factory.mktemp('label_studio')
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    base = f'http://127.0.0.1:{port}'
+
+    def call(method, path, body=None):
+        request = urllib.request.Request(
+            base + path, method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={'Authorization': f'Token {TOKEN}',
+                     'Content-Type': 'application/json'})
+        try:
+            with urllib.request.urlopen(request, timeout=120) as response:
+                text = response.read()
+        except urllib.error.HTTPError as error:
+            pytest.fail(f'{method} {path}: {error} {error.read()[:500]}')
+        return json.loads(text) if text else None
+
+    # No analytics, no look-up of versions.
+    environment = dict(
+        os.environ, LABEL_STUDIO_BASE_DATA_DIR=str(folder),
+        LABEL_STUDIO_USERNAME='a@example.org',
+        LABEL_STUDIO_PASSWORD='a-long-password', LABEL_STUDIO_USER_TOKEN=TOKEN,
+        LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN='true', SENTRY_DSN='',
+        FRONTEND_SENTRY_DSN='', COLLECT_ANALYTICS='false',
+        LATEST_VERSION_CHECK='false', DJANGO_DB='sqlite')
+    environment.pop('PYTHONPATH', None)
+    with (folder / 'log.txt').open('w') as log, subprocess.Popen(
+            [PROGRAM, 'start', '--no-browser', '--internal-host', '127.0.0.1',
+             '--port', str(port)], env=environment, stdout=log,
+            stderr=subprocess.STDOUT, cwd=folder) as process:
+        try:
+            for _ in range(START_SECONDS):
+                try:
+                    urllib.request.urlopen(f'{base}/version', timeout=5)
+                    break
+                except OSError:
+                    assert process.poll() is None, (
+                        folder / 'log.txt').read_text()[-2000:]
+                    time.sleep(1)
+            yield call
+        finally:
+            process.terminate()
+
+
+def segment(video, first, stop, label, score=None):
+    fps = FPS[video]
+    return VideoSegment(f'r{first}{label}'.replace(' ', '_'), video,
+                        first / fps, stop / fps, dict(action=label), 'here',
+                        score=score)
+
+
+SEGMENTS = [
+    segment('day 1/a.mp4', 25, 50, 'run & "jump"', 0.5),
+    # The same times, an overlap, a point and an unknown end.
+    segment('day 1/a.mp4', 25, 50, 'open', 0.75),
+    segment('day 1/a.mp4', 38, 80, 'open', 0.25),
+    segment('day 1/a.mp4', 90, 90, 'open', 0.125),
+    segment('b.mp4', 7, math.nan, 'run & "jump"', 0.9),
+    segment('b.mp4', 100, 333, 'é <x>', 1.),
+]
+
+
+def contents(segments, scores=True):
+    return sorted((one.video, round(one.start, 6), str(round(one.end, 6)),
+                   one.labels['action'], one.score if scores else None)
+                  for one in segments)
+
+
+@pytest.fixture(scope='module')
+def project(api, tmp_path_factory):
+    """Project with our config and pre-annotations."""
+    path = tmp_path_factory.mktemp('tasks') / 'tasks.json'
+    assert write_annotations(
+        SEGMENTS, path, 'label-studio', url='http://127.0.0.1/',
+        videos={name: VideoInfo(fps) for name, fps in FPS.items()}) == []
+    config = (path.parent / 'tasks_config.xml').read_text()
+    number = api('POST', '/api/projects', dict(
+        title='events', label_config=config))['id']
+    done = api('POST', f'/api/projects/{number}/import',
+               json.loads(path.read_text()))
+    assert (done['task_count'], done['prediction_count']) == (3, 2)
+    return number
+
+
+def export(api, project, tmp_path):
+    path = tmp_path / 'export.json'
+    path.write_text(json.dumps(api(
+        'GET', f'/api/projects/{project}/export?exportType=JSON'
+        '&download_all_tasks=true')))
+    return path
+
+
+def local(segments):
+    """Remove the address of the host."""
+    return [one._replace(video=urllib.request.unquote(
+        one.video.removeprefix('http://127.0.0.1/'))) for one in segments]
+
+
+def test_server_returns_pre_annotations_and_corrections(api, project,
+                                                        tmp_path):
+    tasks = api('GET', f'/api/tasks?project={project}&fields=all')['tasks']
+    predicted = [task for task in tasks if task['predictions']]
+    assert len(predicted) == 2
+    # What the server stores equals our file.
+    (tmp_path / 'tasks.json').write_text(json.dumps(predicted))
+    found = read_annotations(tmp_path / 'tasks.json')
+    assert contents(local(found.segments)) == contents(SEGMENTS)
+    # A user accepts all predictions, and adds a segment of two labels.
+    more = dict(
+        id='mine', from_name='timelineLabels', to_name='video',
+        type='timelinelabels', value=dict(
+            ranges=[dict(start=101, end=125)],
+            timelinelabels=['open', 'é <x>']))
+    for task in tasks:
+        accepted = [dict(region, origin='prediction')
+                    for one in task['predictions'] for region in one['result']]
+        api('POST', f'/api/tasks/{task["id"]}/annotations/',
+            dict(result=[*accepted, more]))
+    found = read_annotations(export(api, project, tmp_path))
+    assert found.format == 'label-studio'
+    added = [segment(video, 100, 125, label)
+             for video in FPS for label in ('open', 'é <x>')]
+    assert contents(local(found.segments), False) == contents(
+        [*SEGMENTS, *added], False)
+    assert {one.video for one in local(found.segments)} == {*FPS}
+    # Times of a corrected segment change.
+    task = api('GET', f'/api/tasks?project={project}&fields=all')['tasks'][0]
+    annotation = task['annotations'][0]
+    annotation['result'][-1]['value']['ranges'] = [dict(start=1, end=9)]
+    api('PATCH', f'/api/annotations/{annotation["id"]}/',
+        dict(result=annotation['result']))
+    second = read_annotations(export(api, project, tmp_path))
+    assert len({*contents(second.segments)} - {
+        *contents(found.segments)}) == 2
+
+
+def test_annotations_of_ours_are_imported_as_finished(api, tmp_path):
+    path = tmp_path / 'truth.json'
+    truth = [one._replace(score=None) for one in SEGMENTS]
+    write_annotations(truth, path, 'label-studio', url='http://127.0.0.1/',
+                      videos={v: VideoInfo(fps) for v, fps in FPS.items()})
+    number = api('POST', '/api/projects', dict(
+        title='truth',
+        label_config=(tmp_path / 'truth_config.xml').read_text()))['id']
+    done = api('POST', f'/api/projects/{number}/import',
+               json.loads(path.read_text()))
+    assert done['annotation_count'] == 2
+    found = read_annotations(export(api, number, tmp_path))
+    assert contents(local(found.segments)) == contents(truth)

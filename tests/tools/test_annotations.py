@@ -1,0 +1,118 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+
+import pytest
+from made_videos import FPS, LENGTH, write_opencv
+
+from mmvidattn.cli._shared import ANNOTATION_FORMATS
+from mmvidattn.datasets.annotations.formats import FORMATS, read_annotations
+
+CSV = '''video,start,end,label
+day/a.mp4,0.5,1.0,run
+day/a.mp4,0.5,1.0,jump
+day/a.mp4,0.75,1.25,run
+day/a.mp4,1.5,1.5,run
+b.mp4,0.0,,jump
+'''
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / 'videos/day').mkdir(parents=True)
+    write_opencv(tmp_path / 'videos/day/a.mp4')
+    write_opencv(tmp_path / 'videos/b.mp4')
+    (tmp_path / 'mine.csv').write_text(CSV)
+    return tmp_path
+
+
+def run(run_main, *args):
+    with pytest.raises(SystemExit) as stopped:
+        run_main('annotations', *map(str, args))
+    return stopped.value.code
+
+
+def test_command_knows_all_formats():
+    assert {*ANNOTATION_FORMATS} == {*FORMATS}
+
+
+def test_prints_a_summary(folder, run_main, capsys):
+    assert run(run_main, folder / 'mine.csv', '--videos',
+               folder / 'videos') == 0
+    assert capsys.readouterr().out.splitlines() == [
+        'csv:',
+        'class  segments  videos  seconds  shortest  mean  longest  points  '
+        'open ends',
+        'jump          2       2      0.5       0.5   0.5      0.5       0  '
+        '        1',
+        'run           3       1      1.0       0.5   0.5      0.5       1  '
+        '        0',
+        'all           5       2      1.5       0.5   0.5      0.5       1  '
+        '        1',
+        '1 segments have the same times as another one',
+        '2 segments start during another one']
+
+
+@pytest.mark.parametrize('name', FORMATS)
+def test_converts_to_each_format_and_back(folder, run_main, capsys, name):
+    out = folder / ('out' if FORMATS[name].one_video
+                    else f'out{FORMATS[name].suffix}')
+    assert run(run_main, folder / 'mine.csv', out, '--to', name,
+               '--videos', folder / 'videos') == 0
+    lost = 'point events' if name == 'elan' else None
+    assert ('note:' in capsys.readouterr().out) == bool(lost)
+    back = folder / 'back.csv'
+    assert run(run_main, out, back, '--videos', folder / 'videos') == 0
+    first, second = (read_annotations(path) for path in (
+        folder / 'mine.csv', back))
+    ends = [str(s.end + 0.001 * (lost is not None and s.start == s.end))
+            for s in first.segments]
+    wanted = [(s.video, s.start, end, s.labels['action'])
+              for s, end in zip(first.segments, ends)]
+    found = [(s.video, s.start, str(s.end), s.labels['action'])
+             for s in second.segments]
+    assert sorted(found) == sorted(wanted)
+
+
+def test_reports_what_does_not_fit_the_videos(folder, run_main, capsys):
+    duration = LENGTH / FPS
+    tasks = [dict(data=dict(video='http://host/day/a.mp4', fps=FPS + 1),
+                  annotations=[dict(result=[dict(
+                      type='timelinelabels', value=dict(
+                          ranges=[dict(start=1, end=100)],
+                          timelinelabels=['run']))])]),
+             dict(data=dict(video='lost.mp4', fps=FPS))]
+    (folder / 'tasks.json').write_text(json.dumps(tasks))
+    assert run(run_main, folder / 'tasks.json', '--videos',
+               folder / 'videos') == 1
+    printed = capsys.readouterr().out
+    assert ('problem: 1 videos are missing: lost.mp4\n'
+            f'problem: 1 videos have another frame rate than stated: '
+            f'day/a.mp4 ({FPS + 1} instead of {FPS})\n'
+            'problem: 1 segments end after their video: day/a.mp4 '
+            f'({100 / (FPS + 1):.2f} of {duration:.2f} s)\n') in printed
+    assert '1 of 2 videos have no segments' in printed
+    database = {'database': {'b': dict(duration=9, annotations=[])}}
+    (folder / 'b.json').write_text(json.dumps(database))
+    assert run(run_main, folder / 'b.json', '--videos',
+               folder / 'videos') == 1
+    assert (f'1 videos have another length than stated: b.mp4 (9.0 instead '
+            f'of {duration:.1f} s)') in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('args, error', [
+    (['mine.csv', 'mine.csv'], 'OUT must differ from IN'),
+    (['none.csv'], 'file not found: none.csv'),
+    (['mine.csv', 'x.json', '--to', 'label-studio'],
+     'the frame rate of day/a.mp4 is unknown: give the folder'),
+    (['mine.csv', 'x.eaf'], 'x.eaf must be a folder'),
+    (['mine.csv', 'x.csv', '--url', 'u'], 'url is for label-studio, not csv'),
+    ])
+def test_one_line_for_each_error(folder, run_main, monkeypatch, args,
+                                 error):
+    monkeypatch.chdir(folder)
+    assert error in run(run_main, *args)
+
+
+def test_out_is_needed_to_convert(folder, run_main, capsys):
+    assert run(run_main, folder / 'mine.csv', '--to', 'csv') == 2
+    assert '--to and --url need OUT' in capsys.readouterr().err
