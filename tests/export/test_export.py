@@ -28,7 +28,7 @@ from mmvidattn.export import (
 from mmvidattn.export.capture import _explain
 from mmvidattn.export.export import difference
 from mmvidattn.export.programs import Program
-from mmvidattn.online import StreamSession
+from mmvidattn.online import StreamSession, video_step
 from mmvidattn.online.testra_step import TeSTraStep
 from tools.analysis.export_table import MODELS
 
@@ -193,23 +193,34 @@ assert 'torch' not in sys.modules
 '''
 
 
-def test_step_of_a_video_network_runs_with_only_onnxruntime(tmp_path, onnx):
-    """The scores of 500 frames match a session."""
-    config = 'linear_ff_causal_tiny_synthetic'
+def video_detector(config, std):
+    """Build a detector of frames with random weights."""
     torch.manual_seed(0)
     model = get_model(config)
     for name, x in model.named_parameters():
         if 'log_factor' not in name:
-            nn.init.normal_(x, x.mean().item(), .2)
+            nn.init.normal_(x, x.mean().item(), std)
+    return model
+
+
+@pytest.mark.parametrize('config, std, num_frames, rate', [
+    ('linear_ff_causal_tiny_synthetic', .2, 500, 25.),
+    # The size of the paper at 224 pixels.
+    pytest.param('linear_ff_causal_thumos14_rgb', .02, 8, 4.,
+                 marks=pytest.mark.slow)], ids=['tiny', 'base'])
+def test_step_of_a_video_network_runs_with_only_onnxruntime(
+        tmp_path, onnx, config, std, num_frames, rate):
+    """The scores of a stream match a session."""
+    model = video_detector(config, std)
     path = tmp_path / 'step.onnx'
     report = export_program(program_of(model), path)
     assert max(report.differences.values()) < 1e-4
     metadata = read_metadata(path)
-    assert json.loads(metadata['stream']) == dict(frame_rate=25.)
+    assert json.loads(metadata['stream']) == dict(frame_rate=rate)
     assert json.loads(metadata['normalization'])['inside']
     shape = model.backbone.encoder.frame_shape
     frames = np.random.default_rng(0).integers(
-        256, size=(500, 3, *shape)).astype(np.uint8)
+        256, size=(num_frames, 3, *shape)).astype(np.uint8)
     np.save(tmp_path / 'frames.npy', frames)
     subprocess.run(
         [sys.executable, '-c', RUN_WITHOUT_TORCH, path,
@@ -218,6 +229,41 @@ def test_step_of_a_video_network_runs_with_only_onnxruntime(tmp_path, onnx):
     want = StreamSession(model).push(
         dict(frames=torch.from_numpy(frames)))['action']
     assert relative(got, want) < 1e-4
+
+
+def test_pt2_step_of_a_video_network_takes_any_number_of_streams(
+        tmp_path, monkeypatch):
+    # Sessions process streams one by one then; the program must not.
+    monkeypatch.setattr(video_step, 'VALUES_AT_ONCE', 0)
+    model = video_detector('linear_ff_causal_tiny_synthetic', .2)
+    program, path = program_of(model), tmp_path / 'step.pt2'
+    report = export_program(program, path)
+    assert max(report.differences.values()) < 1e-4
+    function, names = load_program(path), program.state_names
+    initial = json.loads(read_metadata(path)['state'])
+    shape = model.backbone.encoder.frame_shape
+    generator = torch.Generator().manual_seed(0)
+    for number in (1, 3):
+        frames = torch.randint(256, (20, number, 3, *shape),
+                               generator=generator).float()
+        frames[7, number - 1, 1, 2, 3] = torch.nan
+        elapsed = 2 * torch.rand(20, number, generator=generator)
+        state = [torch.full(
+            (number, *initial[name]['shape']), float(initial[name]['value']),
+            dtype=getattr(torch, initial[name]['dtype'])) for name in names]
+        sessions = [StreamSession(model)]
+        sessions += [sessions[0].spawn() for _ in range(number - 1)]
+        for images, times in zip(frames, elapsed):
+            action, bad, *state = function(images, times, *state)
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore')
+                want = StreamSession.push_many(sessions, [
+                    dict(frames=x, elapsed=time)
+                    for x, time in zip(images, times)])
+            assert bad.tolist() == [x['bad_frame'].item() for x in want]
+            for got, x in zip(action, want):
+                assert relative(got, x['action']) < 1e-4
+        assert sessions[-1].num_bad_frames == 1
 
 
 def test_file_contains_labels_and_normalization(tmp_path):
