@@ -21,6 +21,7 @@ from mmvidattn.datasets.annotations.published.tvseries import (
     CLASSES as TVSERIES,
 )
 from mmvidattn.datasets.annotations.published.tvseries import VIDEOS
+from mmvidattn.datasets.annotations.segment_file import read_segment_file
 from mmvidattn.datasets.prepare.feature_set import compare
 
 LINES = Path(__file__).parents[1] / 'annotations/lines'
@@ -81,6 +82,38 @@ def test_thumos14(thumos14, tmp_path, capsys):
     # Prepare both splits at once, in the existing folder.
     prepare('thumos14', thumos14, tmp_path / 'val')
     assert capsys.readouterr().out.count(' 0 files written') == 2
+
+
+@pytest.mark.parametrize('split', [None, 'test'])
+def test_thumos14_without_features_writes_segments_of_videos(
+        thumos14, tmp_path, split, capsys):
+    root = tmp_path / 'root'
+    prepare('thumos14', thumos14, root, *(['--split', split] if split else []))
+    printed = capsys.readouterr().out
+    assert not (root / 'target_perframe').exists()
+    want = {
+        name: sorted(
+            (video, float(start), float(end), path.name.split('_')[0])
+            for path in (LINES / 'thumos14').glob(f'*_{name}.txt')
+            for video, start, end in map(str.split, lines(path)))
+        for name in ('val', 'test') if split in (None, name)}
+    assert {path.stem for path in root.glob('*.csv')} == {*want}
+    for name, segments in want.items():
+        header, *rows = lines(root / f'{name}.csv')
+        assert header == 'video,start,end,label' and segments
+        got = (row.split(',') for row in rows)
+        assert sorted((video, float(start), float(end), label)
+                      for video, start, end, label in got) == segments
+        assert f'{name}.csv: {len(segments)} segments of' in printed
+    # The config of a network of pixels reads these files.
+    dataset = load_config(
+        'linear_ff_causal_thumos14_rgb').test_dataloader.dataset
+    read = read_segment_file(root / dataset.ann_file)
+    assert sorted((one.video, one.start, one.end, one.labels['action'])
+                  for one in read) == want['test']
+    classes = lines(root / Path(dataset.metainfo.classes).name)
+    assert classes == ['background', *THUMOS14]
+    assert len(classes) == dataset.num_classes
 
 
 def test_thumos14_classes_have_the_order_of_released_targets():
