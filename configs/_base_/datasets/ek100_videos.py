@@ -3,41 +3,24 @@
 # validation segments. 3,807 actions, 98 verbs and 301 nouns, each with the
 # background (0). The lists are RULSTM's; the videos are in the folders of the
 # official download script: P01/videos/P01_01.MP4.
+_base_ = 'video_streams.py'
+
 data_root = 'data/ek100'
 num_classes, num_verbs, num_nouns = 3807, 98, 301
 
 dataset = dict(
-    type='VideoStreamDataset',
     data_root=data_root,
     data_prefix=dict(video=''),
     filename_tmpl='{0:.3}/videos/{0}.MP4',
     num_classes=num_classes,
     num_verbs=num_verbs,
     num_nouns=num_nouns,
-    frame_rate=4.,
-    clip_frames=32,
     anticipation_steps=8,
-    anticipation_rate=4,
-    pipeline=None)
-# 2 on each of 8 GPUs.
-train_dataloader = dict(
-    batch_size=2,
-    num_workers=8,
-    persistent_workers=True,
-    sampler=dict(type='DefaultSampler', shuffle=True),
-    batch_sampler=dict(type='StatefulVideoSampler'),
-    dataset=dict(ann_file='training.csv', **dataset))
+    anticipation_rate=4)
+train_dataloader = dict(dataset=dict(ann_file='training.csv', **dataset))
 # As for features, see ek100_features.py.
 val_dataloader = dict(
-    batch_size=1,
-    num_workers=1,
-    persistent_workers=True,
-    sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(
-        ann_file='validation.csv',
-        protocol='testra',
-        test_mode=True,
-        **dataset))
+    dataset=dict(ann_file='validation.csv', protocol='testra', **dataset))
 test_dataloader = val_dataloader
 
 val_evaluator = dict(
