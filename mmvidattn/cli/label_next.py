@@ -3,11 +3,15 @@
 
     mmvidattn label-next VIDEO_OR_FOLDER ... BUNDLE --out FOLDER
     mmvidattn label-next VIDEO_OR_FOLDER ... CONFIG CHECKPOINT --out FOLDER
+    mmvidattn label-next [VIDEO_OR_FOLDER ...] --scores SCORES --out FOLDER
 
 The model scores all videos. It is least certain, or changes its mind most, in
 the chosen minutes, which FOLDER has as videos, with the detected events as
 annotations to correct: ``tasks.json`` for Label Studio and ``tasks.csv``.
 ``minutes.csv`` lists where the minutes are from, best first.
+
+With SCORES, a folder of stored scores, no model is needed. Minutes without a
+video, such as a camera's, are only listed.
 """
 import argparse
 from collections.abc import Sequence
@@ -25,9 +29,13 @@ from ._shared import (
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
-    parser.add_argument('sources', nargs='+', metavar='SOURCE',
+    parser.add_argument('sources', nargs='*', metavar='SOURCE',
                         help='video file, or folder of video files')
     add_model(parser)
+    parser.add_argument(
+        '--scores', type=Path, metavar='FOLDER',
+        help='use the scores in this folder instead of a model, such as '
+        'scores/test in the work directory of finetune --stream')
     parser.add_argument(
         '--out', type=Path, metavar='FOLDER', default=Path('label_next'),
         help='new folder to write (default: %(default)s)')
@@ -48,7 +56,10 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         'mmvidattn stream)')
     add_device(parser)
     add_cfg_options(parser)
-    return parser.parse_intermixed_args(argv)
+    args = parser.parse_intermixed_args(argv)
+    if not args.sources and args.scores is None:
+        parser.error('give videos and a model, or --scores')
+    return args
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -11,11 +11,17 @@ import numpy as np
 
 from ..apis.runner import one_line_errors
 from ..datasets.annotations.formats import VideoInfo, write_annotations
+from ..datasets.annotations.video_names import find_video
 from ..datasets.annotations.video_segment import VideoSegment
 from ..datasets.video_facts import VIDEO_SUFFIXES
+from ..evaluation.events import detect_events
 from ..evaluation.events.useful_minutes import Minute, useful_minutes
 from ..live import Run, load_live_model, open_source
-from ..online.frame_scores import FrameScores
+from ..online.frame_scores import (
+    FrameScores,
+    ScoredVideos,
+    read_frame_scores,
+)
 from ..utils.files import replacing, write_atomically
 from ..utils.printable import echo
 from ..visualization.mp4 import open_mp4
@@ -44,17 +50,60 @@ def find_videos(sources: Sequence[str]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def score(run: Run) -> tuple[FrameScores, list[dict]]:
-    """Return the scores of a video's steps, and the ends of its events."""
+def score(run: Run) -> tuple[FrameScores, list[VideoSegment]]:
+    """Return the scores of a video's steps, and its events."""
     scores, events = [], []
     for detection in run:
         # A step without frames gets the scores of the next one.
         scores += [detection.scores] * (detection.step + 1 - len(scores))
         events += detection.events
-    ends = [event for event in run.events.recent if event['event'] == 'end']
-    events += [event for event in ends if event not in events]
-    return (FrameScores(run.rate, np.array(scores)),
-            [event for event in events if event['event'] == 'end'])
+    # The last events come after the last step.
+    events += [event for event in run.events.recent if event not in events]
+    video = run.source.name
+    return FrameScores(run.rate, np.array(scores)), [
+        VideoSegment(f'{event["id"]}', video, event['start'], event['end'],
+                     dict(action=event['class']), f'events of {video}',
+                     score=event['peak'])
+        for event in events if event['event'] == 'end']
+
+
+def score_videos(args: argparse.Namespace
+                 ) -> tuple[ScoredVideos, dict[str, Path], list[VideoSegment]]:
+    """Score the videos with the model.
+
+    Returns:
+        Scores, the file of each video, and the events.
+    """
+    sources, config, checkpoint = split_model([*args.sources, *args.model])
+    paths = find_videos(sources)
+    model = load_live_model(
+        config, checkpoint, device=args.device, cfg_options=args.cfg_options,
+        seconds=args.seconds, stride=args.stride)
+    scored, events = ScoredVideos(model.classes, model.ignore), []
+    for number, path in enumerate(paths, 1):
+        echo(f'{number} of {len(paths)}: {path}')
+        try:
+            scored.videos[str(path)], found = score(Run(model, path))
+            events += found
+        except ValueError as error:
+            echo(f'left out: {error}', file=sys.stderr)
+    if not scored.videos:
+        raise ValueError('no video could be read')
+    return scored, dict(zip(map(str, paths), paths)), events
+
+
+def read_scores(args: argparse.Namespace
+                ) -> tuple[ScoredVideos, dict[str, Path], list[VideoSegment]]:
+    """Read stored scores, and find the videos among the sources."""
+    scored = read_frame_scores(args.scores)
+    files = {}
+    if args.sources:
+        for path in find_videos(args.sources):
+            name = find_video(str(path), scored.videos)
+            if name in scored.videos:
+                files[name] = path
+    return scored, files, detect_events(
+        scored.videos, scored.classes, scored.ignore)
 
 
 def cut(source: Path, minute: Minute, path: Path) -> VideoInfo:
@@ -79,17 +128,15 @@ def cut(source: Path, minute: Minute, path: Path) -> VideoInfo:
     return VideoInfo(video.fps, count / video.fps, width, height)
 
 
-def events_in(minute: Minute, events: Sequence[dict],
+def events_in(minute: Minute, events: Sequence[VideoSegment],
               name: str) -> Iterator[VideoSegment]:
     """Yield the events of a minute, with times from its start."""
     for event in events:
-        start = max(event['start'], minute.start) - minute.start
-        end = min(event['end'], minute.end) - minute.start
-        if start < end:
-            where = f'event {event["id"]} of {minute.video}'
-            yield VideoSegment(
-                f'{name} {event["id"]}', name, start, end,
-                dict(action=event['class']), where, score=event['peak'])
+        start = max(event.start, minute.start) - minute.start
+        end = min(event.end, minute.end) - minute.start
+        if event.video == minute.video and start < end:
+            yield event._replace(id=f'{name} {event.id}', video=name,
+                                 start=start, end=end)
 
 
 def format_minutes(minutes: Sequence[Minute], names: Sequence[str]) -> str:
@@ -107,45 +154,30 @@ def run(args: argparse.Namespace) -> None:
     with one_line_errors():
         if args.out.exists() and any(args.out.iterdir()):
             raise ValueError(f'{args.out} must be a new or empty folder')
-        sources, config, checkpoint = split_model([*args.sources, *args.model])
-        paths = find_videos(sources)
         # 1. Score the videos.
-        model = load_live_model(
-            config, checkpoint, device=args.device,
-            cfg_options=args.cfg_options, seconds=args.seconds,
-            stride=args.stride)
-        videos, events = {}, {}
-        for number, path in enumerate(paths, 1):
-            echo(f'{number} of {len(paths)}: {path}')
-            try:
-                name = str(path)
-                videos[name], events[name] = score(Run(model, path))
-            except ValueError as error:
-                echo(f'left out: {error}', file=sys.stderr)
-        if not videos:
-            raise ValueError('no video could be read')
+        read = score_videos if args.scores is None else read_scores
+        scored, files, events = read(args)
         # 2. Choose the minutes.
-        minutes = useful_minutes(videos, args.number, model.ignore,
+        minutes = useful_minutes(scored.videos, args.number, scored.ignore,
                                  per_video=args.per_video)
         # 3. Write them, with the detected events as annotations to correct.
-        segments, infos = [], {}
+        names, segments, infos = [], [], {}
         for number, minute in enumerate(minutes, 1):
             name = f'{number:02d}_{Path(minute.video).stem}.mp4'
-            infos[name] = cut(Path(minute.video), minute,
-                              args.out / 'videos' / name)
-            segments += events_in(minute, events[minute.video], name)
+            names.append(name * (minute.video in files))
+            if minute.video in files:
+                infos[name] = cut(files[minute.video], minute,
+                                  args.out / 'videos' / name)
+                segments += events_in(minute, events, name)
         write_atomically(args.out / 'minutes.csv',
-                         format_minutes(minutes, list(infos)))
-        for name in 'tasks.json', 'tasks.csv':
-            for remark in write_annotations(
-                    segments, args.out / name,
-                    'label-studio' if name == 'tasks.json' else 'csv',
-                    videos=infos):
-                if name == 'tasks.json':
-                    echo(f'note: {remark}')
-    for name, minute in zip(infos, minutes):
-        echo(f'{name}: {minute.start:.0f} to {minute.end:.0f} s of '
-             f'{minute.video}, uncertainty {minute.uncertainty:.2f}, '
+                         format_minutes(minutes, names))
+        if infos:
+            write_annotations(segments, args.out / 'tasks.json',
+                              'label-studio', videos=infos)
+            write_annotations(segments, args.out / 'tasks.csv', 'csv')
+    for name, minute in zip(names, minutes):
+        echo(f'{name or "no video"}: {minute.start:.0f} to {minute.end:.0f} s '
+             f'of {minute.video}, uncertainty {minute.uncertainty:.2f}, '
              f'disagreement {minute.disagreement:.2f}')
-    echo(f'{args.out}: videos, minutes.csv, tasks.json (Label Studio), '
-         'tasks.csv')
+    echo(f'{args.out}: ' + ', '.join(
+        sorted(path.name for path in args.out.iterdir())))

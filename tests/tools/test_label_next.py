@@ -8,6 +8,7 @@ from live_fixtures import clip_files, write_clip  # noqa: F401
 
 from mmvidattn.cli.label_next import main
 from mmvidattn.datasets.annotations.formats import read_annotations
+from mmvidattn.online.frame_scores import FrameScores, ScoredVideos
 from mmvidattn.utils.video_readers import open_video
 
 
@@ -68,6 +69,39 @@ def check_frames(videos, path, row):
     for i in 0, len(clip) // 2, len(clip) - 1:
         difference = clip[i].astype(float) - whole[first + i]
         assert np.abs(difference).mean() < 6, i
+
+
+def test_stored_scores_replace_the_model(tmp_path, videos):
+    random = np.random.default_rng(0)
+    scores = np.zeros((100, 3), np.float32)
+    # One event, then a minute of changing scores.
+    scores[4:8, 1] = .9
+    scores[60:, 2] = random.random(40)
+    ScoredVideos(['background', 'run', 'jump'], {0}, {
+        'a': FrameScores(1., scores),
+        'rtsp://door/x': FrameScores(1., scores[60:])}).write(
+            tmp_path / 'scores')
+    out = tmp_path / 'next'
+    main([str(videos / 'a.mp4'), '--scores', str(tmp_path / 'scores'),
+          '--out', str(out)])
+    found = {(row['video'], float(row['start']), float(row['end'])): row
+             for row in rows(out / 'minutes.csv')}
+    assert {*found} == {
+        ('rtsp://door/x', 0, 40), ('a', 60, 100), ('a', 0, 60)}
+    # A camera has no video.
+    assert found['rtsp://door/x', 0, 40]['minute'] == ''
+    last = found['a', 0, 60]
+    assert last['minute'] == '03_a.mp4'
+    check_frames(videos, out / 'videos/03_a.mp4',
+                 dict(last, video=videos / 'a.mp4'))
+    events = read_annotations(out / 'tasks.csv').segments
+    assert [(one.start, one.end) for one in events
+            if one.video == '03_a.mp4'] == [(4., 8.)]
+    # Without videos, the minutes are only listed.
+    main(['--scores', str(tmp_path / 'scores'), '--out',
+          str(tmp_path / 'other'), '--number', '1'])
+    assert [path.name for path in (tmp_path / 'other').iterdir()] == [
+        'minutes.csv']
 
 
 def test_unreadable_videos_are_left_out(tmp_path, videos,
