@@ -209,7 +209,9 @@ def describe_use(out: Path) -> str:
     bundle, config, run = (
         shlex.quote(str(out / name)) for name in (BUNDLE, 'config.py', 'run'))
     seconds = read_notes(out).get('seconds')
-    window = f' --seconds {seconds:g}' if seconds else ''
+    # Score four times per window. The default stride may be a whole window.
+    window = (f' --seconds {seconds:g} --stride {seconds / 4:.2g}'
+              if seconds else '')
     return f'''The model is {bundle}, which runs on any machine with mmvidattn:
     mmvidattn predict VIDEO_OR_FOLDER {bundle}
     mmvidattn stream 0 {bundle}{window}

@@ -97,7 +97,10 @@ def test_writes_all_files_and_resumes(begin, videos, capfd):
     assert len(printed.splitlines()) < 50
     assert sum(line.startswith('epoch ') for line in printed.splitlines()) == 1
     assert f"mmvidattn predict VIDEO_OR_FOLDER '{out}/bundle'\n" in printed
-    assert re.search(r"mmvidattn stream 0 '.*/bundle' --seconds \d", printed)
+    window, stride = map(float, re.search(
+        r"mmvidattn stream 0 '.*/bundle' --seconds (\S+) --stride (\S+)\n",
+        printed).groups())
+    assert stride == pytest.approx(window / 4, rel=.1)
     assert f"mmvidattn export '{out}/bundle' model.onnx" in printed
 
     metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
