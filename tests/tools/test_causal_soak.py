@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from mmvidattn.online.video_step import VideoStep
 from tools.soak import causal_stream
 
 pytestmark = pytest.mark.filterwarnings('ignore:frame .* of a stream')
@@ -19,13 +20,28 @@ def test_short_soak_passes_and_a_fault_is_found(monkeypatch):
         out = push(self, frame)
         exact = self.step.example.dtype == torch.float64
         return out if exact else {
-            name: x * (1 + 1e-4) for name, x in out.items()}
+            name: x * (1 + 1e-3) for name, x in out.items()}
 
     monkeypatch.setattr(causal_stream.StreamSession, 'push', inexact)
     result = causal_stream.failures_of(list(causal_stream.soak(4, checks=1)))
-    assert len(result) == 1 and 'before step 4' in result[0]
+    assert len(result) == 1 and 'error' in result[0] and 'step 4' in result[0]
+
+
+def test_finds_drift(monkeypatch):
+    update = VideoStep.update
+
+    def inexact(self, features, state):
+        bad = update(self, features, state)
+        if self.example.dtype == torch.float32:
+            state['encoder.blocks.0.attn.attention.sums'].mul_(1 + 1e-5)
+        return bad
+
+    monkeypatch.setattr(VideoStep, 'update', inexact)
+    result = causal_stream.failures_of(list(causal_stream.soak(4, checks=1)))
+    assert len(result) == 1 and 'drift' in result[0]
 
 
 def test_finds_growth():
-    results = [dict(steps=i, error=0., resident=i * 2**24) for i in (1, 3)]
+    results = [dict(steps=i, drift=0., error=0., resident=i * 2**24)
+               for i in (1, 3)]
     assert causal_stream.failures_of(results) == ['the memory grew by 32 MiB']
