@@ -224,7 +224,7 @@ def test_extracts_with_a_python_callable(run_main, videos, tmp_path, capsys,
 
 
 def test_names_the_first_of_random_clashes(tmp_path):
-    """As a search of all pairs would."""
+    """Check the name in the error against a search of all pairs."""
     draw = random.Random(0)
     for trial in range(20):
         folder = tmp_path / str(trial)

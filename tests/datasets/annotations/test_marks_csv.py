@@ -156,14 +156,15 @@ def test_frames_match_a_brute_force_twin(seed):
             expected -= {(t, mark.detected)
                          for t in range(int(mark.start), int(mark.end))}
     got = frames(apply_marks(segments, marks))
-    # Nothing else is cut, and what is added is in a positive.
+    # No other frames are removed, and added frames belong to a positive mark.
     assert expected <= got
     assert got - expected <= frames(positives(marks))
-    # At least half of each positive, or of a segment inside of it, is there.
+    # Each positive mark, or a segment inside of it, is in the result.
     for positive in positives(marks):
         mine = frames([positive])
         assert mine & got
-    # Applying the marks again changes nothing but what they disagree about.
+    # Applying the marks again changes nothing, unless marks contradict each
+    # other.
     if not {*frames(negatives(marks))} & {*frames(positives(marks))}:
         assert frames(apply_marks(apply_marks(segments, marks),
                                   marks)) == got
