@@ -72,6 +72,14 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
             f'--{name}', type=float,
             help=f"{meaning} (default: the config's, or else {default})")
     parser.add_argument(
+        '--thresholds', type=Path, metavar='FILE',
+        help='thresholds of each class, from mmvidattn tune-thresholds, '
+        'instead of --on, --off and --min-duration')
+    parser.add_argument(
+        '--scores', type=Path, metavar='FOLDER',
+        help='write the scores of all steps to this folder, for mmvidattn '
+        'tune-thresholds and mmvidattn score')
+    parser.add_argument(
         '--realtime', action='store_true',
         help='play files at their frame rate, and drop steps if the machine '
         'is too slow, like with a camera')

@@ -27,6 +27,7 @@ from ..live.sinks.messages import (
     check_webhook,
 )
 from ..live.sinks.plot import PlotSink
+from ..live.sinks.scores import ScoreSink
 from ..live.sinks.segments import SegmentSink
 from ..live.sinks.video import VideoSink
 from ..live.terminal import (
@@ -59,6 +60,9 @@ def check_args(args: argparse.Namespace) -> np.ndarray | None:
     check_type('segment_mb', args.segment_mb, Positive)
     if args.marks is not None and not args.serve:
         raise ValueError('--marks needs --serve')
+    if args.scores is not None and args.state is not None:
+        raise ValueError('--scores does not work with --state, because a '
+                         'resumed run lacks the scores of earlier steps')
     if args.truth is None:
         return None
     if args.plot is None:
@@ -81,7 +85,6 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
     if args.flow or args.flow_method:
         extractors.setdefault('flow', {})['flow'] = (
             args.flow_method or flow_method_of(args))
-    events = dict(on=args.on, off=args.off, min_duration=args.min_duration)
     # Open the sources before building the model, because they often fail.
     backend = load_config(args.config, args.cfg_options).get('video_backend')
     sources = [
@@ -89,7 +92,7 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
         for source in args.sources]
     model = load_live_model(
         args.config, args.checkpoint, extractors=extractors or None,
-        events={k: v for k, v in events.items() if v is not None},
+        events=event_options(args), thresholds=args.thresholds,
         device=args.device, compile_step=args.compile,
         cfg_options=args.cfg_options, seconds=args.seconds,
         stride=args.stride)
@@ -100,6 +103,17 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
             state_seconds=args.state_seconds, duration=args.duration)
         for i, source in enumerate(sources)
     ]
+
+
+def event_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of the event detector that the user gave."""
+    given = dict(on=args.on, off=args.off, min_duration=args.min_duration)
+    given = {k: v for k, v in given.items() if v is not None}
+    if given and args.thresholds is not None:
+        option = next(iter(given)).replace('_', '-')
+        raise ValueError('--thresholds has the thresholds of each class, so '
+                         f'--{option} must be left out')
+    return given
 
 
 def flow_method_of(args: argparse.Namespace) -> str:
@@ -116,6 +130,8 @@ def make_sinks(args: argparse.Namespace, i: int, run: Run,
         sinks.append(VideoSink(file_of_source(args.out, i, args), run))
     if args.plot:
         sinks.append(PlotSink(file_of_source(args.plot, i, args), run, truth))
+    if args.scores:
+        sinks.append(ScoreSink(args.scores, run))
     if args.segments:
         sinks.append(SegmentSink(
             file_of_source(args.segments, i, args), run,

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Metrics for online detection, anticipation and EPIC-Kitchens-100."""
+"""Metrics for online detection, events, anticipation and EPIC-Kitchens-100."""
 from .average_precision import (
     AVERAGE_PRECISIONS,
     average_precision,
@@ -7,13 +7,22 @@ from .average_precision import (
     stage_masks,
 )
 from .epic_submission import EpicSubmission
+from .event_metrics import (
+    EventAlarms,
+    EventAP,
+    EventF1,
+    EventStartAP,
+    FrameCalibration,
+)
 from .mean_top_k_recall_metric import MeanTopKRecall
 from .per_frame_map import PerFrameMAP, smooth_scores
 from .top_k_recall import marginal_scores, mean_top_k_recall
 from .verb_noun_accuracy import VerbNounAccuracy
 
 __all__ = [
-    'AVERAGE_PRECISIONS', 'EpicSubmission', 'MeanTopKRecall', 'PerFrameMAP',
-    'VerbNounAccuracy', 'average_precision', 'calibrated_average_precision',
-    'marginal_scores', 'mean_top_k_recall', 'smooth_scores', 'stage_masks'
+    'AVERAGE_PRECISIONS', 'EpicSubmission', 'EventAP', 'EventAlarms',
+    'EventF1', 'EventStartAP', 'FrameCalibration', 'MeanTopKRecall',
+    'PerFrameMAP', 'VerbNounAccuracy', 'average_precision',
+    'calibrated_average_precision', 'marginal_scores', 'mean_top_k_recall',
+    'smooth_scores', 'stage_masks'
 ]

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Base class of the live models of feature streams and of clips."""
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import nn
 from ..apis.labels import find_labels
 from ..apis.models import get_model, load_config
 from ..online.event_detector import EventDetector, merge_event_options
+from ..online.event_thresholds import read_thresholds
 
 
 class BaseLiveModel:
@@ -24,6 +25,8 @@ class BaseLiveModel:
         checkpoint: Weights. None for random ones.
         events: Arguments of :class:`EventDetector`. They update
             ``online.events`` of the config (:func:`merge_event_options`).
+        thresholds: ``thresholds`` of :class:`EventDetector`, or a file of
+            ``mmvidattn tune-thresholds``. Defaults to the config's.
         device: Device to compute on. Defaults to 'cpu'.
         cfg_options: Changes to the config, by dotted keys.
 
@@ -52,6 +55,7 @@ class BaseLiveModel:
                  checkpoint: str | Path | None,
                  *,
                  events: dict | None = None,
+                 thresholds: str | Path | Mapping | None = None,
                  device: str | torch.device = 'cpu',
                  cfg_options: dict[str, Any] | None = None) -> None:
         self.device = device
@@ -63,8 +67,13 @@ class BaseLiveModel:
         self.classes = _class_names(self.model, self.has_background)
         self.ignore: set[int] = set()
         self.extractors: dict = {}
+        events = dict(events or {})
+        if thresholds is not None:
+            events['thresholds'] = (
+                thresholds if isinstance(thresholds, Mapping)
+                else read_thresholds(thresholds).classes)
         self._event_options = merge_event_options(
-            self.online.get('events', {}), events or {})
+            self.online.get('events', {}), events)
 
     def check_config(self, cfg: Config, name: str | Path) -> None:
         """Raise a ``ValueError`` if a config is not for this class."""

@@ -359,17 +359,19 @@ class Source {
     // Thresholds of a source that has ended or failed have no effect.
     this.fixed = this.readOnly || message.status !== 'running' &&
       !message.status.startsWith('lost');
-    const {on, off, changed} = message.thresholds, now = performance.now();
+    const {on, off, changed, tuned} = message.thresholds, now = performance.now();
     for (const [name, when] of this.touched)
       if (now - when > TOUCHED) this.touched.delete(name);
       else if (this.thresholds.changed[name])
         changed[name] = this.thresholds.changed[name];
       else delete changed[name];
-    this.thresholds = {on, off, changed};
+    this.thresholds = {on, off, changed, tuned};
     setText(this.part('.rule'), (this.fixed ?
       'The mark is the score at which an action starts. ' :
       'A slider sets the score at which an action starts, from the next step on. ') +
-      (off === on ? 'The action ends when its score falls below the mark.' :
+      (Object.keys(tuned).length ?
+        'Marks of classes with tuned thresholds begin at these. The action ends at the dotted line.' :
+        off === on ? 'The action ends when its score falls below the mark.' :
         `The action ends below ${(off / on * 100).toFixed(0)} % of it (dotted).`));
     this.latency(Object.entries(message.latency));
     const counts = this.part('.steps');
@@ -415,14 +417,18 @@ class Source {
   }
 
   threshold(name) {
-    const {on, off, changed} = this.thresholds;
-    return changed[name] || [on, off];
+    return this.thresholds.changed[name] || this.initial(name);
+  }
+
+  initial(name) {
+    const {on, off, tuned} = this.thresholds;
+    return tuned[name] || [on, off];
   }
 
   // Request a threshold from the server; null restores the initial one.
   setThreshold(name, on) {
     if (!send({type: 'threshold', source: this.number, class: name, on})) return;
-    const {on: first, off, changed} = this.thresholds;
+    const {changed} = this.thresholds, [first, off] = this.initial(name);
     if (on === null) delete changed[name];
     else changed[name] = [on, on * off / first];
     this.touched.set(name, performance.now());

@@ -39,7 +39,8 @@ def describe_report(report: dict[str, Any]) -> str:
 def describe_peaks(run: Run) -> str:
     """Describe the highest score of each class, and its threshold."""
     thresholds = run.thresholds()
-    changed, initial = thresholds['changed'], (thresholds['on'], )
+    changed = {**thresholds['tuned'], **thresholds['changed']}
+    initial = thresholds['on'],
     scores = ', '.join(
         f'{name} {score:.2f} of {changed.get(name, initial)[0]:.2f}'
         for name, score in run.top_actions(run.peaks, VIEW_CLASSES).items())

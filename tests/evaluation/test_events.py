@@ -38,7 +38,7 @@ def mean(values):
 
 
 def with_ambiguous(seed):
-    """Rename class d, which has no predictions."""
+    """Rename class d, which is never predicted."""
     predictions, truth, videos = drawn_case(seed)
     return predictions, [
         one._replace(labels=dict(action='Ambiguous'))
@@ -193,7 +193,7 @@ def test_worked_example_of_ms_tcn():
     # Overlaps 2/3, 1/2 and 2/3; the last prediction is false.
     assert SegmentF1(events, (.5, .6)).values() == {
         'F1@50': pytest.approx(6 / 7), 'F1@60': pytest.approx(4 / 7)}
-    # One of four segments is inserted.
+    # One segment of four is inserted.
     assert EditScore(events).values()['edit'] == pytest.approx(3 / 4)
 
 

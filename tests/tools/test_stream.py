@@ -19,8 +19,10 @@ from rich.console import Console
 
 from mmvidattn.cli.stream import parse_args
 from mmvidattn.commands import stream
+from mmvidattn.evaluation.events import detect_events, tune_thresholds
 from mmvidattn.live import load_live_model
 from mmvidattn.live import model as live_model
+from mmvidattn.online.frame_scores import read_frame_scores
 from mmvidattn.online.testra_step import TeSTraStep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,6 +67,39 @@ def test_stream_without_events_reports_the_highest_scores(
     run_main('stream.py', clip, *files, '--on', '0.2')
     out = capsys.readouterr().out
     assert 'started' in out and 'no events' not in out
+
+
+def test_tuned_thresholds_of_scores_apply_live(run_main, files, clip, tmp_path,
+                                               monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_main('stream.py', clip, *files, '--scores', 'scores')
+    scored = read_frame_scores('scores')
+    rate, scores = scored.videos[str(clip)]
+    assert (rate, scores.shape, scored.ignore) == (4., (28, 4), {0})
+    np.testing.assert_allclose(scores.sum(axis=1), 1, rtol=1e-5)
+    # The scores of the model hardly differ, so choose any events as truth.
+    wanted = detect_events(
+        scored.videos, scored.classes, scored.ignore, thresholds=dict(
+            swim=dict(on=.8, off=.5, smoothing=.5, min_duration=.5)))
+    tuned = tune_thresholds(scored.videos, wanted, scored.classes,
+                            scored.ignore)
+    assert tuned.value > .6 and {
+        one.labels['action'] for one in wanted} >= {'swim'}
+    tuned.write('thresholds.json')
+    run_main('stream.py', clip, *files, '--thresholds', 'thresholds.json',
+             '--events', 'events.jsonl')
+    events = [json.loads(line) for line in (
+        tmp_path / 'events.jsonl').read_text().splitlines()]
+    offline = detect_events(scored.videos, scored.classes, scored.ignore,
+                            thresholds=tuned.classes)
+    assert [(e['class'], e['start'], e['end']) for e in events
+            if e['event'] == 'end'] == [
+                (one.labels['action'], one.start, one.end)
+                for one in offline]
+    # Also from Python, by file or as a dict.
+    for thresholds in 'thresholds.json', tuned.classes:
+        model = load_live_model(*files, thresholds=thresholds)
+        assert model.new_event_detector().tuned == tuned.classes
 
 
 def test_recognizer_of_clips(run_main, clip_files, clip, tmp_path,
@@ -224,6 +259,9 @@ def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
     (['--truth', 'x.npy'], '--truth needs --plot'),
     (['--plot', 'x.png', '--truth', 'none.npy'], 'none.npy'),
     (['--on', 2], '0 < off <= on <= 1'),
+    (['--thresholds', 'x.json'], 'cannot read the thresholds x.json'),
+    (['--thresholds', 'x.json', '--min-duration', 1], '--min-duration must'),
+    (['--scores', 'x', '--state', 'y'], '--scores does not work with'),
     (['--fps', 3], 'has its own rate'),
     (['--serve', '--max-clients', 0], 'max_clients must be at least 1'),
     (['--webhook', 'host'], 'a webhook must be http://.* got host'),

@@ -13,8 +13,8 @@ class Alarms:
     Predicted and annotated segments of one class meet if they share more than
     a boundary, or start at the same time. A prediction that meets no annotated
     segment is a false alarm. An annotated segment that meets no prediction is
-    missed. The delay of the others is the start of the first prediction that
-    they meet, minus their own start; it is negative if the prediction starts
+    missed. Otherwise, its delay is the start of the first prediction that it
+    meets, minus its own start; the delay is negative if the prediction starts
     earlier. Several predictions of one action are not false alarms.
 
     A live detector reports an event ``min_duration`` seconds after its start.
@@ -25,7 +25,7 @@ class Alarms:
             the video's segments.
 
     Raises:
-        ValueError: If a segment has no end, or the length of a video is
+        ValueError: If a segment lacks an end, or the length of a video is
             unknown.
 
     Attributes:

@@ -128,7 +128,7 @@ def check_ends(events: LabeledEvents) -> None:
 
 
 def check_scores(events: LabeledEvents) -> None:
-    """Raise a ``ValueError`` if a prediction has no score."""
+    """Raise a ``ValueError`` if a prediction lacks a score."""
     missing = int(np.isnan(events.predicted.score).sum())
     if missing:
         raise ValueError('average precision needs the score of each '

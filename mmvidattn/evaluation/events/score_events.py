@@ -48,7 +48,7 @@ class EventScores:
         predictions: Predicted segments.
         truth: Annotated segments.
         durations: Length of each video in seconds, for false alarms. These
-            videos are evaluated, also if they have no segments. Defaults to
+            videos are evaluated, also those without segments. Defaults to
             the videos of the segments, each up to its last end.
         protocol: ``protocol`` of :class:`.SegmentAP`. Defaults to
             'activitynet'.

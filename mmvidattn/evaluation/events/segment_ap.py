@@ -43,18 +43,18 @@ class SegmentAP:
     segments with equal overlap, keep the given order (published: undefined for
     ActivityNet; correct predictions first for THUMOS'14); segments without
     length have overlap 0 (published: nan); recalls are compared as fractions,
-    without rounding errors; a class without annotated segments has no average
-    precision, and is not part of the mean.
+    without rounding errors; a class without annotated segments is not
+    part of the mean.
 
     Args:
         events: Segments.
-        thresholds: The J thresholds. Defaults to 0.3, 0.4, ..., 0.7, as for
+        thresholds: The J thresholds. Defaults to 0.3, 0.4, ..., 0.7 of
             THUMOS'14.
         protocol: ``'activitynet'`` or ``'thumos14'``. Defaults to
             ``'activitynet'``.
 
     Raises:
-        ValueError: If a segment has no end, or a prediction no score.
+        ValueError: If a segment lacks an end, or a prediction a score.
 
     Attributes:
         thresholds: The thresholds.

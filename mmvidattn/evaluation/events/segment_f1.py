@@ -21,7 +21,7 @@ class SegmentF1:
 
     Differs from the published code: values are in [0, 1] instead of percent;
     the last segment of a video includes the last frame; segments may overlap,
-    and are ordered by start, then by end; a video may have no segments;
+    and are ordered by start, then by end; a video may lack segments;
     segments without length have overlap 0.
 
     Args:
@@ -29,7 +29,7 @@ class SegmentF1:
         thresholds: The J thresholds. Defaults to 0.1, 0.25 and 0.5.
 
     Raises:
-        ValueError: If a segment has no end.
+        ValueError: If a segment lacks an end.
 
     Attributes:
         correct: Number of correct predictions, [V, K, J].

@@ -33,7 +33,7 @@ class StartAP:
         offsets: The J offsets in seconds. Defaults to 1, 2, ..., 10.
 
     Raises:
-        ValueError: If a prediction has no score.
+        ValueError: If a prediction lacks a score.
 
     Attributes:
         classes: Names of the classes that have annotated segments.

@@ -48,10 +48,11 @@ def tune_thresholds(
     """Choose the thresholds of each class that give the best events.
 
     The search tries all combinations of ``on``, ``off``, ``smoothing`` and
-    ``min_duration`` for each class; candidates of ``on`` are quantiles of its
-    scores. It computes the same events as :class:`EventDetector`, without
-    running it. If several candidates are equally good, it takes the one whose
-    neighbors are best, because it depends least on these videos.
+    ``min_duration`` for each class; candidates of ``on`` divide the range of
+    its scores, or are their quantiles. It computes the same events as
+    :class:`EventDetector`, without running it. If several candidates are
+    equally good, it takes the one whose neighbors are best, because it depends
+    least on these videos.
 
     A class without annotated segments, or without a correct event for any
     candidate, keeps the defaults of :class:`EventDetector`.
@@ -250,12 +251,17 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
             value[3600 * false > limit * axis.seconds] = -1.
         shape = len(starts), len(OFF_RATIOS), len(min_durations)
         near = uniform_filter(value.reshape(shape), 3,
-                              mode='nearest').ravel()
+                              mode='nearest').ravel().round(9)
         value, false = value.ravel(), false.ravel()
         if limit is None:
             false = np.zeros_like(false)
-        i = max(range(value.size),
-                key=lambda i: (value[i], -false[i], near[i]))
+        # The middle of the equally good ones.
+        order = np.lexsort((near, -false, value))
+        last = order[-1]
+        ties = order[(value[order] == value[last])
+                     & (false[order] == false[last])
+                     & (near[order] == near[last])]
+        i = int(np.sort(ties)[len(ties) // 2])
         rank = float(value[i]), -float(false[i]), float(near[i])
         if value[i] > 0 and rank > best:
             pair, duration = divmod(i, len(min_durations))
@@ -269,6 +275,7 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
 def _candidates(scores: np.ndarray, inside: np.ndarray) -> list[float]:
     """Return increasing candidates of ``on``."""
     found = {ON, 1.}
+    found.update(map(float, np.linspace(scores.min(), scores.max(), 12)))
     for mask, quantiles in zip((inside, ~inside), QUANTILES):
         if mask.any():
             found.update(map(float, np.quantile(scores[mask], quantiles)))

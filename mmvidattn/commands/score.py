@@ -1,0 +1,250 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Measure how well predicted events agree with annotations."""
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..apis.runner import one_line_errors
+from ..datasets.annotations.formats import Annotations, read_annotations
+from ..datasets.annotations.video_names import find_video
+from ..datasets.annotations.video_segment import VideoSegment
+from ..evaluation.events import EventScores, Interval, bootstrap
+from ..online.frame_scores import FrameScores, ScoredVideos, read_frame_scores
+from ..utils.files import write_atomically
+from ..utils.printable import echo, printable
+from ..visualization.event_plots import (
+    draw_delays,
+    draw_precision_recall,
+    draw_reliability,
+    draw_timelines,
+)
+
+# Meaning of each value.
+MEANINGS = {
+    'mAP@0.5': 'mean average precision at an overlap of 0.5',
+    'mAP@0.3:0.7': "mean of overlaps 0.3, 0.4, ..., 0.7 (THUMOS'14)",
+    'mAP@0.5:0.95': 'mean of overlaps 0.5, 0.55, ..., 0.95 (ActivityNet)',
+    'F1@10': 'F1 at an overlap of 10 %', 'F1@25': 'at 25 %',
+    'F1@50': 'at 50 %', 'edit': 'similarity of the order of events',
+    'start_mAP@1s': 'starts found within 1 s', 'start_mAP@5s': 'within 5 s',
+    'start_mAP@10s': 'within 10 s', 'start_mAP': 'mean of 1 to 10 s',
+    'recall': 'share of actions that any event meets',
+    'false_alarms_per_hour': 'events that meet no action',
+    'delay_median': 'seconds from the start of an action to its event',
+    'delay_p90': '9 of 10 delays are at most this',
+    'ECE': 'mean distance of scores from frequencies',
+    'Brier': 'mean squared error of scores'}
+IOU = .5
+
+
+def read(args: argparse.Namespace) -> tuple[Annotations, Annotations]:
+    """Read predictions and annotations, with equal names of videos."""
+    predicted, true = (
+        read_annotations(path, videos=args.videos, fps=args.fps)
+        for path in (args.predictions, args.annotations))
+    if args.subset is not None:
+        subsets = sorted({one.subset for one in true.segments})
+        if args.subset not in subsets:
+            raise ValueError('--subset must be one of '
+                             f'{", ".join(subsets) or "none"}, got '
+                             f'{args.subset}')
+        true.segments = [one for one in true.segments
+                         if one.subset == args.subset]
+        videos = {one.video for one in true.segments}
+        true.videos = {name: info for name, info in true.videos.items()
+                       if name in videos}
+    predicted.segments, others = renamed(predicted.segments, true.videos)
+    if args.subset is not None:
+        predicted.segments = [one for one in predicted.segments
+                              if one.video in true.videos]
+    elif others:
+        echo(f'note: {len(others)} of the predicted videos have no '
+             f'annotations, such as {others[0]}; all their events count as '
+             'false')
+    if not true.segments:
+        raise ValueError(f'{args.annotations} has no events')
+    if predicted.segments and len(others) == len(
+            {one.video for one in predicted.segments}):
+        raise ValueError(
+            f'{args.predictions} and {args.annotations} have no video in '
+            f'common: {others[0]}, but {next(iter(true.videos))}')
+    return predicted, true
+
+
+def renamed(segments: Sequence[VideoSegment], videos: Mapping[str, Any]
+            ) -> tuple[list[VideoSegment], list[str]]:
+    """Use the names of annotated videos. Also return the other videos."""
+    names = {name: find_video(name, videos)
+             for name in {one.video for one in segments}}
+    return ([one._replace(video=names[one.video]) for one in segments],
+            sorted({*names.values()} - {*videos}))
+
+
+def lengths(predicted: Annotations, true: Annotations) -> dict[str, float]:
+    """Return the length of each video in seconds."""
+    found, guessed = {}, []
+    segments = predicted.segments + true.segments
+    for name in {*true.videos, *(one.video for one in segments)}:
+        info = true.videos.get(name) or predicted.videos.get(name)
+        if info is None or info.duration is None:
+            guessed.append(name)
+            found[name] = max(
+                (max(one.start, one.end) if one.end == one.end else one.start
+                 for one in segments if one.video == name), default=0.)
+        else:
+            found[name] = info.duration
+    if guessed:
+        echo(f'note: the length of {len(guessed)} of {len(found)} videos is '
+             'unknown, so false alarms per hour use their last event; pass '
+             '--videos')
+    return found
+
+
+def scores_of(folder: Path | None, videos: Mapping[str, float]
+              ) -> tuple[ScoredVideos | None, dict[str, FrameScores]]:
+    """Read scores, and use the names of annotated videos."""
+    if folder is None:
+        return None, {}
+    scored = read_frame_scores(folder)
+    found = {find_video(name, videos): each
+             for name, each in scored.videos.items()}
+    if not {*found} & {*videos}:
+        raise ValueError(f'{folder} has no scores of the annotated videos: '
+                         f'{", ".join(list(found)[:3])}')
+    return scored, found
+
+
+def class_rows(scores: EventScores) -> list[dict[str, Any]]:
+    """Return the values of each class."""
+    ap = scores.metrics.get('SegmentAP')
+    f1, alarms = (scores.metrics.get(name) for name in ('SegmentF1', 'Alarms'))
+    events, rows = scores.events, []
+    for k, name in enumerate(events.classes):
+        row: dict[str, Any] = {
+            'class': name, 'annotated': int((events.true.label == k).sum()),
+            'predicted': int((events.predicted.label == k).sum())}
+        if ap is not None:
+            row[f'AP@{IOU:g}'] = float(
+                ap.average_precision()[ap.classes.index(name)][
+                    ap.thresholds.index(IOU)]
+                if name in ap.classes else math.nan)
+        if f1 is not None:
+            row['F1@50'] = float(f1.by_class()[k, f1.thresholds.index(.5)])
+        if alarms is not None:
+            row['missed'] = int((alarms.true - alarms.found)[:, k].sum())
+            row['false alarms'] = int(alarms.false[:, k].sum())
+        rows.append(row)
+    return rows
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Format rows as Markdown; the first one is the header."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = [' | '.join(cell.ljust(width) for cell, width in zip(row, widths))
+             for row in (rows[0], ['-' * width for width in widths],
+                         *rows[1:])]
+    return ''.join(f'| {line} |\n' for line in lines)
+
+
+def number(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return '-' if math.isnan(value) else f'{value:.3f}'
+
+
+def format_report(scores: EventScores, values: Mapping[str, Interval],
+                  rows: Sequence[Mapping[str, Any]], hours: float) -> str:
+    events = scores.events
+    text = (f'{len(events.videos)} videos ({hours:.2f} h), '
+            f'{len(events.true)} annotated and {len(events.predicted)} '
+            'predicted events\n\n')
+    text += table([('metric', 'value', '95 % interval', 'meaning')] + [
+        (name, number(value), f'{number(low)} to {number(high)}'
+         if not math.isnan(low) else '-', MEANINGS[name])
+        for name, (value, low, high) in values.items() if name in MEANINGS])
+    for name, reason in scores.left_out.items():
+        text += f'\n{name} is left out: {reason}\n'
+    header = list(rows[0])
+    text += '\n' + table([header] + [
+        [printable(str(row[key])) if key == 'class' else number(row[key])
+         for key in header] for row in rows])
+    return text
+
+
+def draw(folder: Path, scores: EventScores) -> list[str]:
+    """Write the images of a report, and return their names."""
+    events, metrics = scores.events, scores.metrics
+
+    def listed(each, video):
+        return [(start, start if math.isnan(end) else end,
+                 events.classes[label]) for start, end, label in zip(
+                     *(getattr(each, name)[each.video == video]
+                       for name in ('start', 'end', 'label')))]
+
+    names = ['timelines.png']
+    draw_timelines(folder / names[0], {
+        name: (listed(events.true, v), listed(events.predicted, v))
+        for v, name in enumerate(events.videos)}, events.classes)
+    ap = metrics.get('SegmentAP')
+    if ap is not None:
+        place, weights = ap.thresholds.index(IOU), np.ones(
+            len(events.videos), int)
+        curves = {}
+        for name, ranking, value in zip(ap.classes, ap.rankings,
+                                        ap.average_precision()[:, place]):
+            _, precision, recall = ranking.curve(weights)
+            curves[name] = recall[place], precision[place], float(value)
+        names.append('precision_recall.png')
+        draw_precision_recall(
+            folder / names[-1], curves,
+            f'events at an overlap of {IOU:g}')
+    alarms = metrics.get('Alarms')
+    if alarms is not None:
+        names.append('delays.png')
+        draw_delays(folder / names[-1], alarms.delays,
+                    int((alarms.true - alarms.found).sum()))
+    calibration = metrics.get('Calibration')
+    if calibration is not None:
+        names.append('reliability.png')
+        ece = calibration.values()['ECE']
+        draw_reliability(folder / names[-1], *calibration.curve(),
+                         f'all actions, ECE {ece:.3f}')
+    return names
+
+
+def run(args: argparse.Namespace) -> None:
+    with one_line_errors():
+        predicted, true = read(args)
+        durations = lengths(predicted, true)
+        scored, frame_scores = scores_of(args.scores, durations)
+        options = {} if scored is None else dict(
+            frame_scores=frame_scores, classes=scored.classes,
+            ignore=scored.ignore)
+        scores = EventScores(predicted.segments, true.segments, durations,
+                             protocol=args.protocol, **options)
+    values = bootstrap(scores.values, len(durations), args.draws)
+    rows, hours = class_rows(scores), sum(durations.values()) / 3600
+    text = format_report(scores, values, rows, hours)
+    echo(text, end='')
+    if args.report is None:
+        return
+
+    def plain(value: float) -> float | None:
+        return None if isinstance(value, float) and math.isnan(value) else (
+            value)
+
+    write_atomically(args.report / 'scores.json', json.dumps(dict(
+        values={name: {key: plain(x) for key, x in each._asdict().items()}
+                for name, each in values.items()},
+        classes=[{key: plain(x) for key, x in row.items()} for row in rows],
+        left_out=scores.left_out, hours=hours, videos=len(durations),
+        protocol=args.protocol), indent=1, ensure_ascii=False) + '\n')
+    images = draw(args.report, scores)
+    write_atomically(args.report / 'report.md', text + ''.join(
+        f'\n![{name}]({name})\n' for name in images))
+    echo(f'\nreport: {args.report / "report.md"}')

@@ -1,0 +1,234 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Metrics of the events that online detectors find in the test loop."""
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from mmaction.registry import METRICS
+from mmengine.evaluator import BaseMetric
+
+from ..datasets.annotations.video_segment import VideoSegment
+from ..online.event_thresholds import read_thresholds
+from ..online.frame_scores import FrameScores
+from ..utils.arguments import Natural, Positive, Share, check_arguments
+from .events import (
+    OFFSETS,
+    THUMOS14,
+    Alarms,
+    Calibration,
+    EditScore,
+    LabeledEvents,
+    SegmentAP,
+    SegmentF1,
+    StartAP,
+    detect_events,
+    label_events,
+)
+from .per_frame_map import gather_steps, read_scores
+
+
+@check_arguments
+class EventMetric(BaseMetric):
+    """Base class of metrics of events.
+
+    The scores ``pred_action`` of a video become events by
+    :class:`mmvidattn.online.event_detector.EventDetector`, as in live
+    detection. Consecutive steps of a class in ``gt_action`` are the annotated
+    events. Samples have the form for :class:`PerFrameMAP`.
+
+    As in live detection, the class that training ignores has score 0, and the
+    scores of the other classes are divided by their sum.
+
+    Args:
+        rate: Steps per second, ``feature_rate`` or ``frame_rate`` of the data
+            set.
+        background_index: Class that is not an action; None if there is none.
+            Defaults to 0.
+        ignore_index: Class that training ignores, such as 21, "Ambiguous" of
+            THUMOS'14. Defaults to None.
+        events: Arguments ``on``, ``off``, ``min_duration`` and ``thresholds``
+            of :class:`EventDetector`. Defaults to its defaults.
+        thresholds: File of ``mmvidattn tune-thresholds``. Defaults to None.
+        **kwargs: Arguments of mmengine's ``BaseMetric``.
+    """
+    default_prefix = 'events'
+
+    def __init__(self,
+                 rate: Positive,
+                 background_index: Natural | None = 0,
+                 ignore_index: Natural | None = None,
+                 events: Mapping[str, Any] | None = None,
+                 thresholds: str | None = None,
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rate = rate
+        self.ignore_index = ignore_index
+        self.ignore = {background_index, ignore_index} - {None}
+        self.events = dict(events or {})
+        if thresholds is not None:
+            self.events['thresholds'] = read_thresholds(thresholds).classes
+
+    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
+        """Store the scores and targets of each window that counts."""
+        for sample in data_samples:
+            self.results.append(dict(
+                video=sample['video_name'], length=sample['video_length'],
+                parts=read_scores(sample)[:1]))
+
+    def compute_metrics(self, results: list[dict]) -> dict[str, float]:
+        """Return all values by name."""
+        names = list(dict.fromkeys(result['video'] for result in results))
+        gathered = gather_steps(results, 0)
+        number = gathered[0][0].shape[1]
+        classes = list((self.dataset_meta or {}).get('classes') or (
+            f'class {k}' for k in range(number)))
+        scores = {
+            name: FrameScores(self.rate, self._probabilities(each))
+            for name, (each, _) in zip(names, gathered)}
+        targets = {name: each == 1 for name, (_, each) in zip(names, gathered)}
+        return self.evaluate_videos(scores, targets, classes)
+
+    def evaluate_videos(self, scores: dict[str, FrameScores],
+                        targets: dict[str, np.ndarray],
+                        classes: Sequence[str]) -> dict[str, float]:
+        """Return all values by name.
+
+        Args:
+            scores: Scores of each video.
+            targets: Steps that show each class, bool [T, K].
+            classes: Names of the K classes.
+        """
+        found = detect_events(scores, classes, self.ignore, **self.events)
+        truth = [
+            VideoSegment(f'{name} {k} {start}', name, start / each.rate,
+                         stop / each.rate, dict(action=classes[k]),
+                         f'gt_action of {name}')
+            for name, each in scores.items() for k in range(len(classes))
+            if k not in self.ignore
+            for start, stop in runs_of(targets[name][:, k])]
+        return self.values(
+            label_events(found, truth, list(scores)),
+            {name: len(each.scores) / each.rate
+             for name, each in scores.items()})
+
+    def values(self, events: LabeledEvents,
+               durations: dict[str, float]) -> dict[str, float]:
+        """Return the values of predicted and annotated events."""
+        raise NotImplementedError
+
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
+        if scores.size and not 0 <= scores.min() <= scores.max() <= 1:
+            raise ValueError('pred_action must have probabilities (score='
+                             "'prob' of the head), got scores from "
+                             f'{scores.min():g} to {scores.max():g}')
+        if self.ignore_index is None:
+            return scores
+        scores = scores.copy()
+        scores[:, self.ignore_index] = 0
+        total = scores.sum(axis=1, keepdims=True)
+        return np.divide(scores, total, out=np.zeros_like(scores),
+                         where=total > 0)
+
+
+@METRICS.register_module()
+@check_arguments
+class EventAP(EventMetric):
+    """Mean average precision of events (:class:`.events.SegmentAP`).
+
+    The score of an event is its highest score.
+
+    Args:
+        tious: Thresholds of overlap. Defaults to 0.3, 0.4, ..., 0.7.
+        protocol: ``'activitynet'`` or ``'thumos14'``. Defaults to
+            ``'activitynet'``.
+        **kwargs: Arguments of :class:`EventMetric`.
+    """
+
+    def __init__(self,
+                 tious: Sequence[Share] = THUMOS14,
+                 protocol: Literal['activitynet', 'thumos14'] = 'activitynet',
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.tious = tious
+        self.protocol = protocol
+
+    def values(self, events: LabeledEvents,
+               durations: dict[str, float]) -> dict[str, float]:
+        return SegmentAP(events, self.tious, self.protocol).values()
+
+
+@METRICS.register_module()
+@check_arguments
+class EventF1(EventMetric):
+    """F1 and edit score of events (:class:`.events.SegmentF1`).
+
+    Args:
+        tious: Thresholds of overlap. Defaults to 0.1, 0.25 and 0.5.
+        **kwargs: Arguments of :class:`EventMetric`.
+    """
+
+    def __init__(self, tious: Sequence[Share] = (.1, .25, .5),
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.tious = tious
+
+    def values(self, events: LabeledEvents,
+               durations: dict[str, float]) -> dict[str, float]:
+        return {**SegmentF1(events, self.tious).values(),
+                **EditScore(events).values()}
+
+
+@METRICS.register_module()
+@check_arguments
+class EventStartAP(EventMetric):
+    """Average precision of the starts of events (:class:`.events.StartAP`).
+
+    Args:
+        offsets: Largest offsets in seconds. Defaults to 1, 2, ..., 10.
+        **kwargs: Arguments of :class:`EventMetric`.
+    """
+
+    def __init__(self, offsets: Sequence[Positive] = OFFSETS,
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.offsets = offsets
+
+    def values(self, events: LabeledEvents,
+               durations: dict[str, float]) -> dict[str, float]:
+        return StartAP(events, self.offsets).values()
+
+
+@METRICS.register_module()
+class EventAlarms(EventMetric):
+    """Recall, false alarms and delay of events (:class:`.events.Alarms`).
+
+    See :class:`EventMetric` for the arguments.
+    """
+
+    def values(self, events: LabeledEvents,
+               durations: dict[str, float]) -> dict[str, float]:
+        return Alarms(events, durations).values()
+
+
+@METRICS.register_module()
+class FrameCalibration(EventMetric):
+    """Calibration of the scores of steps (:class:`.events.Calibration`).
+
+    See :class:`EventMetric` for the arguments; ``events`` and ``thresholds``
+    have no effect.
+    """
+    default_prefix = 'online'
+
+    def evaluate_videos(self, scores: dict[str, FrameScores],
+                        targets: dict[str, np.ndarray],
+                        classes: Sequence[str]) -> dict[str, float]:
+        actions = [k for k in range(len(classes)) if k not in self.ignore]
+        return Calibration(
+            [each.scores[:, actions] for each in scores.values()],
+            [targets[name][:, actions] for name in scores]).values()
+
+
+def runs_of(mask: np.ndarray) -> list[tuple[int, int]]:
+    """Return the first step of each run of True, and the step after it."""
+    edges = np.flatnonzero(np.diff(np.pad(mask.astype(np.int8), 1)))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]

@@ -1,0 +1,157 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""`mmvidattn score` and `mmvidattn tune-thresholds`."""
+import json
+
+import numpy as np
+import pytest
+
+import mmvidattn_cli
+from mmvidattn.cli import score as score_cli
+from mmvidattn.cli import tune_thresholds as tune_cli
+from mmvidattn.evaluation.events.tune_thresholds import F1_OVERLAPS
+from mmvidattn.online.event_thresholds import read_thresholds
+from mmvidattn.online.frame_scores import FrameScores, ScoredVideos
+
+TRUTH = '''video,start,end,label,subset
+v.mp4,1,5,walk,train
+v.mp4,8,12,run,train
+w.mp4,2,4,walk,test
+'''
+PREDICTIONS = '''video,start,end,label,score
+/x/v.mp4,1.5,5,walk,.9
+v,8,10,run,.7
+w,7,9,run,.6
+w,2,4.5,walk,.5
+'''
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'truth.csv').write_text(TRUTH)
+    (tmp_path / 'predictions.csv').write_text(PREDICTIONS)
+    return tmp_path
+
+
+def run(capsys, *args):
+    mmvidattn_cli.main([str(arg) for arg in args])
+    return capsys.readouterr().out
+
+
+def write_scores(folder):
+    """Write scores of v and w that show the annotated classes weakly."""
+    rng = np.random.default_rng(0)
+    videos = {}
+    for name, events in dict(v=[(1, 5, 1), (8, 12, 2)], w=[(2, 4, 1)]).items():
+        scores = np.zeros((56, 3), np.float32)
+        for start, end, k in events:
+            scores[4 * start:4 * end, k] = .3
+        videos[f'/data/{name}.mp4'] = FrameScores(
+            4., scores + .1 * rng.random((56, 3), np.float32))
+    ScoredVideos(['background', 'walk', 'run'], {0}, videos).write(folder)
+
+
+def rows(text):
+    cells = [[cell.strip() for cell in line.strip('| ').split('|')]
+             for line in text.splitlines() if line.startswith('|')]
+    return {row[0]: row[1:] for row in cells}
+
+
+def test_prints_a_table_with_intervals(files, capsys):
+    found = rows(text := run(capsys, 'score', 'predictions.csv', 'truth.csv',
+                             '--draws', 50))
+    assert '2 videos (0.01 h), 3 annotated and 4 predicted events' in text
+    assert found['F1@50'][:2] == ['0.857', '0.667 to 1.000']
+    assert found['edit'][0] == '0.750'
+    assert found['run'] == ['1', '2', '1.000', '0.667', '0', '1']
+    assert 'pass --videos' in text
+
+
+def test_subset(files, capsys):
+    text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--subset',
+               'test')
+    assert '1 videos (0.00 h), 1 annotated and 2 predicted events' in text
+    # One video has no interval.
+    assert rows(text)['F1@50'][:2] == ['0.667', '-']
+
+
+def test_report(files, capsys):
+    write_scores('scores')
+    run(capsys, 'score', 'predictions.csv', 'truth.csv', '--scores', 'scores',
+        '--report', 'report', '--draws', 20)
+    found = json.loads((files / 'report/scores.json').read_text())
+    assert found['values']['F1@50']['value'] == pytest.approx(6 / 7)
+    assert 0 < found['values']['ECE']['value'] < 1
+    assert found['classes'][0]['class'] == 'run'
+    text = (files / 'report/report.md').read_text()
+    for name in 'timelines', 'precision_recall', 'delays', 'reliability':
+        assert f'({name}.png)' in text
+        assert (files / f'report/{name}.png').stat().st_size > 5000
+
+
+def test_predictions_without_scores(files, capsys):
+    (files / 'predictions.csv').write_text(
+        'video,start,end,label\nv,1,5,walk\n')
+    text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--report',
+               'report', '--draws', 0)
+    assert 'mAP@0.5' not in rows(text)
+    assert 'SegmentAP is left out: average precision needs the score' in text
+    assert not (files / 'report/precision_recall.png').exists()
+
+
+def test_videos_give_lengths_and_background(files, capsys, motion_dir):
+    (files / 'videos').mkdir()
+    for i, name in enumerate('vwz'):
+        (files / f'videos/{name}.mp4').write_bytes(
+            (motion_dir / f'val/{i:06d}.mp4').read_bytes())
+    text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--videos',
+               'videos', '--draws', 0)
+    assert 'pass --videos' not in text
+
+
+@pytest.mark.parametrize('args, message', [
+    (('--subset', 'val'), '--subset must be one of test, train, got val'),
+    (('--scores', 'nothing'), 'cannot read the scores')])
+def test_rejects_options(files, capsys, args, message):
+    with pytest.raises(SystemExit) as stop:
+        run(capsys, 'score', 'predictions.csv', 'truth.csv', *args)
+    assert message in str(stop.value)
+
+
+def test_rejects_files_of_other_videos(files, capsys):
+    (files / 'predictions.csv').write_text(
+        'video,start,end,label\nother,1,5,walk\n')
+    with pytest.raises(SystemExit, match='no video in common'):
+        run(capsys, 'score', 'predictions.csv', 'truth.csv')
+
+
+def test_tunes_thresholds(files, capsys):
+    write_scores('scores')
+    text = run(capsys, 'tune-thresholds', 'scores', 'truth.csv', '--out',
+               'tuned.json')
+    tuned = read_thresholds('tuned.json')
+    assert tuned.value == 1 and tuned.objective == 'f1@50'
+    assert .1 < tuned.classes['walk']['on'] < .4
+    assert 'f1@50 of all classes: 1.000, with the default thresholds 0.000 ' \
+        '(2 videos, 3 events)' in text
+
+
+def test_tunes_recall(files, capsys):
+    write_scores('scores')
+    text = run(capsys, 'tune-thresholds', 'scores', 'truth.csv',
+               '--objective', 'recall', '--false-alarms', 0)
+    assert 'recall of all classes: 1.000' in text
+    assert read_thresholds('thresholds.json').about[
+        'false_alarms_per_hour'] == 0
+
+
+def test_recall_needs_a_limit(capsys):
+    for more in (['--objective', 'recall'], ['--false-alarms', '1']):
+        with pytest.raises(SystemExit):
+            tune_cli.parse_args(['scores', 'truth.csv', *more])
+        assert 'need each other' in capsys.readouterr().err
+
+
+def test_choices_match_the_code():
+    assert {*tune_cli.OBJECTIVES} == {*F1_OVERLAPS, 'recall'}
+    assert score_cli.PROTOCOLS == ('activitynet', 'thumos14')
