@@ -4,12 +4,13 @@
     mmvidattn predict VIDEO [VIDEO ...] BUNDLE
     mmvidattn predict VIDEO [VIDEO ...] CONFIG CHECKPOINT
     mmvidattn predict LONG_VIDEO BUNDLE --windows 10 --stride 5
+    mmvidattn predict LONG_VIDEO BUNDLE --segments tasks.json --to label-studio
 """
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import add_device, add_model, parser_of
+from ._shared import ANNOTATION_FORMATS, add_device, add_model, parser_of
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -40,6 +41,18 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='seconds between the starts of consecutive windows (default: '
         'their length)')
     parser.add_argument(
+        '--segments', type=Path, metavar='OUT',
+        help='find the actions in long videos and write them with their '
+        'scores as annotations, to be corrected in an annotation program. '
+        'Clip models use windows (default: as in mmvidattn stream)')
+    parser.add_argument(
+        '--to', choices=ANNOTATION_FORMATS,
+        help='format of --segments (default: by the suffix of OUT)')
+    parser.add_argument(
+        '--thresholds', type=Path, metavar='FILE',
+        help='thresholds of each class for --segments, from mmvidattn '
+        "tune-thresholds (default: the model's)")
+    parser.add_argument(
         '--fps', type=float,
         help='frame rate of folders of frames and of live sources')
     parser.add_argument(
@@ -50,8 +63,20 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='compile the model first, which pays off for many videos')
     add_device(parser)
     args = parser.parse_intermixed_args(argv)
+    if args.segments is None:
+        for name in 'to', 'thresholds':
+            if getattr(args, name):
+                parser.error(f'--{name} needs --segments')
+    else:
+        for name in ('labels', 'out', 'json', 'json_lines', 'compile'):
+            if getattr(args, name):
+                parser.error(f'--segments does not support '
+                             f'--{name.replace("_", "-")}')
+        if args.batch_size != 1:
+            parser.error('--segments does not support --batch-size')
+        return args
     if args.windows is None and args.stride is not None:
-        parser.error('--stride needs --windows')
+        parser.error('--stride needs --windows or --segments')
     if args.windows is not None and args.json:
         parser.error('--windows supports --json-lines, but not --json, which '
                      'needs all predictions in memory')
@@ -60,5 +85,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    from ..commands import predict
-    predict.run(args)
+    if args.segments is None:
+        from ..commands import predict as command
+    else:
+        from ..commands import predict_segments as command
+    command.run(args)
