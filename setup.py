@@ -137,7 +137,7 @@ setup(
         docs=DOCS,
         # selenium needs an installed Chromium; without one, its tests are
         # skipped.
-        dev=['hypothesis', 'lmdb', 'pytest', 'pytest-xdist',
+        dev=['hypothesis', 'lmdb', 'pympi-ling', 'pytest', 'pytest-xdist',
              'scikit-learn', 'selenium', *DOCS, *METRICS, *MQTT, *ONNX,
              *SERVE, *WEBHOOK],
     ),

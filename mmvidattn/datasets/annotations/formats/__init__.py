@@ -3,8 +3,9 @@
 
 ``json_file`` and ``xml_file`` read files so that errors name the line,
 ``videos`` finds the annotated videos in a folder, ``files`` has the functions
-that read and write any format, ``losses`` describes what a format cannot
-express, and ``summary`` counts the classes and compares with the videos.
+that read and write any format, ``losses`` describes the content that a format
+cannot express, and ``summary`` counts the classes and compares with the
+videos.
 """
 from .base import Annotations, VideoInfo
 from .files import (

@@ -126,10 +126,11 @@ def frames_of(segment: VideoSegment, fps: float) -> tuple[int, int]:
 def lanes(segments: Iterable[VideoSegment]) -> list[list[VideoSegment]]:
     """Distribute segments to as few lanes as needed to avoid overlap.
 
-    A segment of unknown end is the last one of its lane.
+    A segment whose end is unknown is the last in its lane.
     """
     found: list[list[VideoSegment]] = []
-    for segment in sorted(segments, key=lambda segment: segment.start):
+    for segment in sorted(segments, key=lambda one: (
+            one.start, is_open(one), one.end)):
         for lane in found:
             # False for a nan.
             if lane[-1].end <= segment.start:

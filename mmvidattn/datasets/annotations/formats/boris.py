@@ -258,7 +258,7 @@ def _read_table(path: Path, found: Annotations) -> None:
             raise ValueError(f'{where}: the type of an event must be START, '
                              f'STOP or POINT, got {kind!r}')
     if not header:
-        raise ValueError(f'{path} has no line with the columns Behavior, and '
+        raise ValueError(f'{path} lacks a line with the columns Behavior, and '
                          'Time or Start (s)')
     for name, of_key in states.items():
         for events in of_key.values():

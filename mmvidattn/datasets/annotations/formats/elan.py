@@ -34,9 +34,10 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     """Read the annotations of all tiers.
 
     The text of an annotation is its label; without a text, it is the name of
-    the tier. Annotations that refer to others have their times, and divide
-    them evenly if they are several. Times that are missing between known ones
-    are interpolated; without a known time after it, an end is unknown.
+    the tier. An annotation that refers to a parent has the time of the parent;
+    several annotations divide this time evenly. Times that are missing between
+    known ones are interpolated; without a known time after it, an end is
+    unknown.
     """
     root = read_xml(path, 'ANNOTATION_DOCUMENT')
     found = Annotations(format='elan')
@@ -45,19 +46,19 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     slots = _slots(root)
     elements, tiers = {}, {}
     for tier in root.all('TIER'):
+        title = ' '.join(tier['TIER_ID'].split())
         for entry in tier.all('ANNOTATION'):
             for one in entry.all('ALIGNABLE_ANNOTATION', 'REF_ANNOTATION'):
                 name = one['ANNOTATION_ID']
                 if name in elements:
                     one.fail(f'the annotation {name} is already defined in '
                              f'line {elements[name].line}')
-                elements[name], tiers[name] = one, tier
+                elements[name], tiers[name] = one, title
     spans = _aligned(elements, slots)
     _add_references(elements, tiers, spans)
     for name, one in elements.items():
         start, end = (time + offset for time in spans[name])
-        label = one.words('ANNOTATION_VALUE') or ' '.join(
-            tiers[name]['TIER_ID'].split())
+        label = one.words('ANNOTATION_VALUE') or tiers[name]
         found.segments.append(VideoSegment(
             name, video, start, end, dict(action=label), one.where))
     return found
@@ -132,15 +133,15 @@ def _aligned(elements: dict[str, XmlElement],
 
 
 def _add_references(elements: dict[str, XmlElement],
-                    tiers: dict[str, XmlElement], spans: Spans) -> None:
-    """Add the times of annotations that refer to others."""
-    children: dict[tuple[str, int], list[str]] = defaultdict(list)
+                    tiers: dict[str, str], spans: Spans) -> None:
+    """Add the times of annotations that refer to a parent."""
+    children: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, one in elements.items():
         if one.tag == 'REF_ANNOTATION':
             parent = one['ANNOTATION_REF']
             if parent not in elements:
                 one.fail(f'no annotation {parent}')
-            children[parent, id(tiers[name])].append(name)
+            children[parent, tiers[name]].append(name)
     groups = dict(children)
     while groups:
         ready = [key for key in groups if key[0] in spans]
@@ -222,6 +223,6 @@ def write(annotations: Annotations, path: Path) -> None:
 def _url(video: str) -> str:
     if '://' in video:
         return video
-    # ELAN reads the text as it is, except for the percent sign.
+    # Only the percent sign has a meaning in the address.
     path = video.replace('%', '%25')
     return f'file://{path}' if path.startswith('/') else f'./{path}'

@@ -141,7 +141,7 @@ def _read(path: Path, format: str | None,
                    if file.suffix.lower() in suffixes and file.is_file()
                    and not file.name.endswith('_config.xml'))
     if not files:
-        raise ValueError(f'{path} has no files that end with '
+        raise ValueError(f'{path} lacks files that end with '
                          f'{", ".join(sorted(suffixes))}')
     parts = {file: _read(file, format, frame_rate) for file in files}
     kinds = {part.format: file for file, part in parts.items()}

@@ -152,7 +152,7 @@ def read_json_values(path: str | Path) -> JsonValue:
 
 
 class _Scanner:
-    """Scanner of a text that is known to be valid JSON."""
+    """Scanner of valid JSON."""
 
     def __init__(self, text: str, file: str | Path) -> None:
         self._text = text

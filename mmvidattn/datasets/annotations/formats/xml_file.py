@@ -38,7 +38,7 @@ class XmlElement:
         raise ValueError(f'{self.where}: {message}')
 
     def all(self, *tags: str) -> Iterator['XmlElement']:
-        """Yield the children with one of the names."""
+        """Yield the children with any of the names."""
         return (child for child in self.children if child.tag in tags)
 
     def find(self, path: str) -> 'XmlElement | None':

@@ -220,7 +220,7 @@ def test_several_formats_in_a_folder_are_refused(tmp_path):
     with pytest.raises(ValueError, match='several formats: a.csv .csv., b.js'):
         read_annotations(tmp_path)
     (tmp_path / 'none').mkdir()
-    with pytest.raises(ValueError, match='none has no files that end with'):
+    with pytest.raises(ValueError, match='none lacks files that end with'):
         read_annotations(tmp_path / 'none')
 
 

@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Pre-annotations and exports of a real Label Studio server.
 
-It has many dependencies: install it in an environment of its own, and name
-its program in the variable LABEL_STUDIO.
+It has many dependencies: install it in a separate environment, and name its
+program in the variable LABEL_STUDIO.
 """
 import json
 import math
@@ -142,7 +142,7 @@ def test_server_returns_pre_annotations_and_corrections(api, project,
     tasks = api('GET', f'/api/tasks?project={project}&fields=all')['tasks']
     predicted = [task for task in tasks if task['predictions']]
     assert len(predicted) == 2
-    # What the server stores equals our file.
+    # The server stores the contents of our file.
     (tmp_path / 'tasks.json').write_text(json.dumps(predicted))
     found = read_annotations(tmp_path / 'tasks.json')
     assert contents(local(found.segments)) == contents(SEGMENTS)
