@@ -268,7 +268,8 @@ def run(args: argparse.Namespace) -> None:
                 run.add_sink(sink, log)
         if args.serve:
             page = stack.enter_context(make_page(args, runs, sinks))
-            log(f'page: {page.url}')
+            log(f'page: {page.url}'
+                + ' (until Ctrl-C)' * (args.duration is None))
             for i, run in enumerate(runs):
                 run.add_sink(page.sink(i), log)
         # In a terminal, the view already shows the events.
