@@ -184,8 +184,9 @@ def _add(sums: Tensor, carry: Tensor, log_decay: Tensor | None,
     """
     change = added + carry
     if log_decay is not None:
-        # For a slow decay, exp(log_decay) would be rounded to 1.
-        less = torch.expm1(log_decay)[..., None, None]
+        # For a slow decay, exp(log_decay) would be rounded to 1. In float64,
+        # because compilers and ONNX replace expm1(x) by exp(x) - 1.
+        less = torch.expm1(log_decay.double())[..., None, None].to(sums.dtype)
         change = change + less * (sums + carry)
     new = sums + change
     # The gradient of a rounding error is zero.

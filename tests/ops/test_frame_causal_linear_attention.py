@@ -138,6 +138,17 @@ def test_sums_do_not_stall_after_many_frames(rate):
     assert relative(state[0], exact[0]) < 1e-6 * (1 + rate * T)
 
 
+def test_slow_decay_is_exact_where_expm1_is_not(monkeypatch):
+    """Compute expm1 like compiled programs and ONNX Runtime."""
+    T, rate = 1000, 1e-3
+    v = torch.ones(1, T, 1, 1, 1)
+    want = sum(np.exp(-rate * age) for age in range(T))
+    monkeypatch.setattr(torch, 'expm1', lambda x: x.exp() - 1)
+    _, state = _stream(v, v, v, torch.tensor([rate]), torch.ones(1, T),
+                       [1] * T)
+    assert state[0].flatten().tolist() == pytest.approx([want] * 2, rel=1e-6)
+
+
 def test_dropped_frames_equal_elapsed_time():
     q, k, v, elapsed = _inputs(T=6)
     elapsed[:, 3] = 0.5
