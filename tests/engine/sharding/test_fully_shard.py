@@ -219,7 +219,7 @@ def same(a, b, tolerance=0.):
 def test_resumes_bit_equal_after_kill(undisturbed, moment, tmp_path):
     """Also between two accumulated iterations."""
     codes = runs.launch(2, train_and_die, tmp_path, moment)
-    assert codes == [-9, -9]
+    assert codes[1] == -signal.SIGKILL and codes[0] != 0
     runs.launched(2, resume, tmp_path)
     assert same(runs.last_checkpoint(tmp_path, 8), undisturbed)
 
@@ -228,8 +228,8 @@ def test_resumes_bit_equal_after_kill(undisturbed, moment, tmp_path):
 @pytest.mark.parametrize('number', [1, 4])
 def test_resumes_with_another_number_of_processes(undisturbed, number,
                                                   tmp_path):
-    assert runs.launch(
-        2, train_and_die, tmp_path, ('iteration', 5)) == [-9, -9]
+    codes = runs.launch(2, train_and_die, tmp_path, ('iteration', 5))
+    assert codes[1] == -signal.SIGKILL and codes[0] != 0
     if number > 1:
         runs.launched(number, resume, tmp_path)
     else:
