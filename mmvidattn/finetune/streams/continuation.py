@@ -71,7 +71,7 @@ def read_lists(out: Path) -> Lists:
     spans: dict[str, list[tuple[float, float]]] = {}
     path = out / 'data' / SPANS
     if path.is_file():
-        for row in csv.DictReader(path.read_text('utf-8').splitlines()):
+        for row in csv.DictReader(read_lines(path)):
             spans.setdefault(row['video'], []).append(
                 (float(row['start']), float(row['end'])))
     return Lists(videos, {split: read_events(out, split) for split in videos},

@@ -8,6 +8,7 @@ from mmengine.runner import Runner
 
 from ...apis.runner import build_runner
 from ...online.frame_scores import FrameScores
+from ...utils.lines import read_lines
 from ..console import no_prints
 from ..work_dir import load_run_config
 from .config import FEATURE_RATE
@@ -41,7 +42,7 @@ def score_videos(out: Path, split: str
     """
     cfg = load_run_config(out, out / f'run/score_{split}')
     cfg.load_from, cfg.resume = str(out / 'best.pth'), False
-    names = (out / f'data/{split}_videos.txt').read_text('utf-8').splitlines()
+    names = read_lines(out / f'data/{split}_videos.txt')
     dataset = cfg.test_dataloader.dataset
     is_pixels = dataset.type == 'VideoStreamDataset'
     if is_pixels:
