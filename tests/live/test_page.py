@@ -13,7 +13,7 @@ import pytest
 from live_fixtures import FakeRun, wait_until
 
 from mmvidattn.datasets.annotations.custom.marks_csv import read_marks
-from mmvidattn.live import Detection
+from mmvidattn.live import Detection, EventDetector
 from mmvidattn.live.marks import EventMarks
 
 pytest.importorskip('fastapi')
@@ -255,6 +255,29 @@ def test_clips_open_by_mouse_and_keyboard(browser, scripted):
 
     def focused():
         return browser.switch_to.active_element.get_attribute('aria-label')
+
+def test_starts_with_tuned_thresholds(browser):
+    run = ScriptedRun('arena')
+    run._event_detector = EventDetector(run.classes, thresholds=dict(
+        jump=dict(on=.8, off=.4, min_duration=0.)))
+    with LivePage([run], port=0, token='sesam') as page:
+        run.play(page, 0, .7, .7)
+        browser.get('about:blank')
+        browser.get(page.url)
+        value = ('return document.querySelector(\'[aria-label="threshold of '
+                 'jump"]\')?.value')
+        wait_until(lambda: browser.execute_script(value) == '0.8')
+        assert texts(browser, '.changed') == []
+        # A change keeps the tuned ratio, and the reset returns to 0.8.
+        slide(browser, 'jump', Keys.ARROW_LEFT * 20)
+        wait_until(lambda: run.thresholds()['changed'] == {
+            'jump': (.6, pytest.approx(.3))})
+        wait_until(lambda: texts(browser, '.changed') == ['0.60'])
+        browser.find_element(By.CSS_SELECTOR, '.reset').click()
+        wait_until(lambda: run.thresholds()['changed'] == {})
+        wait_until(lambda: browser.execute_script(value) == '0.8')
+        browser.get('about:blank')
+
 
     buttons = browser.find_elements(By.CSS_SELECTOR, '.lane button')
     buttons[0].click()
