@@ -140,6 +140,9 @@ class Marks {
 
   // Open the form of a missed event, with the time that the user can change.
   open(draft) {
+    if (draft?.lost)
+      this.fail('The connection was lost. Check whether the mark was saved.');
+    if (draft && !draft.entries) return;
     const now = this.source.now(), [from, to] = this.inputs();
     const select = this.form.querySelector('select');
     if (this.form.hidden) {
@@ -148,7 +151,7 @@ class Marks {
     }
     this.form.hidden = false;
     if (draft) {
-      [from.value, to.value, select.value] = draft;
+      [from.value, to.value, select.value] = draft.entries;
     } else {
       this.fail('');
       select.focus();
@@ -168,11 +171,12 @@ class Marks {
     if (focused) this.part('.miss').focus();
   }
 
-  // Entries of an open form, to keep them when the connection was lost.
+  // What to keep when the connection was lost: the entries of an open form,
+  // and whether a request has no answer.
   draft() {
-    return this.form.hidden ? undefined : [
+    return {lost: this.asked.length > 0, entries: this.form.hidden ? undefined : [
       ...this.inputs().map(input => input.value),
-      this.form.querySelector('select').value];
+      this.form.querySelector('select').value]};
   }
 
   times() { return this.inputs().map(input => secondsOf(input.value)); }

@@ -95,9 +95,9 @@ def test_invalid_file_is_not_overwritten(marks):
     with open(marks.path, 'a') as file:
         file.write('other.mp4,1,2,run\n')
     before = marks.path.read_bytes()
-    with pytest.raises(MarkError, match='not saved: marks.csv, line 3') as info:
+    with pytest.raises(MarkError, match='not saved: marks.csv, line 3') as e:
         marks.change(0, MISSED)
-    assert str(marks.path.parent) not in str(info.value)
+    assert str(marks.path.parent) not in str(e.value)
     assert marks.path.read_bytes() == before
     assert shown(marks) == [('right', 'jump', 'jump', 1 / 3)]
     with pytest.raises(ValueError, match='line 3'):

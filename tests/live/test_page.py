@@ -56,7 +56,7 @@ def page(files, clip, camera, tmp_path):
         [sys.executable, ROOT / 'tools/stream.py', clip, camera.url, *files,
          '--serve', '--port', '0', '--token', 'sesam', '--on', '0.26',
          '--off', '0.1', '--min-duration', '0', '--segments', 'clips',
-         '--segment-mb', '0.2'],
+         '--segment-mb', '0.2', '--events', 'events.jsonl'],
         cwd=tmp_path, stdout=subprocess.PIPE, text=True,
         env=dict(os.environ, OMP_NUM_THREADS='1', PYTHONUNBUFFERED='1'))
     yield re.search(r'http://127.0.0.1:\d+/', process.stdout.readline())[0]
@@ -101,7 +101,7 @@ def drawing(browser, source):
         f'return sources[{source}].canvas.toDataURL()')
 
 
-def test_page_is_live(browser, page, camera):
+def test_page_is_live(browser, page, camera, clip, tmp_path):
     # Without the token the page shows nothing.
     browser.get(f'{page}#token=wrong')
     wait_until(lambda: texts(browser, '#connection') == ['wrong token'])
@@ -150,6 +150,19 @@ def test_page_is_live(browser, page, camera):
     wait_until(lambda: times(browser, 0)[-1] == 7.)
     if find_h264_encoder():
         wait_until(lambda: plays_a_clip(browser))
+    # Marks of both sources are in the file beside the events.
+    for source in 0, 1:
+        wait_until(lambda: browser.execute_script(
+            f'const source = sources[{source}], ended = source.sorted().filter('
+            'event => event.end);'
+            "return ended.length && (source.marks.set(ended[0], 'right'), 1)"))
+        wait_until(lambda: browser.execute_script(
+            f'return sources[{source}].marks.marks.size') == 1)
+    of_clip, of_camera = read_marks(tmp_path / 'marks.csv')
+    assert of_clip.video == str(clip) and not of_clip.began
+    assert re.fullmatch(r'clips_1/\d{6}\.mp4', of_clip.clip)
+    assert of_camera.video.endswith('/video.mjpg') and of_camera.began
+    assert 'secret' not in of_camera.video
     # The browser reports no errors.
     assert [entry for entry in browser.get_log('browser')
             if entry['level'] == 'SEVERE'] == []
@@ -243,19 +256,6 @@ def test_sliders_apply_from_the_next_step(browser, scripted):
     wait_until(lambda: texts(browser, '.changed') == [])
 
 
-def test_clips_open_by_mouse_and_keyboard(browser, scripted):
-    page, (run, _) = scripted
-    assert labels(browser, '.lane button') == JUMPS
-
-    def title():
-        return texts(browser, '#viewer .about')[0]
-
-    def is_open():
-        return browser.execute_script('return viewer.dialog.open')
-
-    def focused():
-        return browser.switch_to.active_element.get_attribute('aria-label')
-
 def test_starts_with_tuned_thresholds(browser):
     run = ScriptedRun('arena')
     run._event_detector = EventDetector(run.classes, thresholds=dict(
@@ -278,6 +278,19 @@ def test_starts_with_tuned_thresholds(browser):
         wait_until(lambda: browser.execute_script(value) == '0.8')
         browser.get('about:blank')
 
+
+def test_clips_open_by_mouse_and_keyboard(browser, scripted):
+    page, (run, _) = scripted
+    assert labels(browser, '.lane button') == JUMPS
+
+    def title():
+        return texts(browser, '#viewer .about')[0]
+
+    def is_open():
+        return browser.execute_script('return viewer.dialog.open')
+
+    def focused():
+        return browser.switch_to.active_element.get_attribute('aria-label')
 
     buttons = browser.find_elements(By.CSS_SELECTOR, '.lane button')
     buttons[0].click()
@@ -489,8 +502,11 @@ def test_failed_mark_is_shown_and_nothing_is_lost(browser, scripted,
     click(browser, '.missing [type=submit]')
     wait_until(lambda: texts(browser, '.card .mark-error')[0].startswith(
         'The mark was not saved'))
-    browser.execute_script('socket.close()')
+    browser.execute_script(
+        'sources[0].marks.asked.push({message: {}}); socket.close()')
     wait_until(lambda: texts(browser, '#connection') != ['connected'])
+    wait_until(lambda: texts(browser, '.card .mark-error')[0].startswith(
+        'The connection was lost. Check whether'))
     wait_until(lambda: texts(browser, '#connection') == ['connected'])
     path.unlink()
     click(browser, '.missing [type=submit]')
