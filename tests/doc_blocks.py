@@ -58,7 +58,7 @@ SMALLER = {
     'test': '--cfg-options test_dataloader.num_workers=0 '
             'test_dataloader.persistent_workers=False',
     'finetune': '--workers 0',
-    'finetune --stream': '--workers 0 --quick --model pixels --epochs 60',
+    'finetune --stream': '--workers 0 --quick --model pixels --epochs 30',
     'finetune --continue': '--workers 0 --epochs 1',
     'tools/data/online/make_events.py': '--videos 5 --seconds 120 --contrast 1',
 }
