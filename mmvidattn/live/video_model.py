@@ -15,10 +15,13 @@ from ..apis.compiling import compile_in_place
 from ..apis.sliding import FRAME_WISE
 from ..apis.video_clips import test_steps
 from ..online import StreamSession
+from ..utils.arguments import Positive, check_type
 from .base_model import BaseLiveModel
 from .steps import Step, frame_indices
 
 BACKBONE = 'OnlineVideoEncoder'
+# Default of `online.max_gap`, in seconds.
+MAX_GAP = 10.
 
 
 class LiveVideoModel(BaseLiveModel):
@@ -28,7 +31,9 @@ class LiveVideoModel(BaseLiveModel):
         config: Config of an ``OnlineActionDetector`` with an
             ``OnlineVideoEncoder``, or its name. Its
             ``test_dataloader.dataset`` has ``frame_rate``, in frames per
-            second. Its ``online`` may have ``events``.
+            second. Its ``online`` may have ``events``, and ``max_gap``, the
+            longest gap without frames that an action may span, in seconds
+            (10 by default).
         checkpoint: Weights. None for random ones.
         compile_step: Compile the model's step. This takes a minute and makes
             each step faster. Defaults to False.
@@ -45,7 +50,7 @@ class LiveVideoModel(BaseLiveModel):
 
     See :class:`BaseLiveModel` for the other attributes.
     """
-    online_keys = 'events',
+    online_keys = 'events', 'max_gap'
     has_background = True
 
     def __init__(self,
@@ -72,6 +77,8 @@ class LiveVideoModel(BaseLiveModel):
         if dataset.get('frame_rate') is None:
             raise ValueError(f'test_dataloader.dataset of {name} must have '
                              'frame_rate (frames per second), and lacks it')
+        check_type(f'online.max_gap of {name}',
+                   cfg.get('online', {}).get('max_gap', MAX_GAP), Positive)
 
     def new_session(self) -> StreamSession:
         """Create the session of a stream."""
@@ -138,9 +145,18 @@ class FrameScorer:
                             head=time.perf_counter() - middle)
 
     def skip(self, num_steps: int) -> bool:
-        """Age the state by skipped steps. Return True: it is kept."""
+        """Age the state by skipped steps.
+
+        The state has no maximum age, so it is always kept. But scores before
+        a long gap do not show what happens in the gap.
+
+        Returns:
+            False if the gap is longer than ``online.max_gap``, so that
+            actions end before it.
+        """
         self.session.skip(num_steps, num_steps * self._elapsed)
-        return True
+        max_gap = self._model.online.get('max_gap', MAX_GAP)
+        return num_steps / self.rate <= max_gap
 
 
 class FrameTransform:
