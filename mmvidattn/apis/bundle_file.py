@@ -39,15 +39,15 @@ CONFIG_KEYS = ('model', 'val_pipeline', 'test_pipeline', 'test_dataloader',
                'img_size')
 DATASET_KEYS = ('type', 'pipeline', 'feature_rate', 'frame_rate', 'long_rate',
                 'work_rate', 'ignore_index', 'stretch_long_memory')
-ONLINE_KEYS = 'events', 'seconds', 'stride'
+ONLINE_KEYS = 'events', 'max_gap', 'seconds', 'stride'
 # Recognizers that differ from Recognizer3D only in training, and the options
 # that prediction needs.
 TRAINERS = ('DistilledRecognizer3D', 'FineTunedRecognizer3D',
             'TokenLabelRecognizer3D')
 RECOGNIZER_KEYS = 'backbone', 'neck', 'cls_head', 'data_preprocessor'
+LOSSES = 'loss_cls', 'loss_verb', 'loss_noun'
 # Options that read other files, or only matter in training.
-DROPPED = ('init_cfg', 'pretrained', 'pretrained2d', 'blending', 'loss_cls',
-           'loss_verb', 'loss_noun')
+DROPPED = 'init_cfg', 'pretrained', 'pretrained2d', 'blending', *LOSSES
 # Classes of OpenMMLab are allowed only from these modules, because some others
 # read pickles or call arbitrary functions.
 OPENMMLAB = 'mmaction.', 'mmcv.', 'mmengine.'
@@ -210,7 +210,16 @@ def clean_config(config: Mapping[str, Any]) -> dict[str, Any]:
         key: dataset[key] for key in DATASET_KEYS if key in dataset})
     kept['online'] = {key: value for key, value in kept.get(
         'online', {}).items() if key in ONLINE_KEYS}
-    return _without(kept, DROPPED)
+    head = kept['model'].get('cls_head') or {}
+    kept = _without(kept, DROPPED)
+    if kept['model'].get('type') == 'OnlineActionDetector':
+        # Probabilities leave out the class that a loss ignores.
+        kept['model']['cls_head'].update({
+            name: dict(type='MultiClassCrossEntropyLoss',
+                       ignore_index=head[name]['ignore_index'])
+            for name in LOSSES
+            if (head.get(name) or {}).get('ignore_index') is not None})
+    return kept
 
 
 def _without(value: Any, keys: tuple[str, ...]) -> Any:

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Live detection by one causal network, from pixels to events."""
 import json
+import urllib.request
 
 import cv2
 import decord
@@ -10,6 +11,7 @@ import torch
 from live_fixtures import CLASSES, ROOT, Script
 
 import mmvidattn
+import mmvidattn_cli
 from mmvidattn.cli.stream import main
 from mmvidattn.live import EventDetector, LiveVideoModel, OnlineDetector, Run
 
@@ -117,6 +119,101 @@ def test_missing_frames_age_the_state(model):
     plain = scores_of(model.model, images)
     assert np.abs(results[9].scores - plain[9, 0]).max() < 1e-5
     assert np.abs(results[10].scores - plain[10, 0]).max() > 1e-6
+
+
+@pytest.fixture(scope='module')
+def bundle(files, tmp_path_factory):
+    """Bundle of the detector, with the last class ignored."""
+    folder = tmp_path_factory.mktemp('bundle')
+    config, checkpoint = files
+    changed = folder / 'changed.py'
+    changed.write_text(f'''
+_base_ = {config!r}
+ignored = {len(CLASSES) - 1}
+model = dict(cls_head=dict(loss_cls=dict(ignore_index=ignored)))
+test_dataloader = dict(dataset=dict(ignore_index=ignored))
+online = dict(max_gap=3.)
+''')
+    mmvidattn_cli.main(['bundle', str(changed), checkpoint,
+                        str(folder / 'detector.zip')])
+    return str(changed), checkpoint, str(folder / 'detector.zip')
+
+
+def test_bundle_gives_the_same_detections(bundle, clip):
+    config, checkpoint, path = bundle
+    want = list(OnlineDetector(config, checkpoint, clip))
+    model = LiveVideoModel(path, None)
+    assert model.ignore == {0, len(CLASSES) - 1}
+    assert [*model.classes] == [*CLASSES]
+    assert model.online.max_gap == 3
+    got = list(Run(model, clip))
+    assert len(got) == len(want) == 84
+    for a, b in zip(got, want):
+        np.testing.assert_allclose(a.scores, b.scores, atol=1e-6)
+        assert a.events == b.events
+        assert a.scores[-1] == 0
+    assert any(a.events for a in got)
+
+
+def test_page_shows_the_scores_and_events_of_a_bundle(bundle, clip):
+    pytest.importorskip('fastapi')
+    from websockets.sync.client import connect
+
+    from mmvidattn.live.server import LivePage
+
+    run = OnlineDetector(bundle[2], None, clip)
+    with LivePage([run], port=0) as page:
+        with urllib.request.urlopen(page.url) as answer:
+            assert answer.status == 200 and b'<html' in answer.read()
+        with connect(f'ws://{page.host}:{page.port}/live',
+                     max_size=2**22) as websocket:
+            websocket.send('')
+            hello = json.loads(websocket.recv(timeout=10))
+            source, = hello['sources']
+            assert hello['type'] == 'hello' and source['name'] == 'clip.mp4'
+            for detection in run:
+                page.publish(0, detection)
+                message = dict(type='state')
+                while message['type'] != 'step':
+                    message = json.loads(websocket.recv(timeout=10))
+                assert message['time'] == detection.time
+                assert message['events'] == detection.events
+                assert message['picture']
+                assert message['scores'] == {
+                    name: pytest.approx(score, abs=1e-4)
+                    for name, score in zip(CLASSES, detection.scores)
+                    if name in CLASSES[1:-1]}
+
+
+@pytest.mark.parametrize('max_gap, cuts', [(2.5, True), (4., False)])
+def test_actions_end_before_a_long_gap(files, max_gap, cuts):
+    """36 steps of 1/12 s are missing after second 1."""
+    frames = [*range(12), *range(48, 60)]
+    model = LiveVideoModel(
+        *files, events=dict(on=1e-5, off=1e-6, min_duration=.5),
+        cfg_options={'online.max_gap': max_gap})
+    run = Run(model, Script(frames))
+    results = list(run)
+    assert run.missing == 36
+    # The network itself does not restart.
+    images = [frame.image for frame in Script(frames)]
+    restarted = scores_of(model.model, images[12:])
+    assert np.abs(results[12].scores - restarted[0, 0]).max() > 1e-6
+    events = [event for result in results for event in result.events]
+    number = len(CLASSES) - 1
+    starts = [event['start'] for event in events if event['event'] == 'start']
+    ends = [event for event in events if event['event'] == 'end']
+    if not cuts:
+        assert starts == [0.] * number and not ends
+        return
+    assert starts == [0.] * number + [4.] * number
+    assert len(ends) == number
+    assert all(event['end'] == 1 and event['cut'] for event in ends)
+
+
+def test_rejects_max_gap(files):
+    with pytest.raises(ValueError, match='online.max_gap.*got -1'):
+        LiveVideoModel(*files, cfg_options={'online.max_gap': -1})
 
 
 def test_resumes_with_the_same_events(model, clip, tmp_path):
