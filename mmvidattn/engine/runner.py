@@ -27,6 +27,7 @@ from ..datasets.broken_files.read_notes import ReadNotes
 from ..datasets.feature_cache_dataset import with_feature_cache
 from ..ops.torch_private import end_workers
 from ..utils.printable import PrintableFilter
+from ..utils.shard_folder import join_shards
 from ..utils.video_backend import apply_video_backend
 from .crashed_videos import crashes_named, read_crashed_videos
 from .hooks import (
@@ -44,6 +45,7 @@ from .loops import (
 from .nan_guard import with_nan_guard
 from .seeded_samples import loader_like
 from .sharding import FullyShard, check_scaling
+from .sharding.shard_checkpoint import new_folder, shard_states
 from .sharding.shards import cut_optimizer_on_load
 from .sharding.whole_checkpoint import whole_states
 
@@ -145,23 +147,44 @@ class SafeRunner(Runner):
                 hook = dict(hook, type=ShardedEMAHook)
         super().register_hook(hook, *args, **kwargs)
 
-    def save_checkpoint(self, *args: Any, save_optimizer: bool = True,
-                        **kwargs: Any) -> None:
+    def save_checkpoint(self, out_dir: str, filename: str, *args: Any,
+                        save_optimizer: bool = True, **kwargs: Any) -> None:
         """Save a checkpoint in the first process.
 
         With :class:`FullyShard`, all processes must call it.
         """
-        owners = []
+        owners: dict[str, Any] = {}
         if isinstance(self.model, FullyShard):
-            owners.append(self.model.module)
+            owners['model'] = self.model.module
             if save_optimizer:
-                owners.append(self.optim_wrapper.optimizer)
+                owners['optimizer'] = self.optim_wrapper.optimizer
             ema = find_hook(self, ShardedEMAHook)
             if ema is not None:
-                owners.append(ema.ema_model)
-        with whole_states(owners):
-            super().save_checkpoint(
-                *args, save_optimizer=save_optimizer, **kwargs)
+                owners['ema'] = ema.ema_model
+        if owners and self.model.sharded_checkpoints:
+            folder = new_folder(out_dir, filename)
+            kwargs['meta'] = dict(
+                kwargs.get('meta') or {}, shards=folder.name,
+                num_shards=self.world_size)
+            states = shard_states(owners, folder)
+        else:
+            states = whole_states(owners)
+        with states:
+            super().save_checkpoint(out_dir, filename, *args,
+                                    save_optimizer=save_optimizer, **kwargs)
+
+    def load_checkpoint(self, filename: str, *args: Any,
+                        **kwargs: Any) -> dict:
+        """Load a checkpoint, and return it."""
+        self._loading = filename
+        return super().load_checkpoint(filename, *args, **kwargs)
+
+    def call_hook(self, fn_name: str, **kwargs: Any) -> None:
+        """Call a method of all hooks."""
+        if fn_name == 'after_load_checkpoint':
+            # Hooks and model receive complete tensors.
+            join_shards(kwargs['checkpoint'], self._loading)
+        super().call_hook(fn_name, **kwargs)
 
     @contextmanager
     def _ending_workers(self) -> Iterator[None]:

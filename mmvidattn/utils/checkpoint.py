@@ -20,6 +20,7 @@ from .files import hash_file
 from .hub import SCHEME, hub_file
 from .printable import brief
 from .safe_load import safe_load
+from .shard_folder import check_shards, find_shards, join_shards
 
 # Text for an error without a message.
 EMPTY = 'the file is empty'
@@ -157,6 +158,7 @@ def read_checkpoint(path: str | Path,
     if not isinstance(checkpoint, Mapping):
         raise ValueError(f'{path} is not a checkpoint: it contains a '
                          f'{type(checkpoint).__name__}')
+    join_shards(checkpoint, path)
     return checkpoint
 
 
@@ -325,7 +327,11 @@ def check_opens(source: str | Path | bytes) -> Any:
     try:
         if not zipfile.is_zipfile(io.BytesIO(source) if is_data else source):
             raise ValueError('it is not a zip archive, which has checksums')
-        return safe_load(source, mmap=not is_data)
+        checkpoint = safe_load(source, mmap=not is_data)
+        folder = None if is_data else find_shards(checkpoint, source)
+        if folder is not None:
+            check_shards(folder)
+        return checkpoint
     except Exception as error:
         # A damaged file can raise any error.
         raise ValueError(

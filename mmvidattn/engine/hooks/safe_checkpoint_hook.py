@@ -22,6 +22,7 @@ from mmengine.runner import Runner
 from ...utils.checkpoint import check_opens
 from ...utils.files import flush, write_atomically
 from ...utils.plain import restore_histories, to_plain
+from ...utils.shard_folder import KEY, remove_shards
 from ..first_fault import is_finite
 
 # Checkpoint of a run that is stopped between two regular checkpoints.
@@ -201,6 +202,8 @@ class SafeCheckpointHook(CheckpointHook):
         try:
             if self.file_backend.isfile(path):
                 self.file_backend.remove(path)
+            if '://' not in path:
+                remove_shards(path)
         except OSError as error:
             print_log(f'cannot remove {path}: {error}', 'current',
                       logging.ERROR)
@@ -250,9 +253,10 @@ class SafeCheckpointHook(CheckpointHook):
     def _finish(self, part: str, path: str) -> None:
         if '://' not in path:
             flush(part)
-            check_opens(part)
+            checkpoint = check_opens(part)
             os.replace(part, path)
             flush(Path(path).parent)
+            remove_shards(path, keep=checkpoint['meta'].get(KEY))
         else:
             # An object store writes a whole object or none.
             data = self.file_backend.get(part)

@@ -35,7 +35,8 @@ class FullyShard(nn.Module):
     the model is not wrapped.
 
     - Checkpoints are complete, and equal to the checkpoints of one process:
-      the first process gathers and writes them.
+      the first process gathers and writes them, unless
+      ``sharded_checkpoints`` is set.
     - Gradients are reduced in each iteration, also if the optimizer wrapper
       accumulates them, so that they stay sharded.
     - ``AmpOptimWrapper`` (autocast) needs no ``mixed_precision``. It keeps
@@ -59,6 +60,10 @@ class FullyShard(nn.Module):
             False.
         activation_checkpointing: Recompute each block in the backward pass, as
             ``with_cp`` of the backbone does. Defaults to False.
+        sharded_checkpoints: Let each process write its part of a checkpoint to
+            a folder beside the ``.pth`` file, see
+            :mod:`mmvidattn.utils.shard_folder`. Both are needed to load it,
+            with any number of processes. Defaults to False.
 
     Example::
 
@@ -73,12 +78,14 @@ class FullyShard(nn.Module):
                  units: Sequence[str] | None = None,
                  mixed_precision: Mapping[str, str] | None = None,
                  cpu_offload: bool = False,
-                 activation_checkpointing: bool = False) -> None:
+                 activation_checkpointing: bool = False,
+                 sharded_checkpoints: bool = False) -> None:
         super().__init__()
         self.module = module
         self.units = units
         self.precision = _check_precision(mixed_precision)
         self.cpu_offload = cpu_offload
+        self.sharded_checkpoints = sharded_checkpoints
         self.is_sharded = False
         if isinstance(units, str):
             raise ValueError(f'units must be a list of names, got {units!r}')

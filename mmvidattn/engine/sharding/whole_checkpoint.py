@@ -1,7 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Checkpoints of one file, from a model that several processes share."""
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from mmengine.dist import is_main_process
@@ -12,20 +13,31 @@ from .shards import gather, is_shard
 
 @contextmanager
 def whole_states(
-        owners: Sequence[nn.Module | torch.optim.Optimizer]) -> Iterator[None]:
+        owners: Mapping[str, nn.Module | torch.optim.Optimizer]
+) -> Iterator[None]:
     """Let ``state_dict()`` of models and optimizers return complete tensors.
 
     All processes must enter it. Within it, only the first process may call
     ``state_dict``.
     """
-    states = [gather(owner.state_dict(), is_main_process())
-              for owner in owners]
-    for owner, state in zip(owners, states):
-        owner.state_dict = lambda *args, state=state, **kwargs: state
+    with replaced_states({
+            name: gather(owner.state_dict(), is_main_process())
+            for name, owner in owners.items()}, owners):
+        yield
+
+
+@contextmanager
+def replaced_states(
+        states: Mapping[str, Any],
+        owners: Mapping[str, nn.Module | torch.optim.Optimizer]
+) -> Iterator[None]:
+    """Let ``state_dict()`` of each owner return the given state."""
+    for name, owner in owners.items():
+        owner.state_dict = lambda *args, name=name, **kwargs: states[name]
     try:
         yield
     finally:
-        for owner in owners:
+        for owner in owners.values():
             del owner.state_dict
 
 
