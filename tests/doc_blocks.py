@@ -60,7 +60,8 @@ SMALLER = {
     'finetune': '--workers 0',
     'finetune --stream': '--workers 0 --quick --model pixels --epochs 30',
     'finetune --continue': '--workers 0 --epochs 1',
-    'tools/data/online/make_events.py': '--videos 5 --seconds 120 --contrast 1',
+    'tools/data/online/make_events.py':
+    '--videos 5 --seconds 120 --contrast 1',
 }
 # Program of each script, and number of arguments before the program's own.
 LAUNCHERS = {

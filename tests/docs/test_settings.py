@@ -7,6 +7,7 @@ from doc_blocks import ROOT
 from mmengine.runner import Runner
 
 from mmvidattn.apis.config_options import KNOWN_KEYS
+from mmvidattn.live.server import SCRIPTS
 
 PAGE = (ROOT / 'docs/settings.md').read_text('utf-8')
 LISTED = {*re.findall(r'^\| `([^`]+)`', PAGE, re.MULTILINE)}
@@ -36,7 +37,9 @@ def test_addresses():
     sources = ''.join((ROOT / 'mmvidattn/live' / name).read_text('utf-8')
                       for name in ('server.py', 'endpoints.py'))
     results = {*re.findall(r"'(/[a-z.]*)'", sources)}
-    names = re.search(r'for name in (.+):\n +app.add_api_route', sources)[1]
+    names = re.search(
+        r"for name in ('.+):\n +app.add_api_route", sources)[1]
     results |= {f'/{name}' for name in re.findall(r"'(\w+)'", names)}
-    assert len(results) == 6
+    results |= {f'/{name}' for name in SCRIPTS}
+    assert len(results) == 7
     assert results == {name for name in LISTED if name.startswith('/')}

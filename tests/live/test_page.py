@@ -153,8 +153,8 @@ def test_page_is_live(browser, page, camera, clip, tmp_path):
     # Marks of both sources are in the file beside the events.
     for source in 0, 1:
         wait_until(lambda: browser.execute_script(
-            f'const source = sources[{source}], ended = source.sorted().filter('
-            'event => event.end);'
+            f'const source = sources[{source}];'
+            'const ended = source.sorted().filter(event => event.end);'
             "return ended.length && (source.marks.set(ended[0], 'right'), 1)"))
         wait_until(lambda: browser.execute_script(
             f'return sources[{source}].marks.marks.size') == 1)

@@ -164,7 +164,7 @@ def test_blocks_of_clips_are_independent():
 
 def test_shapes_move_in_the_direction_of_their_class():
     clips = motion.draw(3, 'train', 1000)
-    # In easy clips, little but the shape is bright.
+    # In easy clips, only the shape and few other pixels are bright.
     easy = np.flatnonzero(clips.levels < 0.12)
     assert len(easy) > 80
     bright = np.maximum(
