@@ -130,7 +130,7 @@ class SafeRunner(Runner):
         self.model.shard()
         part, whole = self.model.count_parameters()
         self.logger.info(
-            f'FullyShard: {len(self.model.find_units()) + 1} units; this '
+            f'FullyShard: {self.model.num_units} units; this '
             f'process stores {part:,} of {whole:,} parameters')
 
     def _init_model_weights(self) -> None:

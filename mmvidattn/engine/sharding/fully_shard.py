@@ -89,7 +89,7 @@ class FullyShard(nn.Module):
         self.is_sharded = False
         if isinstance(units, str):
             raise ValueError(f'units must be a list of names, got {units!r}')
-        self.find_units()
+        self.num_units = len(self.find_units()) + 1
         if activation_checkpointing:
             backbones = [m for m in module.modules() if hasattr(m, 'with_cp')]
             if not backbones:
