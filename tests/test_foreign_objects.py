@@ -10,7 +10,10 @@ PACKAGE = Path(__file__).resolve().parent.parent / 'mmvidattn'
 PUBLIC = {'grad', 'momentum', 'daemon'}
 # Names of variables with objects of our classes.
 OURS = {
-    'self', 'self.batches', 'guard', 'wrapper', 'runner.optim_wrapper'}
+    'self', 'self.batches', 'guard', 'wrapper', 'runner.optim_wrapper',
+    'backbone'}
+# Files of this folder use no objects of torch and mmengine.
+PLAIN = PACKAGE / 'datasets/annotations'
 
 
 def foreign_changes(text: str) -> list[str]:
@@ -40,7 +43,8 @@ def foreign_changes(text: str) -> list[str]:
 def test_sets_nothing_on_foreign_objects(folder):
     by_file = {
         str(path.relative_to(PACKAGE)): foreign_changes(path.read_text())
-        for path in (PACKAGE / folder).rglob('*.py')}
+        for path in (PACKAGE / folder).rglob('*.py')
+        if not path.is_relative_to(PLAIN)}
     assert len(by_file) > 10
     assert not {name: lines for name, lines in by_file.items() if lines}
 

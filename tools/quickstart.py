@@ -37,10 +37,10 @@ RECIPE = {
     'optim_wrapper.optimizer.lr': 2e-3,
     'optim_wrapper.optimizer.betas': (0.9, 0.98),
     'param_scheduler.0.end': 100,
-    'param_scheduler.1.T_max': 2,
-    'param_scheduler.1.end': 2,
-    'train_cfg.max_epochs': 2,
-    'train_cfg.val_interval': 2,
+    'param_scheduler.1.T_max': 3,
+    'param_scheduler.1.end': 3,
+    'train_cfg.max_epochs': 3,
+    'train_cfg.val_interval': 3,
 }
 
 

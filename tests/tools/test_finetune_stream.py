@@ -133,13 +133,15 @@ def test_resumes_after_a_kill_and_streams(events, tmp_path, run_tool):
     assert online.events.thresholds.to_dict() == tuned
     check_stream(out, events / 'videos/day_04.mp4', run_tool, out / 'bundle')
     check_continuation(out, events, tmp_path)
-    study = run_tool('studies/tuned_thresholds.py', out, '--seeds', 1,
-                     '--seconds', 60, cwd=tmp_path)
-    assert study.returncode == 0, study.stderr
-    assert re.fullmatch(
-        r'seed 100: F1@50 \d+\.\d tuned, \d+\.\d untuned\n'
-        r'difference -?\d+\.\d \+- inf points over 1 seeds: undecided\n',
-        study.stdout)
+    for name, words in dict(thresholds=('untuned', 'tuned'),
+                            marks=('before', 'after')).items():
+        study = run_tool('studies/detector.py', name, out, '--seeds', 1,
+                         '--seconds', 60, '--epochs', 1, cwd=tmp_path)
+        assert study.returncode == 0, study.stderr
+        assert re.search(
+            rf'seed 100: F1@50 \d+\.\d {words[0]}, \d+\.\d {words[1]}\n'
+            r'difference -?\d+\.\d \+- inf points over 1 seeds: undecided\n$',
+            study.stdout)
     # The same command repeats only the results.
     done = subprocess.run(command, capture_output=True, text=True)
     assert 'the training is complete' in done.stdout

@@ -223,7 +223,7 @@ def test_accepts_irregular_segments(write, tmp_path, capsys):
 @pytest.mark.parametrize('form, content, error', [
     ('csv', 'video,start\n',
      'columns video, start, end and label .*got video'),
-    ('json', '{"one": []}', 'mine must be .*annotations'),
+    ('json', '{"one": []}', 'mine, line 1, one: expected an object'),
     ('tvseries', 'one run 1 2\n', 'expected video, class, start and end'),
     ('ek100', '0, one, 1, 2, 3\n', 'line 1: expected id, video, start_frame'),
     ('ek100', '0, one, 1, 2, 97, 0, 0\n', 'verb must be in 0 to 96, got 97'),

@@ -1,7 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Checkpoints of one file, from a model that several processes share."""
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,13 +33,18 @@ def replaced_states(
         owners: Mapping[str, nn.Module | torch.optim.Optimizer]
 ) -> Iterator[None]:
     """Let ``state_dict()`` of each owner return the given state."""
-    for name, owner in owners.items():
-        owner.state_dict = lambda *args, name=name, **kwargs: states[name]
-    try:
+    with ExitStack() as hooks:
+        for name, owner in owners.items():
+            hooks.enter_context(owner.register_state_dict_post_hook(
+                partial(_replace, states[name])))
         yield
-    finally:
-        for owner in owners.values():
-            del owner.state_dict
+
+
+def _replace(state: Mapping[str, Any], owner: Any,
+             state_dict: dict[str, Any], *args: Any) -> None:
+    """Replace the content of a ``state_dict``."""
+    state_dict.clear()
+    state_dict.update(state)
 
 
 def whole_gradients(model: nn.Module) -> dict[str, Tensor]:

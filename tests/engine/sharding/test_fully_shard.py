@@ -96,7 +96,8 @@ def test_options_do_not_change_results(options, number, tmp_path):
                   **options)
     compare(tmp_path, ('ddp', 'shared'))
     runs.train(tmp_path / 'one', 'linear_ff', **options)
-    compare(tmp_path, ('one', 'shared'))
+    # One process adds up the gradients of a batch in another order.
+    compare(tmp_path, ('one', 'shared'), 1e-5)
 
 
 @slow
