@@ -53,7 +53,7 @@ _ELEMENTWISE = {
     # Difference, product and sum.
     aten.var: _per_input(3),
     # One sum, product or comparison per element; finding the k largest takes
-    # at least as many.
+    # at least as many operations.
     **dict.fromkeys((aten.sum, aten.mean, aten.amax, aten.amin, aten.max,
                      aten.min, aten.argmax, aten.argmin, aten.any, aten.all,
                      aten.cumsum, aten.prod, aten.topk,

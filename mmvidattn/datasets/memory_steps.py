@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Indices of the steps in a window's long memory.
 
-A step is a row of the feature files. The arithmetic follows the released code
-of TeSTra and LSTR.
+A step is a row of the feature files. Which steps a memory has follows the
+released code of TeSTra and LSTR.
 """
 import numpy as np
 

@@ -188,7 +188,7 @@ def set_choice(device: torch.device | str, choice: Choice | None) -> None:
 
 @contextmanager
 def use_choice(device: torch.device | str, choice: Choice) -> Iterator[None]:
-    """Replace the choice of a device in a context."""
+    """Replace the chosen implementations of a device in a ``with`` block."""
     before = _choices.get(_with_index(device))
     set_choice(device, choice)
     try:

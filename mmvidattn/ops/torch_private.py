@@ -92,7 +92,8 @@ def is_functional_transform() -> bool:
 def has_hooks(module: nn.Module) -> bool:
     """Return True if a module has forward or backward hooks.
 
-    If removed: return True, and attentions run without fused ops.
+    If removed: let this function return True; attentions then run without
+    fused ops.
     """
     return bool(module._forward_hooks or module._forward_pre_hooks
                 or module._backward_hooks or module._backward_pre_hooks)

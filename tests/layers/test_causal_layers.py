@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Causal layers as streams, compared with loops over the whole stream."""
+"""Causal layers, frame by frame, against plain loops over all frames."""
 import math
 
 import pytest

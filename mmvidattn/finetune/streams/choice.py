@@ -16,7 +16,8 @@ from .plan import StreamPlan
 
 # Sides of the images that a network of pixels may read, the best first.
 SIDES = 64, 32
-# With fewer updates, a network of pixels learns little.
+# A network that reads pixels is only chosen if there is time for so many
+# updates: with fewer, it learns little.
 MIN_UPDATES = 300
 # Largest share of the time for the extraction of features.
 EXTRACTION = 0.5
