@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .labeled_events import LabeledEvents
+
 
 @dataclass(frozen=True)
 class Ranking:
@@ -70,3 +72,50 @@ class Ranking:
                 if first < len(high):
                     points[row, tenth] = high[first]
         return points.mean(axis=1)
+
+
+class ClassRankings:
+    """Rankings of all classes, and their average precision.
+
+    Args:
+        events: Segments.
+        labels: Indices of the classes that have annotated segments.
+        hit: True if a prediction is correct, bool [J, P].
+        counts: True if a prediction counts, bool [P].
+        interpolation: 'all' or '11 points'.
+
+    Attributes:
+        classes: Names of the K' classes.
+        rankings: :class:`Ranking` of each class.
+    """
+
+    def __init__(self, events: LabeledEvents, labels: np.ndarray,
+                 hit: np.ndarray, counts: np.ndarray,
+                 interpolation: str = 'all') -> None:
+        predicted, true = events.predicted, events.true
+        self.classes = [events.classes[label] for label in labels]
+        self.rankings = []
+        for label in labels:
+            chosen = np.flatnonzero(predicted.label == label)
+            chosen = chosen[np.argsort(-predicted.score[chosen],
+                                       kind='stable')]
+            self.rankings.append(Ranking(
+                predicted.video[chosen], predicted.score[chosen],
+                hit[:, chosen], counts[chosen],
+                np.bincount(true.video[true.label == label],
+                            minlength=len(events.videos)), interpolation))
+        self._num_videos, self._num_thresholds = len(events.videos), len(hit)
+
+    def average_precision(self, weights: np.ndarray | None = None
+                          ) -> np.ndarray:
+        """Return the average precision of each class and threshold, [K', J].
+
+        Args:
+            weights: Number of times that each video counts, [V]. Defaults to
+                once.
+        """
+        if weights is None:
+            weights = np.ones(self._num_videos, int)
+        return np.array([ranking.average_precision(weights)
+                         for ranking in self.rankings]).reshape(
+                             len(self.rankings), self._num_thresholds)

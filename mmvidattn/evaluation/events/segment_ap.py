@@ -13,14 +13,14 @@ from .labeled_events import (
     check_scores,
     overlap,
 )
-from .ranking import Ranking
+from .ranking import ClassRankings
 
 THUMOS14 = .3, .4, .5, .6, .7
 ACTIVITYNET = .5, .55, .6, .65, .7, .75, .8, .85, .9, .95
 
 
 @check_arguments
-class SegmentAP:
+class SegmentAP(ClassRankings):
     """Mean average precision (mAP) of segments at thresholds of overlap.
 
     Overlap is the temporal intersection over union (tIoU). There are two
@@ -59,7 +59,7 @@ class SegmentAP:
     Attributes:
         thresholds: The thresholds.
         classes: Names of the classes that have annotated segments.
-        rankings: :class:`Ranking` of each of these classes.
+        rankings: :class:`.Ranking` of each of these classes.
     """
 
     def __init__(self, events: LabeledEvents,
@@ -87,33 +87,8 @@ class SegmentAP:
                 -predicted.score[group.predicted], kind='stable')]
             hit[:, order] = match(predicted.select(order),
                                   true.select(group.true), self.thresholds)
-        self.classes, self.rankings = [], []
-        for label in np.unique(true.label[~ambiguous]):
-            chosen = np.flatnonzero(predicted.label == label)
-            chosen = chosen[np.argsort(-predicted.score[chosen],
-                                       kind='stable')]
-            self.classes.append(events.classes[label])
-            self.rankings.append(Ranking(
-                predicted.video[chosen], predicted.score[chosen],
-                hit[:, chosen], counts[chosen],
-                np.bincount(true.video[true.label == label],
-                            minlength=len(events.videos)),
-                '11 points' if strict else 'all'))
-        self._num_videos = len(events.videos)
-
-    def average_precision(self, weights: np.ndarray | None = None
-                          ) -> np.ndarray:
-        """Return the average precision of each class and threshold, [K', J].
-
-        Args:
-            weights: Number of times that each video counts, [V]. Defaults to
-                once.
-        """
-        if weights is None:
-            weights = np.ones(self._num_videos, int)
-        return np.array([ranking.average_precision(weights)
-                         for ranking in self.rankings]).reshape(
-                             len(self.rankings), len(self.thresholds))
+        super().__init__(events, np.unique(true.label[~ambiguous]), hit,
+                         counts, '11 points' if strict else 'all')
 
     def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
         """Return mAP at each threshold, such as 'mAP@0.5', and their mean.

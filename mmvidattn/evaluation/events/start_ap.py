@@ -6,14 +6,14 @@ import numpy as np
 
 from ...utils.arguments import NotNegative, check_arguments
 from .labeled_events import Events, LabeledEvents, check_scores
-from .ranking import Ranking
+from .ranking import ClassRankings
 from .segment_ap import mean_by_threshold
 
 OFFSETS = tuple(range(1, 11))
 
 
 @check_arguments
-class StartAP:
+class StartAP(ClassRankings):
     """Point-level average precision of the starts of actions.
 
     The metric of online detection of action starts (`ODAS
@@ -37,7 +37,7 @@ class StartAP:
 
     Attributes:
         classes: Names of the classes that have annotated segments.
-        rankings: :class:`Ranking` of each of these classes.
+        rankings: :class:`.Ranking` of each of these classes.
     """
 
     def __init__(self, events: LabeledEvents,
@@ -52,32 +52,8 @@ class StartAP:
             hit[:, order] = _match_starts(
                 predicted.select(order), true.select(group.true),
                 self.offsets)
-        self.classes, self.rankings = [], []
-        for label in np.unique(true.label):
-            chosen = np.flatnonzero(predicted.label == label)
-            chosen = chosen[np.argsort(-predicted.score[chosen],
-                                       kind='stable')]
-            self.classes.append(events.classes[label])
-            self.rankings.append(Ranking(
-                predicted.video[chosen], predicted.score[chosen],
-                hit[:, chosen], np.ones(len(chosen), bool),
-                np.bincount(true.video[true.label == label],
-                            minlength=len(events.videos))))
-        self._num_videos = len(events.videos)
-
-    def average_precision(self, weights: np.ndarray | None = None
-                          ) -> np.ndarray:
-        """Return the average precision of each class and offset, [K', J].
-
-        Args:
-            weights: Number of times that each video counts, [V]. Defaults to
-                once.
-        """
-        if weights is None:
-            weights = np.ones(self._num_videos, int)
-        return np.array([ranking.average_precision(weights)
-                         for ranking in self.rankings]).reshape(
-                             len(self.rankings), len(self.offsets))
+        super().__init__(events, np.unique(true.label), hit,
+                         np.ones(len(predicted), bool))
 
     def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
         """Return the mean over classes at each offset, and over all offsets.
