@@ -13,9 +13,9 @@ HOLD = '''
 import os, sys, time
 from mmvidattn.utils.lock import lock_folder
 with lock_folder(sys.argv[1]):
-    worker = os.fork()
-    if worker:
-        print(worker, flush=True)
+    if not os.fork():
+        # The worker prints this itself, after it has closed the lock.
+        print(os.getpid(), flush=True)
     time.sleep(100)
 '''
 
