@@ -21,6 +21,7 @@ TORCHCODEC = 'torchcodec<0.14'
 METRICS = ['prometheus_client']
 MQTT = ['paho-mqtt>=2']
 WEBHOOK = ['httpx>=0.27']
+CORPUS = ['pyarrow']
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
 # The last mkdocstrings for Python 3.10 fails with pymdown-extensions 12. ruff
 # wraps long signatures.
@@ -121,6 +122,8 @@ setup(
         hub=['huggingface_hub'],
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
+        # Manifests and catalogs of long lists of videos, --engine local.
+        corpus=CORPUS,
         # The config setting video_backend = 'torchcodec'.
         torchcodec=[TORCHCODEC],
         # The page of tools/stream.py --serve.
@@ -138,7 +141,7 @@ setup(
         # selenium needs an installed Chromium; without one, its tests are
         # skipped.
         dev=['hypothesis', 'lmdb', 'pympi-ling', 'pytest', 'pytest-xdist',
-             'scikit-learn', 'selenium', *DOCS, *METRICS, *MQTT, *ONNX,
-             *SERVE, *WEBHOOK],
+             'scikit-learn', 'selenium', *CORPUS, *DOCS, *METRICS, *MQTT,
+             *ONNX, *SERVE, *WEBHOOK],
     ),
 )
