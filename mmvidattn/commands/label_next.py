@@ -11,7 +11,7 @@ import numpy as np
 
 from ..apis.runner import one_line_errors
 from ..datasets.annotations.formats import VideoInfo, write_annotations
-from ..datasets.annotations.video_names import find_video
+from ..datasets.annotations.video_names import VideoNames
 from ..datasets.annotations.video_segment import VideoSegment
 from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..evaluation.events import detect_events
@@ -98,9 +98,10 @@ def read_scores(args: argparse.Namespace
     scored = read_frame_scores(args.scores)
     files = {}
     if args.sources:
+        names = VideoNames(scored.videos)
         for path in find_videos(args.sources):
-            name = find_video(str(path), scored.videos)
-            if name in scored.videos:
+            name = names.find(str(path))
+            if name is not None:
                 files[name] = path
     return scored, files, detect_events(
         scored.videos, scored.classes, scored.ignore)

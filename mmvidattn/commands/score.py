@@ -11,7 +11,7 @@ import numpy as np
 
 from ..apis.runner import one_line_errors
 from ..datasets.annotations.formats import Annotations, read_annotations
-from ..datasets.annotations.video_names import find_video
+from ..datasets.annotations.video_names import VideoNames
 from ..datasets.annotations.video_segment import VideoSegment
 from ..evaluation.events import EventScores, Interval, bootstrap
 from ..online.frame_scores import FrameScores, ScoredVideos, read_frame_scores
@@ -79,10 +79,10 @@ def read(args: argparse.Namespace) -> tuple[Annotations, Annotations]:
 def renamed(segments: Sequence[VideoSegment], videos: Mapping[str, Any]
             ) -> tuple[list[VideoSegment], list[str]]:
     """Use the names of annotated videos. Also return the other videos."""
-    names = {name: find_video(name, videos)
-             for name in {one.video for one in segments}}
-    return ([one._replace(video=names[one.video]) for one in segments],
-            sorted({*names.values()} - {*videos}))
+    names = VideoNames(videos)
+    segments = [one._replace(video=names.find(one.video) or one.video)
+                for one in segments]
+    return segments, sorted({one.video for one in segments} - {*videos})
 
 
 def lengths(predicted: Annotations, true: Annotations) -> dict[str, float]:
@@ -111,7 +111,8 @@ def scores_of(folder: Path | None, videos: Mapping[str, float]
     if folder is None:
         return None, {}
     scored = read_frame_scores(folder)
-    found = {find_video(name, videos): each
+    names = VideoNames(videos)
+    found = {names.find(name) or name: each
              for name, each in scored.videos.items()}
     if not {*found} & {*videos}:
         raise ValueError(f'{folder} has no scores of the annotated videos: '

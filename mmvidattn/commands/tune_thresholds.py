@@ -5,7 +5,7 @@ import math
 
 from ..apis.runner import one_line_errors
 from ..datasets.annotations.formats import read_annotations
-from ..datasets.annotations.video_names import find_video
+from ..datasets.annotations.video_names import VideoNames
 from ..evaluation.events import tune_thresholds
 from ..online.frame_scores import read_frame_scores
 from ..utils.printable import echo
@@ -16,11 +16,11 @@ def run(args: argparse.Namespace) -> None:
         scored = read_frame_scores(args.scores)
         found = read_annotations(args.annotations, videos=args.videos,
                                  fps=args.fps)
-        names = {name: find_video(name, scored.videos)
-                 for name in {one.video for one in found.segments}}
+        names = VideoNames(scored.videos)
         tuned = tune_thresholds(
             scored.videos,
-            [one._replace(video=names[one.video]) for one in found.segments],
+            [one._replace(video=names.find(one.video) or one.video)
+             for one in found.segments],
             scored.classes, scored.ignore, args.objective, args.false_alarms)
         tuned.write(args.out)
     before = tuned.about['value_of_defaults']

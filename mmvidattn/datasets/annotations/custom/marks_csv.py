@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ....utils.arguments import check_arguments
-from ..video_names import find_video
+from ..video_names import VideoNames
 from ..video_segment import VideoSegment, read_columns, seconds
 
 RIGHT, WRONG, CLASS, MISSED = MARKS = 'right', 'wrong', 'class', 'missed'
@@ -175,10 +175,9 @@ def apply_marks(segments: Sequence[VideoSegment],
     Raises:
         ValueError: If several videos of the segments match a mark.
     """
-    videos = list(dict.fromkeys(segment.video for segment in segments))
-    names = {name: find_video(name, videos)
-             for name in dict.fromkeys(mark.video for mark in marks)}
-    marks = [mark._replace(video=names[mark.video]) for mark in marks]
+    names = VideoNames(segment.video for segment in segments)
+    marks = [mark._replace(video=names.find(mark.video) or mark.video)
+             for mark in marks]
     result = list(segments)
     for negative in negatives(marks):
         result = [piece for segment in result

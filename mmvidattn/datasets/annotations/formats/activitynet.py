@@ -1,11 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """ActivityNet's JSON files of annotations and of predictions."""
-import json
 import math
 from pathlib import Path
 from typing import Any
 
-from ....utils.files import write_atomically
 from ..video_segment import VideoSegment
 from .base import (
     Annotations,
@@ -15,7 +13,7 @@ from .base import (
     label_of,
     subset_of,
 )
-from .json_file import JsonValue, read_json_values
+from .json_file import JsonValue, read_json_values, write_json
 
 
 def recognizes(start: str) -> bool:
@@ -77,8 +75,7 @@ def write(annotations: Annotations, path: Path) -> None:
         content = dict(version='1.3', database={
             video: _video(segments, annotations.videos[video].duration)
             for video, segments in groups.items()})
-    write_atomically(path, json.dumps(
-        content, indent=1, ensure_ascii=False) + '\n')
+    write_json(path, content)
 
 
 def _video(segments: list[VideoSegment],

@@ -168,5 +168,4 @@ def merge(parts: Mapping[Path, Annotations]) -> Annotations:
         result.remarks += [remark for remark in part.remarks
                            if remark not in result.remarks]
         result.format = part.format
-    result.segments = distinct_ids(result.segments)
     return result

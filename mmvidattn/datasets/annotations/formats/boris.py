@@ -3,7 +3,6 @@
 
 https://www.boris.unito.it/user_guide
 """
-import json
 import math
 import re
 from collections import defaultdict
@@ -11,20 +10,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ....utils.files import write_atomically
 from ..video_segment import VideoSegment, read_rows, seconds
 from .base import (
     Annotations,
     FrameRate,
     by_video,
-    distinct_ids,
     is_open,
     is_point,
     label_of,
     labels_of,
     lanes,
 )
-from .json_file import JsonValue, read_json_values
+from .json_file import JsonValue, read_json_values, write_json
 
 # Score of a segment in the comment of its start.
 SCORE = re.compile(r'score=([0-9.eE+-]+)')
@@ -65,7 +62,6 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
             b'{')
     found = Annotations(format='boris')
     (_read_project if is_project else _read_table)(path, found)
-    found.segments = distinct_ids(found.segments)
     return found
 
 
@@ -377,8 +373,7 @@ def write(annotations: Annotations, path: Path) -> None:
         behavioral_categories=[], behavioral_categories_config={},
         independent_variables={}, coding_map={}, behaviors_coding_map=[],
         converters={})
-    write_atomically(path, json.dumps(
-        project, indent=1, ensure_ascii=False) + '\n')
+    write_json(path, project)
 
 
 def _events(one: VideoSegment, subject: str,

@@ -16,7 +16,6 @@ from ..video_segment import VideoSegment
 from .base import (
     Annotations,
     FrameRate,
-    distinct_ids,
     frames_of,
     is_open,
     is_point,
@@ -65,7 +64,6 @@ def read(path: Path, frame_rate: FrameRate) -> Annotations:
         found.segments.append(VideoSegment(
             name, video, start / rate, end, dict(action=label), element.where,
             subset, (start, stop), _score(attributes, element)))
-    found.segments = distinct_ids(found.segments)
     found.count(
         sum(1 for image in images for _ in image.all(*SHAPES)),
         'shapes of single frames left out: only tags and tracks are segments')

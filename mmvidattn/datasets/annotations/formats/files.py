@@ -15,6 +15,7 @@ from .base import (
     FrameRate,
     VideoInfo,
     by_video,
+    distinct_ids,
     merge,
 )
 from .losses import describe_losses
@@ -126,7 +127,7 @@ def read_annotations(path: str | Path, format: str | None = None, *,
                 raise ValueError(f'{segment.where}: the label is empty')
         if not segment.video:
             raise ValueError(f'{segment.where}: the video is empty')
-    found.segments = checked(found.segments, points=True)
+    found.segments = checked(distinct_ids(found.segments), points=True)
     return found if folder is None else _find_videos(found, folder)
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Reader of JSON files whose errors name the line and the path."""
+"""Reader of JSON files whose errors name the line and path; a writer."""
 import json
 import math
 import re
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ....utils.files import write_atomically
 from ..video_segment import read_text
 
 _decode = json.JSONDecoder().raw_decode
@@ -149,6 +150,12 @@ def read_json_values(path: str | Path) -> JsonValue:
                          f'{error.msg} (column {error.colno})') from None
     except RecursionError:
         raise ValueError(f'{path}: the JSON is nested too deeply') from None
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file."""
+    write_atomically(
+        path, json.dumps(content, indent=1, ensure_ascii=False) + '\n')
 
 
 class _Scanner:

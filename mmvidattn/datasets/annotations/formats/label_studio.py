@@ -5,7 +5,6 @@ A task is a video. Label Studio counts frames from 1, and a range includes its
 last frame. A range of one frame is a point event.
 https://labelstud.io/tags/timelinelabels
 """
-import json
 import math
 import re
 from collections import Counter
@@ -22,14 +21,13 @@ from .base import (
     Annotations,
     FrameRate,
     by_video,
-    distinct_ids,
     frames_of,
     is_open,
     label_of,
     labels_of,
     subset_of,
 )
-from .json_file import JsonValue, read_json_values
+from .json_file import JsonValue, read_json_values, write_json
 from .xml_file import add, format_xml
 
 # Address of a file below LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT.
@@ -80,7 +78,6 @@ def read(path: Path, frame_rate: FrameRate) -> Annotations:
             found.segments += _segments(
                 region, video, fps and fps.positive(), frame_rate,
                 'all' if subset is None else subset.name(), left_out)
-    found.segments = distinct_ids(found.segments)
     found.count(several, 'tasks have several annotations: the ground truth, '
                 'or else the latest one was read')
     found.count(ignored, 'predictions left out, because the file has '
@@ -195,8 +192,7 @@ def write(annotations: Annotations, path: Path, frame_rate: FrameRate,
             video, annotations.videos[video].fps, f'video {video}'),
             scored, url)
         for video, segments in by_video(annotations).items()]
-    write_atomically(path, json.dumps(
-        tasks, indent=1, ensure_ascii=False) + '\n')
+    write_json(path, tasks)
     write_atomically(path.with_name(f'{path.stem}_config.xml'),
                      labeling_config(labels_of(annotations.segments)))
 

@@ -3,25 +3,22 @@
 
 https://gitlab.com/vgg/via/-/blob/master/via-3.x.y/src/js/_via_attribute.js
 """
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ....utils.files import write_atomically
 from ..video_segment import VideoSegment
 from .base import (
     Annotations,
     FrameRate,
     by_video,
-    distinct_ids,
     is_open,
     is_point,
     label_of,
     labels_of,
 )
-from .json_file import JsonValue, read_json_values
+from .json_file import JsonValue, read_json_values, write_json
 
 # Anchor of attributes of temporal segments.
 SEGMENT = 'FILE1_Z2_XY0'
@@ -65,7 +62,6 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
         segments = list(_segments(name, one, views, attributes))
         unlabeled += not segments
         found.segments += segments
-    found.segments = distinct_ids(found.segments)
     found.count(spatial, 'regions and labels of entire files left out')
     found.count(unlabeled, 'segments without a label left out')
     return found
@@ -172,9 +168,9 @@ def write(annotations: Annotations, path: Path) -> None:
                 temporal_segment_metadata_editor_visible=True,
                 spatial_region_label_attribute_id='',
                 gtimeline_visible_row_count='4'))
-    write_atomically(path, json.dumps(dict(
+    write_json(path, dict(
         project=project, config=config, attribute=attributes, file=files,
-        view=views, metadata=metadata), indent=1, ensure_ascii=False) + '\n')
+        view=views, metadata=metadata))
 
 
 def _attribute(name: str, kind: int, options: dict[str, str]

@@ -6,6 +6,7 @@ from mmvidattn.datasets.annotations.formats import (
     VideoFolder,
     read_annotations,
 )
+from mmvidattn.datasets.annotations.video_names import VideoNames
 
 
 @pytest.fixture
@@ -28,8 +29,21 @@ def test_finds_videos_by_any_name(folder, name, found):
     assert VideoFolder(folder).find(name) == found
 
 
+@pytest.mark.parametrize('name, found', [
+    ('day/1.mp4', 'day/1.mp4'), ('day/1', 'day/1.mp4'),
+    ('1.mp4', 'day/1.mp4'), ('1.avi', 'day/1.mp4'),
+    ('/home/me/day/1.mp4', 'day/1.mp4'), ('night/1.mp4', None),
+    ('C:\\x\\day\\1.mp4', 'day/1.mp4'), ('2.mp4', '2.mp4'),
+    ('other/2.mp4', '2.mp4'), ('0a1b2c3d-1.mp4', 'day/1.mp4'),
+    ('3.avi', '3.avi'), ('y/3', '3'), ('rtsp://yard/live', None),
+    ('rtsp://door/live', 'rtsp://door/live')])
+def test_names_of_other_folders_are_other_videos(name, found):
+    videos = 'day/1.mp4', '2.mp4', 'x/3.mp4', '3.avi', '3', 'rtsp://door/live'
+    assert VideoNames(videos).find(name) == found
+
+
 def test_refuses_a_name_of_several_videos(folder):
-    with pytest.raises(ValueError, match='a.mp4 matches several videos .*: '
+    with pytest.raises(ValueError, match='a.mp4 matches several videos: '
                                          'day1/a.mp4, day2/a.mp4'):
         VideoFolder(folder).find('a.mp4')
     with pytest.raises(ValueError, match='videos must be a folder, got x'):
