@@ -17,6 +17,7 @@ from ..datasets.annotations.custom.marks_csv import (
     read_marks,
 )
 from ..utils.files import write_atomically
+from ..utils.lock import wait_for_folder
 from .run import Run
 
 # Request to remove a mark.
@@ -40,7 +41,8 @@ class EventMarks:
 
     A change is on the disk when :meth:`change` returns: the file is replaced
     by a complete new one, so that no failure damages it. Before, the file is
-    read again, so that changes by others are kept.
+    read again, so that changes by others are kept. Programs that change the
+    same file wait for each other.
 
     Args:
         path: CSV file, one for all sources. It may already exist.
@@ -99,7 +101,7 @@ class EventMarks:
             raise ValueError(f'unknown mark {kind!r}')
         if not isinstance(detected, str) or not isinstance(label, str):
             raise ValueError('class and label must be text')
-        if not _is_time(start):
+        if not is_time(start):
             raise ValueError(f'start must be a number, got {start!r}')
         run = self._runs[source]
         classes = [name for i, name in enumerate(run.classes)
@@ -112,7 +114,7 @@ class EventMarks:
         mark = Mark(video, start, start, label, kind, detected, began=began)
         if kind == MISSED:
             end = message.get('end')
-            if not _is_time(end) or end <= start:
+            if not is_time(end) or end <= start:
                 raise ValueError(f'end must be after {start}, got {end!r}')
             mark = mark._replace(end=end, detected='')
         elif kind != NONE:
@@ -126,7 +128,7 @@ class EventMarks:
         if event is not None:
             clip = self._clips[source](event) if self._clips else ''
             mark = mark._replace(
-                end=event['end'], score=event['peak'],
+                end=event['end'], score=event.get('peak'),
                 clip=clip and _relative(clip, self.path.parent))
         elif mark.key in self._marks:
             mark = self._marks[mark.key]._replace(
@@ -149,15 +151,16 @@ class EventMarks:
         """Save a mark, or remove it from the file if it is ``'none'``."""
         with self._lock:
             try:
-                marks = self._read()
-                if mark.mark == NONE:
-                    marks.pop(mark.key, None)
-                else:
-                    marks[mark.key] = mark
-                if len(marks) > MAX_MARKS:
-                    raise MarkError(f'{self.path.name} is full: it has '
-                                    f'{MAX_MARKS} marks.')
-                write_atomically(self.path, format_marks(marks.values()))
+                with wait_for_folder(self.path.parent):
+                    marks = self._read()
+                    if mark.mark == NONE:
+                        marks.pop(mark.key, None)
+                    else:
+                        marks[mark.key] = mark
+                    if len(marks) > MAX_MARKS:
+                        raise MarkError(f'{self.path.name} is full: it has '
+                                        f'{MAX_MARKS} marks.')
+                    write_atomically(self.path, format_marks(marks.values()))
             except OSError as error:
                 raise MarkError('The mark was not saved: '
                                 f'{error.strerror or error}.') from error
@@ -198,7 +201,8 @@ def _parse(time: str) -> float:
         return 0.
 
 
-def _is_time(value: object) -> bool:
+def is_time(value: object) -> bool:
+    """Return True for a finite number of at least 0."""
     return type(value) in (int, float) and 0 <= value < float('inf')
 
 

@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Lock of a folder, so that two runs cannot mix their files."""
+"""Locks of folders, so that two programs cannot mix their files."""
 import json
 import os
 import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 try:
@@ -49,6 +49,32 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
     finally:
         path.unlink(missing_ok=True)
         _open_files.discard(file)
+        os.close(file)
+
+
+@contextmanager
+def wait_for_folder(folder: str | Path) -> Iterator[None]:
+    """Wait until no other program is inside of this function, then lock it.
+
+    For a short change of a file that several programs change. Where the
+    system has no such locks (Windows, some network disks), nothing is locked.
+
+    Args:
+        folder: The folder, which is created if it is missing.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        yield
+        return
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        # Unlock explicitly: a forked process may have a copy of the file.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)
         os.close(file)
 
 

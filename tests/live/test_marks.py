@@ -1,8 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Marks of events, stored in a file."""
 import json
+import multiprocessing
 import resource
 import signal
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -88,6 +90,26 @@ def test_changes_by_others_are_kept(marks):
     marks.change(0, MISSED)
     assert [mark.video for mark in read_marks(marks.path)] == [
         'day/1.mp4', 'other.mp4', 'day/1.mp4']
+
+
+def mark_often(path, name):
+    marks = EventMarks(path, [make_run(name)])
+    for start in range(40):
+        marks.change(0, dict(MISSED, start=start, end=start + .5))
+
+
+def test_two_programs_may_mark_at_the_same_time(tmp_path):
+    path = tmp_path / 'new/marks.csv'
+    fork = multiprocessing.get_context('fork')
+    programs = [fork.Process(target=mark_often, args=(path, name))
+                for name in ('1.mp4', '2.mp4')]
+    for program in programs:
+        program.start()
+    for program in programs:
+        program.join()
+    assert [program.exitcode for program in programs] == [0, 0]
+    assert Counter(mark.video for mark in read_marks(path)) == {
+        '1.mp4': 40, '2.mp4': 40}
 
 
 def test_invalid_file_is_not_overwritten(marks):
