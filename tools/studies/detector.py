@@ -5,15 +5,16 @@
     python tools/studies/detector.py marks WORK_DIR --seeds 8
 
 WORK_DIR is a run of `mmvidattn finetune --stream` on videos of
-tools/data/online/make_events.py. Each seed has two new videos to learn from,
-and two others on which F1@50 is measured.
+tools/data/online/make_events.py. Each seed has new videos to learn from, and
+as many others on which F1@50 is measured.
 
-``thresholds`` compares thresholds that are tuned on the first two videos with
-0.5 and 0.3.
+``thresholds`` compares thresholds that are tuned on the first videos with 0.5
+and 0.3.
 
 ``marks`` compares the detector before and after a second round of training,
 `mmvidattn finetune --continue WORK_DIR --add marks.csv`. The marks are up to
-20 of its mistakes in the first two videos: wrong, missed, or of another class.
+20 of its mistakes in the first videos: wrong, missed, or of another class.
+``--noise`` and ``--contrast`` make videos like those of another camera.
 """
 import random
 import re
@@ -42,16 +43,17 @@ from tools.data.online.make_events import FPS, Recipe, make_video
 from tools.data.online.make_pixels import write_video
 from tools.harness import parser_of
 
-# Videos of each split.
-SPLITS = dict(val=(3, 8), test=(4, 9))
+# Number of the first video of each split.
+SPLITS = dict(val=3, test=4)
 OVERLAP = .5
 
 
-def write_videos(out: Path, seed: int, recipe: Recipe) -> None:
+def write_videos(out: Path, seed: int, recipe: Recipe, count: int) -> None:
     """Write new videos and the lists of their events."""
     for name in 'data', 'videos':
         (out / name).mkdir(parents=True)
-    for split, numbers in SPLITS.items():
+    for split, first in SPLITS.items():
+        numbers = range(first, first + 5 * count, 5)
         segments = []
         for i in numbers:
             frames, events = make_video(seed, i, recipe)
@@ -166,19 +168,27 @@ def main() -> None:
     add('--seeds', type=int, default=8, help='number of seeds (default: 8)')
     add('--first-seed', type=int, default=100,
         help='seed of the first videos (default: 100)')
+    add('--videos', type=int, default=2,
+        help='videos to learn from, and to measure on (default: 2)')
     add('--seconds', type=float, default=Recipe.seconds,
         help='mean length of a video (default: %(default)g)')
+    add('--noise', type=float, default=Recipe.noise,
+        help='noise of the videos, in gray levels (default: %(default)g)')
+    add('--contrast', type=float, default=Recipe.contrast,
+        help='least contrast of an event, in (0, 1] (default: %(default)g)')
     add('--marks', type=int, default=20,
         help='for marks: largest number of marks (default: 20)')
     add('--epochs', type=int, default=6,
         help='for marks: epochs of the second round (default: 6)')
     args = parser.parse_args()
     args.work_dir = args.work_dir.resolve()
+    recipe = Recipe(seconds=args.seconds, noise=args.noise,
+                    contrast=args.contrast)
     compare, first, second = COMPARISONS[args.comparison]
     differences = []
     for seed in range(args.first_seed, args.first_seed + args.seeds):
         with TemporaryDirectory() as folder:
-            write_videos(Path(folder), seed, Recipe(seconds=args.seconds))
+            write_videos(Path(folder), seed, recipe, args.videos)
             one, other = compare(Path(folder), args, seed)
         differences.append(other - one)
         print(f'seed {seed}: F1@50 {one:.1f} {first}, {other:.1f} {second}',
