@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import cv2
+import numpy as np
 import pytest
 
 from mmvidattn.apis.bundle_file import load_bundle
@@ -95,7 +96,8 @@ def check_continuation(out, events, tmp_path):
     second = tmp_path / 'second'
     main(['--continue', str(out), '--add', str(marks), '--epochs', '1',
           '--work-dir', str(second), '--workers', '0'])
-    assert {path.name for path in second.glob('[!.]*')} == FILES | {'bundle'}
+    assert {path.name for path in second.glob('[!.]*')} == {
+        path.name for path in out.glob('[!.]*')} - {'e.jsonl'}
     videos = (second / 'data/train_videos.txt').read_text().splitlines()
     assert videos[-1] == str(new) and len(videos) == 7
     assert (second / 'data/train_spans.csv').read_text().splitlines() == [
@@ -106,6 +108,7 @@ def check_continuation(out, events, tmp_path):
         .3 * old.optim_wrapper.optimizer.lr)
     notes = json.loads((second / 'finetune.json').read_text())
     assert notes['done'] == 1 and notes['continues'] == str(out)
+    return second / 'data', new
 
 
 @pytest.mark.slow
@@ -159,6 +162,18 @@ def test_features_with_testra(events, tmp_path, run_tool, capfd):
     command = re.search(r'mmvidattn stream VIDEO (.*) --events', printed)[1]
     check_stream(out, events / 'videos/day_04.mp4', run_tool,
                  *command.split())
+    # Features of the new video are added; only its marked part has targets.
+    data, new = check_continuation(out, events, tmp_path)
+    name = '_'.join(new.with_suffix('').parts[1:]) + '.npy'
+    assert len([*data.glob('rgb/*.npy')]) == 11
+    assert np.array_equal(np.load(data / f'rgb/{name}'),
+                          np.load(out / 'data/rgb/day_00.npy'))
+    targets = np.load(data / f'target_perframe/{name}')
+    assert targets[4:80].any(1).all()
+    assert not targets[:4].any() and not targets[80:].any()
+    blue = np.load(data / 'target_perframe/day_01.npy')[:8]
+    assert blue.any() and not (blue == np.load(
+        out / 'data/target_perframe/day_01.npy')[:8]).all()
 
 
 def test_dry_run_prints_the_config(events, tmp_path, capfd):

@@ -18,7 +18,7 @@ from ...datasets.annotations.custom.marks_csv import (
 )
 from ...datasets.annotations.custom.segment_csv import write_segment_csv
 from ...datasets.annotations.formats import VideoFolder
-from ...datasets.annotations.video_names import find_video
+from ...datasets.annotations.video_names import VideoNames
 from ...datasets.annotations.video_segment import VideoSegment
 from ...utils.files import write_atomically
 from ...utils.lines import read_lines
@@ -27,7 +27,9 @@ from ..console import no_prints
 from ..epochs import fit_epochs
 from ..options import FineTuneOptions
 from ..work_dir import read_notes
-from .plan import read_events
+from .choice import EXTRACTION
+from .features import build_extractor, write_features
+from .plan import StreamPlan, read_events
 
 SPLITS = 'train', 'val', 'test'
 SPANS = 'train_spans.csv'
@@ -101,14 +103,12 @@ def correct_lists(lists: Lists, marks: Sequence[Mark], root: Path,
             f'marks must have the classes {", ".join(classes[1:])}, got '
             f'{some(unknown)}: train with new classes from the start')
     everything = [video for side in lists.videos.values() for video in side]
-    folder = VideoFolder(root)
+    known, folder = VideoNames(everything), VideoFolder(root)
     names = {}
     for name in dict.fromkeys(mark.video for mark in marks):
-        found = find_video(name, everything)
-        if found not in everything:
-            found = folder.find(name)
-            if found is None and Path(name).is_file():
-                found = str(Path(name).resolve())
+        found = known.find(name) or folder.find(name)
+        if found is None and Path(name).is_file():
+            found = str(Path(name).resolve())
         if found is None:
             raise ValueError(f'the marked video {name} is not a file, and '
                              f'{root} has no video of this name')
@@ -141,10 +141,10 @@ def prepare_continuation(options: FineTuneOptions) -> dict:
     """
     earlier, out = options.continued, options.out
     notes = read_notes(earlier)
-    if notes.get('kind') != 'pixels' or not notes.get('done'):
-        raise ValueError(
-            f'--continue needs the work directory of a complete run with '
-            f'--stream and a model of pixels, got {earlier}')
+    kind = notes.get('kind')
+    if kind is None or not notes.get('done'):
+        raise ValueError('--continue needs the work directory of a complete '
+                         f'run with --stream, got {earlier}')
     marks = read_marks(options.source)
     root = Path(load_config(earlier / 'config.py').videos)
     before = read_lists(earlier)
@@ -158,19 +158,40 @@ def prepare_continuation(options: FineTuneOptions) -> dict:
         f'{split}: {len(before.events[split])} events before, '
         f'{len(lists.events[split])} now' for split in lists.videos)
         + (f'; new videos: {some(added)}' if added else ''))
+    spent = 0.
+    if kind == 'features':
+        spent = _write_features(options, lists, root, classes) / 60
     epochs = options.epochs
     if epochs == 'auto':
-        _write_config(options, lists, 1)
+        _write_config(options, lists, kind, 1)
         with no_prints():
-            epochs, _ = fit_epochs(load_config(out / 'config.py'),
-                                   options.minutes)
-    _write_config(options, lists, epochs)
+            epochs, _ = fit_epochs(
+                load_config(out / 'config.py'), max(
+                    options.minutes - spent, EXTRACTION * options.minutes))
+    _write_config(options, lists, kind, epochs)
     echo(count(epochs, 'epoch'))
-    return dict(options=options.fixed(), videos=len(marks), kind='pixels',
+    return dict(options=options.fixed(), videos=len(marks), kind=kind,
                 reason=f'continues {earlier}', continues=str(earlier))
 
 
-def _write_config(options: FineTuneOptions, lists: Lists,
+def _write_features(options: FineTuneOptions, lists: Lists, root: Path,
+                    classes: list[str]) -> float:
+    """Write the features of new videos, and the targets of all.
+
+    Returns:
+        Seconds that this took.
+    """
+    earlier, data = options.continued, options.out / 'data'
+    shutil.copytree(earlier / 'data/rgb', data / 'rgb', dirs_exist_ok=True)
+    network = load_config(earlier / 'config.py').online.extractors.rgb
+    events = [one for side in lists.events.values() for one in side]
+    return write_features(
+        StreamPlan(root, lists.videos, events, classes, {}),
+        build_extractor(network.config, network.checkpoint), data,
+        lists.spans)
+
+
+def _write_config(options: FineTuneOptions, lists: Lists, kind: str,
                   epochs: int) -> None:
     """Write the earlier config with other lists, weights and epochs."""
     earlier, out = options.continued, options.out
@@ -190,7 +211,7 @@ def _write_config(options: FineTuneOptions, lists: Lists,
 load_from = {str((earlier / "best.pth").resolve())!r}
 optim_wrapper = dict(optimizer=dict(lr={float(f"{lr:.3g}")!r}))
 '''
-    if lists.spans and "['labeled_spans']" not in text:
+    if kind == 'pixels' and lists.spans and "['labeled_spans']" not in text:
         text += ("train_dataloader['dataset']['labeled_spans'] = "
                  f"f'{{data_root}}/{SPANS}'\n")
     write_atomically(out / 'config.py', text.encode())

@@ -1,12 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Features of a frozen network, and the targets of their steps."""
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from mmengine.device import get_device
+from mmengine.registry import init_default_scope
 from rich.console import Console
 from rich.progress import Progress
 
+from ...datasets.annotations.video_segment import steps_of
 from ...datasets.prepare.feature_targets import (
     mark,
     named_targets,
@@ -15,21 +19,46 @@ from ...datasets.prepare.feature_targets import (
 from ...live.feature_extractor import FeatureExtractor
 from ...live.video_features import VideoFeatures
 from ...utils.files import write_atomically
+from ...utils.hub import SCHEME
 from ...utils.printable import echo
 from .config import FEATURE_RATE
 from .plan import StreamPlan
 
+Spans = Mapping[str, Sequence[tuple[float, float]]]
+
+
+def build_extractor(network: str, weights: str | None) -> FeatureExtractor:
+    """Build a frozen network.
+
+    Raises:
+        ValueError: If its weights are missing.
+    """
+    if weights is None and not network.startswith(SCHEME):
+        raise ValueError(f'--features {network} needs --weights, because the '
+                         'package has no weights of this network')
+    init_default_scope('mmaction')
+    return FeatureExtractor(network, weights, get_device())
+
 
 def stream_name(video: str) -> str:
     """Return the name of a video's files, as ``extract-features`` does."""
-    return '_'.join(Path(video).with_suffix('').parts)
+    path = Path(video).with_suffix('')
+    return '_'.join(path.relative_to(path.anchor).parts)
 
 
 def write_features(plan: StreamPlan, extractor: FeatureExtractor,
-                   folder: Path) -> float:
+                   folder: Path, spans: Spans | None = None) -> float:
     """Write the features, the targets and the lists of all videos.
 
-    Features that exist already, from an interrupted run, are kept.
+    Features that exist already, from an earlier run, are kept.
+
+    Args:
+        plan: Videos of the run.
+        extractor: The frozen network.
+        folder: Folder of the data.
+        spans: Seconds of the labeled parts of videos that have no other
+            labels. Other steps have zero targets, which the loss leaves out.
+            Defaults to complete labels.
 
     Returns:
         Seconds that the extraction took.
@@ -58,10 +87,15 @@ def write_features(plan: StreamPlan, extractor: FeatureExtractor,
             if not path.is_file():
                 write_atomically(path, npy_bytes(extract(plan.root / video)))
             events = [one for one in plan.segments if one.video == video]
-            write_atomically(
-                folder / f'{kind.folder}/{path.name}', npy_bytes(mark(
-                    events, len(np.load(path, mmap_mode='r')), kind,
-                    FEATURE_RATE)))
+            targets = mark(events, len(np.load(path, mmap_mode='r')), kind,
+                           FEATURE_RATE)
+            if spans and video in spans:
+                known = np.zeros(len(targets), bool)
+                for start, end in spans[video]:
+                    known[slice(*steps_of(start, end, FEATURE_RATE))] = True
+                targets[~known] = 0
+            write_atomically(folder / f'{kind.folder}/{path.name}',
+                             npy_bytes(targets))
     for split, side in plan.splits.items():
         lines = [*map(stream_name, side), '']
         write_atomically(folder / f'{split}_features.txt',

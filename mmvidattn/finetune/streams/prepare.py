@@ -2,16 +2,13 @@
 """Check the videos, choose the model, and write the config."""
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from mmengine.config import Config
-from mmengine.device import get_device
-from mmengine.registry import init_default_scope
 
 from ...apis.models import DEFAULT, find_default, load_config
 from ...datasets.annotations.custom.labeled_videos import count
-from ...live.feature_extractor import FeatureExtractor
 from ...utils.files import write_atomically
-from ...utils.hub import SCHEME
 from ...utils.printable import echo
 from ..config import format_config
 from ..console import no_prints
@@ -21,7 +18,7 @@ from ..work_dir import NOTES
 from .choice import EXTRACTION, SIDES, Speed, choose, time_features
 from .config import build_config, checkpoint_of
 from .continuation import prepare_continuation
-from .features import write_features
+from .features import build_extractor, write_features
 from .plan import make_stream_plan
 
 
@@ -67,15 +64,16 @@ def prepare(options: FineTuneOptions, command: str,
         with no_prints():
             return fit_epochs(write(kind, size), minutes)
 
+    build = partial(build_extractor, options.features, checkpoint_of(options))
     choice = choose(
         plan, options.minutes, options.model,
         lambda side: Speed(side, *measure('pixels', side, options.minutes)),
-        lambda: time_features(plan, _build_extractor(options)))
+        lambda: time_features(plan, build()))
     echo(f'model: {choice.kind}, because {choice.reason}')
     if choice.kind == 'pixels':
         size, epochs = choice.speed.side, choice.speed.epochs
     else:
-        extractor = _build_extractor(options)
+        extractor = build()
         spent = write_features(plan, extractor, out / 'data') / 60
         size, epochs = extractor.width, options.epochs
         if epochs == 'auto':
@@ -90,15 +88,3 @@ def prepare(options: FineTuneOptions, command: str,
                 kind=choice.kind, reason=choice.reason)
 
 
-def _build_extractor(options: FineTuneOptions) -> FeatureExtractor:
-    """Build the frozen network.
-
-    Raises:
-        ValueError: If its weights are missing.
-    """
-    network, weights = options.features, checkpoint_of(options)
-    if weights is None and not network.startswith(SCHEME):
-        raise ValueError(f'--features {network} needs --weights, because the '
-                         'package has no weights of this network')
-    init_default_scope('mmaction')
-    return FeatureExtractor(network, weights, get_device())
