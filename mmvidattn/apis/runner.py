@@ -79,12 +79,12 @@ def add_default_runtime(cfg: Config) -> None:
     cfg.setdefault('default_hooks', {})
     hooks = cfg.default_hooks
     for name, hook in ours.default_hooks.items():
-        found = hooks.get(name)
-        if found is None:
+        hook_cfg = hooks.get(name)
+        if hook_cfg is None:
             hooks[name] = hook
-        elif name in ('checkpoint', 'logger') and found.get('type') in (
+        elif name in ('checkpoint', 'logger') and hook_cfg.get('type') in (
                 None, 'CheckpointHook', 'LoggerHook'):
-            hooks[name] = dict(found, type=hook.type)
+            hooks[name] = dict(hook_cfg, type=hook.type)
 
 
 def build_runner(cfg: Config, strict: bool,
@@ -233,14 +233,14 @@ def _check_resume(runner: Runner, checkpoint: str) -> None:
 
 
 def _find_resumable(runner: Runner) -> str | None:
-    found = [None]
+    paths = [None]
     if runner.rank == 0:
         path, passed = find_resumable(runner.work_dir)
         for skipped, reason in passed:
             runner.logger.warning(f'does not resume from {skipped}: {reason}')
-        found = [path and str(path)]
-    broadcast_object_list(found)
-    return found[0]
+        paths = [path and str(path)]
+    broadcast_object_list(paths)
+    return paths[0]
 
 
 @contextmanager

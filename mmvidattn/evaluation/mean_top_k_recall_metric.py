@@ -80,18 +80,18 @@ class MeanTopKRecall(BaseMetric):
         if len(modes) != 1:
             raise ValueError('all segments must have the same protocol, got '
                              f'{", ".join(modes)}')
-        found = {}
+        recalls = {}
         segments = [
             segment for result in results for segment in result['segments']
             if segment.labels
         ]
         if segments:
-            found = self._recalls(segments, modes[0])
+            recalls = self._recalls(segments, modes[0])
         else:
             print_log('Skipping recall: all segments are unlabeled.',
                       'current')
         costs = stream_cost(result['stream_cost'] for result in results)
-        return {**found, **costs}
+        return {**recalls, **costs}
 
     def _label(self, segment: SegmentScores, part: str) -> int:
         """Return a segment's label; derive the action from verb and noun."""
@@ -103,25 +103,25 @@ class MeanTopKRecall(BaseMetric):
                 + ('; set actions to the verb and noun of each action'
                    if part == 'action' else ''))
         verb, noun = segment.labels['verb'], segment.labels['noun']
-        found = np.flatnonzero(
+        rows = np.flatnonzero(
             (self.parts_of_action == (verb, noun)).all(axis=1))
         # An action that is not listed gets a unique negative label, which no
         # prediction can match.
-        return int(found[0]) if len(found) else -1000 * verb - noun - 1
+        return int(rows[0]) if len(rows) else -1000 * verb - noun - 1
 
     def _recalls(self, segments: list, mode: str) -> dict[str, float]:
         inside = {
             subset: subset.mask((s.id, s.labels) for s in segments)
             for subset in self.subsets
         }
-        found = {}
+        recalls = {}
         scores = stack_scores(segments, self.parts_of_action)
         for part, each in scores.items():
             labels = np.array([self._label(s, part) for s in segments])
             name = f'{part}_top{self.k}_recall_{mode}'
-            found[name] = mean_top_k_recall(each, labels, self.k)
+            recalls[name] = mean_top_k_recall(each, labels, self.k)
             for subset, mask in inside.items():
                 if subset.part in (None, part):
-                    found[f'{name}_{subset.name}'] = mean_top_k_recall(
+                    recalls[f'{name}_{subset.name}'] = mean_top_k_recall(
                         each[mask], labels[mask], self.k)
-        return found
+        return recalls

@@ -146,12 +146,12 @@ class PerFrameMAP(BaseMetric):
         if not each:
             raise ValueError('no step has a class that counts')
         # 3. Average over the classes.
-        found = {name: float(np.mean(list(each.values())))}
+        averages = {name: float(np.mean(list(each.values())))}
         if per_class:
             names = (self.dataset_meta or {}).get('classes')
             for c, value in each.items():
                 label = names[c] if names else c
-                found[f'{name[1:]}_{label}'] = value
+                averages[f'{name[1:]}_{label}'] = value
         if per_stage:
             stages = np.zeros((10, len(classes)))
             for i, c in enumerate(classes):
@@ -163,8 +163,8 @@ class PerFrameMAP(BaseMetric):
                         mask[used], scores[used, c])
             for tenth, value in enumerate(np.nanmean(stages, axis=1)):
                 key = f'{name}_stage_{10 * tenth}-{10 * tenth + 10}'
-                found[key] = float(value)
-        return found
+                averages[key] = float(value)
+        return averages
 
 
 # Steps (n,), scores (n, K) and targets (n, K).

@@ -135,24 +135,24 @@ class VerbNounAccuracy(BaseMetric):
         if not results:
             return {}
         everything = torch.ones(len(results), dtype=torch.bool)
-        found = self._shares(results, everything, '')
+        accuracies = self._shares(results, everything, '')
         for subset in self.subsets:
             inside = torch.from_numpy(
                 subset.mask((r['id'], r['labels']) for r in results))
             shares = self._shares(results, inside, f'_{subset.name}')
-            found.update({
+            accuracies.update({
                 name: share for name, share in shares.items()
                 if subset.part in (None, name.split('_')[0])
             })
-        return found
+        return accuracies
 
     @staticmethod
     def _shares(results: list[dict], inside: Tensor,
                 suffix: str) -> dict[str, float]:
-        found = {}
+        accuracies = {}
         for key, name in (('top1', ''), ('top5', '_top5')):
             correct = torch.tensor([r[key] for r in results]).double()
             means = correct[inside].mean(dim=0).tolist()
             for part, share in zip(PARTS, means):
-                found[f'{part}{name}{suffix}'] = share
-        return found
+                accuracies[f'{part}{name}{suffix}'] = share
+        return accuracies

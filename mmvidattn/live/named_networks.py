@@ -91,15 +91,15 @@ def find_network(config: str | nn.Module,
 def _call(name: str) -> nn.Module:
     module, _, path = name.partition(':')
     try:
-        found = importlib.import_module(module)
+        target = importlib.import_module(module)
         for part in path.split('.'):
-            found = getattr(found, part)
+            target = getattr(target, part)
     except (ImportError, AttributeError) as error:
         raise ValueError(f'{name} must be MODULE:CALLABLE that can be '
                          f'imported: {error}') from error
-    model = found
-    if callable(found) and not isinstance(found, nn.Module):
-        model = found()
+    model = target
+    if callable(target) and not isinstance(target, nn.Module):
+        model = target()
     if not isinstance(model, nn.Module):
         raise ValueError(f'{name} must return an nn.Module, got a '
                          f'{type(model).__name__}')
@@ -149,27 +149,27 @@ def timm_input(cfg: dict[str, Any], name: str) -> dict[str, Any]:
         cfg: ``pretrained_cfg`` of the model. Missing entries are left out.
         name: Name of the model, for errors.
     """
-    found = dict(takes='frames', value_range=1.)
+    settings = dict(takes='frames', value_range=1.)
     for key in 'mean', 'std':
         if cfg.get(key) is not None:
-            found[key] = tuple(cfg[key])
+            settings[key] = tuple(cfg[key])
     if cfg.get('interpolation'):
-        found['interpolation'] = cfg['interpolation']
+        settings['interpolation'] = cfg['interpolation']
     if cfg.get('input_size'):
         height, width = cfg['input_size'][-2:]
         fraction = cfg.get('crop_pct') or 1.
         mode = cfg.get('crop_mode') or 'center'
         scaled = [math.floor(side / fraction) for side in (height, width)]
         if mode == 'squash':
-            found['resize'] = tuple(scaled)
+            settings['resize'] = tuple(scaled)
         elif mode == 'center' and height == width:
-            found['resize'] = scaled[0]
+            settings['resize'] = scaled[0]
         else:
             raise ValueError(
                 f'crop_mode={mode!r} of {name} is not supported for '
                 f'{height} x {width}: pass resize and crop in input')
-        found['crop'] = (height, width)
-    return found
+        settings['crop'] = (height, width)
+    return settings
 
 
 def _hub(name: str) -> Network:
@@ -201,11 +201,11 @@ def _hub(name: str) -> Network:
                          f'{type(part).__name__}: {", ".join(missing[:3])}')
     clip_len = config.get('num_frames')
     file = folder / 'preprocessor_config.json'
-    found = {}
+    settings = {}
     if file.is_file():
-        found = hub_input(json.loads(file.read_text('utf-8')))
-    found['takes'] = 'clips' if clip_len else 'frames'
-    return Network(HubModel(part, pooler), name, found, clip_len)
+        settings = hub_input(json.loads(file.read_text('utf-8')))
+    settings['takes'] = 'clips' if clip_len else 'frames'
+    return Network(HubModel(part, pooler), name, settings, clip_len)
 
 
 def hub_input(cfg: dict[str, Any]) -> dict[str, Any]:
@@ -221,21 +221,21 @@ def hub_input(cfg: dict[str, Any]) -> dict[str, Any]:
     mean, std = cfg.get('image_mean', 0.), cfg.get('image_std', 1.)
     if not cfg.get('do_normalize', True):
         mean, std = 0., 1.
-    found = dict(
+    settings = dict(
         value_range=round(255 * factor, 6), std=std,
         mean=[m + offset for m in mean] if isinstance(mean, list) else
         mean + offset)
     if cfg.get('do_resize', True) and 'size' in cfg:
-        found['resize'] = _side(cfg['size'])
+        settings['resize'] = _side(cfg['size'])
         resample = cfg.get('resample', 2)
         if resample not in _RESAMPLE:
             raise ValueError(
                 f'resample of preprocessor_config.json must be one of '
                 f'{[*_RESAMPLE]}, got {resample}; pass input instead')
-        found['interpolation'] = _RESAMPLE[resample]
+        settings['interpolation'] = _RESAMPLE[resample]
     if cfg.get('do_center_crop') and 'crop_size' in cfg:
-        found['crop'] = _side(cfg['crop_size'])
-    return found
+        settings['crop'] = _side(cfg['crop_size'])
+    return settings
 
 
 def _side(size: int | dict[str, int]) -> int | tuple[int, int]:

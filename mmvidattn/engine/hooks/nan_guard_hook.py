@@ -116,15 +116,15 @@ class NanGuardHook(SafeHook):
         now = get_random_state()
         set_random_state(self._random)
         try:
-            with torch.no_grad(), watch_outputs(model) as found:
+            with torch.no_grad(), watch_outputs(model) as faulty:
                 with runner.optim_wrapper.optim_context(model):
                     data = model.data_preprocessor(self._batch, True)
                     model._run_forward(data, mode='loss')
         finally:
             set_random_state(now)
             self._restore_statistics()
-        if found:
-            return f'first in {found[0]}'
+        if faulty:
+            return f'first in {faulty[0]}'
         return (f'not in an output, but in the gradients of {bad}' if bad else
                 'in the gradients of another process')
 

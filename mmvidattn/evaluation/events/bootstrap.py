@@ -40,11 +40,11 @@ def bootstrap(values: Callable[[np.ndarray], dict[str, float]],
         share = np.full(num_videos, 1 / num_videos)
         drawn = [values(rng.multinomial(num_videos, share))
                  for _ in range(draws)]
-    found = {}
+    intervals = {}
     for name, value in full.items():
         all_values = np.array([each[name] for each in drawn])
         known = all_values[~np.isnan(all_values)]
         low, high = (np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
                      if len(known) else (np.nan, np.nan))
-        found[name] = Interval(float(value), float(low), float(high))
-    return found
+        intervals[name] = Interval(float(value), float(low), float(high))
+    return intervals

@@ -24,19 +24,19 @@ def detect_events(videos: Mapping[str, FrameScores], classes: Sequence[str],
     Returns:
         Segments. The score is the highest (smoothed) score of the event.
     """
-    found = []
+    detected = []
     for video, (rate, scores) in videos.items():
         detector = EventDetector(classes, ignore, **options)
         events = []
         for t, row in enumerate(scores):
             events += detector.update(t / rate, (t + 1) / rate, row)
         events += detector.finish(len(scores) / rate)
-        found += [
+        detected += [
             VideoSegment(f'{video} {event["id"]}', video, event['start'],
                          event['end'], dict(action=event['class']),
                          f'events of {video}', score=event['peak'])
             for event in events if event['event'] == 'end']
-    return found
+    return detected
 
 
 def step_targets(segments: Iterable[VideoSegment],

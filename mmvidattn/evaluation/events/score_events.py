@@ -98,10 +98,10 @@ class EventScores:
             weights: Number of times that each video counts, [V]. Defaults to
                 once.
         """
-        found: dict[str, float] = {}
+        merged: dict[str, float] = {}
         for metric in self.metrics.values():
-            found |= metric.values(weights)
-        return found
+            merged |= metric.values(weights)
+        return merged
 
 
 def _calibration(videos: Sequence[str], truth: Sequence[VideoSegment],

@@ -108,10 +108,10 @@ def mean_by_threshold(name: str, mean_name: str,
     known = values[~np.isnan(values).any(axis=1)]
     means = (known.mean(axis=0) if len(known)
              else np.full(len(thresholds), np.nan))
-    found = {name.format(x): float(y) for x, y in zip(thresholds, means)}
+    averages = {name.format(x): float(y) for x, y in zip(thresholds, means)}
     if len(thresholds) > 1:
-        found[mean_name] = float(means.mean())
-    return found
+        averages[mean_name] = float(means.mean())
+    return averages
 
 
 def _match_predictions(predicted: Events, true: Events,
@@ -143,6 +143,6 @@ def _match_truth(predicted: Events, true: Events,
     for column in overlaps.T:
         allowed = np.where(hit, -1., column)
         best = allowed.argmax(axis=1)
-        found = allowed[rows, best] > least
-        hit[rows[found], best[found]] = True
+        matched = allowed[rows, best] > least
+        hit[rows[matched], best[matched]] = True
     return hit

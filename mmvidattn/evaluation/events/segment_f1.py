@@ -75,10 +75,10 @@ class SegmentF1:
             weights: Number of times that each video counts, [V]. Defaults to
                 once.
         """
-        found = self._f1(lambda numbers: np.tensordot(
+        scores = self._f1(lambda numbers: np.tensordot(
             self._weights(weights), numbers, 1).sum(axis=0))
         return {f'F1@{100 * least:g}': float(value)
-                for least, value in zip(self.thresholds, found)}
+                for least, value in zip(self.thresholds, scores)}
 
     def _weights(self, weights: np.ndarray | None) -> np.ndarray:
         return np.ones(len(self.true), int) if weights is None else weights

@@ -94,10 +94,10 @@ def tune_thresholds(
                            min_duration=MIN_DURATION)
         values[name] = math.nan
         if true:
-            found, values[name] = _tune_class(
+            rule, values[name] = _tune_class(
                 averages[..., k], axis, axis.sort(true), objective,
                 false_alarms_per_hour, smoothing, min_durations)
-            rules[name] = found or rules[name]
+            rules[name] = rule or rules[name]
     before, after = (
         _evaluate(detect_events(videos, classes, ignore, **options), truth,
                   videos, objective)
@@ -212,11 +212,11 @@ def _averages(videos: Mapping[str, FrameScores],
     seconds = np.array(smoothing)[:, None]
     parts = []
     for rate, scores in videos.values():
-        found = np.repeat(scores[None], len(seconds), axis=0)
+        smoothed = np.repeat(scores[None], len(seconds), axis=0)
         for t in range(1, len(scores)):
-            found[:, t] = smooth(found[:, t - 1], scores[t], seconds,
+            smoothed[:, t] = smooth(smoothed[:, t - 1], scores[t], seconds,
                                  (t + 1) / rate - t / rate)
-        parts.append(found)
+        parts.append(smoothed)
     return np.concatenate(parts, axis=1)
 
 
@@ -274,12 +274,12 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
 
 def _candidates(scores: np.ndarray, inside: np.ndarray) -> list[float]:
     """Return increasing candidates of ``on``."""
-    found = {ON, 1.}
-    found.update(map(float, np.linspace(scores.min(), scores.max(), 12)))
+    thresholds = {ON, 1.}
+    thresholds.update(map(float, np.linspace(scores.min(), scores.max(), 12)))
     for mask, quantiles in zip((inside, ~inside), QUANTILES):
         if mask.any():
-            found.update(map(float, np.quantile(scores[mask], quantiles)))
-    return sorted({_rounded(min(max(x, 1e-4), 1.)) for x in found})
+            thresholds.update(map(float, np.quantile(scores[mask], quantiles)))
+    return sorted({_rounded(min(max(x, 1e-4), 1.)) for x in thresholds})
 
 
 def _rounded(value: float) -> float:
@@ -343,10 +343,10 @@ class _Matches:
     def _number_found(self, kept: np.ndarray, event: np.ndarray,
                       segment: np.ndarray) -> np.ndarray:
         """Return the number of segments with a kept event, [M]."""
-        found = np.zeros((len(kept), len(self.true)), bool)
+        detected = np.zeros((len(kept), len(self.true)), bool)
         row, pair = np.nonzero(kept[:, event])
-        found[row, segment[pair]] = True
-        return found.sum(axis=1)
+        detected[row, segment[pair]] = True
+        return detected.sum(axis=1)
 
     def _pairs(self, events: _Candidate) -> tuple[np.ndarray, np.ndarray]:
         """Return indices of events and of segments that may overlap."""

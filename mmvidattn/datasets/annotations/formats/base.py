@@ -128,17 +128,17 @@ def lanes(segments: Iterable[VideoSegment]) -> list[list[VideoSegment]]:
 
     A segment whose end is unknown is the last in its lane.
     """
-    found: list[list[VideoSegment]] = []
+    lanes: list[list[VideoSegment]] = []
     for segment in sorted(segments, key=lambda one: (
             one.start, is_open(one), one.end)):
-        for lane in found:
+        for lane in lanes:
             # False for a nan.
             if lane[-1].end <= segment.start:
                 lane.append(segment)
                 break
         else:
-            found.append([segment])
-    return found
+            lanes.append([segment])
+    return lanes
 
 
 def distinct_ids(segments: Iterable[VideoSegment]) -> list[VideoSegment]:

@@ -24,11 +24,11 @@ from .videos import VideoFolder
 
 
 def _read_csv(path: Path, frame_rate: FrameRate) -> Annotations:
-    found = Annotations(
+    created = Annotations(
         segment_csv.read_segment_csv(path, points=True), format='csv')
-    for segment in found.segments:
-        found.add_video(segment.video)
-    return found
+    for segment in created.segments:
+        created.add_video(segment.video)
+    return created
 
 
 def _write_csv(annotations: Annotations, path: Path) -> None:
@@ -120,15 +120,16 @@ def read_annotations(path: str | Path, format: str | None = None, *,
                 'folder of the videos (--videos), or the rate (--fps)')
         return rate
 
-    found = _read(Path(path), format, frame_rate)
-    for segment in found.segments:
+    annotations = _read(Path(path), format, frame_rate)
+    for segment in annotations.segments:
         for label in segment.labels.values():
             if label == '':
                 raise ValueError(f'{segment.where}: the label is empty')
         if not segment.video:
             raise ValueError(f'{segment.where}: the video is empty')
-    found.segments = checked(distinct_ids(found.segments), points=True)
-    return found if folder is None else _find_videos(found, folder)
+    annotations.segments = checked(
+        distinct_ids(annotations.segments), points=True)
+    return annotations if folder is None else _find_videos(annotations, folder)
 
 
 def _read(path: Path, format: str | None,
@@ -153,26 +154,28 @@ def _read(path: Path, format: str | None,
     return merge(parts)
 
 
-def _find_videos(found: Annotations, folder: VideoFolder) -> Annotations:
+def _find_videos(annotations: Annotations, folder: VideoFolder) -> Annotations:
     """Name videos by their paths in a folder, and add their facts."""
     names: dict[str, str] = {}
     stated: dict[str, VideoInfo] = {}
     known: dict[str, VideoInfo] = {}
-    for video, info in found.videos.items():
+    for video, info in annotations.videos.items():
         name = folder.find(video)
         if name is None:
-            found.missing.append(video)
+            annotations.missing.append(video)
         else:
             known[name] = folder.info(name)
         names[video] = name or video
         stated[names[video]] = info
-    found.segments = [segment._replace(video=names[segment.video])
-                      for segment in found.segments]
-    found.videos = {
+    annotations.segments = [
+        segment._replace(video=names[segment.video])
+        for segment in annotations.segments
+    ]
+    annotations.videos = {
         name: VideoInfo(*(b if a is None else a for a, b in zip(
             info, known.get(name, info)))) for name, info in stated.items()}
-    found.problems = compare(found, stated, known)
-    return found
+    annotations.problems = compare(annotations, stated, known)
+    return annotations
 
 
 @check_arguments(segments=Any, videos=Any)
@@ -258,12 +261,12 @@ def choose_format(path: Path, format: str | None, num_videos: int) -> str:
     """
     if format is None:
         suffix = path.suffix.lower()
-        found = [name for name, kind in FORMATS.items()
+        names = [name for name, kind in FORMATS.items()
                  if kind.suffix == suffix]
-        if len(found) != 1:
+        if len(names) != 1:
             raise ValueError(f'give the format of {path} (--to): one of '
-                             f'{", ".join(found or FORMATS)}')
-        format = found[0]
+                             f'{", ".join(names or FORMATS)}')
+        format = names[0]
     kind = _format(format)
     if kind.one_video and num_videos > 1 and not _is_folder(path):
         raise ValueError(f'{kind.title} has a file for each video: for '

@@ -73,15 +73,15 @@ class JsonValue:
 
     def get(self, key: str) -> 'JsonValue | None':
         """Return a value of an object; None if it is missing or null."""
-        found = self._expect(dict, 'an object').get(key)
-        return None if found is None or found.value is None else found
+        child = self._expect(dict, 'an object').get(key)
+        return None if child is None or child.value is None else child
 
     def __getitem__(self, key: str) -> 'JsonValue':
-        found = self.get(key)
-        if found is None:
+        child = self.get(key)
+        if child is None:
             self.fail(f'expected an object with {key!r}, got '
                       + (', '.join(self.value) or 'an empty one'))
-        return found
+        return child
 
     def items(self) -> Iterator[tuple[str, 'JsonValue']]:
         """Yield the keys and values of an object."""
@@ -175,27 +175,27 @@ class _Scanner:
     def _value(self, at: int, key: str | int | None,
                parent: JsonValue | None) -> tuple[JsonValue, int]:
         """Return the value that starts at a character, and its end."""
-        found = JsonValue(None, bisect_right(self._breaks, at) + 1,
+        parsed = JsonValue(None, bisect_right(self._breaks, at) + 1,
                           self._file, key, parent)
         first = self._text[at]
         if first not in '{[':
-            found.value, end = _decode(self._text, at)
-            return found, end
-        found.value = {} if first == '{' else []
+            parsed.value, end = _decode(self._text, at)
+            return parsed, end
+        parsed.value = {} if first == '{' else []
         at = self._next(at + 1)
         while self._text[at] not in '}]':
             if first == '{':
                 key, at = _decode(self._text, at)
                 at = self._next(self._next(at) + 1)
-                value, at = self._value(at, key, found)
-                if key in found.value:
+                value, at = self._value(at, key, parsed)
+                if key in parsed.value:
                     value.fail(f'the key {key!r} is already used in line '
-                               f'{found.value[key].line}')
-                found.value[key] = value
+                               f'{parsed.value[key].line}')
+                parsed.value[key] = value
             else:
-                value, at = self._value(at, len(found.value), found)
-                found.value.append(value)
+                value, at = self._value(at, len(parsed.value), parsed)
+                parsed.value.append(value)
             at = self._next(at)
             if self._text[at] == ',':
                 at = self._next(at + 1)
-        return found, at + 1
+        return parsed, at + 1

@@ -49,15 +49,15 @@ class XmlElement:
         tag, _, rest = path.partition('/')
         for child in self.children:
             if tag in ('*', child.tag):
-                found = child.find(rest) if rest else child
-                if found is not None:
-                    return found
+                element = child.find(rest) if rest else child
+                if element is not None:
+                    return element
         return None
 
     def words(self, path: str) -> str:
         """Return the text of a descendant, '' if it is missing."""
-        found = self.find(path)
-        return '' if found is None else ' '.join(found.text.split())
+        element = self.find(path)
+        return '' if element is None else ' '.join(element.text.split())
 
     def __getitem__(self, name: str) -> str:
         if name not in self.attributes:
@@ -127,10 +127,10 @@ def read_xml(path: str | Path, root: str) -> XmlElement:
     except expat.ExpatError as error:
         raise ValueError(f'{path}, line {error.lineno}: invalid XML: '
                          f'{expat.ErrorString(error.code)}') from None
-    found = document.children[0]
-    if found.tag != root:
-        found.fail(f'expected <{root}>, got <{found.tag}>')
-    return found
+    top = document.children[0]
+    if top.tag != root:
+        top.fail(f'expected <{root}>, got <{top.tag}>')
+    return top
 
 
 def add(parent: ElementTree.Element, tag: str, text: object = None,
