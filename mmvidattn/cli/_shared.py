@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Options shared by several commands."""
 import argparse
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -63,6 +64,24 @@ def _device(text: str) -> str:
         return text
     from mmengine.device import get_device
     return get_device()
+
+
+def add_page(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a web page."""
+    parser.add_argument(
+        '--host', default='127.0.0.1',
+        help='address that the page listens on (default: %(default)s, which '
+        'only this machine can reach)')
+    parser.add_argument(
+        '--port', type=int, default=8000,
+        help='port of the page, or 0 for any free port (default: %(default)s)')
+    parser.add_argument(
+        '--token', default=os.environ.get('MMVIDATTN_TOKEN'),
+        help='access token of the page (default: $MMVIDATTN_TOKEN, or else a '
+        'random token if other machines can reach the host)')
+    parser.add_argument(
+        '--max-clients', type=int, default=8,
+        help='maximum number of connections (default: %(default)s)')
 
 
 def add_runner_arguments(parser: argparse.ArgumentParser) -> None:

@@ -73,11 +73,12 @@ class Marks {
   // Marked events that the page has no detection of.
   extra(events, now) {
     const known = new Set(events.map(event => `${event.class} ${event.start}`));
+    const first = this.source.length ? 0 : now - PAST;
     return [...this.marks].filter(([key, mark]) => !known.has(key) &&
-      mark.start <= now && mark.start > now - PAST).map(([key, mark]) => ({
+      mark.start <= now && mark.start >= first).map(([key, mark]) => ({
       class: mark.detected || mark.label, index: key, start: mark.start,
       end: mark.end, peak: mark.score ?? undefined,
-      missed: mark.mark === 'missed', noClip: true}));
+      missed: mark.mark === 'missed', noClip: !this.source.length}));
   }
 
   receive(message) {
@@ -143,7 +144,7 @@ class Marks {
     if (draft?.lost)
       this.fail('The connection was lost. Check whether the mark was saved.');
     if (draft && !draft.entries) return;
-    const now = this.source.now(), [from, to] = this.inputs();
+    const now = this.source.cursor ?? this.source.now(), [from, to] = this.inputs();
     const select = this.form.querySelector('select');
     if (this.form.hidden) {
       from.value = clock(Math.max(0, now - MISSED_SECONDS));

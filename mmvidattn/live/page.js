@@ -69,6 +69,7 @@ class Timeline {
     this.lanes = new Map();
     this.buttons = new Map();
     this.sorted = [];
+    this.annotated = [];
     this.span = 1;
     // True until the user scrolls back.
     this.follows = true;
@@ -84,7 +85,8 @@ class Timeline {
       const {left} = this.strip.getBoundingClientRect();
       const time = this.origin + (clientX - left) / this.scale;
       // A click by keyboard has no place.
-      if (!(detail && click(time)) && target.event) open(target.event);
+      if (!(detail && click(time, target.event)) && target.event)
+        open(target.event);
     };
     this.track.onkeydown = event => this.key(event);
     this.part('.live').onclick = () => this.follow(true);
@@ -150,13 +152,30 @@ class Timeline {
     this.part('.ticks').replaceChildren(...ticks);
   }
 
+  // Show a finished video, with annotated events below the detected ones.
+  annotate(events, length) {
+    this.origin = 0;
+    this.follows = false;
+    this.span = SPANS.findIndex(span => span >= length);
+    if (this.span < 0) this.span = SPANS.length - 1;
+    this.annotated = events;
+    this.update([]);
+    for (const event of events) {
+      const bar = make('div', undefined, 'annotated');
+      bar.style.setProperty('--at', event.start);
+      bar.style.setProperty('--for', event.end - event.start);
+      bar.style.setProperty('--color', `var(${this.colorOf(event.class)})`);
+      this.lanes.get(event.class).lane.append(bar);
+    }
+  }
+
   // Show events, earliest first. Existing buttons stay and keep their focus.
   update(events) {
     this.sorted = events;
     if (events.length)
       this.origin = Math.min(this.origin ?? Infinity, Math.floor(events[0].start));
     const keys = new Set(events.map(keyOf));
-    const names = new Set(events.map(event => event.class));
+    const names = new Set([...events, ...this.annotated].map(event => event.class));
     for (const [key, button] of this.buttons)
       if (!keys.has(key)) { button.remove(); this.buttons.delete(key); }
     for (const [name, {lane, label}] of this.lanes)
@@ -254,8 +273,13 @@ class Source {
       this.part('.timeline'), name => this.style(name)[0], {
         open: (event, classes) => viewer.open(this, event, classes),
         mark: (event, mark) => { if (this.marks.canMark) this.marks.set(event, mark); },
-        click: time => this.marks.clicked(time)});
+        click: (time, event) => this.marks.clicked(time) ||
+          !event && this.showMoment(time)});
     this.marks = new Marks(this, state.marked);
+    // Seconds of a finished video, and the time that the user looked at last;
+    // undefined for a running source.
+    this.length = this.cursor = state.length;
+    if (this.length) this.timeline.annotate(state.annotated, this.length);
     this.part('.find').hidden = this.classes.length <= MAX_CURVES;
     this.part('.find').oninput = () => this.draw();
     this.part('.reset').onclick = () => this.reset();
@@ -300,7 +324,8 @@ class Source {
     }
     if (!changed) return;
     const known = [...this.events.values()].sort((a, b) => a.start - b.start);
-    for (const event of known.splice(0, known.length - MAX_EVENTS))
+    const most = this.length ? Infinity : MAX_EVENTS;
+    for (const event of known.splice(0, known.length - most))
       this.events.delete(keyOf(event));
     this.listEvents();
   }
@@ -330,6 +355,15 @@ class Source {
   }
 
   now() { return this.steps.at(-1)?.time ?? 0; }
+
+  // Show a finished video at a time without an event.
+  showMoment(time) {
+    if (!this.length || time > this.length) return false;
+    this.cursor = time;
+    viewer.open(this, {index: 'moment', class: 'No event', start: time,
+      end: time, moment: true});
+    return true;
+  }
 
   // Detected events, and marked ones that are no longer or not detected.
   sorted() {
@@ -637,15 +671,15 @@ const viewer = {
     this.part('.marked').textContent = '';
     source.marks.fail('');
     this.stop();
-    this.part('.swatch').style.background = `var(${source.style(event.class)[0]})`;
-    this.part('.picture').style.setProperty(
-      '--color', `var(${source.style(event.class)[0]})`);
+    const [color] = event.moment ? OTHER : source.style(event.class);
+    this.part('.swatch').style.background = `var(${color})`;
+    this.part('.picture').style.setProperty('--color', `var(${color})`);
     find('viewer-title').textContent = event.class;
     this.marked();
     for (const kind of ['img', 'video', '.player', '.save'])
       this.part(kind).hidden = true;
     const asked = event.noClip || send({type: 'clip', source: source.number,
-      index: event.index, start: event.start});
+      index: event.index, start: event.start, end: event.end});
     this.say(event.noClip ? 'There are no pictures of this event.' :
       asked ? 'Loading the clip ...' : 'Not connected.');
     this.part('.earlier').disabled = !this.beside(-1);
@@ -657,15 +691,15 @@ const viewer = {
   // Show the mark of the event. It may have been removed with its event.
   marked() {
     const event = this.source.sorted().find(e => keyOf(e) === keyOf(this.event));
-    if (!event && this.event.noClip) return this.dialog.close();
+    if (!event && this.event.marked) return this.dialog.close();
     this.event = event ?? this.event;
-    const marked = this.event.marked, {missed, end} = this.event;
+    const marked = this.event.marked, {missed, end, moment} = this.event;
     this.part('.about').textContent =
       `${this.source.name} · ${describe(this.event)}`;
     for (const button of this.dialog.querySelectorAll('[data-mark]')) {
       const kind = button.dataset.mark;
       if (kind !== 'none') button.ariaPressed = marked?.mark === kind;
-      button.disabled = end === undefined || (
+      button.disabled = end === undefined || moment || (
         kind === 'none' ? !marked : Boolean(missed));
     }
     this.part('.marking select').disabled = Boolean(missed);
@@ -673,7 +707,7 @@ const viewer = {
   },
 
   mark(kind) {
-    if (!this.source.marks.canMark) return;
+    if (!this.source.marks.canMark || this.event.moment) return;
     // The button of the present mark removes it.
     const same = kind === this.event.marked?.mark && kind !== 'class';
     this.source.marks.set(this.event, same ? 'none' : kind,
@@ -699,6 +733,11 @@ const viewer = {
 
   beside(by) {
     const sorted = this.source.sorted();
+    if (this.event.moment) {
+      const {start} = this.event;
+      return by < 0 ? sorted.findLast(e => e.start <= start) :
+        sorted.find(e => e.start > start);
+    }
     const at = sorted.findIndex(e => keyOf(e) === keyOf(this.event));
     return sorted[at + by];
   },
@@ -731,7 +770,8 @@ const viewer = {
   pictures() {
     const {frames} = this;
     if (!frames.length)
-      return this.say('The pictures of this event have been deleted.');
+      return this.say(this.source.length ? 'The video cannot be read here.' :
+        'The pictures of this event have been deleted.');
     this.part('img').hidden = this.part('.player').hidden = false;
     this.part('.player input').max = frames.length - 1;
     this.show(0);
@@ -809,6 +849,9 @@ function hello(message) {
   wait = 1;
   connection('connected', 'good');
   find('login').hidden = true;
+  document.body.classList.toggle('review', Boolean(message.review));
+  if (message.review)
+    document.title = document.querySelector('h1').textContent = 'mmvidattn review';
   find('sources').replaceChildren();
   const drafts = sources.map(source => source.marks.draft());
   sources = message.sources.map(

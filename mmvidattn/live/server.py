@@ -191,8 +191,8 @@ class LivePage:
             type='step', source=source, time=detection.time,
             scores={name: round(score, 4) for name, score in top.items()})
         image = detection.images[-1]
-        small = _encode(image, EVENT_SIDE)
-        picture = _text(_encode(image, PICTURE_SIDE)) if (
+        small = encode_image(image, EVENT_SIDE)
+        picture = encode_text(encode_image(image, PICTURE_SIDE)) if (
             self._connected) else ''
         try:
             self._loop.call_soon_threadsafe(
@@ -402,7 +402,7 @@ class LivePage:
         return dict(
             type='clip', source=source, index=index, start=start,
             times=[time for time, _ in frames],
-            frames=[_text(picture) for _, picture in frames],
+            frames=[encode_text(picture) for _, picture in frames],
             video=await self._segment(source, index, start))
 
     async def _segment(self, source: int, index: int, start: float) -> str:
@@ -412,7 +412,7 @@ class LivePage:
             return ''
         # Use a thread, because the function may read a file.
         data = await asyncio.to_thread(self._segments[source], events[-1])
-        return _text(data) if data and len(data) <= MAX_SEGMENT else ''
+        return encode_text(data) if data and len(data) <= MAX_SEGMENT else ''
 
 
 async def _forward(queue: 'asyncio.Queue[str]', websocket: WebSocket,
@@ -466,7 +466,7 @@ def _shown_name(name: str) -> str:
     return name if '://' in name else Path(name).name or name
 
 
-def _encode(image: np.ndarray, side: int) -> bytes:
+def encode_image(image: np.ndarray, side: int) -> bytes:
     """Encode an RGB image as a JPEG with sides of at most ``side`` pixels."""
     scale = min(1., side / max(image.shape[:2]))
     image = cv2.resize(image, None, fx=scale, fy=scale,
@@ -476,7 +476,8 @@ def _encode(image: np.ndarray, side: int) -> bytes:
     return data.tobytes()
 
 
-def _text(data: bytes) -> str:
+def encode_text(data: bytes) -> str:
+    """Encode bytes as text (Base64)."""
     return base64.b64encode(data).decode()
 
 

@@ -698,3 +698,68 @@ def test_wrong_token_shows_an_error(browser, scripted):
     assert browser.find_element(By.ID, 'token').is_displayed()
     assert texts(browser, 'main .card') == []
     assert browser.switch_to.active_element.get_attribute('id') == 'token'
+
+
+def test_finished_results_are_reviewed(browser, clip, tmp_path):
+    """`mmvidattn review`, by mouse and by keyboard."""
+    head = 'video,start,end,label,score\n'
+    (tmp_path / 'found.csv').write_text(
+        head + 'clip.mp4,1,2,jump,.9\nclip.mp4,3,4,run,.6\n')
+    (tmp_path / 'true.csv').write_text(
+        head + 'clip.mp4,1,2.5,jump,\nclip.mp4,5,6,swim,\n')
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'mmvidattn', 'review', 'found.csv',
+         clip.parent, '--annotations', 'true.csv', '--port', '0', '--token',
+         'sesam'], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    url = re.search(r'http://\S+', process.stdout.readline())[0]
+    browser.get('about:blank')
+    browser.get(url)
+    wait_until(lambda: len(texts(browser, '.lane button')) == 2)
+    assert texts(browser, 'h1') == ['mmvidattn review']
+    assert texts(browser, '.names span') == ['jump', 'swim', 'run']
+    assert len(texts(browser, '.lane .annotated')) == 2
+    assert not browser.find_element(By.CSS_SELECTOR, '.top').is_displayed()
+
+    def click_at(time):
+        strip = browser.find_element(By.CSS_SELECTOR, '.strip')
+        left = time * browser.execute_script(
+            'return sources[0].timeline.scale')
+        ActionChains(browser).move_to_element_with_offset(
+            strip, round(left - strip.size['width'] / 2), 0).click().perform()
+
+    # A time without an event shows the video, and cannot be marked.
+    click_at(5.5)
+    wait_until(lambda: browser.execute_script(
+        'return document.querySelector("#viewer img").naturalWidth') == 64)
+    times = browser.execute_script('return viewer.times')
+    assert times[0] == 3.5 and times[-1] == pytest.approx(83 / 12)
+    assert texts(browser, '#viewer-title') == ['No event']
+    assert not browser.find_element(
+        By.CSS_SELECTOR, '#viewer [data-mark=right]').is_enabled()
+    click(browser, '#viewer .earlier')
+    assert texts(browser, '#viewer .about')[0].startswith(
+        'clip.mp4 · run, 0:03.0 to 0:04.0')
+    browser.switch_to.active_element.send_keys('w', Keys.ESCAPE)
+    # The annotated event was missed.
+    click(browser, '.miss')
+    click_at(5)
+    click_at(6)
+    Select(browser.find_element(
+        By.CSS_SELECTOR, '.missing select')).select_by_value('swim')
+    click(browser, '.missing [type=submit]')
+    wait_until(lambda: sorted(signs(browser)) == ['', '+', '✗'])
+    browser.refresh()
+    wait_until(lambda: sorted(signs(browser)) == ['', '+', '✗'])
+    (*first, _), (*second, start, end) = saved(tmp_path)
+    assert first == ['wrong', 'run', 'run', 3.]
+    assert second == ['missed', 'swim', '']
+    assert (start, end) == pytest.approx((5, 6), abs=.1)
+    # The added event can be seen, too.
+    click(browser, '.lane button.missed')
+    wait_until(lambda: browser.execute_script('return viewer.times[0]') == (
+        pytest.approx(start - 2, abs=.1)))
+    browser.get('about:blank')
+    process.terminate()
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert out == 'stopped; the marks are in marks.csv\n'
