@@ -22,6 +22,7 @@ METRICS = ['prometheus_client']
 MQTT = ['paho-mqtt>=2']
 WEBHOOK = ['httpx>=0.27']
 CORPUS = ['pyarrow']
+REMOTE = ['fsspec', 's3fs>=2025']
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
 # The last mkdocstrings for Python 3.10 fails with pymdown-extensions 12. ruff
 # wraps long signatures.
@@ -120,6 +121,9 @@ setup(
         triton=['triton; platform_system == "Linux"'],
         # Weights by hf://OWNER/MODEL@REVISION.
         hub=['huggingface_hub'],
+        # Files in object stores: s3://, http:// and, with further packages,
+        # gs:// and az://.
+        remote=REMOTE,
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
         # Manifests and catalogs of long lists of videos, --engine local.
@@ -139,9 +143,10 @@ setup(
         # The documentation site (mkdocs build).
         docs=DOCS,
         # selenium needs an installed Chromium; without one, its tests are
-        # skipped.
-        dev=['hypothesis', 'lmdb', 'pympi-ling', 'pytest', 'pytest-xdist',
-             'scikit-learn', 'selenium', *CORPUS, *DOCS, *METRICS, *MQTT,
-             *ONNX, *SERVE, *WEBHOOK],
+        # skipped. moto and flask are a local S3 server.
+        dev=['flask', 'flask-cors', 'hypothesis', 'kubernetes-validate',
+             'lmdb', 'moto[s3]>=5', 'pympi-ling', 'pytest', 'pytest-xdist',
+             'scikit-learn', 'selenium', 'webdataset', *CORPUS, *DOCS,
+             *METRICS, *MQTT, *ONNX, *REMOTE, *SERVE, *WEBHOOK],
     ),
 )
