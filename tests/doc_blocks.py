@@ -324,7 +324,7 @@ class Scratch:
         shutil.copytree(motion_dir, folder / 'data/motion')
         quickstart = folder / 'work_dirs/quickstart'
         quickstart.mkdir(parents=True)
-        for name in 'epoch_2', 'best_acc_top1_epoch_2':
+        for name in 'epoch_3', 'best_acc_top1_epoch_3':
             shutil.copy(self.checkpoint('linear_ff_tiny_motion'),
                         quickstart / f'{name}.pth')
         monkeypatch.chdir(folder)
