@@ -119,7 +119,7 @@ def build_runner(work_dir, family='linear_ff', wrapper=None, steps=STEPS, *,
     optim_wrapper = optim_wrapper or dict(
         type='OptimWrapper',
         optimizer=dict(type='SGD', lr=0.005, momentum=0.9, weight_decay=0.01))
-    return SafeRunner(
+    runner = SafeRunner(
         model=model, work_dir=str(work_dir), train_dataloader=loader,
         optim_wrapper=optim_wrapper,
         param_scheduler=dict(type='PolyLR', power=1., by_epoch=False,
@@ -141,6 +141,9 @@ def build_runner(work_dir, family='linear_ff', wrapper=None, steps=STEPS, *,
         visualizer=dict(type='Visualizer', vis_backends=[]),
         experiment_name=f'shards{os.getpid()}_{next(NUMBERS)}',
         cfg=dict(model_wrapper_cfg=wrapper, **options), **val)
+    # Some buffers are float32 by definition.
+    runner.model.to(torch.get_default_dtype())
+    return runner
 
 
 def train(work_dir, *args, **kwargs):

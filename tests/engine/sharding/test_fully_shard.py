@@ -14,21 +14,51 @@ from mmvidattn.engine.sharding.shards import is_shard, local
 
 SHARDED = dict(type='FullyShard')
 slow = pytest.mark.slow
+# Largest relative difference in float64, from the order of sums.
+EXACT = 1e-10
+
+
+@pytest.fixture
+def float64(monkeypatch):
+    """Compute everything in float64, also what is float32 by definition."""
+    torch.set_default_dtype(torch.float64)
+    monkeypatch.setattr(torch.Tensor, 'float', torch.Tensor.double)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def compare(folder, names, tolerance=EXACT):
+    first, second = (runs.last_checkpoint(folder / name) for name in names)
+    assert first.keys() == second.keys()
+    for key in 'state_dict', 'optimizer', 'ema_state_dict':
+        if key in first:
+            assert runs.largest_difference(
+                first[key], second[key]) <= tolerance, key
+
+
+def check_all_ways(folder, number, family='linear_ff', wrapper=SHARDED,
+                   tolerance=EXACT, **options):
+    """Compare FullyShard with DDP and with one process."""
+    runs.launched(number, runs.train_all_ways, folder, family, wrapper,
+                  **options)
+    compare(folder, ('ddp', 'shared'), tolerance)
+    if family not in runs.WITH_BATCH_EFFECTS:
+        runs.train(folder / 'one', family, **options)
+        compare(folder, ('one', 'shared'), tolerance)
 
 
 @pytest.mark.parametrize('family', [
-    pytest.param(name, marks=() if name == 'linear_ff' else pytest.mark.slow)
+    pytest.param(name, marks=() if name == 'linear_ff' else slow)
     for name in runs.FAMILIES])
 def test_two_processes_equal_ddp_and_one_process(family, tmp_path):
-    runs.launched(2, runs.train_all_ways, tmp_path, family, SHARDED)
-    ddp, shared = (runs.last_checkpoint(tmp_path / name)
-                   for name in ('ddp', 'shared'))
-    for key in 'state_dict', 'optimizer':
-        assert runs.largest_difference(ddp[key], shared[key]) <= 1e-6
-    if family not in runs.WITH_BATCH_EFFECTS:
-        one = runs.train(tmp_path / 'one', family)
-        for key in 'state_dict', 'optimizer':
-            assert runs.largest_difference(one[key], shared[key]) <= 1e-6
+    check_all_ways(tmp_path, 2, family, tolerance=1e-6)
+
+
+@slow
+@pytest.mark.parametrize('number', [2, 4])
+@pytest.mark.parametrize('family', runs.FAMILIES)
+def test_float64_equals_ddp_and_one_process(float64, family, number, tmp_path):
+    check_all_ways(tmp_path, number, family)
 
 
 # Options of a training that must not change its result.
@@ -72,47 +102,22 @@ def lora():
         'linear_ff', type='FineTunedRecognizer3D', lora=dict(rank=4))
 
 
-def compare(folder, names, tolerance=1e-6):
-    first, second = (runs.last_checkpoint(folder / name) for name in names)
-    assert first.keys() == second.keys()
-    for key in 'state_dict', 'optimizer', 'ema_state_dict':
-        if key in first:
-            assert runs.largest_difference(
-                first[key], second[key]) <= tolerance, key
-
-
-def test_all_options_together_with_lora(tmp_path):
+def test_all_options_together_with_lora(float64, tmp_path):
     """Accumulation, clipping, layer decay, EMA and LoRA."""
-    runs.launched(2, runs.train_all_ways, tmp_path, 'linear_ff', SHARDED,
-                  model=lora(), **ALL)
-    compare(tmp_path, ('ddp', 'shared'))
+    check_all_ways(tmp_path, 2, model=lora(), **ALL)
 
 
 @slow
 @pytest.mark.parametrize('number', [2, 4])
 @pytest.mark.parametrize('options', OPTIONS.values(), ids=OPTIONS)
-def test_options_do_not_change_results(options, number, tmp_path):
-    runs.launched(number, runs.train_all_ways, tmp_path, 'linear_ff', SHARDED,
-                  **options)
-    # Four processes add up gradients in another order than DDP.
-    compare(tmp_path, ('ddp', 'shared'), 1e-6 if number == 2 else 1e-5)
-    runs.train(tmp_path / 'one', 'linear_ff', **options)
-    # One process adds up the gradients of a batch in another order.
-    compare(tmp_path, ('one', 'shared'), 1e-5)
+def test_options_do_not_change_results(float64, options, number, tmp_path):
+    check_all_ways(tmp_path, number, **options)
 
 
 @slow
 @pytest.mark.parametrize('wrapper', WRAPPERS.values(), ids=WRAPPERS)
-def test_wrappers_do_not_change_results(wrapper, tmp_path):
-    runs.launched(2, runs.train_all_ways, tmp_path, 'linear_ff', wrapper)
-    compare(tmp_path, ('ddp', 'shared'))
-
-
-@slow
-@pytest.mark.parametrize('family', runs.FAMILIES)
-def test_four_processes_equal_ddp(family, tmp_path):
-    runs.launched(4, runs.train_all_ways, tmp_path, family, SHARDED)
-    compare(tmp_path, ('ddp', 'shared'))
+def test_wrappers_do_not_change_results(float64, wrapper, tmp_path):
+    check_all_ways(tmp_path, 2, wrapper=wrapper)
 
 
 def check_shares(folder, family, num_ranks):
