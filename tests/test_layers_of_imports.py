@@ -34,6 +34,7 @@ MAY_IMPORT = {
         'online', 'ops', 'recognizers', 'sources', 'utils',
         'visualization'
     },
+    'corpus': {'apis', 'datasets', 'utils'},
     'export': {'apis', 'online', 'ops', 'recognizers', 'utils'},
     'live': {
         'apis', 'datasets', 'online', 'sources', 'utils', 'visualization'

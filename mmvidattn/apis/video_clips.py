@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..datasets.broken_files.container_size import check_not_cut
 from ..datasets.transforms.segment_frames import MILLISECOND
-from ..datasets.video_facts import VIDEO_SUFFIXES
+from ..datasets.video_facts import VIDEO_SUFFIXES, list_videos
 from ..sources import open_source
 from ..sources.files import IMAGE_SUFFIXES
 from ..utils.frame_times import frame_times
@@ -315,12 +315,7 @@ def find_videos(folder: str | Path) -> list[Path]:
     Raises:
         ValueError: If there are none.
     """
-    videos = [path for path in sorted(Path(folder).rglob('*'))
-             if path.suffix.lower() in VIDEO_SUFFIXES]
-    if not videos:
-        raise ValueError(f'no videos in the folder {folder}; expected files '
-                         f'with suffix {", ".join(VIDEO_SUFFIXES)}')
-    return videos
+    return [*map(Path, list_videos(folder))]
 
 
 def _sample(name: str) -> dict[str, Any]:

@@ -10,6 +10,10 @@ CONFIG is an mmaction2 recognizer, or `timm://NAME`,
 features are the input of a recognizer's classifier, or the output of another
 network. They are causal: a step depends only on frames up to its end. The same
 command resumes an interrupted run.
+
+    mmvidattn extract-features videos.csv features CONFIG --engine local
+
+shares a long list among many processes and machines.
 """
 import argparse
 from collections.abc import Sequence
@@ -19,8 +23,10 @@ from ._shared import (
     FLOWS,
     DictAction,
     add_cfg_options,
+    add_corpus,
     add_device,
     at_least,
+    check_corpus,
     parser_of,
     positive,
 )
@@ -28,8 +34,9 @@ from ._shared import (
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
-    parser.add_argument('videos', nargs='+', type=Path, metavar='VIDEO',
-                        help='video file or folder of videos')
+    parser.add_argument('videos', nargs='+', metavar='VIDEO',
+                        help='video file, folder of videos, or list of videos '
+                        '(.txt, .csv or .parquet)')
     parser.add_argument('out', type=Path, help='folder to write to')
     parser.add_argument('config', help='config file or name of a recognizer, '
                         'or timm://NAME, hf://OWNER/MODEL@REVISION or '
@@ -78,7 +85,15 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
                         help='number of steps per batch (default: 16)')
     add_device(parser)
     add_cfg_options(parser)
-    return parser.parse_args(argv)
+    parser.add_argument('--store', choices=['npy', 'parquet'], default='npy',
+                        help='write a .npy file for each video, which the '
+                        'data sets read, or, with --engine, the features of '
+                        'all videos of a shard to a parquet file (default: '
+                        'npy)')
+    add_corpus(parser)
+    args = parser.parse_args(argv)
+    check_corpus(parser, args, needs=('store', ))
+    return args
 
 
 def main(argv: Sequence[str] | None = None) -> None:

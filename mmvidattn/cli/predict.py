@@ -5,12 +5,21 @@
     mmvidattn predict VIDEO [VIDEO ...] CONFIG CHECKPOINT
     mmvidattn predict LONG_VIDEO BUNDLE --windows 10 --stride 5
     mmvidattn predict LONG_VIDEO BUNDLE --segments tasks.json --to label-studio
+    mmvidattn predict videos.csv BUNDLE --engine local --out predictions
 """
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import ANNOTATION_FORMATS, add_device, add_model, parser_of
+from ._shared import (
+    ANNOTATION_FORMATS,
+    add_corpus,
+    add_device,
+    add_model,
+    at_least,
+    check_corpus,
+    parser_of,
+)
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -18,6 +27,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         'videos', nargs='+', metavar='VIDEO',
         help='video file or its URL, folder of videos, or folder of frames; '
+        'with --engine also a list of videos (.txt, .csv or .parquet), '
         'with --windows also the number of a camera, or the URL of a stream')
     add_model(parser)
     parser.add_argument(
@@ -26,7 +36,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         '--out', type=Path, metavar='FILE_OR_FOLDER',
         help='write the captioned video to an .mp4 file, or some captioned '
-        'frames to a .png or .jpg file, or an .mp4 file per video to a folder')
+        'frames to a .png or .jpg file, or an .mp4 file per video to a '
+        'folder; with --engine, write the scores to a folder')
     parser.add_argument(
         '--json', type=Path, help='write the predictions to this file')
     parser.add_argument(
@@ -62,7 +73,18 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--compile', action='store_true',
         help='compile the model first, which pays off for many videos')
     add_device(parser)
+    add_corpus(parser)
+    parser.add_argument(
+        '--processes', type=at_least(1), default=1,
+        help='number of processes, with --engine (default: 1)')
     args = parser.parse_intermixed_args(argv)
+    check_corpus(parser, args, needs=('processes', ), excludes=(
+        'json', 'json_lines', 'windows', 'stride', 'segments', 'to',
+        'thresholds', 'fps', 'batch_size', 'compile'))
+    if args.engine is not None:
+        if args.out is None:
+            parser.error('--engine needs --out FOLDER')
+        return args
     if args.segments is None:
         for name in 'to', 'thresholds':
             if getattr(args, name):
@@ -85,7 +107,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    if args.segments is None:
+    if args.engine is not None:
+        from ..commands import predict_corpus as command
+    elif args.segments is None:
         from ..commands import predict as command
     else:
         from ..commands import predict_segments as command

@@ -3,13 +3,9 @@
 import argparse
 import copy
 import hashlib
-import json
-import multiprocessing
-import signal
 import sys
-from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +13,24 @@ import cv2
 import numpy as np
 import torch
 from mmengine.registry import init_default_scope
-from rich.console import Console
-from rich.progress import Progress
 
 from ..apis import load_config
 from ..apis.runner import one_line_errors, program_name
-from ..apis.video_clips import find_videos
+from ..corpus.folder import open_folder
+from ..corpus.manifest import Item, open_manifest, plan_videos
+from ..corpus.progress import Meter
+from ..corpus.run import Job, exit_with_faults, run_corpus
+from ..corpus.shards import values_of
 from ..live.feature_extractor import FeatureExtractor
 from ..live.named_networks import is_network
 from ..live.recognizer_features import CLASSIFIER
 from ..live.video_features import VideoFeatures
-from ..utils.files import replacing
+from ..utils.files import map_numbers, replacing
 from ..utils.hub import SCHEME
 from ..utils.interrupts import one_line_stop
-from ..utils.printable import brief, echo, printable
+from ..utils.printable import echo
+from ..utils.remote_files import local_file
+from ..utils.worker_pool import WorkerPool, start_method_for
 
 
 class Extractor(VideoFeatures):
@@ -54,112 +54,77 @@ class Extractor(VideoFeatures):
 
 
 _extractor: Extractor | None = None
+# Options that do not change the features.
+IRRELEVANT = 'batch_size', 'device', 'threads'
+# Columns of the catalog, and of parts with features.
+COLUMNS = dict(shape='list<int64>', file='string')
+VALUES = dict(shape='list<int64>', values='list<float>')
 
 
 def start_worker(options: dict[str, Any]) -> None:
-    """Build the extractor of a worker process, unless it was forked."""
+    """Build the extractor of a process, unless it was forked."""
     global _extractor
-    # The main process ends its workers on Ctrl-C.
-    if multiprocessing.parent_process() is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _extractor is None or _extractor.options != options:
         _extractor = Extractor(options)
 
 
-def extract(video: Path, out: Path) -> tuple[int, int]:
-    """Write the features of a video, and return their shape."""
-    rows = _extractor(video)
-    with replacing(out, to_disk=False) as part, part.open('wb') as file:
-        np.save(file, rows)
-    return rows.shape
+def make_extract(options: dict[str, Any], out: Path, store: str
+                 ) -> Callable[[Item], dict[str, Any]]:
+    """Return :func:`extract` for a worker process."""
+    start_worker(options)
+    return partial(extract, out=out, store=store)
 
 
-def extract_all(jobs: dict[Path, Path], options: dict[str, Any],
-                processes: int) -> dict[Path, str]:
-    """Extract the features of all videos; return the errors by video.
+def extract(item: Item, out: Path, store: str) -> dict[str, Any]:
+    """Extract the features of a video, and write them to ``<name>.npy``.
 
-    If a worker process dies, each unfinished video is retried in a new
-    process.
+    An existing file is kept.
+
+    Args:
+        item: The video.
+        out: Folder to write to.
+        store: 'npy', or 'parquet' to return the features instead.
+
+    Returns:
+        Results with the columns ``COLUMNS`` or ``VALUES``.
     """
-    # CUDA and OpenMP threads do not survive a fork.
-    forks = (options['device'] == 'cpu' and options['threads'] == 1 and
-             'fork' in multiprocessing.get_all_start_methods())
-    context = multiprocessing.get_context('fork' if forks else 'spawn')
-    failed, left = {}, dict(jobs)
+    if store == 'parquet':
+        with local_file(item.source) as video:
+            return values_of(_extractor(video))
+    path = out / f'{item.name}.npy'
+    if path.is_file():
+        return dict(shape=[*map_numbers(path).shape], file=path.name)
+    with local_file(item.source) as video:
+        rows = _extractor(video)
+    # Another program may write the same file.
+    with replacing(path, to_disk=False, shared=True) as part, \
+            part.open('wb') as file:
+        np.save(file, rows)
+    return dict(shape=[*rows.shape], file=path.name)
 
-    def attempt(videos, processes):
-        with ProcessPoolExecutor(
-                processes, context, start_worker, (options, )) as pool:
-            waiting = {
-                pool.submit(extract, video, jobs[video]): video
-                for video in videos
-            }
-            try:
-                for future in as_completed(waiting):
-                    finish(waiting[future], future)
-            except KeyboardInterrupt:
-                # Otherwise, the pool would extract all remaining videos first.
-                pool.shutdown(wait=False, cancel_futures=True)
-                for child in multiprocessing.active_children():
-                    child.terminate()
-                raise
 
-    def finish(video, future):
-        try:
-            future.result()
-        except BrokenProcessPool:
-            return
-        except Exception as error:
-            failed[video] = brief(error)
-            report(video)
-        del left[video]
-        bar.update(task, advance=1)
-
-    def report(video):
-        bar.console.print(printable(f'{video}: {failed[video]}'),
-                          markup=False, highlight=False)
-
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task('Extracting', total=len(jobs))
-        attempt(list(left), processes)
-        for video in list(left):
-            attempt([video], 1)
-            if video in left:
-                failed[video] = 'the process died while reading this video'
-                report(video)
-                bar.update(task, advance=1)
+def extract_all(items: list[Item], out: Path, options: dict[str, Any],
+                processes: int) -> dict[str, str]:
+    """Extract the features of all videos; return the errors by video."""
+    failed = {}
+    with Meter('Extracting', len(items)) as meter, WorkerPool(
+            partial(make_extract, options, out, 'npy'), processes,
+            start_method=start_method_for(
+                options['device'], options['threads'])) as pool:
+        for done in pool.run(items):
+            meter.show()
+            if done is not None:
+                meter.add(done.item.source, done.fault)
+                if done.fault:
+                    failed[done.item.source] = done.fault
+        meter.show()
     return failed
 
 
-def plan_features(inputs: list[Path], out: Path) -> dict[Path, Path]:
-    """Return the file of features for each video."""
-    for path in inputs:
-        if not path.exists():
-            raise ValueError(f'{path} does not exist')
-    # Subfolders become a part of the file name.
-    videos = {
-        video: out / ('_'.join(video.relative_to(
-            path if path.is_dir() else path.parent).with_suffix(
-                '').parts) + '.npy')
-        for path in inputs
-        for video in (find_videos(path) if path.is_dir() else [path])
-    }
-    clashes = [o for o, count in Counter(videos.values()).items() if count > 1]
-    if clashes:
-        first = min(clashes)
-        same = [str(v) for v, o in videos.items() if o == first]
-        raise ValueError(f'{" and ".join(same)} would both be written to '
-                         f'{first}')
-    return videos
-
-
-def open_folder(out: Path, options: dict[str, Any]) -> None:
-    """Create the folder, or check that its features have these options."""
-    file = out / 'features.json'
-    kept = {
-        key: value for key, value in options.items()
-        if key not in ('device', 'threads', 'batch_size')
-    }
+def settings_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that determine the features."""
+    kept = {key: value for key, value in options.items()
+            if key not in IRRELEVANT}
     # For recognizers, do not add these keys, which earlier versions lack.
     if not is_network(options['config']):
         kept['layer'] = options['layer'] or CLASSIFIER
@@ -167,31 +132,17 @@ def open_folder(out: Path, options: dict[str, Any]) -> None:
             str(load_config(options['config'],
                             options['cfg_options']).to_dict()).encode()
         ).hexdigest()
-    if file.is_file():
-        settings = json.loads(file.read_text())
-        differing = [
-            f'{key} was {settings.get(key)} and now is {kept.get(key)}'
-            for key in sorted({*settings, *kept})
-            if settings.get(key) != kept.get(key)
-        ]
-        if differing:
-            raise ValueError(f'the features in {out} have different options: '
-                             + '; '.join(differing)
-                             + '. Repeat the old options, or choose another '
-                             'folder')
-    elif out.exists() and any(out.iterdir()):
-        raise ValueError(f'{out} is not empty and was not written by '
-                         'extract-features: choose a new folder')
-    out.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(kept, indent=2) + '\n')
+    return kept
 
 
 def run(args: argparse.Namespace) -> None:
     with one_line_errors():
         options = copy.deepcopy(vars(args))
-        for name in 'videos', 'out', 'processes':
+        for name in ('videos', 'out', 'processes', 'engine', 'lease', 'shard',
+                     'shard_size', 'store'):
             del options[name]
-        jobs = plan_features(args.videos, args.out)
+        if args.engine is None:
+            videos = plan_videos(args.videos)
         if args.checkpoint is None and not args.config.startswith(SCHEME):
             echo(f'{program_name()}: warning: without --checkpoint the '
                  'weights are random', file=sys.stderr)
@@ -199,14 +150,32 @@ def run(args: argparse.Namespace) -> None:
         init_default_scope('mmaction')
         start_worker(options)
         echo(f'{_extractor.recognizer.width} features per step')
-        open_folder(args.out, options)
-    left = {v: o for v, o in jobs.items() if not o.is_file()}
+        # For .npy files, do not add the key, which earlier versions lack.
+        stored = {} if args.store == 'npy' else dict(store=args.store)
+        open_folder(args.out, 'features.json',
+                    {**settings_of(options), **stored}, 'extract-features')
+        if args.engine is not None:
+            manifest = open_manifest(args.out, args.videos, args.shard_size)
+            job = Job('Extracting',
+                      partial(make_extract, options, args.out, args.store),
+                      COLUMNS if args.store == 'npy' else VALUES,
+                      args.processes, dict(start_method=start_method_for(
+                          args.device, args.threads)))
+            exit_with_faults(run_corpus(args.out, manifest, job, args.engine,
+                                        args.shard, args.lease))
+            return
+
+    def exists(item: Item) -> bool:
+        return (args.out / f'{item.name}.npy').is_file()
+
+    left = [item for item in map(Item, videos, videos.values())
+            if not exists(item)]
     with one_line_stop(lambda: (
-            f' after {sum(out.is_file() for out in left.values())} of '
-            f'{len(left)} videos; the same command continues')):
-        failed = extract_all(left, options, args.processes)
+            f' after {sum(map(exists, left))} of {len(left)} videos; the same '
+            'command continues')):
+        failed = extract_all(left, args.out, options, args.processes)
     echo(f'{args.out}: {len(left) - len(failed)} videos written, '
-         f'{len(jobs) - len(left)} existed already, {len(failed)} failed')
+         f'{len(videos) - len(left)} existed already, {len(failed)} failed')
     if failed:
         raise SystemExit(f'{program_name()}: error: '
                          + '; '.join(f'{v}: {e}' for v, e in failed.items()))

@@ -106,6 +106,20 @@ def predict_windows(classifier: VideoClassifier, video: str, out: Path | None,
         yield VideoPrediction(video, error=str(error))
 
 
+def check_labels(classifier: VideoClassifier, path: str | None,
+                 labels: Sequence[str] | None) -> None:
+    """Check that a file of labels, if any, fits a model.
+
+    Raises:
+        ValueError: If its number of labels is wrong.
+    """
+    num_classes = classifier.model.cls_head.num_classes
+    if labels and len(labels) != num_classes:
+        raise ValueError(
+            f'{path} must have one name for each of the {num_classes} classes '
+            f'of the model, got {len(labels)}')
+
+
 def run(args: argparse.Namespace) -> None:
     # Silence mmengine's warnings about its own deprecated calls.
     MMLogger.get_current_instance().setLevel(logging.ERROR)
@@ -121,11 +135,7 @@ def run(args: argparse.Namespace) -> None:
         labels = read_labels(args.labels) if args.labels else None
         classifier = VideoClassifier(
             config, checkpoint, args.device, labels, compile=args.compile)
-        num_classes = classifier.model.cls_head.num_classes
-        if labels and len(labels) != num_classes:
-            raise ValueError(
-                f'{args.labels} must have one name for each of the '
-                f'{num_classes} classes of the model, got {len(labels)}')
+        check_labels(classifier, args.labels, labels)
         lines = None
         for path in filter(None, (args.json, args.json_lines)):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -369,8 +369,8 @@ def test_measures_planning(tmp_path, capsys):
     result = run_case('planning', '--names', 10, 30, '--pairwise', 20,
                       '--repeats', 1, out=tmp_path)
     assert {key: set(seconds) for key, seconds in result['seconds'].items()
-            } == {'10': {'features', 'names', 'pairwise'},
-                  '30': {'features', 'names'}}
+            } == {'10': {'features', 'manifest', 'names', 'pairwise'},
+                  '30': {'features', 'manifest', 'names'}}
     assert '| 30 | 0.' in capsys.readouterr().out
 
 
@@ -379,3 +379,16 @@ def test_planning_is_not_measured_if_names_are_missed(monkeypatch):
     monkeypatch.setattr(case, 'read_video_names', lambda path: [])
     with pytest.raises(SystemExit, match='no timing: .* repeat'):
         run_case('planning', '--names', 10)
+
+
+def test_compares_extraction_with_decoding(tmp_path, capsys, monkeypatch):
+    options = ('--videos', 2, '--seconds', 1, '--size', 96, 64,
+               '--processes', 1, '--repeats', 1)
+    result = run_case('corpus', *options, out=tmp_path)
+    assert result['seconds'].keys() == {'decoding', 'extraction'}
+    assert 'of the throughput of decoding' in capsys.readouterr().out
+    # Other frames stop the case.
+    case = importlib.import_module('tools.benchmark.cases.corpus')
+    monkeypatch.setattr(case, 'frame_indices', lambda *args: [0])
+    with pytest.raises(SystemExit, match='no timing'):
+        run_case('corpus', *options)

@@ -2,7 +2,6 @@
 import random
 import sys
 import types
-from pathlib import Path
 
 import cv2
 import decord
@@ -13,7 +12,8 @@ from helpers import slow_down
 from live_fixtures import write_clip, write_tsn
 
 import mmvidattn
-from mmvidattn.commands.extract_features import Extractor, plan_features
+from mmvidattn.commands.extract_features import Extractor
+from mmvidattn.corpus.manifest import plan_videos
 
 
 def options(config, **kwargs):
@@ -235,17 +235,17 @@ def test_names_the_first_of_random_clashes(tmp_path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
         expected = {
-            path: Path('out', '_'.join(path.relative_to(folder).with_suffix(
-                '').parts) + '.npy')
+            str(path): '_'.join(
+                path.relative_to(folder).with_suffix('').parts)
             for path in sorted(folder.rglob('*.*'))}
-        clashes = {out for out in expected.values()
-                   if [*expected.values()].count(out) > 1}
+        names = [*expected.values()]
+        clashes = {name for name in names if names.count(name) > 1}
         if not clashes:
-            assert plan_features([folder], Path('out')) == expected
+            assert plan_videos([folder]) == expected
             continue
-        same = [str(video) for video, out in expected.items()
-                if out == min(clashes)]
+        same = [video for video, name in expected.items()
+                if name == min(clashes)]
         with pytest.raises(ValueError) as error:
-            plan_features([folder], Path('out'))
+            plan_videos([folder])
         assert str(error.value) == (
-            f'{" and ".join(same)} would both be written to {min(clashes)}')
+            f'{" and ".join(same)} would both have the name {min(clashes)}')

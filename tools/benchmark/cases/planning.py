@@ -2,9 +2,10 @@
 """Planning of long lists: seconds by the number of names.
 
 "features" lists the empty files of a folder and plans the outputs of
-``mmvidattn extract-features``. "names" reads the list of a data set of feature
-streams. Both find repeated names. The time should grow in proportion to the
-number of names; "pairwise" compares all pairs of names, for lists up to
+``mmvidattn extract-features``. "manifest" does the same, and writes and reads
+the manifest of ``--engine local``. "names" reads the list of a data set of
+feature streams. All find repeated names. The time should grow in proportion to
+the number of names; "pairwise" compares all pairs of names, for lists up to
 --pairwise names.
 
 Nothing is measured unless "names" and "pairwise" find the same repeated names
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from mmvidattn.commands.extract_features import plan_features
+from mmvidattn.corpus.manifest import FILE, open_manifest, plan_videos
 from mmvidattn.datasets.feature_stream_dataset import read_video_names
 from tools.benchmark.measure import measure, settings_of, title
 from tools.harness import count
@@ -28,7 +29,8 @@ TRIALS = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--names', nargs='+', type=count, default=[1000, 10_000, 100_000],
+        '--names', nargs='+', type=count,
+        default=[1000, 10_000, 100_000, 1_000_000],
         help='lengths of the lists (default: %(default)s)')
     parser.add_argument(
         '--pairwise', type=count, default=4000,
@@ -74,8 +76,13 @@ def run(args: argparse.Namespace) -> dict:
             names = [f'video_{i}' for i in range(number)]
             path = folder / 'names.txt'
             path.write_text('\n'.join(names))
+
+            def manifest() -> None:
+                (folder / FILE).unlink(missing_ok=True)
+                open_manifest(folder, [videos], 100)
+
             tasks = dict(
-                features=lambda: plan_features([videos], folder / 'out'),
+                features=lambda: plan_videos([videos]), manifest=manifest,
                 names=lambda: read_video_names(path))
             if number <= args.pairwise:
                 tasks['pairwise'] = lambda: pairwise(names)
@@ -85,10 +92,11 @@ def run(args: argparse.Namespace) -> dict:
 
 
 def report(result: dict) -> str:
-    lines = [title(result), '| names | features | names | pairwise |',
-             '|---|---|---|---|']
+    columns = 'features', 'manifest', 'names', 'pairwise'
+    lines = [title(result), f'| names | {" | ".join(columns)} |',
+             '|---' * 5 + '|']
     for number, seconds in result['seconds'].items():
         cells = [f'{seconds[key]:.4f} s' if key in seconds else ''
-                 for key in ('features', 'names', 'pairwise')]
+                 for key in columns]
         lines.append(f'| {number} | {" | ".join(cells)} |')
     return '\n'.join(lines)

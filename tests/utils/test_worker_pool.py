@@ -1,0 +1,129 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mmvidattn.utils.worker_pool import WorkerPool
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def make(folder):
+    """Return a function that crashes, blocks or fails at some items."""
+
+    def double(item):
+        if item == 'crash':
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if item == 'crash once' and not (folder / 'crashed').exists():
+            (folder / 'crashed').touch()
+            os._exit(3)
+        if item == 'block':
+            time.sleep(600)
+        if item == 'fail':
+            raise ValueError('no frames')
+        return 2 * item
+
+    return double
+
+
+def fail_to_start():
+    raise ValueError('no weights')
+
+
+def die_at_start():
+    os._exit(7)
+
+
+@pytest.mark.parametrize('processes', [1, 3])
+@pytest.mark.parametrize('start_method', ['fork', 'spawn'])
+def test_each_item_is_finished_once(tmp_path, processes, start_method):
+    if start_method == 'spawn' and processes == 3:
+        pytest.skip('starting processes takes seconds')
+    items = [1, 'crash', 2, 'block', 3, 'fail', 'crash once', 4]
+    with WorkerPool(partial(make, tmp_path), processes, timeout=1,
+                    start_method=start_method) as pool:
+        done = [one for one in pool.run(items) if one is not None]
+        assert sorted(map(str, items)) == sorted(str(one.item) for one in done)
+        assert {one.item: one.result or one.fault for one in done} == {
+            1: 2, 2: 4, 3: 6, 4: 8, 'crash once': 2 * 'crash once',
+            'crash': 'it crashed the process that read it (exit status '
+                     f'{-signal.SIGSEGV})',
+            'block': 'TimeoutError: it took more than 1 s',
+            'fail': 'ValueError: no frames'}
+        # The processes remain for further items.
+        before = {worker.process.pid for worker in pool._workers}
+        assert [one.result for one in pool.run([5]) if one] == [10]
+        assert {worker.process.pid for worker in pool._workers} == before
+    assert not pool._workers
+
+
+def test_waits_for_items_that_are_not_available_yet(tmp_path):
+    """An item that becomes available only after a result does not block."""
+    results = []
+
+    def items():
+        yield 1
+        while not results:
+            yield None
+        yield 2
+
+    with WorkerPool(partial(make, tmp_path), 2, start_method='fork') as pool:
+        for done in pool.run(items()):
+            if done is not None:
+                results.append(done.result)
+    assert results == [2, 4]
+
+
+def test_replaces_an_idle_process_that_was_killed(tmp_path):
+    with WorkerPool(partial(make, tmp_path), 1, start_method='fork') as pool:
+        assert [one.result for one in pool.run([1]) if one] == [2]
+        process = pool._workers[0].process
+        process.kill()
+        process.join()
+        assert [one.result for one in pool.run([2]) if one] == [4]
+
+
+@pytest.mark.parametrize('start, error', [
+    (fail_to_start, 'cannot start: ValueError: no weights'),
+    (die_at_start, 'cannot start: the last one had the exit status 7')])
+def test_reports_processes_that_cannot_start(start, error):
+    with WorkerPool(start, 2, start_method='fork') as pool:
+        with pytest.raises(RuntimeError, match=error):
+            [*pool.run([1, 2])]
+
+
+def test_processes_end_with_their_parent(tmp_path):
+    """Workers end if their parent is killed, also without a running item."""
+    code = ('import time\n'
+            'from mmvidattn.utils.worker_pool import WorkerPool\n'
+            'pool = WorkerPool(lambda: lambda item: time.sleep(item), 3,\n'
+            '                  start_method="fork")\n'
+            'for done in pool.run([0, 0, 1, 0, 600]):\n'
+            '    if sum(w.item is None for w in pool._workers) == 2:\n'
+            '        print(*(w.process.pid for w in pool._workers\n'
+            '                if w.item is None), flush=True)\n'
+            '        time.sleep(600)\n')
+    program = subprocess.Popen([sys.executable, '-c', code], cwd=ROOT,
+                               stdout=subprocess.PIPE, text=True)
+    pids = program.stdout.readline().split()
+    assert len(pids) == 2
+    program.kill()
+    program.wait()
+    deadline = time.monotonic() + 60
+    while any(is_running(pid) for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_running(pid):
+    try:
+        return Path(f'/proc/{pid}/stat').read_text().rpartition(
+            ')')[2].split()[0] not in 'ZX'
+    except FileNotFoundError:
+        return False
