@@ -85,8 +85,9 @@ class VideoClassifier:
 
     A source can be
 
-    - the path of a video file, or its URL (http or https, with the suffix of
-      a video; it is downloaded to a temporary file);
+    - the path of a video file, or its URL: http or https with the suffix of a
+      video, which is downloaded to a temporary file, or an object store such
+      as ``s3://bucket/a.mp4`` (``docs/remote.md``);
     - a folder of frames, as images in the order of the numbers in their names;
     - frames in memory, a numpy array or tensor, **uint8 [T, H, W, 3], RGB**;
     - for :meth:`windows`, also the number of a camera, the URL of a stream,

@@ -11,6 +11,7 @@ from mmengine.dataset import BaseDataset
 
 from ..utils.arguments import Count, Natural, Positive, check_arguments
 from ..utils.lines import read_lines
+from ..utils.remote_files import exists, join_url
 from .feature_streams import (
     TARGETS,
     FeatureStreams,
@@ -28,7 +29,7 @@ def read_video_names(path: str | Path) -> list[str]:
     Raises:
         ValueError: If the file is missing or empty, or repeats a name.
     """
-    if not Path(path).is_file():
+    if not exists(path):
         raise ValueError(f'ann_file not found: {path}')
     videos = [line.strip() for line in read_lines(path) if line.strip()]
     repeated = sorted(v for v, count in Counter(videos).items() if count > 1)
@@ -83,7 +84,7 @@ class FeatureStreamDataset(BaseDataset):
 
     Args:
         ann_file: List of video names.
-        data_root: Folder that all other paths are relative to.
+        data_root: Folder, or its URL, that all other paths are relative to.
         data_prefix: Folder of each modality, of ``gt_action``, and optionally
             of ``gt_verb`` and ``gt_noun``. Entries that are None are ignored.
         metainfo: ``classes``: class names, or the path of their file. They
@@ -208,7 +209,7 @@ class FeatureStreamDataset(BaseDataset):
     def _load_metainfo(cls, metainfo: Mapping | None = None) -> dict:
         # mmengine would use the path of a missing file as class names.
         for key, value in (metainfo or {}).items():
-            if isinstance(value, str) and not Path(value).is_file():
+            if isinstance(value, str) and not exists(value):
                 raise ValueError(f'metainfo: file of {key} not found: {value}')
         return super()._load_metainfo(metainfo)
 
@@ -226,7 +227,7 @@ class FeatureStreamDataset(BaseDataset):
             self.segments = self.streams.segments_of_targets(
                 self.background_index, self.ignore_index)
         else:
-            path = Path(self.data_root, self.segment_file)
+            path = join_url(self.data_root or '', self.segment_file)
             self.segments = read_segments(path, videos, self.video_fps,
                                           self.shape.feature_rate)
             self._check_segments(path)
@@ -249,7 +250,7 @@ class FeatureStreamDataset(BaseDataset):
                 f'{max(self.streams.lengths)} steps')
         return windows
 
-    def _check_segments(self, path: Path) -> None:
+    def _check_segments(self, path: str) -> None:
         for segment in self.segments:
             length = self.streams.lengths[segment.video]
             where = f'{path}: segment {segment.id}'

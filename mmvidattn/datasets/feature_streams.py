@@ -8,6 +8,7 @@ import numpy as np
 from mmengine.logging import print_log
 
 from ..utils.files import map_numbers
+from ..utils.remote_files import is_url, join_url, local_file
 from .annotations.segment_file import read_segment_file
 from .annotations.video_segment import steps_of
 
@@ -65,14 +66,16 @@ class SegmentTable(list[Segment]):
         return self._places.get((action, video), [])
 
 
-def open_array(path: Path) -> np.ndarray:
+def open_array(path: str | Path) -> np.ndarray:
     """Map a ``.npy`` file of numbers into memory, without unpickling.
 
     Raises:
         ValueError: If the file is missing, invalid, or not a matrix of
             numbers.
     """
-    array = map_numbers(path)
+    # The system keeps a mapped file, even if the cache deletes it.
+    with local_file(path) as local:
+        array = map_numbers(local)
     if array.ndim != 2:
         raise ValueError(f'{path} must be numbers of shape (steps, width), '
                          f'got {array.dtype} {array.shape}')
@@ -87,8 +90,8 @@ class FeatureStreams:
 
     Args:
         videos: Video names.
-        folders: Folder of each modality and of each target (``gt_action``,
-            ``gt_verb``, ``gt_noun``).
+        folders: Folder, or its URL, of each modality and of each target
+            (``gt_action``, ``gt_verb``, ``gt_noun``).
         widths: Expected width of some modalities and targets.
 
     Raises:
@@ -101,11 +104,12 @@ class FeatureStreams:
                  folders: Mapping[str, str | Path],
                  widths: Mapping[str, int] | None = None) -> None:
         self.videos = list(videos)
-        self.folders = {key: Path(path) for key, path in folders.items()}
+        self.folders = {key: path if is_url(path) else Path(path)
+                        for key, path in folders.items()}
         self.features = [key for key in folders if key not in TARGETS]
         self.targets = [key for key in TARGETS if key in folders]
         self.lengths = []
-        self._opened: dict[Path, np.ndarray] = {}
+        self._opened: dict[str | Path, np.ndarray] = {}
         self.widths = dict(widths or {})
         origin = {key: 'as in the config' for key in self.widths}
         cut = []
@@ -140,9 +144,11 @@ class FeatureStreams:
                 f'{", ".join(cut[:3])}{", ..." if len(cut) > 3 else ""}',
                 logger='current')
 
-    def path(self, video: int, key: str) -> Path:
-        """Return the path of a modality or target of a video."""
-        return self.folders[key] / f'{self.videos[video]}.npy'
+    def path(self, video: int, key: str) -> str | Path:
+        """Return the path or URL of a modality or target of a video."""
+        folder, name = self.folders[key], f'{self.videos[video]}.npy'
+        return folder / name if isinstance(folder, Path) else (
+            join_url(folder, name))
 
     def open(self, video: int, key: str) -> np.ndarray:
         """Return a modality or target of a video as a memory map."""
@@ -206,7 +212,7 @@ class FeatureStreams:
         return SegmentTable(segments)
 
 
-def _check_targets(rows: np.ndarray, path_of: Callable[[int], Path],
+def _check_targets(rows: np.ndarray, path_of: Callable[[int], str | Path],
                    steps: np.ndarray | None = None) -> None:
     bad = np.flatnonzero(((rows != 0) & (rows != 1)).any(axis=1))
     if len(bad):

@@ -13,6 +13,7 @@ from mmengine.fileio import exists
 from mmengine.logging import print_log
 
 from ..utils.arguments import Count, Positive, check_arguments
+from ..utils.remote_files import is_url, join_url
 from .annotations.custom.video_list import check_inside
 from .annotations.segment_file import read_segment_file
 from .annotations.video_segment import VideoSegment
@@ -127,7 +128,7 @@ class VideoSegmentDataset(GuardedVideoDataset):
         if not osp.splitext(name)[1]:
             name += '.mp4'
         folder = self.data_prefix['video'] or ''
-        path = osp.join(folder, name)
+        path = join_url(folder, name)
         if not self.allow_outside:
             try:
                 check_inside(path, folder)
@@ -163,9 +164,11 @@ class VideoSegmentDataset(GuardedVideoDataset):
         return number
 
     def _check_files(self, data_list: list[dict]) -> list[str]:
-        """Report and return the missing videos."""
+        """Report and return the missing local videos."""
         counts = Counter(info['filename'] for info in data_list)
-        missing = [name for name in counts if not exists(name)]
+        # One request for each remote video would take too long.
+        missing = [name for name in counts
+                   if not is_url(name) and not exists(name)]
         message = (
             f'{self.ann_file}: {len(missing)} of {len(counts)} videos are '
             f'missing, with {sum(counts[name] for name in missing)} of '

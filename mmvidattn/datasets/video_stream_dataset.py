@@ -15,6 +15,7 @@ from ..utils.arguments import Count, Natural, Positive, check_arguments
 from ..utils.frame_times import ConstantRate, num_steps
 from ..utils.lines import read_lines
 from ..utils.printable import brief
+from ..utils.remote_files import RemoteError
 from ..utils.video_readers import open_video
 from .annotations.segment_file import read_segment_file
 from .annotations.video_segment import (
@@ -262,6 +263,8 @@ class VideoStreamDataset(VideoSegmentDataset):
             try:
                 video = ConstantRate(open_video(path, backend))
                 return VideoRate(len(video), video.fps)
+            except RemoteError:
+                raise
             except Exception as error:
                 return error
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from .files import hash_file
 from .hub import SCHEME, hub_file
 from .printable import brief
+from .remote_files import STORES, is_url, local_path
 from .safe_load import safe_load
 from .shard_folder import check_shards, find_shards, join_shards
 
@@ -53,9 +54,12 @@ def load_from_hub(filename: str, map_location: Any) -> dict:
     return load_from_safetensors(str(hub_file(filename)), map_location)
 
 
-def is_url(path: str | Path) -> bool:
-    """Return True if a checkpoint is on the web."""
-    return str(path).startswith(('http://', 'https://', SCHEME))
+@CheckpointLoader.register_scheme(
+    prefixes=[f'{name}://' for name in STORES if name != 'hf'],
+    force=True)
+def load_from_store(filename: str, map_location: Any) -> dict:
+    """Let configs load URLs of object stores, such as ``s3://``."""
+    return _load_weights_only(str(local_path(filename)))
 
 
 def download(url: str, sha256: str | None = None) -> Path:
@@ -65,15 +69,17 @@ def download(url: str, sha256: str | None = None) -> Path:
     if its hash is known and matches.
 
     Args:
-        url: URL with http or https, or ``hf://`` (see :func:`hub_file`, which
-            has a separate cache). If the file name ends like
+        url: URL with http or https, ``hf://`` (see :func:`hub_file`, which
+            has a separate cache), or of an object store (see
+            :func:`~mmvidattn.utils.remote_files.local_path`). If the file
+            name ends like
             ``-0123abcd.pth``, with at least 8 hexadecimal digits that are not
             a date, the SHA-256 of the file must start with these digits.
         sha256: Required start of the SHA-256. Not checked by default.
 
     Raises:
-        ValueError: If the hash does not match. The file is then deleted,
-            except from the cache of the Hub.
+        ValueError: If the hash does not match. A file in torch's folder is
+            then deleted.
         OSError: If the file cannot be downloaded.
     """
     if url.startswith(SCHEME):
@@ -85,6 +91,10 @@ def download(url: str, sha256: str | None = None) -> Path:
     if named and DATE.fullmatch(named[1]):
         named = None
     hashes = [h for h in (sha256, named and named[1]) if h]
+    if not url.startswith(('http://', 'https://')):
+        path = local_path(url)
+        _check_hash(path, url, hashes)
+        return path
     torch_folder = Path(torch.hub.get_dir(), 'checkpoints')
     if hashes and (torch_folder / name).is_file() and _has_hash(
             hash_file(torch_folder / name), hashes):

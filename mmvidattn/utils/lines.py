@@ -2,6 +2,8 @@
 """Functions that read text files line by line."""
 from pathlib import Path
 
+from .remote_files import local_path
+
 
 def split_lines(text: str) -> list[str]:
     r"""Split text only at ``\n``, ``\r\n`` and ``\r``.
@@ -22,6 +24,6 @@ def split_lines(text: str) -> list[str]:
 def read_lines(path: str | Path) -> list[str]:
     """Read the lines of a UTF-8 file, with or without a byte order mark.
 
-    See :func:`split_lines`.
+    The file may be a URL. See :func:`split_lines`.
     """
-    return split_lines(Path(path).read_text('utf-8-sig'))
+    return split_lines(local_path(path).read_text('utf-8-sig'))

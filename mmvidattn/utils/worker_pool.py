@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from .printable import brief
+from .remote_files import RemoteError
 
 # Longest wait in seconds before the caller gets control again.
 PAUSE = 0.2
@@ -81,6 +82,7 @@ class WorkerPool:
                 available yet.
 
         Raises:
+            RemoteError: If the server of a remote file does not answer.
             RuntimeError: If processes fail before the first item.
         """
         items, more = iter(items), True
@@ -138,6 +140,9 @@ class WorkerPool:
             return None
         if kind == 'not ready':
             raise RuntimeError(f'a worker process cannot start: {value}')
+        if kind == 'server away':
+            # All other items on this server would have the same fault.
+            raise RemoteError(value)
         worker.item = None
         if kind == 'fault':
             return Finished(item, fault=value)
@@ -219,6 +224,8 @@ def _serve(pipe: Connection, make: Callable[[], Callable[[Any], Any]],
             return
         try:
             answer = 'result', function(item)
+        except RemoteError as error:
+            answer = 'server away', str(error)
         except Exception as error:
             answer = 'fault', brief(error)
         try:

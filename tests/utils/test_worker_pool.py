@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mmvidattn.utils.remote_files import RemoteError
 from mmvidattn.utils.worker_pool import WorkerPool
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +28,8 @@ def make(folder):
             time.sleep(600)
         if item == 'fail':
             raise ValueError('no frames')
+        if item == 'away':
+            raise RemoteError('s3://b/a.mp4: no answer')
         return 2 * item
 
     return double
@@ -119,6 +122,12 @@ def test_processes_end_with_their_parent(tmp_path):
     while any(is_running(pid) for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_lost_server_is_not_a_fault_of_an_item(tmp_path):
+    with WorkerPool(partial(make, tmp_path), 2) as pool:
+        with pytest.raises(RemoteError, match='s3://b/a.mp4: no answer'):
+            list(pool.run([1, 'away', 2]))
 
 
 def is_running(pid):

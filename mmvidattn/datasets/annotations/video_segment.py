@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from ...utils.lines import split_lines
+from ...utils.remote_files import local_path
 
 Fault = Callable[[str], None]
 # Separators of CSV files: spreadsheet programs use all of them.
@@ -49,19 +50,20 @@ def refuse(message: str) -> NoReturn:
 
 
 def read_text(path: str | Path) -> str:
-    """Read a file in UTF-8, or in UTF-16 with a byte order mark.
+    """Read a file or URL in UTF-8, or in UTF-16 with a byte order mark.
 
     Spreadsheet programs write both.
 
     Raises:
         ValueError: If the file is missing or not text.
     """
-    if not Path(path).is_file():
+    local = local_path(path)
+    if not local.is_file():
         raise ValueError(f'file not found: {path}')
-    data = Path(path).read_bytes()
+    data = local.read_bytes()
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        return Path(path).read_text('utf-16' if is_utf16 else 'utf-8-sig')
+        return local.read_text('utf-16' if is_utf16 else 'utf-8-sig')
     except UnicodeDecodeError as error:
         line = data.count(b'\n', 0, error.start) + 1
         raise ValueError(

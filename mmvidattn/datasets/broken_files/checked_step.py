@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from mmcv import VideoReader
 
+from ..remote_videos import hold_video
+
 
 class DecodeClock:
     """Time that this process spends on opening and decoding a sample.
@@ -34,6 +36,8 @@ CLOCK = DecodeClock()
 class CheckedStep:
     """Wrapper of a pipeline step that checks the decoded frames.
 
+    A remote video is copied first, see :func:`hold_video`.
+
     Args:
         step: Transform.
 
@@ -49,6 +53,11 @@ class CheckedStep:
         return repr(self.step)
 
     def __call__(self, results: Any) -> Any:
+        held = hold_video(results) if isinstance(results, dict) else None
+        if held is not None:
+            # The file is held as long as the results of the pipeline.
+            results = dict(results, filename=str(held.path), held_file=held)
+            results.pop('span', None)
         before = _opened(results)
         began = time.perf_counter()
         results = self.step(results)

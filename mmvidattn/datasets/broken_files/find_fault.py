@@ -4,6 +4,7 @@ import os.path as osp
 
 from mmengine.fileio import get_local_path
 
+from ...utils.remote_files import RemoteError
 from ...utils.video_readers import (
     VideoBackend,
     default_video_backend,
@@ -26,6 +27,7 @@ def find_fault(filename: str, every_frame: bool = False,
 
     Raises:
         ImportError: If the backend is not installed.
+        RemoteError: If the server of a remote video does not answer.
         ValueError: If the backend is unknown.
     """
     backend = default_video_backend() if backend is None else backend
@@ -47,6 +49,8 @@ def find_fault(filename: str, every_frame: bool = False,
                         raise ValueError(f'only {start + count} of {length} '
                                          'frames can be read')
             reader[length - 1]
+    except RemoteError:
+        raise
     except Exception as error:
         return error
     return None

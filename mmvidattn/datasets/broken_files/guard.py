@@ -12,6 +12,8 @@ from mmengine.structures import BaseDataElement
 
 from ...utils.arguments import Count, Positive, check_arguments
 from ...utils.printable import brief
+from ...utils.remote_files import RemoteError
+from ..remote_videos import hold_video
 from .checked_step import CLOCK, CheckedStep, plain_step
 from .container_size import check_not_cut
 from .read_notes import ReadNotes
@@ -84,6 +86,7 @@ class Guard:
             Sample; None to skip it.
 
         Raises:
+            RemoteError: If the server of a remote file does not answer.
             RuntimeError: If loading fails and ``on_error`` is ``'raise'``, or
                 ``max_failures`` consecutive samples fail.
         """
@@ -91,7 +94,10 @@ class Guard:
         name = next((str(info[key]) for key in NAMES if info.get(key)),
                     f'sample {idx}')
         try:
-            data = self._load(idx, name, prepare)
+            data = self._load(dataset, idx, name, prepare)
+        except RemoteError:
+            # All samples on this server would be lost.
+            raise
         except Exception as error:
             if self.on_error == 'raise':
                 raise RuntimeError(
@@ -127,14 +133,18 @@ class Guard:
             _annotate(data, skipped_videos=[name for name, _ in skipped],
                       skipped_reasons=dict(skipped))
 
-    def _load(self, idx: int, name: str, prepare: Callable) -> Any:
+    def _load(self, dataset: BaseDataset, idx: int, name: str,
+              prepare: Callable) -> Any:
         if name in self.given_up:
             raise RuntimeError('failed before, not tried again: '
                                f'{self.given_up[name]}')
 
+        # The time limit does not include waiting for a server.
+        held = hold_video(dataset.get_data_info(idx))
+
         def check_and_prepare() -> Any:
             # First, because opening a truncated file can crash decord.
-            check_not_cut(name)
+            check_not_cut(name if held is None else str(held.path))
             return prepare(idx)
 
         if self.notes is not None:
@@ -173,7 +183,8 @@ class Guard:
                 break
             try:
                 other %= len(dataset)
-                self._template = self._load(other, f'sample {other}', prepare)
+                self._template = self._load(
+                    dataset, other, f'sample {other}', prepare)
             except Exception:
                 continue
         if self._template is None:

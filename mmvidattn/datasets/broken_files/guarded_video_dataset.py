@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Video dataset that checks its annotations and videos."""
 import logging
-import os.path as osp
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from mmengine.logging import print_log
 
 from ...utils.arguments import Count, Positive, check_arguments
 from ...utils.printable import brief
+from ...utils.remote_files import join_url
 from ...utils.video_readers import VideoBackend
 from ..annotations.custom.video_list import read_video_list
 from ..transforms.video_reader_steps import VideoReaderInit
@@ -43,7 +43,8 @@ class GuardedVideoDataset(VideoDataset):
     with a warning.
 
     Args:
-        ann_file: Path of the annotation file.
+        ann_file: Path or URL of the annotation file. Videos may be URLs as
+            well, see ``docs/remote.md``.
         pipeline: Transforms.
         num_classes: Number of classes; labels must be smaller. Not checked
             by default.
@@ -119,7 +120,7 @@ class GuardedVideoDataset(VideoDataset):
                 folder=None if self.allow_outside else
                 self.data_prefix['video'] or ''):
             if self.data_prefix['video'] is not None:
-                name = osp.join(self.data_prefix['video'], name)
+                name = join_url(self.data_prefix['video'], name)
             data_list.append(dict(filename=name, label=label))
         return data_list
 
@@ -127,13 +128,11 @@ class GuardedVideoDataset(VideoDataset):
         """Remove unreadable videos of a test set if ``on_error='skip'``."""
         if not self.test_mode or self.on_error != 'skip':
             return self.data_list
-        names = list(dict.fromkeys(
-            info['filename'] for info in self.data_list))
-        backend = self._video_backend()
+        names = {info['filename']: info for info in self.data_list}
         # Decoders release the GIL, so threads read in parallel.
         with ThreadPoolExecutor() as pool:
             faults = dict(zip(names, pool.map(
-                lambda name: find_fault(name, backend=backend), names)))
+                self._find_fault, names.values())))
         unreadable = [(name, fault) for name, fault in faults.items() if fault]
         if len(unreadable) == len(names):
             raise RuntimeError(
@@ -148,6 +147,10 @@ class GuardedVideoDataset(VideoDataset):
                 level=logging.WARNING)
         return [info for info in self.data_list
                 if not faults[info['filename']]]
+
+    def _find_fault(self, info: dict) -> Exception | None:
+        """Return the error of a video, if any."""
+        return find_fault(info['filename'], backend=self._video_backend())
 
     def _video_backend(self) -> VideoBackend | None:
         """Return the backend of the pipeline's ``VideoReaderInit``, if any."""

@@ -47,6 +47,10 @@ class HeldFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __deepcopy__(self, _: dict) -> 'HeldFile':
+        # Pipelines copy the results of their steps.
+        return self
+
 
 class FileCache:
     """Folder of local copies; the least recently used copies are deleted.

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from mmengine.logging import print_log
 
@@ -25,6 +25,8 @@ VARIABLE = 'MMVIDATTN_CACHE_GB'
 DEFAULT_GB = 20.
 # Longest time in seconds without an answer of the server.
 LONGEST_WAIT = 300.
+# Bytes of a request for a small part of a file.
+BLOCK_SIZE = 2**16
 FIRST_PAUSE, LONGEST_PAUSE = .5, 10.
 # Errors that waiting does not remove.
 PERMANENT = (FileNotFoundError, PermissionError, IsADirectoryError,
@@ -47,10 +49,14 @@ def is_url(path: str | os.PathLike) -> bool:
 
 
 def join_url(folder: str | os.PathLike, *names: str) -> str:
-    """Join a folder or a URL with names below it."""
-    if not is_url(folder):
-        return os.path.join(folder, *names)
-    return '/'.join([str(folder).rstrip('/'), *names])
+    """Join a folder or its URL with names, like ``os.path.join``."""
+    joined = os.fspath(folder)
+    for name in names:
+        if is_url(name) or not is_url(joined):
+            joined = name if is_url(name) else os.path.join(joined, name)
+        else:
+            joined = f'{joined.rstrip("/")}/{name}'
+    return joined
 
 
 def file_cache() -> FileCache:
@@ -102,21 +108,18 @@ def local_file(path: str | os.PathLike, *, latest: bool = False,
         return HeldFile(Path(path))
 
     def size_of() -> int:
-        return span[1] if span else _ask(url, lambda fs, at: fs.size(at)) or 0
+        return span[1] if span else ask(url, lambda fs, at: fs.size(at)) or 0
 
     def fill(part: Path) -> None:
         if span is None:
-            _ask(url, lambda fs, at: _download(fs, at, part))
+            ask(url, lambda fs, at: _download(fs, at, part))
         else:
             part.write_bytes(read_span(url, *span))
 
-    version = _ask(url, _version) if latest else ''
-    if not remote:
-        facts = os.stat(url)
-        url = os.path.abspath(url)
-        version = facts.st_size, facts.st_mtime_ns
-    return file_cache().hold(f'{url} {span} {version}', safe_name(name or url),
-                             size_of, fill)
+    key = f'{_identity(url)} {span}'
+    if latest:
+        key += f' {ask(url, _version)}'
+    return file_cache().hold(key, safe_name(name or url), size_of, fill)
 
 
 def local_path(path: str | os.PathLike) -> Path:
@@ -137,7 +140,7 @@ def exists(path: str | os.PathLike) -> bool:
     """Return True if a file or folder exists; see :func:`local_file`."""
     if not is_url(path):
         return os.path.exists(path)
-    return _ask(str(path), lambda fs, at: fs.exists(at))
+    return ask(str(path), lambda fs, at: fs.exists(at))
 
 
 def read_span(path: str, start: int, size: int) -> bytes:
@@ -147,7 +150,7 @@ def read_span(path: str, start: int, size: int) -> bytes:
         ValueError: If the file ends before.
     """
     if is_url(path):
-        data = _ask(path, lambda fs, at: fs.cat_file(
+        data = ask(path, lambda fs, at: fs.cat_file(
             at, start=start, end=start + size))
     else:
         with open(path, 'rb') as file:
@@ -157,6 +160,48 @@ def read_span(path: str, start: int, size: int) -> bytes:
         raise ValueError(f'{without_secrets(path)} ends at byte '
                          f'{start + len(data)}, expected {start + size}')
     return data
+
+
+def read_with(path: str, function: Callable[[BinaryIO], T]) -> T:
+    """Call a function that reads some places of a file, without the cache.
+
+    The function is called again if the server of a URL was away.
+    """
+    def read(fs: Any, at: str) -> T:
+        with fs.open(at, 'rb', block_size=BLOCK_SIZE) as file:
+            return function(file)
+
+    if is_url(path):
+        return ask(path, read)
+    with open(path, 'rb') as file:
+        return function(file)
+
+
+def derived_content(path: str, kind: str, make: Callable[[], bytes]) -> bytes:
+    """Return data about a file that never changes, made once.
+
+    Args:
+        path: Path or URL of the file.
+        kind: Name of the data.
+        make: Function that returns the data, if the cache lacks it.
+    """
+    made = []
+
+    def size_of() -> int:
+        made.append(make())
+        return len(made[0])
+
+    with file_cache().hold(
+            f'{kind} {_identity(path)}', f'{safe_name(path)}.{kind}', size_of,
+            lambda part: part.write_bytes(made[0])) as copy:
+        return copy.read_bytes()
+
+
+def _identity(path: str) -> str:
+    if is_url(path):
+        return path
+    facts = os.stat(path)
+    return f'{os.path.abspath(path)} {facts.st_size} {facts.st_mtime_ns}'
 
 
 def safe_name(url: str) -> str:
@@ -179,10 +224,11 @@ def _download(fs: Any, at: str, part: Path) -> None:
         raise OSError(f'the download ended after {found} of {size} bytes')
 
 
-def _ask(url: str, question: Callable[[Any, str], T]) -> T:
-    """Call a function with the file system and path of a URL.
+def ask(url: str, question: Callable[[Any, str], T]) -> T:
+    """Call a function with the fsspec file system and path of a URL.
 
-    While the server is away, the call is repeated with growing pauses.
+    While the server is away, the call is repeated with growing pauses. See
+    :func:`local_file` for the errors.
     """
     shown = without_secrets(url)
     begin, pause = time.monotonic(), FIRST_PAUSE

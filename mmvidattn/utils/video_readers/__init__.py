@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
+from ..remote_files import local_file
 from .base import VideoReader
 
 # For each backend: required module, installation, and reader class.
@@ -104,7 +105,8 @@ def open_video(source: str | os.PathLike | bytes,
     """Open a video file.
 
     Args:
-        source: Path or contents of the file.
+        source: Path, URL (see :func:`~mmvidattn.utils.remote_files.
+            local_file`) or contents of the file.
         backend: One of ``BACKENDS``, or a dict with the name as ``type`` and
             options of its reader: ``num_threads`` (1 by default);
             ``seek_mode`` of torchcodec and OpenCV, ``device`` of torchcodec.
@@ -116,8 +118,13 @@ def open_video(source: str | os.PathLike | bytes,
     """
     name, options = split_video_backend(
         default_video_backend() if backend is None else backend)
-    return _reader(name)(
-        source if isinstance(source, bytes) else os.fspath(source), **options)
+    if isinstance(source, bytes):
+        return _reader(name)(source, **options)
+    file = local_file(source)
+    reader = _reader(name)(os.fspath(file.path), **options)
+    # Keep a copy of a remote file as long as its reader.
+    reader.file = file
+    return reader
 
 
 def _reader(name: str) -> type[VideoReader]:

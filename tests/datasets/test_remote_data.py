@@ -1,0 +1,214 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Data sets and checkpoints whose files are URLs."""
+import io
+
+import numpy as np
+import pytest
+import torch
+from mmaction.registry import DATASETS
+from mmengine.runner.checkpoint import CheckpointLoader
+from safetensors.torch import save
+
+from mmvidattn.apis.video_clips import local_source
+from mmvidattn.datasets.broken_files.find_fault import find_fault
+from mmvidattn.utils.checkpoint import load_state_dict_file
+from mmvidattn.utils.remote_files import RemoteError, fetch
+from mmvidattn.utils.video_readers import open_video
+
+fsspec = pytest.importorskip('fsspec', reason='needs mmvidattn[remote]')
+PIPELINE = [
+    dict(type='DecordInit'),
+    dict(type='SampleFrames', clip_len=4, num_clips=1, test_mode=True),
+    dict(type='DecordDecode'),
+    dict(type='Resize', scale=(16, 16), keep_ratio=False),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')]
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """Object store in memory, with an empty folder ``b``."""
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    monkeypatch.setattr(fetch, '_held', {})
+    memory = fsspec.filesystem('memory')
+    memory.mkdirs('/b', exist_ok=True)
+    yield memory
+    memory.rm('/b', recursive=True)
+
+
+@pytest.fixture
+def videos(store, motion_dir):
+    """Two videos, a text file with the suffix of a video, and a list."""
+    for name in '01':
+        store.pipe(f'/b/videos/{name}.mp4',
+                   (motion_dir / f'train/00000{name}.mp4').read_bytes())
+    store.pipe('/b/videos/bad.mp4', b'not a video')
+    store.pipe('/b/list.txt', b'0.mp4 3\n1.mp4 1\n')
+    return motion_dir
+
+
+def build(**options):
+    return DATASETS.build(dict(
+        type='GuardedVideoDataset', pipeline=PIPELINE,
+        **dict(ann_file='list.txt', data_root='memory://b',
+               data_prefix=dict(video='videos')) | options))
+
+
+def local(videos, name):
+    """The same dataset of local files."""
+    (videos / name).write_text('000000.mp4 3\n000001.mp4 1\n')
+    return build(ann_file=name, data_root=str(videos),
+                 data_prefix=dict(video='train'), test_mode=True)
+
+
+def test_videos_equal_local_videos(videos):
+    remote, here = build(test_mode=True), local(videos, 'here.txt')
+    for i in range(2):
+        a, b = remote[i], here[i]
+        assert torch.equal(a['inputs'], b['inputs'])
+        assert a['data_samples'].gt_label == b['data_samples'].gt_label
+        assert a['data_samples'].filename == f'memory://b/videos/{i}.mp4'
+
+
+def test_a_list_of_urls(videos, tmp_path):
+    (tmp_path / 'urls.txt').write_text('memory://b/videos/0.mp4 3\n')
+    dataset = build(ann_file='urls.txt', data_root=str(tmp_path),
+                    test_mode=True)
+    assert dataset[0]['data_samples'].gt_label.item() == 3
+
+
+def test_bad_and_missing_videos_are_reported(videos, store):
+    store.pipe('/b/list.txt', b'bad.mp4 0\nmissing.mp4 0\n0.mp4 3\n')
+    dataset = build()
+    assert dataset.prepare_data(0) is None
+    assert dataset.prepare_data(1) is None
+    reasons = dataset.prepare_data(2)['data_samples'].skipped_reasons
+    assert list(reasons) == ['memory://b/videos/bad.mp4',
+                             'memory://b/videos/missing.mp4']
+    assert 'FileNotFoundError' in reasons['memory://b/videos/missing.mp4']
+    kept = build(test_mode=True, on_error='skip')
+    assert [info['filename'] for info in map(kept.get_data_info,
+                                             range(len(kept)))] == [
+        'memory://b/videos/0.mp4']
+
+
+def test_a_lost_server_stops_the_run_instead_of_skipping(videos, monkeypatch):
+    dataset = build(on_error='skip')
+
+    def away(url):
+        raise ConnectionResetError('away')
+
+    monkeypatch.setattr(fetch, '_file_system', away)
+    monkeypatch.setattr(fetch, 'LONGEST_WAIT', 0)
+    with pytest.raises(RemoteError, match='memory://b/videos/0.mp4'):
+        dataset[0]
+    with pytest.raises(RemoteError, match='memory://b/videos/1.mp4'):
+        find_fault('memory://b/videos/1.mp4')
+
+
+def test_the_time_limit_does_not_include_the_download(videos, monkeypatch):
+    dataset = build(timeout=5.)
+    real, times = fetch._file_system, []
+
+    def slow(url):
+        times.append(url)
+        if len(times) < 4:
+            raise ConnectionResetError('away')
+        return real(url)
+
+    monkeypatch.setattr(fetch, '_file_system', slow)
+    monkeypatch.setattr(fetch, 'FIRST_PAUSE', 2.)
+    monkeypatch.setattr(fetch.time, 'sleep', lambda _: None)
+    assert dataset.prepare_data(0)['inputs'].shape == (1, 3, 4, 16, 16)
+
+
+def test_predict_copies_the_video(videos):
+    with local_source('memory://b/videos/0.mp4') as path:
+        assert path.read_bytes() == (
+            videos / 'train/000000.mp4').read_bytes()
+    with pytest.raises(ValueError, match='cannot copy: .*missing'):
+        with local_source('memory://b/missing.mp4'):
+            pass
+
+
+def test_readers_hold_their_file(videos, monkeypatch):
+    sizes = [(videos / f'train/00000{i}.mp4').stat().st_size for i in (0, 1)]
+    monkeypatch.setenv('MMVIDATTN_CACHE_GB', str((max(sizes) + 99) / 1e9))
+    reader = open_video('memory://b/videos/0.mp4')
+    open_video('memory://b/videos/1.mp4')
+    assert reader.file.path.is_file()
+    expected = open_video(videos / 'train/000000.mp4')
+    assert np.array_equal(reader.get_batch([3]), expected.get_batch([3]))
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def test_feature_streams_equal_local_files(store, tmp_path):
+    rng = np.random.default_rng(0)
+    for root in 'memory', 'here':
+        rng = np.random.default_rng(0)
+        for name in 'u', 'v':
+            files = dict(rgb=rng.standard_normal((40, 3), np.float32),
+                         target_perframe=np.eye(4)[rng.integers(4, size=40)])
+            for folder, array in files.items():
+                if root == 'memory':
+                    store.pipe(f'/b/{folder}/{name}.npy', npy(array))
+                else:
+                    (tmp_path / folder).mkdir(exist_ok=True)
+                    np.save(tmp_path / folder / f'{name}.npy', array)
+    store.pipe('/b/videos.txt', b'u\nv\n')
+    store.pipe('/b/classes.txt', b'none\na\nb\nc\n')
+    (tmp_path / 'videos.txt').write_text('u\nv\n')
+    options = dict(
+        type='FeatureStreamDataset', ann_file='videos.txt',
+        data_prefix=dict(rgb='rgb', gt_action='target_perframe'),
+        long_steps=8, work_steps=4, windows='non_overlapping', test_mode=True,
+        pipeline=[], metainfo=dict(classes='memory://b/classes.txt'))
+    remote = DATASETS.build(dict(options, data_root='memory://b'))
+    here = DATASETS.build(dict(options, data_root=str(tmp_path)))
+    assert len(remote) == len(here) == 20
+    assert remote.metainfo['classes'] == ['none', 'a', 'b', 'c']
+    for i in range(len(here)):
+        a, b = remote.get_data_info(i), here.get_data_info(i)
+        video = a['video']
+        assert np.array_equal(
+            remote.streams.read('rgb', video, np.arange(40)),
+            here.streams.read('rgb', b['video'], np.arange(40)))
+    with pytest.raises(FileNotFoundError):
+        store.rm('/b/rgb/v.npy')
+        fetch.local_file('memory://b/rgb/w.npy')
+
+
+@pytest.mark.parametrize('name, write', [
+    ('a.pth', lambda weights: _saved(weights)),
+    ('a.safetensors', save)])
+def test_checkpoints(store, name, write):
+    weights = dict(w=torch.arange(3.))
+    store.pipe(f'/b/{name}', write(weights))
+    url = f'memory://b/{name}'
+    assert torch.equal(load_state_dict_file(url)['w'], weights['w'])
+    assert torch.equal(
+        CheckpointLoader.load_checkpoint(url, 'cpu')['w'], weights['w'])
+
+
+def _saved(weights):
+    buffer = io.BytesIO()
+    torch.save(weights, buffer)
+    return buffer.getvalue()
+
+
+class Evil:
+    def __reduce__(self):
+        return (print, ('executed', ))
+
+
+def test_a_checkpoint_runs_no_code(store, capsys):
+    store.pipe('/b/evil.pth', _saved(dict(w=Evil())))
+    for load in load_state_dict_file, CheckpointLoader.load_checkpoint:
+        with pytest.raises(Exception, match='print|eights'):
+            load('memory://b/evil.pth')
+    assert 'executed' not in capsys.readouterr().out
