@@ -16,7 +16,7 @@ KINDS = get_args(Kind)
 def random_projection(num_features: int,
                       head_dims: int,
                       generator: torch.Generator | None = None) -> Tensor:
-    """Draw normal vectors, orthogonal to each other in blocks of D.
+    """Draw Gaussian vectors, which are orthogonal within each block of D.
 
     Each vector has the distribution of D independent standard normal
     numbers: a uniform direction and a length that is chi-distributed with D

@@ -17,7 +17,7 @@ NAME = f'hf://owner/model-a.b@{COMMIT}'
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """Fake a Hub of one file; returns the list of its requests."""
+    """Replace the Hub by one file, and return the list of requests to it."""
     path = tmp_path / 'model.safetensors'
     save_file({'w': torch.arange(3.)}, path)
     requests = []

@@ -42,9 +42,10 @@ docs/kernel_resources.md` with Triton {version}, which compiles without a GPU.
 The feature map is ReLU, channels are shifted, and gates with several inputs
 have three. The columns are:
 
-* heads: channels of a head.
-* gate: whether Q and K have the same gate of all inputs (shared), two such
-  gates (unshared), or each a gate of its own input (separate).
+* heads: number of channels of each head.
+* gate: how Q and K are gated: by the same gate (shared) or by a gate each
+  (unshared), computed from all inputs; or by a gate each, computed from Q or K
+  alone (separate).
 * phase: the part of the computation that this launch does, on long sequences.
 * rows: number of tokens in a tile.
 * sm: compute capability of the GPU, times 10.

@@ -228,9 +228,9 @@ def soak(kernel: str, steps: int, dtype: torch.dtype = torch.float32,
     """Run a stream.
 
     Yields:
-        At each check: number of ``steps``; relative ``error`` of the attention
-        to the long memory from its definition, and ``stored_error`` from the
-        stored samples; number of scores that were ``not_finite``; number of
+        At each check: number of ``steps``; relative difference between the
+        attention to the long memory and its definition (``error``), and the
+        same computed from the stored samples (``stored_error``); number of scores that were ``not_finite``; number of
         ``bad_frames``; and ``resident`` memory in bytes.
     """
     model = build(kernel, seed, decay).to(dtype)

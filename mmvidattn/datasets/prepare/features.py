@@ -116,7 +116,7 @@ def write_lmdb_features(output: Output, source: Path, place: Path,
 
 
 def read_frames(transaction, video: str) -> dict[int, np.ndarray]:
-    """Return the row of each available frame of a video."""
+    """Return the features of each available frame of a video, by number."""
     frames = {}
     cursor = transaction.cursor()
     more = cursor.set_range(f'{video}_frame_'.encode())

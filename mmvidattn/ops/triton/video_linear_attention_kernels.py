@@ -154,7 +154,7 @@ def _dot(x, y, DOT: tl.constexpr, PRECISION: tl.constexpr):
 
 @triton.jit
 def _part(weight_ptr, index, D, d, columns):
-    """Load the weight of a gate for one input, of [gates, inputs, D, D].
+    """Load the weight [D, D] of a gate and an input from all weights.
 
     Returns:
         [input channel, output channel].

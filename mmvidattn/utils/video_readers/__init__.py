@@ -72,9 +72,10 @@ def require_video_backend(name: str) -> None:
         return
     other = 'torchcodec' if name != 'torchcodec' else 'pyav'
     raise ImportError(
-        f'video_backend is {name}, but {why}. Or select another backend: '
-        f'--cfg-options video_backend={other} for one config (get_model, '
-        f'VideoClassifier: cfg_options), or {VARIABLE}={other} in the '
+        f'video_backend is {name}, but {why}. You can also select another '
+        'backend: '
+        f'--cfg-options video_backend={other} (cfg_options of get_model and '
+        f'VideoClassifier) for one config, or {VARIABLE}={other} in the '
         f'environment; the backends are {", ".join(BACKENDS)}')
 
 

@@ -29,9 +29,11 @@ def build(config: dict, reference: dict | None, seed: int) -> BaseModel:
 
     Args:
         config: Config of the model.
-        reference: Config of a model that gives its initial weights where
-            names and shapes agree, so that rows differ as little as possible.
-        seed: Seed of the weights, and then of dropout.
+        reference: Config of another model. Parameters with the same name and
+            shape in both start with the values of this model, so that the
+            compared models differ as little as possible.
+        seed: Seed of the random generator, which draws the initial weights
+            and then dropout.
     """
     register_all_modules(init_default_scope=True)
     model = _fresh(config, seed)
