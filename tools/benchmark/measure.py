@@ -321,7 +321,8 @@ class ModelCase:
 
     def _memory(self, args: argparse.Namespace) -> dict:
         if len(args.memory) not in (0, 3):
-            raise SystemExit('--memory must be T H W, or no numbers to use --shape; '
+            raise SystemExit('--memory must be T H W, or no numbers to use '
+                             '--shape; '
                              f'got {" ".join(args.memory)}')
         shape = list(map(int, args.memory or args.shape))
         result = settings_of(args, shape=shape, peak_gib={})
