@@ -75,6 +75,29 @@ def test_frames_of_a_task_may_have_a_step(tmp_path):
     assert times(found) == [('run', 9, 10)]
 
 
+def test_files_of_datumaro_are_equal(tmp_path):
+    """Elements as Datumaro 1.13.12 writes them, without the key ``source``.
+
+    It also read our file of six overlapping, point and open segments, with
+    equal labels, frames and scores.
+    """
+    shapes = ''.join(
+        f'<box frame="{frame}" occluded="0" outside="{frame // 6}" '
+        'keyframe="1" xtl="0.00" ytl="0.00" xbr="9.00" ybr="9.00" '
+        'z_order="0">\n</box>\n' for frame in range(2, 7))
+    images = ''.join(
+        f'<image id="{frame}" name="frame_{frame:06d}.jpg" width="64" '
+        'height="48">\n' + '<tag label="run">\n</tag>\n' * (frame < 5)
+        + '<tag label="jump">\n</tag>\n' * (frame == 3) + '</image>\n'
+        for frame in range(2, 6))
+    head = ('<annotations><version>1.1</version><meta><task><id></id>'
+            '<name>default</name><mode>annotation</mode></task></meta>\n')
+    assert times(read(tmp_path, head + f'<track id="7" label="run">\n{shapes}'
+                      '</track></annotations>')) == [('run', .2, .6)]
+    assert times(read(tmp_path, head + images + '</annotations>')) == [
+        ('run', .2, .5), ('jump', .3, .4)]
+
+
 def test_consecutive_frames_with_a_tag_are_a_segment(tmp_path):
     def image(frame, *labels):
         tags = ''.join(f'<tag label="{label}" source="manual"></tag>'
