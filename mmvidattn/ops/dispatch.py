@@ -28,7 +28,11 @@ import torch
 
 from .choice import Choice, Condition, default_choice, key_of, read_choice
 from .defaults import MACHINES
-from .torch_private import is_functional_transform, statically_known_true
+from .torch_private import (
+    constant_while_compiling,
+    is_functional_transform,
+    statically_known_true,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -316,7 +320,7 @@ def chosen_backends(op: str, device: torch.device, training: bool,
 # The compiler calls this function while tracing, and treats the result as a
 # constant. The last argument is the number of changes of the choice, so a
 # change makes the compiler trace again.
-@torch.compiler.assume_constant_result
+@constant_while_compiling
 def _chosen(*key: Any) -> tuple[str, ...]:
     decision = _decisions.get(key)
     if decision is None:
