@@ -114,8 +114,9 @@ def check_continuation(out, events, tmp_path):
 @pytest.mark.slow
 def test_resumes_after_a_kill_and_streams(events, tmp_path, run_tool):
     out = tmp_path / 'out'
+    # The minutes only choose the size of the images, also on a busy machine.
     command = [sys.executable, '-m', 'mmvidattn', 'finetune', *options_of(
-        events, out, '--model', 'pixels', '--epochs', 40)]
+        events, out, '--model', 'pixels', '--epochs', 40, '--minutes', 60)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     while not [*out.glob('run/epoch_*.pth')]:
