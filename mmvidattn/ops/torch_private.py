@@ -22,7 +22,8 @@ from torch.utils.data import DataLoader
 
 __all__ = [
     'CAN_PACK', 'HAS_ONEDNN', 'ONEDNN_LINEAR', 'TorchDispatchMode',
-    'any_export_sizes', 'constant_while_compiling', 'end_workers', 'has_bfloat16_instructions',
+    'any_export_sizes', 'constant_while_compiling', 'end_workers',
+    'has_bfloat16_instructions',
     'has_hooks',
     'is_functional_transform',
     'is_mkldnn_bf16_supported', 'is_operator', 'largest_values',
