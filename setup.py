@@ -128,6 +128,8 @@ setup(
         lmdb=['lmdb'],
         # Manifests and catalogs of long lists of videos, --engine local.
         corpus=CORPUS,
+        # Long lists of videos on a Ray cluster (--engine ray).
+        ray=['ray[data]', *CORPUS],
         # The config setting video_backend = 'torchcodec'.
         torchcodec=[TORCHCODEC],
         # The page of tools/stream.py --serve.
@@ -143,7 +145,7 @@ setup(
         # The documentation site (mkdocs build).
         docs=DOCS,
         # selenium needs an installed Chromium; without one, its tests are
-        # skipped. moto and flask are a local S3 server.
+        # skipped. moto and flask are a local S3 server, for trials.
         dev=['flask', 'flask-cors', 'hypothesis', 'kubernetes-validate',
              'lmdb', 'moto[s3]>=5', 'pympi-ling', 'pytest', 'pytest-xdist',
              'scikit-learn', 'selenium', 'webdataset', *CORPUS, *DOCS,
