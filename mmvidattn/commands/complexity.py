@@ -86,10 +86,12 @@ def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
         if step['type'] in CROPS:
             side = step['crop_size']
             views *= CROPS[step['type']]
+        elif step['type'] == 'RandomCrop':
+            side = step['size']
         elif step['type'] == 'Resize' and not step.get('keep_ratio', True):
             side = step['scale']
     if frames is None or side is None:
-        raise SystemExit('the test pipeline lacks clip_len or crop_size: use '
+        raise SystemExit('the pipeline lacks clip_len or crop_size: use '
                          '--shape T H W')
     height, width = (side, side) if isinstance(side, int) else side[::-1]
     return (frames, height, width), views

@@ -77,6 +77,20 @@ def stretch_schedules(cfg: Config, ratio: float) -> None:
             if scheduler.get(name) is not None})
 
 
+def use_amp(cfg: Config) -> None:
+    """Let a config compute in bfloat16.
+
+    Raises:
+        ValueError: If its optimizer wrapper does not support it.
+    """
+    wrapper = cfg.optim_wrapper.setdefault('type', 'OptimWrapper')
+    if wrapper not in ('OptimWrapper', 'AmpOptimWrapper'):
+        raise ValueError(
+            "--amp needs optim_wrapper.type to be 'OptimWrapper' or "
+            f"'AmpOptimWrapper', got {wrapper!r}")
+    cfg.optim_wrapper.update(type='AmpOptimWrapper', dtype='bfloat16')
+
+
 def apply_args(cfg: Config, args: argparse.Namespace) -> None:
     """Override the config with the options of the command line."""
     set_numbers(cfg, args)
@@ -86,12 +100,7 @@ def apply_args(cfg: Config, args: argparse.Namespace) -> None:
         cfg.resume = True
         cfg.load_from = None if args.resume == 'auto' else args.resume
     if args.amp:
-        wrapper = cfg.optim_wrapper.setdefault('type', 'OptimWrapper')
-        if wrapper not in ('OptimWrapper', 'AmpOptimWrapper'):
-            raise ValueError(
-                "--amp needs optim_wrapper.type to be 'OptimWrapper' or "
-                f"'AmpOptimWrapper', got {wrapper!r}")
-        cfg.optim_wrapper.update(type='AmpOptimWrapper', dtype='bfloat16')
+        use_amp(cfg)
     if args.auto_scale_lr:
         if 'base_batch_size' not in cfg.get('auto_scale_lr', {}):
             raise ValueError('--auto-scale-lr needs auto_scale_lr = '
