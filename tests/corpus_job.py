@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 
+from mmvidattn.corpus.job import Job
 from mmvidattn.corpus.manifest import open_manifest
-from mmvidattn.corpus.run import Job, run_corpus
+from mmvidattn.corpus.run import run_corpus
 from mmvidattn.utils.files import replacing
 
 COLUMNS = dict(shape='list<int64>', file='string', values='list<float>')
@@ -51,7 +52,7 @@ def run(out, inputs, shard_size=10, pause=0., processes=1, engine='local',
     out.mkdir(parents=True, exist_ok=True)
     manifest = open_manifest(out, inputs, shard_size)
     job = Job('Testing', partial(make, out, pause), COLUMNS, processes,
-              dict(start_method=start_method))
+              pool=dict(start_method=start_method))
     return run_corpus(out, manifest, job, engine, shard, lease)
 
 

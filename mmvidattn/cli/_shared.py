@@ -12,7 +12,7 @@ ANNOTATION_FORMATS = ('csv', 'activitynet', 'label-studio', 'cvat', 'via',
                       'elan', 'boris')
 # Options of add_corpus that need --engine.
 CORPUS = 'shard_size', 'shard', 'lease'
-ENGINES = 'local',
+ENGINES = 'local', 'ray'
 
 
 def parser_of(doc: str) -> argparse.ArgumentParser:
@@ -93,7 +93,8 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         '--engine', choices=ENGINES,
         help='process the videos in shards that any number of programs and '
-        'machines share, and write the results and catalog.parquet to OUT')
+        'machines share, or by actors of a Ray cluster, and write the '
+        'results and catalog.parquet to OUT')
     group.add_argument(
         '--shard-size', type=at_least(1), metavar='N',
         help='number of videos per shard (default: 100)')

@@ -11,8 +11,9 @@ from mmengine.utils import ProgressBar
 
 from ..apis.runner import one_line_errors
 from ..corpus.folder import open_folder
+from ..corpus.job import Job
 from ..corpus.manifest import Item, open_manifest
-from ..corpus.run import Job, exit_with_faults, run_corpus
+from ..corpus.run import exit_with_faults, run_corpus
 from ..datasets.annotations.custom.video_list import read_video_list
 from ..datasets.broken_files.check import check_file, check_files
 from ..utils.printable import echo
@@ -55,7 +56,7 @@ def check_corpus(args: argparse.Namespace, names: Mapping[str, str]
         manifest = open_manifest(args.out, [args.ann_file], args.shard_size,
                                  plan)
     job = Job('Checking', partial(make_check, not args.quick), {},
-              args.workers, dict(timeout=args.timeout, silent=True))
+              args.workers, pool=dict(timeout=args.timeout, silent=True))
     return run_corpus(args.out, manifest, job, args.engine, args.shard,
                       args.lease)
 

@@ -17,9 +17,10 @@ from mmengine.registry import init_default_scope
 from ..apis import load_config
 from ..apis.runner import one_line_errors, program_name
 from ..corpus.folder import open_folder
+from ..corpus.job import Job
 from ..corpus.manifest import Item, open_manifest, plan_videos
 from ..corpus.progress import Meter
-from ..corpus.run import Job, exit_with_faults, run_corpus
+from ..corpus.run import exit_with_faults, run_corpus
 from ..corpus.shards import values_of
 from ..live.feature_extractor import FeatureExtractor
 from ..live.named_networks import is_network
@@ -156,11 +157,11 @@ def run(args: argparse.Namespace) -> None:
                     {**settings_of(options), **stored}, 'extract-features')
         if args.engine is not None:
             manifest = open_manifest(args.out, args.videos, args.shard_size)
+            method = start_method_for(args.device, args.threads)
             job = Job('Extracting',
                       partial(make_extract, options, args.out, args.store),
                       COLUMNS if args.store == 'npy' else VALUES,
-                      args.processes, dict(start_method=start_method_for(
-                          args.device, args.threads)))
+                      args.processes, args.device, dict(start_method=method))
             exit_with_faults(run_corpus(args.out, manifest, job, args.engine,
                                         args.shard, args.lease))
             return

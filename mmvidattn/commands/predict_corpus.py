@@ -13,8 +13,9 @@ from mmengine.logging import MMLogger
 from ..apis import VideoClassifier, read_labels
 from ..apis.runner import one_line_errors
 from ..corpus.folder import open_folder
+from ..corpus.job import Job
 from ..corpus.manifest import Item, open_manifest
-from ..corpus.run import Job, exit_with_faults, run_corpus
+from ..corpus.run import exit_with_faults, run_corpus
 from ..corpus.shards import values_of
 from ..utils.remote_files import local_file
 from ..utils.worker_pool import start_method_for
@@ -71,6 +72,7 @@ def run(args: argparse.Namespace) -> None:
             'predict --engine')
         manifest = open_manifest(args.out, sources, args.shard_size)
     job = Job('Predicting', partial(make_predict, *model), COLUMNS,
-              args.processes, dict(start_method=start_method_for(args.device)))
+              args.processes, args.device,
+              dict(start_method=start_method_for(args.device)))
     exit_with_faults(run_corpus(args.out, manifest, job, args.engine,
                                 args.shard, args.lease))

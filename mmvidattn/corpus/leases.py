@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .manifest import write_new
 
+FOLDER = 'leases'
 # Heartbeats per time that a lease lasts.
 BEATS = 6
 

@@ -2,48 +2,27 @@
 """Run a command on a long list of videos, in shards."""
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from ..apis.runner import program_name
 from ..utils.interrupts import one_line_stop
 from ..utils.printable import echo, printable
 from ..utils.worker_pool import WorkerPool
-from .leases import Leases
-from .manifest import Item, Manifest, arrow
+from .job import Job
+from .leases import FOLDER, Leases
+from .manifest import Manifest, arrow
 from .progress import Meter
+from .ray_engine import run_ray
 from .shards import CATALOG, run_shards, write_catalog
 
-LEASES = 'leases'
 # Faults to repeat in the last line.
 MAX_FAULTS = 5
 # Variables with the number of a process and the number of processes, from the
 # outermost level; the first pair of a level that is set counts.
 LEVELS = ((('SLURM_ARRAY_TASK_ID', 'SLURM_ARRAY_TASK_COUNT'), ),
           (('RANK', 'WORLD_SIZE'), ('SLURM_PROCID', 'SLURM_NTASKS')))
-
-
-@dataclass
-class Job:
-    """Work of a command for each video.
-
-    Attributes:
-        task: Name for the progress, such as 'Extracting'.
-        make: Function without arguments that returns the function of an
-            :class:`Item`, which returns a dict of results. Each process calls
-            it once.
-        columns: Names and Arrow types of these results.
-        processes: Number of processes.
-        pool: Other arguments of :class:`WorkerPool`.
-    """
-    task: str
-    make: Callable[[], Callable[[Item], dict[str, Any]]]
-    columns: dict[str, str]
-    processes: int = 1
-    pool: dict[str, Any] = field(default_factory=dict)
 
 
 def place_of_process(environ: Mapping[str, str]) -> tuple[int, int]:
@@ -100,7 +79,7 @@ def run_local(folder: Path, manifest: Manifest, shards: Sequence[int],
     with Meter(job.task, sum(map(manifest.size, shards))) as meter, \
             WorkerPool(job.make, job.processes, **job.pool) as pool:
         run_shards(folder, manifest, shards, job.columns, pool,
-                   Leases(folder / LEASES, lease), meter)
+                   Leases(folder / FOLDER, lease), meter)
     echo(f'{folder}: {meter.own} videos processed here, {meter.rate:.3g}/s',
          file=sys.stderr)
 
@@ -114,7 +93,7 @@ def run_corpus(folder: Path, manifest: Manifest, job: Job, engine: str,
         folder: Folder of the run.
         manifest: Its manifest.
         job: Work for each item.
-        engine: 'local'.
+        engine: 'local' or 'ray'.
         shard: See :func:`order_shards`.
         lease: See :func:`run_local`.
 
@@ -123,12 +102,13 @@ def run_corpus(folder: Path, manifest: Manifest, job: Job, engine: str,
     """
     shards = order_shards(manifest.num_shards, shard)
     with one_line_stop('; the same command continues'):
-        run_local(folder, manifest, shards, job, lease)
+        run = run_ray if engine == 'ray' else run_local
+        run(folder, manifest, shards, job, lease)
         if not write_catalog(folder, manifest):
             echo(f'{folder}: other shards are left, so there is no catalog '
                  'yet')
             return None
-        for left in (folder / LEASES).glob('[!.]*'):
+        for left in (folder / FOLDER).glob('[!.]*'):
             # A program was killed between its part and its lease.
             left.unlink(missing_ok=True)
     pa = arrow()
