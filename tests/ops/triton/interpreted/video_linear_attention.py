@@ -212,10 +212,11 @@ def test_split_sequences_equal_whole_sequences(monkeypatch):
 def test_operators_pass_opcheck():
     qkv, gate = case((1, 1, 3, 6), 1, 16, 'shared', torch.float32)
     qkv.requires_grad_()
-    opcheck(launches.fused, (
-        qkv, gate.q_weight.requires_grad_(),
-        gate.q_bias.requires_grad_(), None, None, 1, 'time', 'shared', 3,
-        [0, 4, 0, 1, 0, 1], 1, 'relu', 0.1, 1e-6))
+    for pattern in 'space', 'time':
+        opcheck(launches.fused, (
+            qkv, gate.q_weight.requires_grad_(),
+            gate.q_bias.requires_grad_(), None, None, 1, pattern, 'shared', 3,
+            [0, 4, 0, 1, 0, 1], 1, 'relu', 0.1, 1e-6))
 
 
 def test_gradcheck():
