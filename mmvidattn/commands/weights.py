@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def print_models(models: list[dict[str, Any]], states: list[str]) -> None:
-    """Print a table with a row per model, without limit of its width."""
+    """Print a table with a row per model, as wide as its contents."""
     table = Table(box=None, pad_edge=False)
     names = 'NAME', 'model', 'size', 'license', 'SOURCE', 'revision'
     for name in names[:6 if any(states) else 5]:

@@ -30,9 +30,10 @@ class StreamStep(nn.Module):
     (:meth:`fits`), is replaced by the last good frame, or by zeros if there
     was none.
 
-    Subclasses implement :meth:`initial_memory`, :meth:`scored` and either
-    :meth:`update` and :meth:`skip`, or :meth:`project`, :meth:`take` and
-    :meth:`repeat`. The latter end their constructor with :meth:`prepare`.
+    Subclasses implement :meth:`initial_memory` and :meth:`scored`. In
+    addition, they implement :meth:`update` and :meth:`skip`; or they implement
+    :meth:`project`, :meth:`take` and :meth:`repeat`, and call :meth:`prepare`
+    at the end of their constructor.
 
     Args:
         model: :class:`mmvidattn.recognizers.OnlineActionDetector` in eval

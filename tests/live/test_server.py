@@ -214,7 +214,7 @@ def test_closed_pending_connections_make_room(monkeypatch):
 
 
 def test_pending_connections_do_not_keep_clients_out(monkeypatch):
-    """Neither websockets without a token nor silent connections."""
+    """Open websockets without a token, and connections that send nothing."""
     monkeypatch.setattr(server, 'MAX_PENDING', 6)
     monkeypatch.setattr(server, 'PENDING_SECONDS', 0.6)
     with LivePage([make_run()], port=0, token='sesam', max_clients=2) as page:

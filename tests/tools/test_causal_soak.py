@@ -27,6 +27,13 @@ def test_short_soak_passes_and_a_fault_is_found(monkeypatch):
     assert len(result) == 1 and 'error' in result[0] and 'step 4' in result[0]
 
 
+def test_counts_errors_that_small_changes_of_pixels_explain(monkeypatch):
+    monkeypatch.setattr(causal_stream, 'LIMIT', 1e-9)
+    result, = causal_stream.soak(4, checks=1)
+    assert result['amplified'] == 4 and result['error'] == 0
+    assert 1e-9 < result['largest'] < 1e-4
+
+
 def test_finds_drift(monkeypatch):
     update = VideoStep.update
 

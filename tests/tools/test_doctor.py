@@ -106,7 +106,7 @@ def test_this_environment_is_fine():
             'linear on cpu', 'depthwise_conv on cpu'} <= {*texts}
     assert 'ONEDNN_MAX_CPU_ISA=AVX2' in texts['cpu']
     assert report['variables']['ONEDNN_MAX_CPU_ISA'] == 'AVX2'
-    # This op has one backend, for training.
+    # The only backend of this op is for training.
     assert texts['depthwise_conv on cpu'] == (
         'inference with the plain code (not frame by frame: no gradient is '
         'needed), training with frame by frame')

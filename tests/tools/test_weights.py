@@ -10,7 +10,7 @@ from mmvidattn.convert import SOURCES
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Stand-in for the Hub, which has the models of Facebook."""
+    """Stand-in for the Hub that offers models of the owner facebook."""
 
     def do_GET(self):
         name = self.path.removeprefix('/api/models/')

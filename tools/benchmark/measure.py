@@ -122,7 +122,7 @@ def times_of(function: Callable, repeats: int,
 
 
 def peak_memory(device: torch.device) -> tuple[float, str]:
-    """Return the peak memory of this process in GiB, and its kind."""
+    """Return the peak memory of this process in GiB, and the memory's kind."""
     if device.type == 'cuda':
         return torch.cuda.max_memory_allocated() / 2**30, 'allocated'
     kind = 'resident, Python and torch included'

@@ -230,8 +230,9 @@ def soak(kernel: str, steps: int, dtype: torch.dtype = torch.float32,
     Yields:
         At each check: number of ``steps``; relative difference between the
         attention to the long memory and its definition (``error``), and the
-        same computed from the stored samples (``stored_error``); number of scores that were ``not_finite``; number of
-        ``bad_frames``; and ``resident`` memory in bytes.
+        same computed from the stored samples (``stored_error``); number of
+        scores that were ``not_finite``; number of ``bad_frames``; and
+        ``resident`` memory in bytes.
     """
     model = build(kernel, seed, decay).to(dtype)
     session = StreamSession(model, RATE, kernel=kernel)

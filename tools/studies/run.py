@@ -79,7 +79,8 @@ def train(settings: Settings, run: Run, rate: float) -> dict:
     """Train and test a row with one thread.
 
     Returns:
-        Figures of the task, ``rate``, and processor ``seconds``.
+        The metrics of the task, the learning ``rate``, and the ``seconds`` of
+        processor time.
     """
     torch.set_num_threads(1)
     MMLogger.get_instance('mmengine').setLevel('WARNING')

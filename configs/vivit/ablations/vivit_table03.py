@@ -19,7 +19,7 @@ rows = dict(
         row='+ random augment',
         paper='action 41.1',
         note='RandAugment replaces the color jitter, as in the complete '
-        'recipe (preprint, Table 7, and released).',
+        'recipe (Table 7 of the preprint, and the released config).',
         base='vivit_table03_label_smoothing',
         model=dict(cls_head=dict(label_smooth_eps=0.0))),
     vivit_table03_stochastic_depth=dict(

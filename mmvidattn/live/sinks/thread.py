@@ -8,7 +8,7 @@ from ..bounded_queue import BoundedQueue
 from ..detection import Detection
 from .base import Sink, TryAgain
 
-# Maximum seconds for the waiting items of a sink after the end of a run.
+# Seconds after the end of a run in which a sink may process waiting items.
 CLOSE_SECONDS = 5.
 # Maximum number of different errors that are logged.
 MAX_ERRORS = 10

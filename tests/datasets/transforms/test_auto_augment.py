@@ -77,7 +77,7 @@ def moved(image, source):
 
 
 def rotated(x, y, degrees):
-    """Return where a pixel comes from in a counter-clockwise turn of the image."""
+    """Return where a pixel comes from in a counter-clockwise turn."""
     angle = np.deg2rad(degrees)
     dx, dy = x - WIDTH / 2, y - HEIGHT / 2
     return (dx * np.cos(angle) - dy * np.sin(angle) + WIDTH / 2,
