@@ -49,16 +49,27 @@ class InflatedBackbone(BaseBackbone):
                  with_cp: bool = False,
                  init_cfg: dict | None = None,
                  **kwargs) -> None:
-        super().__init__(num_frames, with_cp, init_cfg=init_cfg)
+        super().__init__(num_frames, init_cfg=init_cfg)
         self.model = inflate(
             _build(model, model_cfg or {}), num_frames, **kwargs)
-        if with_cp:
-            if not hasattr(self.model, 'set_grad_checkpointing'):
-                raise ValueError(
-                    'with_cp needs a model with set_grad_checkpointing, such '
-                    f'as a model of timm, got {type(self.model).__name__}; '
-                    'its config may have another option for it')
-            self.model.set_grad_checkpointing(True)
+        self.with_cp = with_cp
+
+    @property
+    def with_cp(self) -> bool:
+        return self._with_cp
+
+    @with_cp.setter
+    def with_cp(self, with_cp: bool) -> None:
+        # BaseBackbone sets its default before the model exists.
+        model = self._modules.get('model')
+        if hasattr(model, 'set_grad_checkpointing'):
+            model.set_grad_checkpointing(with_cp)
+        elif with_cp:
+            raise ValueError(
+                'with_cp needs a model with set_grad_checkpointing, such as '
+                f'a model of timm, got {type(model).__name__}; its config may '
+                'have another option for it')
+        self._with_cp = with_cp
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute features [B, D, T] or [B, D, T, H', W'] of the frames.

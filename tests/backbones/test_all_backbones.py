@@ -85,8 +85,11 @@ def test_forward_is_finite_and_every_parameter_gets_a_gradient(backbone,
 @EACH_VARIANT
 def test_gradient_checkpointing_keeps_outputs_and_gradients(backbone, options):
     model = build(backbone, **options).eval()
-    again = build(backbone, **options, with_cp=True).eval()
+    again = build(backbone, **options).eval()
+    # FullyShard sets it after construction.
+    again.with_cp = True
     again.load_state_dict(model.state_dict())
+    assert build(backbone, **options, with_cp=True).with_cp
     blocks = [m for m in again.modules() if hasattr(m, 'mlp')]
     calls = []
     for block in blocks:

@@ -64,6 +64,7 @@ def check_results(out, printed):
     for name in 'curves.png', 'timelines.png':
         assert cv2.imread(str(out / name)).std() > 1, name
     assert re.search(r'^all +\d+ +\d', printed, re.M)
+    assert 'mmvidattn review ' in printed
     return metrics
 
 

@@ -181,12 +181,15 @@ def describe_use(out: Path) -> str:
     report = ''
     if (out / 'predictions.csv').is_file():
         split = json.loads((out / 'metrics.json').read_text('utf-8'))['split']
-        words = [out / name for name in (
-            'predictions.csv', f'data/{split}.csv', f'scores/{split}',
-            'report')]
-        found, truth, scores, folder = (shlex.quote(str(x)) for x in words)
+        videos, detected, truth, scores, folder = (
+            shlex.quote(str(path)) for path in (
+                read_notes(out)['options']['videos'], out / 'predictions.csv',
+                out / f'data/{split}.csv', out / f'scores/{split}',
+                out / 'report'))
         report = f'''Write a report with more metrics and plots:
-    mmvidattn score {found} {truth} --scores {scores} --report {folder}
+    mmvidattn score {detected} {truth} --scores {scores} --report {folder}
+Look at the detected events on a page, and mark mistakes:
+    mmvidattn review {detected} {videos} --annotations {truth}
 '''
     return f'''Detect events in a video, or live from camera 0, on a page:
     mmvidattn stream VIDEO {model} --events events.jsonl
