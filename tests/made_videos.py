@@ -46,7 +46,7 @@ def numbers_of(frames: np.ndarray) -> list[int]:
 
 
 def write_opencv(path: Path) -> Path:
-    """Write an mp4 of MPEG-4 without B-frames with OpenCV."""
+    """Write an mp4 file with OpenCV: its codec is MPEG-4, without B-frames."""
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), FPS,
                              (WIDTH, HEIGHT))
     for image in images():

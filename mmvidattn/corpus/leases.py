@@ -137,7 +137,8 @@ def start_of(pid: int) -> str | None:
     """Return when a process started, in the unit of the system.
 
     Returns:
-        None if it does not run; '' where the system does not report it.
+        None if the process is not running; '' if the system does not report
+        when it started.
     """
     if not os.path.exists('/proc/self/stat'):
         return ''

@@ -30,8 +30,8 @@ def crashes_named(notes: list[ReadNotes], work_dir: str) -> Iterator[None]:
     also added to ``crashed_videos.txt``.
 
     Args:
-        notes: Record of the file that each worker reads, for each data loader.
-            The list may grow inside the context.
+        notes: List with a record for each data loader: the file that each of
+            its workers reads. Records may be added inside the context.
         work_dir: Folder of ``crashed_videos.txt``.
     """
     try:

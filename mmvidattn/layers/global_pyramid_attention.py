@@ -20,7 +20,7 @@ COARSE_STEP = 7
 
 
 class AveragePool3d(nn.Module):
-    """Average of blocks of tokens, without padding in incomplete blocks.
+    """Average the tokens of each block; incomplete blocks have fewer tokens.
 
     Args:
         kernel_size: Frames, rows and columns of a block.

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Refuse options that would not scale a training as they say."""
+"""Refuse strategies and wrappers that have no effect, or hang."""
 import inspect
 from collections.abc import Mapping
 from typing import Any

@@ -124,7 +124,7 @@ def test_full_disk(root):
     run(root, 'val')
     for video in SPLITS['train']:
         # Remove the files of the training videos, so that the next run must
-        # write them; they contain only background so far.
+        # write them. A file that is left would contain only background.
         (root / f'out/target_perframe/{video}.npy').unlink()
     before = files(root / 'out')
     _, status = os.waitpid(in_child(run, root, 'train', limit=900), 0)
