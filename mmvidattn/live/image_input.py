@@ -64,9 +64,12 @@ class ImageInput:
             ValueError: If the images are smaller than the crop, or mean or
                 std are for another number of channels.
         """
-        x = torch.from_numpy(np.stack(clip)).permute(0, 3, 1, 2).float()
+        images = clip[0][None] if len(clip) == 1 else np.stack(clip)
+        # Copy only what torch cannot share.
+        images = np.require(images, requirements=['C', 'W'])
+        x = torch.from_numpy(images).permute(0, 3, 1, 2)
         is_flow = x.shape[1] == 2
-        x = self._crop(self._resize(x))
+        x = self._crop(self._resize(x)).float()
         if self.color == 'BGR' and not is_flow:
             x = x.flip(1)
         if is_flow and self.takes == 'frames':
@@ -90,7 +93,7 @@ class ImageInput:
             return x
         nearest = self.interpolation == 'nearest'
         x = F.interpolate(
-            x, size=size,
+            x.float(), size=size,
             mode='nearest-exact' if nearest else self.interpolation,
             antialias=not nearest)
         return x.round().clamp(0, 255)
