@@ -349,8 +349,8 @@ def _runner(function: Callable, call: Call,
     dtype = getattr(torch, call.condition.dtype)
     tensors = [x for x in (*call.args, *call.kwargs.values())
                if torch.is_tensor(x)]
-    if dtype == tensors[0].dtype:
-        # The call was not recorded under autocast.
+    if all(x.dtype == dtype for x in tensors if x.is_floating_point()):
+        # The call needs no autocast.
         dtype = torch.float32
     inputs = [x for x in tensors if x.requires_grad]
 

@@ -119,6 +119,16 @@ def test_measures_each_mode(tensors, training, seconds, gain):
         f'linear/new/{mode}/float32/compiled': gain}
 
 
+def test_measures_calls_whose_input_autocast_has_lowered(tensors):
+    x, weight, bias = tensors
+    with only_backends('linear', backend('new')), torch.autocast(
+            'cpu', torch.bfloat16):
+        calls = record(lambda: linear(x.bfloat16(), weight, bias))
+    result, = measure(calls, ['eager'])
+    assert result.condition.dtype == 'bfloat16' and not result.errors
+    assert [*result.gains] == ['linear/new/inference/bfloat16/eager']
+
+
 WRONG = {
     'a result': lambda x, w, b: _plain(x, w, b) * 1.01,
     'not a number': lambda x, w, b: _plain(x, w, b) * torch.nan,
