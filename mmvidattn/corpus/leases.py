@@ -35,7 +35,8 @@ class Leases:
         self.folder = folder
         self.seconds = seconds
         self._held: dict[Path, bytes] = {}
-        # Last state of a lease of another process, and when it was first seen.
+        # Last state of the lease of a different process, and when it was seen
+        # first.
         self._seen: dict[Path, tuple[tuple[bytes, int], float]] = {}
         self._next_beat = 0.
 

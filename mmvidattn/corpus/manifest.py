@@ -228,7 +228,7 @@ def write_manifest(path: Path, videos: dict[str, str],
 def write_new(path: Path, write: Callable[[Path], object]) -> bool:
     """Write a file completely, unless it exists.
 
-    If several processes do so, one of them wins, also on network disks.
+    If several processes do so, the first one wins, also on network disks.
 
     Args:
         path: The file.

@@ -2,8 +2,8 @@
 """Run shards on a Ray cluster.
 
 Each actor has a process of :class:`WorkerPool` with the model, so that a video
-that crashes the decoder does not end the actor. Ray restarts the shards of a
-lost machine on others.
+that crashes the decoder does not end the actor. Ray processes the shards of a
+lost machine on the remaining machines.
 """
 import math
 import os

@@ -20,7 +20,7 @@ from .progress import Meter
 
 PARTS = 'parts'
 CATALOG = 'catalog.parquet'
-# Columns of every part; those of a command follow.
+# Columns of every part. The columns of the command follow.
 COLUMNS = dict(index='int64', name='string', source='string', status='string',
                reason='string')
 # The only column that the catalog lacks.
@@ -39,7 +39,7 @@ def run_shards(folder: Path, manifest: Manifest, shards: Sequence[int],
                meter: Meter) -> None:
     """Process shards until all their parts exist.
 
-    Shards with a lease of another process are left to it, unless it dies.
+    Shards that a different process has leased are left to it, unless it dies.
 
     Args:
         folder: Folder of the run.

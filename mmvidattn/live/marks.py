@@ -41,8 +41,8 @@ class EventMarks:
 
     A change is on the disk when :meth:`change` returns: the file is replaced
     by a complete new one, so that no failure damages it. Before, the file is
-    read again, so that changes by others are kept. Programs that change the
-    same file wait for each other.
+    read again, so that changes by different programs are kept. Programs that
+    change the same file wait for each other.
 
     Args:
         path: CSV file, one for all sources. It may already exist.

@@ -57,7 +57,7 @@ def wait_for_folder(folder: str | Path) -> Iterator[None]:
     """Wait until no other program is inside of this function, then lock it.
 
     For a short change of a file that several programs change. Where the
-    system has no such locks (Windows, some network disks), nothing is locked.
+    system lacks such locks (Windows, some network disks), nothing is locked.
 
     Args:
         folder: The folder, which is created if it is missing.

@@ -171,7 +171,7 @@ class WorkerPool:
 
 
 class _Worker:
-    """One process of the pool, and its current item."""
+    """Process of the pool, with its current item."""
 
     def __init__(self, context: Any, make: Callable[[], Callable],
                  silent: bool, others: list[Connection]) -> None:

@@ -46,7 +46,7 @@ def test_names_of_folders_and_files(tmp_path, monkeypatch):
 
 
 def test_order_is_by_folder(tmp_path):
-    """The order is the one of pathlib."""
+    """pathlib sorts in this order."""
     draw = random.Random(0)
     names = {f'{draw.choice(["", "a/", "a.b/", "a/c/"])}'
              f'{draw.choice("ab.-_ é")}{draw.randrange(50)}.mp4'

@@ -39,7 +39,7 @@ def test_bad_videos_are_rows_with_a_reason(tmp_path, capsys):
     assert '21 videos are ok, 2 failed' in printed.out
     assert f'{tmp_path}/bad.mp4: {reasons[0]}' in printed.err
     assert 'out: 23 videos processed here, ' in printed.err
-    # The crash was tried twice; all others once.
+    # The crash was tried twice, everything else once.
     calls = Counter((tmp_path / 'calls.txt').read_text().split())
     assert calls == Counter([*map(str, range(23)), '17'])
     assert not [*(tmp_path / 'out/leases').iterdir()]

@@ -97,7 +97,7 @@ def soak(steps: int, checks: int = 20, seed: int = 0,
         got, want = (x.push(frame)['action'] for x in (ours, exact))
         latest = relative(got.double(), want)
         if exact.num_bad_frames > bad_frames:
-            # Its scores are those of the frame before.
+            # It repeats the scores of the frame before.
             latest = 0.
         if latest > LIMIT and (
                 latest <= FACTOR * sensitivity(exact, before, frame, want)):
@@ -117,7 +117,7 @@ def sensitivity(session: StreamSession, before: dict[str, Any],
     """Return how much small changes of the pixels change the scores at most.
 
     Args:
-        session: Session in float64, which is left as it is.
+        session: Session in float64, which is not changed.
         before: Its state before the frame.
         frame: The frame.
         scores: Scores of the unchanged frame.

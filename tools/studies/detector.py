@@ -14,7 +14,7 @@ and 0.3.
 ``marks`` compares the detector before and after a second round of training,
 `mmvidattn finetune --continue WORK_DIR --add marks.csv`. The marks are up to
 20 of its mistakes in the first videos: wrong, missed, or of another class.
-``--noise`` and ``--contrast`` make videos like those of another camera.
+``--noise`` and ``--contrast`` make videos like those of a different camera.
 """
 import random
 import re

@@ -366,7 +366,7 @@ def _of_logits(q, k, of_q, of_k, da, dc, GATE: tl.constexpr):
 def _through_gate(x, PART: tl.constexpr, q_logits, k_logits, gate, D, d,
                   columns, GATE: tl.constexpr, INPUTS: tl.constexpr,
                   DOT: tl.constexpr, PRECISION: tl.constexpr):
-    """Add the gradient through the gates to that of q, k or v (0, 1, 2)."""
+    """Add the gradient through the gates to the one of q, k or v (0, 1, 2)."""
     weight_ptr, _ = gate
     if GATE == 'separate':
         if PART < 2:

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Bounded folder of local copies that many processes share.
 
-Each copy has a folder of its own, with a lock file ``.lock``. A process that
+Each copy has its folder with a lock file ``.lock``. A process that
 uses the copy holds a shared lock. A process that fills or deletes it holds an
 exclusive lock. The system releases the locks of a killed process.
 """

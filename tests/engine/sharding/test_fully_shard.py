@@ -20,7 +20,7 @@ EXACT = 1e-10
 
 @pytest.fixture
 def float64(monkeypatch):
-    """Compute everything in float64, also what is float32 by definition."""
+    """Compute in float64, also values that are float32 by definition."""
     torch.set_default_dtype(torch.float64)
     monkeypatch.setattr(torch.Tensor, 'float', torch.Tensor.double)
     yield
