@@ -7,7 +7,7 @@ import time
 import uuid
 from pathlib import Path
 
-from .manifest import write_new
+from ..utils.files import write_new
 
 FOLDER = 'leases'
 # Heartbeats per time that a lease lasts.

@@ -4,7 +4,6 @@ import csv
 import json
 import math
 import os
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..datasets.video_facts import list_videos
+from ..utils.files import write_new
 from ..utils.lines import read_lines
 from ..utils.remote_files import is_url, local_file
 
@@ -223,26 +223,3 @@ def write_manifest(path: Path, videos: dict[str, str],
     pa.parquet.write_table(
         table.replace_schema_metadata({KEY: json.dumps(settings)}), path,
         row_group_size=ROW_GROUP)
-
-
-def write_new(path: Path, write: Callable[[Path], object]) -> bool:
-    """Write a file completely, unless it exists.
-
-    If several processes do so, the first one wins, also on network disks.
-
-    Args:
-        path: The file.
-        write: Function that writes to a path.
-
-    Returns:
-        True if the file did not exist.
-    """
-    part = path.with_name(f'.{uuid.uuid4().hex}.part')
-    try:
-        write(part)
-        os.link(part, path)
-    except FileExistsError:
-        return False
-    finally:
-        part.unlink(missing_ok=True)
-    return True

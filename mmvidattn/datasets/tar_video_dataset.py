@@ -40,7 +40,7 @@ class TarVideoDataset(GuardedVideoDataset):
     The position of each file in a shard is read once from the headers, and
     stored in the cache. Later, only the bytes of the selected videos are read.
     mmengine's samplers therefore shuffle all samples of all shards, split them
-    over processes and workers, and resume exactly, as for single files.
+    over processes and workers, and resume exactly, like single files.
 
     Shards must never change: write another name instead.
 

@@ -148,7 +148,7 @@ def test_processes_share_all_but_activations_and_buffers():
         assert parts[name] == P
     assert parts['buffers'] == 4 * 5
     assert parts['activations'] == memory.activations
-    # This model has no units: parameters and two copies of gradients.
+    # This model lacks units: parameters and two copies of gradients.
     assert parts['assembled units'] == 3 * 4 * P
 
 

@@ -6,7 +6,7 @@
 
 WORK_DIR is a run of `mmvidattn finetune --stream` on videos of
 tools/data/online/make_events.py. Each seed has new videos to learn from, and
-as many others on which F1@50 is measured.
+the same number of test videos, on which F1@50 is measured.
 
 ``thresholds`` compares thresholds that are tuned on the first videos with 0.5
 and 0.3.

@@ -69,8 +69,8 @@ class FileCache:
              fill: Callable[[Path], None]) -> HeldFile:
         """Return a copy, and create it if it is missing.
 
-        If several processes need the same copy, one of them creates it, and
-        the others wait.
+        If several processes need the same copy, the first one creates it, and
+        the remaining ones wait.
 
         Args:
             key: Text that identifies the content.
