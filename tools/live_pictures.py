@@ -6,10 +6,15 @@
 Joins clips of two motion sets that the model has not seen (`make_motion.py`
 with seeds 1 and 2) to two videos, streams them through the model that comes
 with the package (`mmvidattn stream ... --serve`), and takes screenshots in
-Chromium: `live_page.png`, `live_page_clip.png` (the clip of an event) and
-`live_page_phone.png`. Needs selenium, Chromium and chromedriver.
+Chromium: `live_page.gif` (ten seconds of the page), `live_page.png`,
+`live_page_clip.png` (the clip of an event) and `live_page_phone.png`. Needs
+selenium, Chromium and chromedriver.
+
+Also writes `prediction.gif`: the classes that `mmvidattn predict --windows`
+finds in the first of these videos.
 """
 import argparse
+import io
 import re
 import shutil
 import subprocess
@@ -21,6 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import cv2
+from PIL import Image
 from selenium import webdriver
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -29,8 +35,11 @@ from tools.harness import parser_of, run_program
 SIDE, FPS = 256, 20
 MODEL = 'linear_ff_tiny_motion', 'default'
 WINDOW = '--seconds', '0.9', '--stride', '0.3'
+# Colors of a gif, which bound its size.
+COLORS = 64
 # Width and height in CSS pixels, and device pixels per CSS pixel, by name.
 PICTURES = dict(
+    live_page_gif=(1400, 760, 1),
     live_page=(1400, 1120, 1),
     live_page_clip=(1400, 900, 1),
     live_page_phone=(390, 1500, 1))
@@ -112,6 +121,46 @@ def mark_events(browser: webdriver.Chrome) -> None:
         'return sources[0].marks.marks.size == 4'), 20)
 
 
+def write_gif(path: Path, pictures: list[Image.Image], seconds: float,
+              size: tuple[int, int]) -> None:
+    """Write pictures that are shown for some seconds each."""
+    small = [picture.convert('RGB').resize(size, Image.Resampling.LANCZOS)
+             for picture in pictures]
+    # Some pictures side by side, for one palette that fits all of them.
+    joined = Image.new('RGB', (4 * size[0], size[1]))
+    for column in range(4):
+        joined.paste(small[column * len(small) // 4], (column * size[0], 0))
+    palette = joined.quantize(COLORS)
+    first, *rest = (picture.quantize(
+        palette=palette, dither=Image.Dither.NONE) for picture in small)
+    first.save(path, save_all=True, append_images=rest, loop=0,
+               duration=round(1000 * seconds), optimize=True)
+
+
+def record_page(path: Path, browser: webdriver.Chrome, dark: bool,
+                seconds: float = 10, interval: float = 0.5) -> None:
+    """Write a gif of some seconds of the page."""
+    resize(browser, 'live_page_gif', dark)
+    pictures = []
+    start = time.monotonic()
+    while len(pictures) < seconds / interval:
+        pictures.append(Image.open(
+            io.BytesIO(browser.get_screenshot_as_png())))
+        time.sleep(max(0, start + len(pictures) * interval
+                       - time.monotonic()))
+    write_gif(path, pictures, interval, size=(945, 513))
+
+
+def record_prediction(path: Path, video: Path, seconds: float = 8) -> None:
+    """Write a gif of the start of a video with the predicted classes."""
+    captioned = video.with_name('prediction.mp4')
+    run_program('predict.py', video, '--windows', '1', '--out', captioned)
+    reader, pictures = cv2.VideoCapture(str(captioned)), []
+    while len(pictures) < seconds * FPS and (read := reader.read())[0]:
+        pictures.append(Image.fromarray(read[1][..., ::-1]))
+    write_gif(path, pictures[::2], 2 / FPS, size=(240, 316))
+
+
 def take_pictures(out: Path, browser: webdriver.Chrome, address: str,
                   seconds: float, dark: bool) -> None:
     """Write the pictures after some seconds of both videos."""
@@ -119,6 +168,7 @@ def take_pictures(out: Path, browser: webdriver.Chrome, address: str,
     wait_for(lambda: browser.execute_script(
         'return sources.length == 2 && sources.every('
         f'one => one.steps.at(-1)?.time > {seconds})'), 60 + 5 * seconds)
+    record_page(out / 'live_page.gif', browser, dark)
     mark_events(browser)
     for name in 'live_page', 'live_page_phone':
         resize(browser, name, dark)
@@ -152,11 +202,12 @@ def main() -> None:
         for seed, name in (1, 'arena.mp4'), (2, 'gate.mp4'):
             videos.append(folder / name)
             join_clips(folder / f'seed{seed}', videos[-1], seed,
-                       count=int(args.seconds) + 8)
+                       count=int(args.seconds) + 24)
+        record_prediction(args.out.resolve() / 'prediction.gif', videos[0])
         with serve(videos, folder) as address, open_browser() as browser:
             take_pictures(args.out.resolve(), browser, address, args.seconds,
                           not args.light)
-    print('wrote', *(f'{name}.png' for name in PICTURES), 'to', args.out)
+    print('wrote the pictures to', args.out)
 
 
 if __name__ == '__main__':
