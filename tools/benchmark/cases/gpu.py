@@ -368,7 +368,7 @@ def ops(args: argparse.Namespace, device: torch.device) -> Iterator[Row]:
         size = 4 * q.nbytes
         yield from op_rows(
             f'linear_attention, {pattern}', linear_attention,
-            [q.relu(), k.relu(), v], size, others=libraries(args))
+            [q.relu(), k.relu(), v], size, references=libraries(args))
         if pattern != 'joint':
             yield from op_rows(f'softmax_attention, {pattern}',
                                softmax_attention, [q, k, v], size)
@@ -451,7 +451,7 @@ def op_rows(name: str, op: Callable, inputs: list[Tensor], size: int,
         op: Function of the inputs.
         inputs: Inputs, which all receive gradients.
         size: Bytes that a forward pass must move.
-        others: Implementations of libraries, see :func:`libraries`.
+        references: Implementations of libraries, see :func:`libraries`.
             Defaults to none.
         step_size: Bytes that a training step must move. Defaults to 0, for no
             share of the bandwidth.
