@@ -70,8 +70,12 @@ class Call(NamedTuple):
     def shapes(self) -> str:
         """Shapes of the tensor arguments, such as '64x512 256x512 256'."""
         return ' '.join(
-            'x'.join(map(str, x.shape)) for x in (
-                *self.args, *self.kwargs.values()) if torch.is_tensor(x))
+            'x'.join(map(str, x.shape)) for x in self.tensors)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """Tensor arguments, including those in tuples, such as a gate's."""
+        return [*_tensors((*self.args, *self.kwargs.values()))]
 
 
 class Result(NamedTuple):
@@ -138,7 +142,17 @@ def record(function: Callable[[], Any]) -> list[Call]:
     return [*calls.values()]
 
 
+def _tensors(x: Any) -> Iterator[Tensor]:
+    if torch.is_tensor(x):
+        yield x
+    elif isinstance(x, tuple):
+        for value in x:
+            yield from _tensors(value)
+
+
 def _signature(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return type(x), *map(_signature, x)
     if not torch.is_tensor(x):
         return repr(x) if isinstance(x, (int, float, str)) else type(x)
     return x.shape, _strides(x), x.dtype, x.device, x.requires_grad
@@ -149,6 +163,9 @@ def _strides(x: Tensor) -> tuple[int, ...] | None:
 
 
 def _copy(x: Any) -> Any:
+    if isinstance(x, tuple):
+        values = map(_copy, x)
+        return type(x)(*values) if hasattr(x, '_fields') else tuple(values)
     if not torch.is_tensor(x) or x.layout != torch.strided:
         return x
     copy = x.detach()
@@ -347,8 +364,7 @@ def _runner(function: Callable, call: Call,
     """Return a function that runs a call and returns result and gradients."""
     device = dispatch.condition_of(call.args, call.kwargs)[0]
     dtype = getattr(torch, call.condition.dtype)
-    tensors = [x for x in (*call.args, *call.kwargs.values())
-               if torch.is_tensor(x)]
+    tensors = call.tensors
     if all(x.dtype == dtype for x in tensors if x.is_floating_point()):
         # The call needs no autocast.
         dtype = torch.float32
@@ -397,13 +413,17 @@ def compare(plain: Callable[[], list[Tensor]],
             call.args[0].copy_(before)
         return [x.detach().clone() for x in function()]
 
-    expected = outputs(plain)
-    try:
-        got = outputs(other)
-    except Exception as error:
-        # A broken kernel must not stop the measurement of other kernels.
-        lines = str(error).splitlines() or ['']
-        return f'{type(error).__name__}: {lines[0]}'
+    results = []
+    for name, function in dict(backend=other, plain=plain).items():
+        try:
+            results.append(outputs(function))
+        except Exception as error:
+            # A broken kernel must not stop the measurement of other kernels,
+            # nor must plain code that this version of torch cannot compile.
+            lines = str(error).splitlines() or ['']
+            code = 'plain code: ' * (name == 'plain')
+            return f'{code}{type(error).__name__}: {lines[0]}'
+    got, expected = results
     if [x.shape for x in got] != [x.shape for x in expected]:
         return (f'shapes {[tuple(x.shape) for x in got]} instead of '
                 f'{[tuple(x.shape) for x in expected]}')

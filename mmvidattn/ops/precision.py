@@ -6,12 +6,20 @@ from functools import reduce
 import torch
 from torch import Tensor
 
+from .torch_private import constant_while_compiling
+
 
 def without_autocast(device_type: str) -> AbstractContextManager:
     """Return a context that turns autocast off on ``device_type``."""
-    if torch.amp.is_autocast_available(device_type):
+    if _has_autocast(device_type):
         return torch.autocast(device_type, enabled=False)
     return nullcontext()
+
+
+# The compiler of torch 2.11 and earlier cannot trace this function.
+@constant_while_compiling
+def _has_autocast(device_type: str) -> bool:
+    return torch.amp.is_autocast_available(device_type)
 
 
 def computes_in_bfloat16_on_cpu(x: Tensor) -> bool:

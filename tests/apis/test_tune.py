@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -28,6 +29,11 @@ from mmvidattn.apis.tune import (
 from mmvidattn.cli.tune import main
 from mmvidattn.ops import dispatch, linear
 from mmvidattn.ops.choice import Choice, Condition, cache_path, read_choice
+from mmvidattn.ops.feature_fixation import Gate
+from mmvidattn.ops.video_linear_attention import (
+    Options,
+    video_linear_attention,
+)
 
 INFERENCE = Condition(False, 'float32', False)
 SPEED = {}
@@ -171,6 +177,54 @@ def test_backend_that_fails_compiled_may_run_eagerly(tensors):
     assert [*result.errors] == ['compiled']
     assert dispatch.current_choice('cpu').chosen == [
         'linear/eager/inference/float32/eager']
+
+
+def test_plain_code_that_does_not_compile_is_reported(tensors, monkeypatch):
+    def eager_only(*args):
+        if torch.compiler.is_compiling():
+            raise RuntimeError('not compiled')
+        return _plain(*args)
+
+    calls = recorded(tensors, backend('new'))
+    calls = [call._replace(op=SimpleNamespace(
+        __name__='linear', plain=eager_only)) for call in calls]
+    result, = measure(calls)
+    assert result.errors['compiled'].partition(': plain code: ')[1]
+    assert [*result.seconds] == ['eager']
+
+
+def test_measures_calls_with_tensors_in_tuples():
+    """The gate stays float32 where autocast has lowered the tokens."""
+    plain = video_linear_attention.plain
+    qkv = torch.randn(1, 2, 2, 2, 24).bfloat16().requires_grad_()
+    weight, bias = (torch.randn(*shape, requires_grad=True)
+                    for shape in ((4, 12), (4, )))
+
+    def run():
+        for pattern in 'space', 'time':
+            video_linear_attention(qkv, Options(
+                2, pattern, gate=Gate(weight, bias)))
+
+    def wrong(qkv, options):
+        gate = options.gate
+        # The result is right, and the gradient of the bias is wrong.
+        bias = gate.q_bias + 2 * (gate.q_bias - gate.q_bias.detach())
+        return plain(qkv, options._replace(gate=gate._replace(q_bias=bias)))
+
+    def unfit(qkv, options):
+        return None
+
+    with only_backends('video_linear_attention',
+                       backend('right', plain, unfit),
+                       backend('wrong', wrong, unfit)), torch.autocast(
+            'cpu', torch.bfloat16):
+        calls = record(run)
+    assert len(calls) == 2
+    assert calls[0].shapes == '1x2x2x2x24 4x12 4'
+    assert calls[0].args[1].gate.q_bias.data_ptr() != bias.data_ptr()
+    errors = {result.backend: result.errors.get('eager')
+              for result in measure(calls, ['eager'])}
+    assert errors['right'] is None and 'differs' in errors['wrong']
 
 
 def test_ops_that_write_are_compared_by_their_writes(monkeypatch):
