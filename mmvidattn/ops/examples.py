@@ -15,7 +15,7 @@ from .dispatch import explain, use_backends
 from .linear import linear
 from .packed_linear import pack_weight, packed_linear
 from .patch_conv import patch_conv
-from .temporal_smoothing.rings import push_row, read_rows
+from .temporal_smoothing.rings import push_row
 from .video_linear_attention import Options, video_linear_attention
 
 
@@ -57,9 +57,6 @@ def make_examples(device: torch.device | str) -> Iterator[Example]:
     yield Example(
         push_row, (random(2, 8, 16), integers(3, 11), random(2, 16),
                    integers(True, False)), is_trained=False, in_place=True)
-    yield Example(
-        read_rows, (random(2, 8, 16), integers([1, 2, 3], [9, 10, 11])),
-        is_trained=False)
     yield Example(video_linear_attention, (random(1, 4, 6, 6, 3 * 32), ),
                   dict(options=Options(num_heads=2)))
 

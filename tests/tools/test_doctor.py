@@ -111,7 +111,7 @@ def test_this_environment_is_fine():
         'inference with the plain code (not frame by frame: no gradient is '
         'needed), training with frame by frame')
     assert 'inference with the plain code (not Triton: ' in \
-        texts['read_rows on cpu']
+        texts['push_row on cpu']
     assert report['packages']['mmaction2'] == '1.2.0'
     assert 'PyTorch' in report['environment']
     assert report['variables']['MMVIDATTN_SKIP_PATCHES'] == 'score_in_float32'

@@ -9,7 +9,6 @@ from torch import Tensor
 from ..dispatch import dispatched
 
 
-@dispatched
 def read_rows(ring: Tensor, steps: Tensor) -> Tensor:
     """Read the entries of K steps of each stream.
 

@@ -45,25 +45,20 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from mmvidattn.ops.triton import rings_kernels as kernels
-sizes = dict(length='i32', width='i32', BLOCK='constexpr')
+signature = dict(ring='*fp32', steps='*i64', rows='*fp32', keep='*i1',
+                 length='i32', width='i32', BLOCK='constexpr')
 for capability in 80, 90, 100:
-    for kernel, signature in (
-        (kernels.read_rows_kernel, dict(
-            ring='*bf16', steps='*i64', rows='*bf16', number='i32')),
-        (kernels.push_row_kernel, dict(
-            ring='*fp32', steps='*i64', rows='*fp32', keep='*i1'))):
-        source = ASTSource(kernel, dict(signature, **sizes),
-                           dict(BLOCK=kernels.BLOCK), {})
-        program = triton.compile(
-            source, target=GPUTarget('cuda', capability, 32))
-        print(len(program.asm['cubin']) > 0, program.metadata.shared)
+    source = ASTSource(kernels.push_row_kernel, signature,
+                       dict(BLOCK=kernels.BLOCK), {})
+    program = triton.compile(source, target=GPUTarget('cuda', capability, 32))
+    print(len(program.asm['cubin']) > 0, program.metadata.shared)
 '''
 
 
-def test_ring_kernels_compile():
+def test_ring_kernel_compiles():
     environment = dict(os.environ)
     environment.pop('TRITON_INTERPRET', None)
     run = subprocess.run([sys.executable, '-c', RINGS], env=environment,
                          capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
-    assert run.stdout.split() == ['True', '0'] * 6
+    assert run.stdout.split() == ['True', '0'] * 3
