@@ -166,5 +166,5 @@ class OnlineTransformer(nn.Module):
                 attention = block.self_attn
                 x, q = block.add_attended(rows, attention.attend_tokens(
                     attention.q(rows), x, bias=bias, num_keys=num_keys))
-            x = block(x, read and read(i, q))
+            x = block(x, read(i, q) if read is not None else None)
         return self.norm(x)
