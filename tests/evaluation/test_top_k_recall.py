@@ -20,8 +20,7 @@ def test_matches_naive(case, k):
     for c in set(labels.tolist()):
         hits = [
             c in sorted(range(12), key=lambda i: -row[i])[:k]
-            for row, label in zip(scores, labels) if label == c
-        ]
+            for row, label in zip(scores, labels) if label == c]
         recalls.append(sum(hits) / len(hits))
     assert mean_top_k_recall(scores, labels, k) == pytest.approx(
         np.mean(recalls))
