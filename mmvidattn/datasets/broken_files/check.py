@@ -7,16 +7,10 @@ from ...utils.worker_pool import WorkerPool
 from .find_fault import find_fault
 
 
-def check_file(path: str, every_frame: bool) -> None:
-    """Raise the error of :func:`find_fault`, if any."""
+def _check_file(every_frame: bool, path: str) -> None:
     fault = find_fault(path, every_frame)
     if fault is not None:
         raise fault
-
-
-def make_check(every_frame: bool) -> Callable[[str], None]:
-    """Return :func:`check_file` for a worker process."""
-    return partial(check_file, every_frame=every_frame)
 
 
 def check_files(paths: list[str], num_workers: int, timeout: float,
@@ -32,7 +26,8 @@ def check_files(paths: list[str], num_workers: int, timeout: float,
         every_frame: Decode every frame instead of only the last one.
         tick: Called after each file.
     """
-    with WorkerPool(partial(make_check, every_frame), num_workers,
+    # Each worker process calls the outer partial to get its function.
+    with WorkerPool(partial(partial, _check_file, every_frame), num_workers,
                     timeout=timeout, silent=True) as pool:
         for done in filter(None, pool.run(paths)):
             tick()

@@ -39,8 +39,7 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
             subset = info.get('subset')
             subset = 'all' if subset is None else subset.name()
             duration = info.get('duration')
-            found.add_video(
-                video, duration=duration and duration.positive())
+            found.add_video(video, duration=duration and duration.positive())
             segments = info['annotations']
         else:
             found.add_video(video)

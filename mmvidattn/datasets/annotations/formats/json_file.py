@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ....utils.files import write_atomically
-from ..video_segment import read_text
+from ..video_segment import parse_number, read_text
 
 _decode = json.JSONDecoder().raw_decode
 _skip_blanks = re.compile(r'[ \t\n\r]*').match
@@ -110,12 +110,8 @@ class JsonValue:
 
     def number(self) -> float:
         """Return a finite number; a text with a number is converted."""
-        value = self._expect((int, float, str), 'a number')
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            number = math.nan
-        if not math.isfinite(number):
+        number = parse_number(self._expect((int, float, str), 'a number'))
+        if math.isnan(number):
             self.fail(f'expected a number, got {self._shown()}')
         return number
 
