@@ -87,8 +87,7 @@ REFERENCES = dict(
 def images():
     rng = np.random.default_rng(0)
     return [rng.integers(low, low + width, (32, 40, 3), np.uint8)
-            for low in (0, 40, 90, 120) for width in (256 - low, 90, 60, 30,
-                                                      8)]
+            for low, width in ((0, 256), (40, 90), (90, 30), (120, 8))]
 
 
 def test_pairs_match_timm():
@@ -103,7 +102,6 @@ def test_pairs_match_timm():
 
 @pytest.mark.parametrize('name', REFERENCES)
 def test_op_matches_timm_at_all_levels(name, images, monkeypatch):
-    assert len(images) == 20
     reference, signs = REFERENCES[name], set()
     augment = AutoAugment(policy='v0', interpolation='bicubic')
     np.random.seed(0)
