@@ -83,10 +83,9 @@ def _read_project(path: Path, found: Annotations) -> None:
             content.fail('the observation has no video in player 1')
         info = content.get('media_info')
         facts = {key: _numbers(info, key) for key in ('length', 'fps')}
-        offset = content.get('time offset')
-        queue = Queue(videos, [facts['length'].get(v) for v in videos],
-                      0. if offset is None else offset.number(),
-                      content.where)
+        queue = Queue(
+            videos, [facts['length'].get(v) for v in videos],
+            content.read('time offset', JsonValue.number, 0.), content.where)
         for video in videos:
             found.add_video(video, fps=facts['fps'].get(video),
                             duration=facts['length'].get(video))

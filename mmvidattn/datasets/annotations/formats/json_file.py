@@ -4,7 +4,7 @@ import json
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -75,6 +75,12 @@ class JsonValue:
         """Return a value of an object; None if it is missing or null."""
         child = self._expect(dict, 'an object').get(key)
         return None if child is None or child.value is None else child
+
+    def read(self, key: str, convert: Callable[['JsonValue'], Any],
+             default: Any = None) -> Any:
+        """Convert a value of an object, if it is neither missing nor null."""
+        child = self.get(key)
+        return default if child is None else convert(child)
 
     def __getitem__(self, key: str) -> 'JsonValue':
         child = self.get(key)
