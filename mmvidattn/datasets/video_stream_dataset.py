@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Untrimmed videos as streams of frames, with a label for each frame."""
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
@@ -14,7 +13,6 @@ from torch import Tensor
 from ..utils.arguments import Count, Natural, Positive, check_arguments
 from ..utils.frame_times import ConstantRate, num_steps
 from ..utils.lines import read_lines
-from ..utils.printable import brief
 from ..utils.remote_files import RemoteError
 from ..utils.video_readers import open_video
 from .annotations.segment_file import read_segment_file
@@ -259,19 +257,11 @@ class VideoStreamDataset(VideoSegmentDataset):
 
         with ThreadPoolExecutor() as pool:
             rates = dict(zip(files, pool.map(read, files.values())))
-        faults = [f'{files[video]} ({brief(fact)})'
-                  for video, fact in rates.items()
-                  if isinstance(fact, Exception)]
-        skips = self.on_error == 'skip' or (
-            self.on_error is None and not self.test_mode)
-        if faults and (len(faults) == len(rates) or not skips):
-            raise RuntimeError(f'{self.ann_file}: cannot read {len(faults)} '
-                               f'of {len(rates)} videos: {faults[0]}')
-        if faults:
-            print_log(
-                f'{self.ann_file}: {len(faults)} of {len(rates)} videos '
-                f'cannot be read and are left out: {"; ".join(faults)}',
-                logger='current', level=logging.WARNING)
+        self._report_unreadable(
+            {files[video]: fact for video, fact in rates.items()
+             if isinstance(fact, Exception)}, len(rates),
+            allowed=self.on_error == 'skip' or (
+                self.on_error is None and not self.test_mode))
         return {video: fact for video, fact in rates.items()
                 if isinstance(fact, VideoRate)}
 

@@ -124,19 +124,25 @@ class GuardedVideoDataset(VideoDataset):
         with ThreadPoolExecutor() as pool:
             faults = dict(zip(names, pool.map(
                 self._find_fault, names.values())))
-        unreadable = [(name, fault) for name, fault in faults.items() if fault]
-        if len(unreadable) == len(names):
-            raise RuntimeError(
-                f'{self.ann_file}: cannot read any of the {len(unreadable)} '
-                f'videos, such as {unreadable[0][0]}') from unreadable[0][1]
-        if unreadable:
-            print_log(
-                f'{self.ann_file}: {len(unreadable)} of {len(names)} '
-                'videos cannot be read and are left out: '
-                + '; '.join(f'{n} ({brief(e)})' for n, e in unreadable),
-                logger='current', level=logging.WARNING)
+        self._report_unreadable(
+            {name: fault for name, fault in faults.items() if fault},
+            len(names))
         return [info for info in self.data_list
                 if not faults[info['filename']]]
+
+    def _report_unreadable(self, faults: Mapping[str, Exception], total: int,
+                           allowed: bool = True) -> None:
+        """Log unreadable videos; raise an error if all are, or not allowed."""
+        message = (f'{self.ann_file}: cannot read {len(faults)} of {total} '
+                   'videos')
+        if faults and (len(faults) == total or not allowed):
+            name, error = next(iter(faults.items()))
+            raise RuntimeError(
+                f'{message}, such as {name} ({brief(error)})') from error
+        if faults:
+            print_log(f'{message}, which are left out: ' + '; '.join(
+                f'{name} ({brief(error)})' for name, error in faults.items()),
+                logger='current', level=logging.WARNING)
 
     def _find_fault(self, info: dict) -> Exception | None:
         """Return the error of a video, if any."""

@@ -142,7 +142,7 @@ def test_removes_broken_videos_of_a_test_set_on_request(folder, logged):
 
 
 def test_test_set_without_any_readable_video_raises(folder):
-    with pytest.raises(RuntimeError, match='any of the 2 videos') as error:
+    with pytest.raises(RuntimeError, match='cannot read 2 of 2') as error:
         build(folder, ['empty.mp4 0', 'cut.mp4 0'], test_mode=True,
               on_error='skip')
     assert f'such as {folder}/empty.mp4' in str(error.value)
