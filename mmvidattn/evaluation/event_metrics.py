@@ -35,8 +35,8 @@ class EventMetric(BaseMetric):
     As in live detection, an
     :class:`mmvidattn.online.event_detector.EventDetector` finds the events in
     the scores ``pred_action`` of a video. Consecutive steps of a class in
-    ``gt_action`` are an annotated event. Samples have the same form as for
-    :class:`PerFrameMAP`.
+    ``gt_action`` are an annotated event. :class:`PerFrameMAP` reads the same
+    samples.
 
     Also as in live detection, the class that training ignores has score 0, and
     the scores of the other classes are divided by their sum.

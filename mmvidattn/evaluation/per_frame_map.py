@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
+from scipy.ndimage import maximum_filter1d
 
 from ..utils.arguments import Natural, check_arguments
 from ..utils.checks import check_finite
@@ -18,10 +19,7 @@ def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:
 
     It also uses later steps, so it is not causal.
     """
-    edge = np.pad(scores, ((radius, radius), (0, 0)), mode='edge')
-    windows = np.lib.stride_tricks.sliding_window_view(
-        edge, 2 * radius + 1, axis=0)
-    return windows.max(axis=-1)
+    return maximum_filter1d(scores, 2 * radius + 1, axis=0, mode='nearest')
 
 
 @METRICS.register_module()

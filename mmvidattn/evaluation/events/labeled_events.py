@@ -144,8 +144,7 @@ def check_scores(events: LabeledEvents) -> None:
 def meet(start: np.ndarray, end: np.ndarray, other_start: np.ndarray,
          other_end: np.ndarray) -> np.ndarray:
     """Return which segments share more than a boundary or start together."""
-    return ((start < other_end) & (other_start < end)
-            ) | (start == other_start)
+    return ((start < other_end) & (other_start < end)) | (start == other_start)
 
 
 def overlap(start: np.ndarray, end: np.ndarray, other_start: np.ndarray,
