@@ -244,7 +244,7 @@ def segment_reader(read: Callable[..., Iterator[VideoSegment]]
 
 
 def fit_to_videos(segments: Iterable[VideoSegment],
-                  durations: Mapping[str, float], part: str = 'action'
+                  durations: Mapping[str, float]
                   ) -> tuple[list[VideoSegment], Counter]:
     """Cut segments at the end of their videos, and count irregular ones.
 
@@ -255,12 +255,11 @@ def fit_to_videos(segments: Iterable[VideoSegment],
         segments: Segments from any reader.
         durations: Length of each video in seconds. Segments of other videos
             stay unchanged.
-        part: Part (action, verb or noun) whose overlapping segments are
-            counted.
 
     Returns:
-        Segments that start within their video, and counts of cut, dropped
-        and overlapping segments; see :func:`describe`.
+        Segments that start within their video, and the numbers of cut, dropped
+        and overlapping segments; see :func:`describe`. Only segments of equal
+        actions count as overlapping.
     """
     counts: Counter = Counter()
     kept = []
@@ -274,8 +273,8 @@ def fit_to_videos(segments: Iterable[VideoSegment],
             counts['cut at the end of the video'] += 1
             segment = segment._replace(end=duration)
         kept.append(segment)
-        if part in segment.labels:
-            by_class.setdefault((segment.video, segment.labels[part]),
+        if 'action' in segment.labels:
+            by_class.setdefault((segment.video, segment.labels['action']),
                                 []).append(segment)
     for group in by_class.values():
         last = -math.inf

@@ -134,7 +134,7 @@ class Guard:
 
         if self.notes is not None:
             self.notes.write(name)
-        CLOCK.start()
+        CLOCK.seconds = None
         try:
             return self._within_time(check_and_prepare)
         except TimeoutError as error:
