@@ -7,7 +7,8 @@ from ...utils.worker_pool import WorkerPool
 from .find_fault import find_fault
 
 
-def _check_file(every_frame: bool, path: str) -> None:
+def check_file(path: str, every_frame: bool) -> None:
+    """Raise the error of :func:`find_fault`, if any."""
     fault = find_fault(path, every_frame)
     if fault is not None:
         raise fault
@@ -27,8 +28,8 @@ def check_files(paths: list[str], num_workers: int, timeout: float,
         tick: Called after each file.
     """
     # Each worker process calls the outer partial to get its function.
-    with WorkerPool(partial(partial, _check_file, every_frame), num_workers,
-                    timeout=timeout, silent=True) as pool:
+    with WorkerPool(partial(partial, check_file, every_frame=every_frame),
+                    num_workers, timeout=timeout, silent=True) as pool:
         for done in filter(None, pool.run(paths)):
             tick()
             if done.fault:
