@@ -2,8 +2,7 @@
 """Compare augmentations of the released recipes with timm.
 
 timm's file is loaded individually, because ``import timm`` needs
-torchvision; ``pip install --no-deps timm`` is enough. Without timm,
-test_auto_augment_v0.py compares AutoAugment with a copy of timm's table.
+torchvision; ``pip install --no-deps timm`` is enough.
 """
 import importlib.util
 import random
@@ -90,6 +89,20 @@ def test_rand_augment_op_at_all_levels(timm, images, monkeypatch, name):
     # Truncation after a factor 1 + x may differ by one.
     assert max(result) <= (name.endswith('Increasing') and 'ize' not in name)
     assert np.mean(np.array(result) > 0) < 0.2
+
+
+@pytest.mark.parametrize('name', ['original', 'v0'])
+def test_auto_augment_has_timms_policies(timm, name):
+    names = {theirs: mine for theirs, (mine, _) in RAND.items()} | dict(
+        PosterizeOriginal='posterize', Posterize='posterize',
+        Solarize='solarize', Color='color', Contrast='contrast',
+        Sharpness='sharpness')
+    levelless = 'auto_contrast', 'equalize', 'invert'
+    theirs = getattr(timm, f'auto_augment_policy_{name}')(HPARAMS)
+    assert (ours.V0_POLICY if name == 'v0' else ours.IMAGENET_POLICY) == tuple(
+        tuple((names[op.name], op.prob,
+               0 if names[op.name] in levelless else op.magnitude)
+              for op in pair) for pair in theirs)
 
 
 def test_rand_augment_has_timms_ops(timm):
