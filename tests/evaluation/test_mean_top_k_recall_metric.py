@@ -62,7 +62,7 @@ def test_golden(shared_dir, horizon):
         zeros.append(sample(
             1000 + i, dict(action=label, verb=verb, noun=noun), [],
             action=arrays['ek_scores'][0, 0]))
-    got = evaluate([*samples(), *zeros], actions=actions, subsets=subsets)
+    got = evaluate([*samples(), *zeros], actions=actions)
     for part in 'action', 'verb', 'noun':
         expected = values[part].get('recall5_with_20_zero_rows')
         if expected:
