@@ -15,15 +15,16 @@ BEATS = 6
 
 
 class Leases:
-    """Leases of this process: files in a folder that all machines share.
+    """Leases of shards that this process holds.
 
-    A lease names its holder, which touches it regularly. Other processes take
-    it over if the holder is a dead process of the same machine, or if they
-    have seen no heartbeat for ``seconds`` on their own clock.
+    A lease is a file in a folder that all machines share. It names its
+    holder, a process that touches the file regularly (heartbeats). Another
+    process takes the lease over if the holder is a dead process of the same
+    machine, or if it has seen no heartbeat for ``seconds`` on its own clock.
 
-    Two processes may have a lease at the same time, if one of them was
-    suspended or cut off from the disk. So the work of a lease must be correct
-    when it is done twice.
+    If a holder was suspended or cut off from the disk, two processes may hold
+    a lease at the same time. Work under a lease must therefore be correct if
+    it is done twice.
 
     Args:
         folder: Folder of the leases, which is created if it is missing.
@@ -35,8 +36,8 @@ class Leases:
         self.folder = folder
         self.seconds = seconds
         self._held: dict[Path, bytes] = {}
-        # Last state of the lease of a different process, and when it was seen
-        # first.
+        # For each lease that this process does not hold: its last state, and
+        # when this process saw the state first.
         self._seen: dict[Path, tuple[tuple[bytes, int], float]] = {}
         self._next_beat = 0.
 

@@ -55,16 +55,16 @@ class Item(NamedTuple):
 def plan_videos(inputs: Iterable[str | Path]) -> dict[str, str]:
     """Find all videos, and choose a unique name for each one.
 
-    The time is proportional to the number of videos. The name of a video is
-    its path without the suffix, below the folder of the input, with ``_``
-    between folders.
+    The name of a video is its path below the folder of the input, without the
+    suffix, and with ``_`` between folders. The time is proportional to the
+    number of videos.
 
     Args:
-        inputs: Videos, folders of videos, and lists of videos: a text file
-            with a path per line, or a CSV or parquet file with the column
-            ``source`` and, optionally, ``name``. Paths in a list are relative
-            to the folder of the list. Their names begin below the folder that
-            all of them share. Videos and lists may be URLs.
+        inputs: Videos, folders of videos, and lists of videos. A list is a
+            text file with a path per line, or a CSV or parquet file with the
+            column ``source`` and, optionally, ``name``. Paths in a list are
+            relative to its folder. Names of videos in a list begin below the
+            folder that all of its paths share. Videos and lists may be URLs.
 
     Returns:
         Names by the paths of the videos.
@@ -85,7 +85,7 @@ def plan_videos(inputs: Iterable[str | Path]) -> dict[str, str]:
             found, begin = [path], path.rfind('/') + 1
         elif os.path.isdir(path):
             found = list_videos(path)
-            # The current folder is not a part of the paths.
+            # list_videos leaves out the current folder.
             begin = len(str(Path(path, 'x'))) - 1
         elif os.path.exists(path):
             found = [str(Path(path))]

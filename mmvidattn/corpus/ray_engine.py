@@ -38,7 +38,7 @@ def import_ray() -> Any:
 
 
 class ShardWorker:
-    """Actor that processes shards.
+    """Ray actor that processes shards.
 
     Args:
         folder: Folder of the run, which all machines share.

@@ -28,8 +28,8 @@ LEVELS = ((('SLURM_ARRAY_TASK_ID', 'SLURM_ARRAY_TASK_COUNT'), ),
 def place_of_process(environ: Mapping[str, str]) -> tuple[int, int]:
     """Return the number of this process, and the number of processes.
 
-    They come from a Slurm array and, within a task of it, from torchrun or
-    srun.
+    Tasks of a Slurm array are counted first, and the processes that torchrun
+    or srun started within a task second.
     """
     place, count = 0, 1
     for level in LEVELS:

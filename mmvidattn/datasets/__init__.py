@@ -17,5 +17,4 @@ __all__ = [
     'FeatureCacheDataset', 'FeatureStreamDataset', 'FrameListDataset',
     'GuardedDataset', 'GuardedVideoDataset', 'RandomOffsetSampler',
     'StatefulVideoSampler', 'TarVideoDataset', 'VideoSegmentDataset',
-    'VideoStreamDataset', 'read_video_list'
-]
+    'VideoStreamDataset', 'read_video_list']

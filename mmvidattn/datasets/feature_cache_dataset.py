@@ -159,13 +159,7 @@ class FeatureCacheDataset(DatasetWrapper):
 
 
 def with_feature_cache(dataset: Any) -> Any:
-    """Wrap video datasets in :class:`FeatureCacheDataset`.
-
-    Args:
-        dataset: Config of a dataset, or of a wrapper of datasets.
-
-    Returns:
-        Config with the added wrappers.
+    """Wrap the datasets of a config in :class:`FeatureCacheDataset`.
 
     Raises:
         ValueError: If a dataset does not read video files, or is not a config.

@@ -45,7 +45,7 @@ def read_video_names(path: str | Path) -> list[str]:
 class FeatureStreamDataset(BaseDataset):
     """Untrimmed videos as feature streams, cut into windows.
 
-    The layout of files is common in this field::
+    A step is a row of a video's feature files. The files are::
 
         data_root
         |- <features of a modality>/<video>.npy    (steps, width)
@@ -53,9 +53,11 @@ class FeatureStreamDataset(BaseDataset):
         |- <ann_file>                              names of videos, one a line
         `- <classes>                               names of classes, one a line
 
-    Files are mapped into memory; nothing is unpickled. A window has a long
-    memory of N rows, followed by a work memory of L rows. A anticipation
-    tokens follow, each for a later step. The pipeline packs each window as
+    Files are mapped into memory; nothing is unpickled.
+
+    A window has N rows of long memory, then L rows of work memory. The model
+    also anticipates a number of later steps, one with each anticipation token.
+    The pipeline packs a window with A tokens as
     ``inputs = dict(<modality>=(N + L, D), padding_mask=(N,))`` and a data
     sample with ``gt_action`` ``(L + A, K)``, and with ``gt_verb`` and
     ``gt_noun`` if ``data_prefix`` has their folders.
@@ -65,22 +67,23 @@ class FeatureStreamDataset(BaseDataset):
     * ``'dense'``, :class:`~.feature_windows.DenseWindows`: a window begins at
       each step. Train with :class:`RandomOffsetSampler`, which uses each step
       once per epoch.
-    * ``'videos'``, :class:`~.feature_windows.VideoWindows`: all dense windows
-      of a video as one item. Only for evaluation, with ``work_rate=1``.
-    * ``'stream'``, :class:`~.feature_windows.StreamWindows`: a whole video,
-      which the model processes step by step. Only for evaluation. Scores
-      each step (with ``work_rate=1``), or each segment of ``segment_file``.
+    * ``'videos'``, :class:`~.feature_windows.VideoWindows`: an item has all
+      dense windows of a video. Only for evaluation, with ``work_rate=1``.
+    * ``'stream'``, :class:`~.feature_windows.StreamWindows`: an item is a
+      whole video, which the model processes step by step. Only for
+      evaluation. Each step is scored (with ``work_rate=1``), or each segment
+      of ``segment_file``.
     * ``'non_overlapping'``,
-      :class:`~.feature_windows.NonOverlappingWindows`: each step is scored in
-      one window. Only for evaluation.
+      :class:`~.feature_windows.NonOverlappingWindows`: windows do not overlap,
+      and all of their steps are scored. Only for evaluation.
     * ``'segments'``, :class:`~.feature_windows.SegmentWindows`: a window
-      before each annotated segment. Segments without labels (of a challenge)
-      are only allowed in evaluation, without ``gt_action``.
+      precedes each annotated segment. Segments without labels (of a
+      challenge) are only allowed in evaluation, without ``gt_action``.
 
-    A video shorter than the work memory is not used for training. It is
-    evaluated in one window; its last step is repeated to fill the window, and
-    the repeated steps are not scored. Steps before or after the video have
-    targets of zeros.
+    A video shorter than the work memory is not used for training. In
+    evaluation, it is one window, which repeats the last step of the video; the
+    repeated steps are not scored. Steps before or after the video have targets
+    of zeros.
 
     Args:
         ann_file: List of video names.
@@ -124,32 +127,21 @@ class FeatureStreamDataset(BaseDataset):
         kwargs: Other arguments of ``BaseDataset``.
     """
 
-    def __init__(self,
-                 ann_file: str,
-                 data_root: str = '',
+    def __init__(self, ann_file: str, data_root: str = '',
                  data_prefix: dict = dict(gt_action='target_perframe'),
-                 metainfo: Mapping | None = None,
-                 pipeline: list = [],
-                 *,
+                 metainfo: Mapping | None = None, pipeline: list = [], *,
                  feature_rate: Positive = 4.,
-                 long_steps: Natural = 2048,
-                 long_rate: Count = 4,
-                 work_steps: Count = 32,
-                 work_rate: Count = 1,
-                 anticipation_steps: Natural = 0,
-                 anticipation_rate: Count = 1,
-                 future_steps: Natural = 0,
-                 stretch_long_memory: bool = False,
+                 long_steps: Natural = 2048, long_rate: Count = 4,
+                 work_steps: Count = 32, work_rate: Count = 1,
+                 anticipation_steps: Natural = 0, anticipation_rate: Count = 1,
+                 future_steps: Natural = 0, stretch_long_memory: bool = False,
                  windows: Literal[tuple(WINDOWS)] = 'dense',
                  protocol: Literal[PROTOCOLS] = 'testra',
-                 segment_file: str | None = None,
-                 video_fps: Positive = 30.,
+                 segment_file: str | None = None, video_fps: Positive = 30.,
                  background_index: Natural | None = 0,
-                 ignore_index: Natural | None = None,
-                 pad_start: bool = False,
+                 ignore_index: Natural | None = None, pad_start: bool = False,
                  feature_dims: Mapping[str, Count] | None = None,
-                 test_mode: bool = False,
-                 **kwargs: Any) -> None:
+                 test_mode: bool = False, **kwargs: Any) -> None:
         scores_segments = windows == 'segments' or (
             windows == 'stream' and segment_file is not None)
         if scores_segments and segment_file is None:
@@ -169,10 +161,8 @@ class FeatureStreamDataset(BaseDataset):
                              "windows='dense' without a long memory, got "
                              f'windows={windows!r}, test_mode={test_mode} and '
                              f'long_steps={long_steps}')
-        data_prefix = {
-            key: folder for key, folder in data_prefix.items()
-            if folder is not None
-        }
+        data_prefix = {key: folder for key, folder in data_prefix.items()
+                       if folder is not None}
         needs_targets = not (scores_segments and test_mode)
         if not {*data_prefix} - {*TARGETS} or (
                 needs_targets and 'gt_action' not in data_prefix):
@@ -190,18 +180,11 @@ class FeatureStreamDataset(BaseDataset):
         self.background_index = background_index
         self.ignore_index = ignore_index
         self.feature_dims = dict(feature_dims or {})
-        if scores_segments and test_mode and protocol == 'strict':
-            if self.shape.second_ahead not in self.shape.horizons:
-                raise ValueError(
-                    "protocol='strict' needs a token one second ahead, got "
-                    f'tokens at {self.shape.horizons} s')
+        if scores_segments and test_mode:
+            self.shape.check_protocol(protocol)
         super().__init__(
-            ann_file=ann_file,
-            data_root=data_root,
-            data_prefix=data_prefix,
-            metainfo=metainfo,
-            pipeline=pipeline,
-            test_mode=test_mode,
+            ann_file=ann_file, data_root=data_root, data_prefix=data_prefix,
+            metainfo=metainfo, pipeline=pipeline, test_mode=test_mode,
             # Entries are small, and the sampler reads all of them.
             **{'serialize_data': False, **kwargs})
 
@@ -216,10 +199,8 @@ class FeatureStreamDataset(BaseDataset):
     def load_data_list(self) -> list[dict]:
         """Check all files, and return the list of windows."""
         videos = read_video_names(self.ann_file)
-        widths = {
-            key: width for key, width in self.feature_dims.items()
-            if key in self.data_prefix
-        }
+        widths = {key: width for key, width in self.feature_dims.items()
+                  if key in self.data_prefix}
         if 'classes' in self._metainfo:
             widths['gt_action'] = len(self._metainfo['classes'])
         self.streams = FeatureStreams(videos, self.data_prefix, widths)
@@ -280,8 +261,5 @@ class FeatureStreamDataset(BaseDataset):
         rng = np.random.default_rng(
             0 if self.test_mode else np.random.randint(2**31))
         return dict(
-            streams=self.streams,
-            segments=self.segments,
-            rng=rng,
-            sample_idx=info['sample_idx'],
-            **self._kind.load(info, rng))
+            streams=self.streams, segments=self.segments, rng=rng,
+            sample_idx=info['sample_idx'], **self._kind.load(info, rng))

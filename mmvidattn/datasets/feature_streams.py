@@ -9,6 +9,7 @@ from mmengine.logging import print_log
 
 from ..utils.files import map_numbers
 from ..utils.remote_files import is_url, join_url, local_file
+from .annotations.custom.labeled_videos import some
 from .annotations.segment_file import read_segment_file
 from .annotations.video_segment import steps_of
 
@@ -99,8 +100,7 @@ class FeatureStreams:
             does not match the other files.
     """
 
-    def __init__(self,
-                 videos: Sequence[str],
+    def __init__(self, videos: Sequence[str],
                  folders: Mapping[str, str | Path],
                  widths: Mapping[str, int] | None = None) -> None:
         self.videos = list(videos)
@@ -140,8 +140,7 @@ class FeatureStreams:
         if cut:
             print_log(
                 f'{len(cut)} of {len(self.videos)} videos have files that '
-                f'differ by a step; the shortest counts: '
-                f'{", ".join(cut[:3])}{", ..." if len(cut) > 3 else ""}',
+                f'differ by a step; the shortest counts: {some(cut)}',
                 logger='current')
 
     def path(self, video: int, key: str) -> str | Path:
@@ -197,18 +196,17 @@ class FeatureStreams:
                             ignored: int | None) -> SegmentTable:
         """Return runs of each class in ``gt_action`` as segments."""
         segments = []
-        for video in range(len(self.videos)):
-            targets = open_array(
-                self.path(video, 'gt_action'))[:self.lengths[video]]
-            _check_targets(targets, lambda _: self.path(video, 'gt_action'))
+        for video, length in enumerate(self.lengths):
+            path = self.path(video, 'gt_action')
+            targets = open_array(path)[:length]
+            _check_targets(targets, lambda _: path)
             for label in range(targets.shape[1]):
                 if label in (background, ignored):
                     continue
                 for start, end in find_runs(targets[:, label] == 1):
-                    segments.append(
-                        Segment(
-                            str(len(segments)), video, start, end, end - start,
-                            dict(action=label)))
+                    segments.append(Segment(
+                        str(len(segments)), video, start, end, end - start,
+                        dict(action=label)))
         return SegmentTable(segments)
 
 
@@ -254,6 +252,5 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
 def find_runs(positive: np.ndarray) -> list[tuple[int, int]]:
     """Return the start and exclusive end of each run of true steps."""
     edges = np.diff(np.concatenate([[0], positive, [0]]).astype(np.int8))
-    return list(
-        zip(np.flatnonzero(edges == 1).tolist(),
-            np.flatnonzero(edges == -1).tolist()))
+    return list(zip(np.flatnonzero(edges == 1).tolist(),
+                    np.flatnonzero(edges == -1).tolist()))

@@ -15,17 +15,17 @@ from .memory_steps import (
 
 @dataclass(frozen=True)
 class WindowShape:
-    """Sizes of a window, as options of :class:`FeatureStreamDataset`."""
+    """Sizes of a window; see the options of :class:`FeatureStreamDataset`."""
     feature_rate: float
-    long_steps: int
-    long_rate: int
-    work_steps: int
-    work_rate: int
-    anticipation_steps: int
-    anticipation_rate: int
-    future_steps: int
-    stretch_long_memory: bool
-    pad_start: bool
+    long_steps: int = 0
+    long_rate: int = 1
+    work_steps: int = 1
+    work_rate: int = 1
+    anticipation_steps: int = 0
+    anticipation_rate: int = 1
+    future_steps: int = 0
+    stretch_long_memory: bool = False
+    pad_start: bool = False
 
     def __post_init__(self) -> None:
         for name in 'long', 'work', 'anticipation':
@@ -42,7 +42,7 @@ class WindowShape:
 
     @property
     def needed(self) -> int:
-        """Steps of the work memory and of anticipation together."""
+        """Number of steps of the work memory and of anticipation."""
         return self.work_steps + self.anticipation_steps
 
     @property
@@ -53,12 +53,18 @@ class WindowShape:
 
     @property
     def second_ahead(self) -> float:
-        """Seconds ahead of the token that anticipates by one second.
+        """Entry of ``horizons`` of the token that anticipates by one second.
 
-        It is one step more than a second, because the features of a segment's
-        first step end one step after its start.
+        It is one step more than a second, because the features of the first
+        step of a segment are available one step after the segment starts.
         """
         return 1 + 1 / self.feature_rate
+
+    def check_protocol(self, protocol: str) -> None:
+        """Check that a token anticipates the step that a protocol scores."""
+        if protocol == 'strict' and self.second_ahead not in self.horizons:
+            raise ValueError("protocol='strict' needs a token one second "
+                             f'ahead, got tokens at {self.horizons} s')
 
     def place_of_score(self, segment: Segment,
                        protocol: str) -> tuple[int, list[int]]:
@@ -84,10 +90,10 @@ class WindowShape:
 
 
 class DenseWindows:
-    """Windows that begin at each step.
+    """Windows of a video that begin at each of its steps.
 
-    Only the last row of a window is scored, except that all rows of a video's
-    first window are scored.
+    All rows of the first window are scored, and the last row of each other
+    window.
 
     Args:
         shape: Sizes of a window.
@@ -152,27 +158,20 @@ class DenseWindows:
             scored = scored[-1:]
         num_future = 0 if self.test_mode else shape.future_steps
         return dict(
-            video=video,
-            video_name=self.streams.videos[video],
+            video=video, video_name=self.streams.videos[video],
             video_length=length,
-            long_indices=long,
-            long_videos=np.full(len(long), video),
+            long_indices=long, long_videos=np.full(len(long), video),
             padding_mask=long_padding_mask(long),
-            work_indices=work,
-            pad_start=shape.pad_start,
+            work_indices=work, num_work=len(work), pad_start=shape.pad_start,
             future_steps=(work_end + 1 + np.arange(num_future)).clip(
                 max=length - 1),
-            num_work=len(work),
-            anticipation_steps=ahead,
-            horizons=shape.horizons,
+            anticipation_steps=ahead, horizons=shape.horizons,
             # MixClip replaces actions only if they end before this step.
             history_end=work_start if segment is None else segment.start,
             segment_id=None if segment is None else segment.id,
             segment_labels=None if segment is None else segment.labels,
-            is_first_window=is_first,
-            is_whole_video=False,
-            score_rows=scored.tolist(),
-            score_steps=work[scored].tolist(),
+            is_first_window=is_first, is_whole_video=False,
+            score_rows=scored.tolist(), score_steps=work[scored].tolist(),
             evaluation_mode=self.mode)
 
     def _dense_long(self, work_start: int) -> np.ndarray:
@@ -182,10 +181,10 @@ class DenseWindows:
 
 
 class NonOverlappingWindows(DenseWindows):
-    """Windows that cover each step once, with all rows scored.
+    """Windows that do not overlap; all of their rows are scored.
 
-    The released code reports the scores of these windows during training.
-    Scores of :class:`DenseWindows` are higher.
+    The released code of TeSTra reports the scores of these windows during
+    training. The scores of :class:`DenseWindows` are higher.
     """
     mode = 'non_overlapping'
     only_for_evaluation = True
@@ -202,14 +201,14 @@ class NonOverlappingWindows(DenseWindows):
 class SegmentWindows(DenseWindows):
     """Windows that anticipate the segments of EPIC-Kitchens-100.
 
-    In training, as in the released code, the window is moved later by a random
+    In training, as in TeSTra's released code, a window moves later by a random
     number of steps below ``anticipation_steps``, but not beyond the end of the
     segment. In evaluation, ``protocol`` sets the end of the window:
 
     * ``'testra'``: as in the released code, the window ends with the step
-      before the segment, and the first token is scored. The token anticipates
-      by a quarter to half a second, which the paper reports as one second. For
-      a segment that starts in the first window, the detection of its first
+      before the segment, and the first token is scored. It anticipates by a
+      quarter to half a second, which the paper reports as one second. If the
+      segment starts in the first window, the detection of the segment's first
       step is scored.
     * ``'strict'``: the window ends one second before the segment, and the
       token one second ahead is scored.
@@ -245,9 +244,9 @@ class SegmentWindows(DenseWindows):
 
 
 class VideoWindows(DenseWindows):
-    """All dense windows of a video as one item.
+    """All :class:`DenseWindows` of a video as one item.
 
-    The model computes results that several windows share only once, see
+    The model then computes only once what several windows share, see
     :class:`~mmvidattn.recognizers.OnlineActionDetector`. For W windows of a
     video with T steps, ``inputs`` are features ``(T, D)``, ``long_indices``
     ``(W, N)``, ``work_indices`` ``(W, L)`` and ``padding_mask`` ``(W, N)``;

@@ -48,12 +48,8 @@ class FrameListDataset(BaseActionDataset):
                  **kwargs: Any) -> None:
         self.allow_outside = allow_outside
         super().__init__(
-            ann_file,
-            pipeline,
-            data_prefix=data_prefix,
-            num_classes=num_classes,
-            multi_class=True,
-            start_index=0,
+            ann_file, pipeline, data_prefix=data_prefix,
+            num_classes=num_classes, multi_class=True, start_index=0,
             **kwargs)
 
     def load_data_list(self) -> list[dict]:
@@ -81,16 +77,10 @@ class FrameListDataset(BaseActionDataset):
                         f'below {self.num_classes} such as "3,14", got '
                         f'{line.strip()!r}')
                 if not self.allow_outside:
-                    self._check_inside(cells[3], number)
+                    folder = self.data_prefix['img'] or ''
+                    check_inside(osp.join(folder, cells[3]), folder,
+                                 f'{self.ann_file}, line {number}: ')
                 yield cells[0], cells[3], [int(label) for label in labels]
-
-    def _check_inside(self, path: str, number: int) -> None:
-        folder = self.data_prefix['img'] or ''
-        try:
-            check_inside(osp.join(folder, path), folder)
-        except ValueError as error:
-            raise ValueError(
-                f'{self.ann_file}, line {number}: {error}') from None
 
     def _sample(self, frames: list[tuple[str, list[int]]]) -> dict:
         folder, name = osp.split(frames[0][0])

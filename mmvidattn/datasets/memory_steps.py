@@ -7,9 +7,7 @@ released code of TeSTra and LSTR.
 import numpy as np
 
 
-def dense_long_indices(work_start: int,
-                       steps: int,
-                       rate: int,
+def dense_long_indices(work_start: int, steps: int, rate: int,
                        keep_phase: bool = True) -> np.ndarray:
     """Return the steps of the long memory in evaluation, oldest first.
 
@@ -38,9 +36,7 @@ def dense_long_indices(work_start: int,
         [np.zeros(steps // rate - len(known), np.int64), known])
 
 
-def training_long_indices(work_start: int,
-                          steps: int,
-                          rate: int,
+def training_long_indices(work_start: int, steps: int, rate: int,
                           stretch: bool = False) -> np.ndarray:
     """Return the steps of the long memory in training, oldest first.
 
@@ -65,13 +61,9 @@ def training_long_indices(work_start: int,
 
 
 def long_padding_mask(indices: np.ndarray) -> np.ndarray:
-    """Mask the padding of the long memory: all rows of step 0 except the last.
+    """Mask the padding of a long memory with the steps ``indices``, ``(N,)``.
 
-    Args:
-        indices: Steps ``(N,)``.
-
-    Returns:
-        bool ``(N,)``, True for padding.
+    All rows of step 0 except the last are padding.
     """
     mask = np.zeros(len(indices), dtype=bool)
     mask[:max(0, np.count_nonzero(indices == 0) - 1)] = True

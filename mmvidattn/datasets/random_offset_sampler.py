@@ -32,9 +32,7 @@ class RandomOffsetSampler(Sampler):
             overlap, like in MiniROAD.
     """
 
-    def __init__(self,
-                 dataset: FeatureStreamDataset,
-                 shuffle: bool = True,
+    def __init__(self, dataset: FeatureStreamDataset, shuffle: bool = True,
                  seed: Natural | None = None,
                  stride: Count | None = None) -> None:
         if getattr(dataset, 'windows', None) not in ('dense', 'segments'):

@@ -40,9 +40,10 @@ class TarVideoDataset(GuardedVideoDataset):
     The position of each file in a shard is read once from the headers, and
     stored in the cache. Later, only the bytes of the selected videos are read.
     mmengine's samplers therefore shuffle all samples of all shards, split them
-    over processes and workers, and resume exactly, like single files.
+    over processes and workers, and resume exactly, as with single files.
 
-    Shards must never change: write another name instead.
+    Because positions are cached, never change a shard; write the changed shard
+    under another name.
 
     Args:
         shards: Path or URL of a shard, with any number of ranges and lists in

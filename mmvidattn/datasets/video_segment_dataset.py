@@ -72,14 +72,9 @@ class VideoSegmentDataset(GuardedVideoDataset):
         FileNotFoundError: If all videos are missing.
     """
 
-    def __init__(self,
-                 ann_file: str,
-                 pipeline: Sequence[dict | Callable],
-                 *,
-                 filename_tmpl: str = '{}',
-                 unit: Literal[UNITS] = 's',
-                 fps: Positive = 30.,
-                 num_nouns: Count | None = None,
+    def __init__(self, ann_file: str, pipeline: Sequence[dict | Callable], *,
+                 filename_tmpl: str = '{}', unit: Literal[UNITS] = 's',
+                 fps: Positive = 30., num_nouns: Count | None = None,
                  **kwargs: Any) -> None:
         if num_nouns is not None and not (
                 kwargs.get('multi_class')
@@ -130,10 +125,7 @@ class VideoSegmentDataset(GuardedVideoDataset):
         folder = self.data_prefix['video'] or ''
         path = join_url(folder, name)
         if not self.allow_outside:
-            try:
-                check_inside(path, folder)
-            except ValueError as error:
-                raise ValueError(f'{segment.where}: {error}') from None
+            check_inside(path, folder, f'{segment.where}: ')
         return path
 
     def _label(self, segment: VideoSegment) -> int | list[int]:

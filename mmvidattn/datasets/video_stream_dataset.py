@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Untrimmed videos as streams of frames, with a label for each frame."""
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
@@ -14,7 +13,6 @@ from torch import Tensor
 from ..utils.arguments import Count, Natural, Positive, check_arguments
 from ..utils.frame_times import ConstantRate, num_steps
 from ..utils.lines import read_lines
-from ..utils.printable import brief
 from ..utils.remote_files import RemoteError
 from ..utils.video_readers import open_video
 from .annotations.segment_file import read_segment_file
@@ -50,26 +48,27 @@ class VideoRate(NamedTuple):
 class VideoStreamDataset(VideoSegmentDataset):
     """Untrimmed videos as frames, with the action at each frame.
 
-    The counterpart of :class:`FeatureStreamDataset` for networks that read
-    pixels. The annotation file lists segments, in a format of
+    It is :class:`FeatureStreamDataset` for networks that read pixels. The
+    annotation file lists segments, in a format of
     :class:`VideoSegmentDataset`. Videos are read at ``frame_rate`` frames per
-    second; each of these frames is a step. A video with fewer frames per
-    second is read at its original rate, and ``elapsed`` of its frames is
-    longer.
+    second, and each of these frames is a step. A video with fewer frames per
+    second is read at its own rate; ``elapsed`` of its steps is then above 1.
 
     In training, a sample is a clip of ``clip_frames`` steps.
     ``DefaultSampler`` reads clips in random order, and
     :class:`StatefulVideoSampler` reads the clips of each video in temporal
-    order. In test mode, a sample is an entire video, whose frames are decoded
-    in chunks of ``clip_frames`` while the model scores them. Chunks are
-    decoded in the process of the model.
+    order. In test mode, a sample is an entire video. The model's process
+    decodes its next ``clip_frames`` frames while the model scores the current
+    ones.
 
     The pipeline has the steps ``DecordInit`` (or another reader),
     ``StreamSampleFrames``, ``DecordDecode``, steps that change images,
     ``FormatShape(input_format='NCTHW')`` and ``PackStreamInputs``. A data
-    sample has ``gt_action`` [T + A, K], and ``gt_verb`` and ``gt_noun`` if
-    their numbers are given: 1 for each class whose segment overlaps the step.
-    Class 0 is the background. Steps after the video have zero targets.
+    sample has the targets ``gt_action`` [T + A, K] of T steps and A
+    anticipation tokens, and ``gt_verb`` and ``gt_noun`` if ``num_verbs`` and
+    ``num_nouns`` are set. A target is 1 for each class with a segment that
+    overlaps the step. Class 0 is the background. Steps after the video have
+    zero targets.
 
     Args:
         ann_file: Path of the CSV file.
@@ -105,14 +104,9 @@ class VideoStreamDataset(VideoSegmentDataset):
         FileNotFoundError: If all videos are missing.
     """
 
-    def __init__(self,
-                 ann_file: str,
-                 pipeline: Sequence[Any],
-                 *,
-                 frame_rate: Positive,
-                 clip_frames: Count = 64,
-                 anticipation_steps: Natural = 0,
-                 anticipation_rate: Count = 1,
+    def __init__(self, ann_file: str, pipeline: Sequence[Any], *,
+                 frame_rate: Positive, clip_frames: Count = 64,
+                 anticipation_steps: Natural = 0, anticipation_rate: Count = 1,
                  video_list: str | None = None,
                  labeled_spans: str | None = None,
                  num_classes: Count | None = None,
@@ -120,8 +114,7 @@ class VideoStreamDataset(VideoSegmentDataset):
                  num_nouns: Count | None = None,
                  ignore_index: Natural | None = None,
                  protocol: Literal[PROTOCOLS] | None = None,
-                 test_mode: bool = False,
-                 **kwargs: Any) -> None:
+                 test_mode: bool = False, **kwargs: Any) -> None:
         if protocol is not None and not (test_mode and anticipation_steps):
             raise ValueError(
                 f'protocol={protocol!r} needs test_mode=True and '
@@ -137,18 +130,13 @@ class VideoStreamDataset(VideoSegmentDataset):
         self.labeled_spans = labeled_spans
         self.ignore_index = ignore_index
         self.protocol = protocol
-        self._widths = dict(action=num_classes, verb=num_verbs,
-                            noun=num_nouns)
-        work = 1 if test_mode else clip_frames
+        self._widths = dict(action=num_classes, verb=num_verbs, noun=num_nouns)
         self.clip_frames = clip_frames
         self.shape = WindowShape(
-            frame_rate, 0, 1, work, 1, anticipation_steps, anticipation_rate,
-            0, False, False)
-        if protocol == 'strict' and (
-                self.shape.second_ahead not in self.shape.horizons):
-            raise ValueError(
-                "protocol='strict' needs a token one second ahead, got tokens "
-                f'at {self.shape.horizons} s')
+            frame_rate, work_steps=1 if test_mode else clip_frames,
+            anticipation_steps=anticipation_steps,
+            anticipation_rate=anticipation_rate)
+        self.shape.check_protocol(protocol)
         super().__init__(
             ann_file, pipeline, num_classes=num_classes, test_mode=test_mode,
             # Entries are small, and the sampler reads all of them.
@@ -234,8 +222,7 @@ class VideoStreamDataset(VideoSegmentDataset):
                 self.rates[numbers[video]]))
         return spans
 
-    def _find_videos(self, segments: Sequence[VideoSegment]
-                     ) -> dict[str, str]:
+    def _find_videos(self, segments: Sequence[VideoSegment]) -> dict[str, str]:
         """Return the file of each video that exists."""
         if self.video_list is not None:
             names = dict.fromkeys(
@@ -270,19 +257,11 @@ class VideoStreamDataset(VideoSegmentDataset):
 
         with ThreadPoolExecutor() as pool:
             rates = dict(zip(files, pool.map(read, files.values())))
-        faults = [f'{files[video]} ({brief(fact)})'
-                  for video, fact in rates.items()
-                  if isinstance(fact, Exception)]
-        skips = self.on_error == 'skip' or (
-            self.on_error is None and not self.test_mode)
-        if faults and (len(faults) == len(rates) or not skips):
-            raise RuntimeError(f'{self.ann_file}: cannot read {len(faults)} '
-                               f'of {len(rates)} videos: {faults[0]}')
-        if faults:
-            print_log(
-                f'{self.ann_file}: {len(faults)} of {len(rates)} videos '
-                f'cannot be read and are left out: {"; ".join(faults)}',
-                logger='current', level=logging.WARNING)
+        self._report_unreadable(
+            {files[video]: fact for video, fact in rates.items()
+             if isinstance(fact, Exception)}, len(rates),
+            allowed=self.on_error == 'skip' or (
+                self.on_error is None and not self.test_mode))
         return {video: fact for video, fact in rates.items()
                 if isinstance(fact, VideoRate)}
 
@@ -343,8 +322,7 @@ class VideoStreamDataset(VideoSegmentDataset):
         return dict(inputs=dict(frames=chunks),
                     data_samples=pack_stream_sample(results))
 
-    def _targets(self, video: int, steps: np.ndarray
-                 ) -> dict[str, np.ndarray]:
+    def _targets(self, video: int, steps: np.ndarray) -> dict[str, np.ndarray]:
         """Return targets of 0 and 1 for steps of a video, [T, K] each."""
         targets = {}
         inside = (steps >= 0) & (steps < self.lengths[video])

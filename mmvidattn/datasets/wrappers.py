@@ -38,10 +38,8 @@ def find_within(dataset: Any,
                 pick: Callable[[Any], Found | None]) -> Iterator[Found]:
     """Find objects in a dataset and the datasets that it wraps.
 
-    Args:
-        dataset: Outermost dataset.
-        pick: Function that returns the wanted object of a dataset, or None.
-            Datasets inside of a dataset with such an object are not searched.
+    ``pick(dataset)`` returns the wanted object of a dataset, or None to search
+    the datasets inside of it.
     """
     result = pick(dataset)
     if result is not None:
@@ -62,8 +60,7 @@ def map_innermost(dataset: Any, wrapper: type,
     Args:
         dataset: Config of a dataset or of a wrapper of datasets, or built
             dataset.
-        wrapper: Wrapper class; datasets that are already inside such a wrapper
-            stay unchanged.
+        wrapper: Wrapper class; datasets in such a wrapper are not replaced.
         change: Function that returns the replacement of a dataset.
     """
     if isinstance(dataset, dict):

@@ -24,5 +24,4 @@ __all__ = [
     'EventF1', 'EventStartAP', 'FrameCalibration', 'MeanTopKRecall',
     'PerFrameMAP', 'VerbNounAccuracy', 'average_precision',
     'calibrated_average_precision', 'marginal_scores', 'mean_top_k_recall',
-    'smooth_scores', 'stage_masks'
-]
+    'smooth_scores', 'stage_masks']

@@ -2,6 +2,7 @@
 """Average precision of the scores of one class."""
 import numpy as np
 
+from ..datasets.feature_streams import find_runs
 from ..utils.checks import check_finite
 
 
@@ -70,14 +71,13 @@ def stage_masks(positive: np.ndarray) -> np.ndarray:
     Returns:
         Masks of the steps in each stage, bool ``(10, T)``.
     """
-    edges = np.diff(np.concatenate([[0], positive, [0]]).astype(int))
-    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
     masks = np.zeros((10, len(positive)), dtype=bool)
-    for start, end in zip(starts, ends):
+    for start, end in find_runs(positive):
+        length = end - 1 - start
         for tenth, mask in enumerate(masks):
             # Multiply by 0.1 like the released code, because 0.1 * 3 != 0.3.
-            first = start + int((end - start) * (tenth * 0.1))
-            last = start + int((end - start) * ((tenth + 1) * 0.1))
+            first = start + int(length * (tenth * 0.1))
+            last = start + int(length * ((tenth + 1) * 0.1))
             mask[first:max(first + 1, last)] = True
     return masks
 

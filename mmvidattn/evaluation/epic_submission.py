@@ -52,8 +52,7 @@ class EpicSubmission(BaseMetric):
 
     default_prefix = 'submission'
 
-    def __init__(self,
-                 out_file: str,
+    def __init__(self, out_file: str,
                  actions: str | Sequence[tuple[int, int]] | None = None,
                  num_actions: Count = 100,
                  supervision: Mapping[str, int] = dict(pt=2, tl=3, td=3),
@@ -96,10 +95,8 @@ class EpicSubmission(BaseMetric):
         scores = {part: x.clamp(min=-1e4) for part, x in scores.items()}
         pairs, best = top_actions(scores['verb'], scores['noun'],
                                   self.num_actions)
-        return {
-            str(sample['segment_id']):
-            _entry(scores['verb'], scores['noun'], pairs, best)
-        }
+        return {str(sample['segment_id']): _entry(
+            scores['verb'], scores['noun'], pairs, best)}
 
     def _anticipated(self, sample: dict) -> dict[str, dict]:
         if self.parts_of_action is None:
@@ -109,10 +106,8 @@ class EpicSubmission(BaseMetric):
         if not segments:
             return {}
         scores = {
-            part: torch.from_numpy(np.asarray(x))
-            for part, x in stack_scores(segments,
-                                        self.parts_of_action).items()
-        }
+            part: torch.from_numpy(np.asarray(x)) for part, x in
+            stack_scores(segments, self.parts_of_action).items()}
         if scores['action'].shape[1] != len(self.parts_of_action):
             raise ValueError(
                 f'actions must list the {scores["action"].shape[1]} actions '
@@ -131,12 +126,10 @@ class EpicSubmission(BaseMetric):
         segments = {}
         for result in results:
             segments.update(result['segments'])
-        text = json.dumps(
-            dict(
-                version=VERSION,
-                challenge=results[0]['challenge'],
-                **{f'sls_{key}': self.supervision[key] for key in LEVELS},
-                results=segments))
+        text = json.dumps(dict(
+            version=VERSION, challenge=results[0]['challenge'],
+            **{f'sls_{key}': self.supervision[key] for key in LEVELS},
+            results=segments))
         with replacing(self.out_file) as part:
             if self.out_file.suffix == '.zip':
                 with zipfile.ZipFile(part, 'w', zipfile.ZIP_DEFLATED) as file:
@@ -152,11 +145,10 @@ def _entry(verb: torch.Tensor, noun: torch.Tensor,
            pairs: Sequence[tuple[int, int]],
            best: torch.Tensor) -> dict[str, dict[str, float]]:
     check_finite(verb=verb, noun=noun, action=best)
-    keys = [f'{verb},{noun}' for verb, noun in pairs]
     return dict(
         verb=_numbers(map(str, range(len(verb))), verb),
         noun=_numbers(map(str, range(len(noun))), noun),
-        action=_numbers(keys, best))
+        action=_numbers((f'{verb},{noun}' for verb, noun in pairs), best))
 
 
 def _numbers(keys: Iterable[str], scores: torch.Tensor) -> dict[str, float]:

@@ -8,6 +8,7 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 
 from ..datasets.annotations.video_segment import VideoSegment
+from ..datasets.feature_streams import find_runs
 from ..online.event_thresholds import read_thresholds
 from ..online.frame_scores import FrameScores
 from ..utils.arguments import Natural, Positive, Share, check_arguments
@@ -31,17 +32,18 @@ from .per_frame_map import gather_steps, read_scores
 class EventMetric(BaseMetric):
     """Base class of metrics of events.
 
-    The scores ``pred_action`` of a video become events by
-    :class:`mmvidattn.online.event_detector.EventDetector`, as in live
-    detection. Consecutive steps of a class in ``gt_action`` are the annotated
-    events. Samples have the form for :class:`PerFrameMAP`.
+    As in live detection, an
+    :class:`mmvidattn.online.event_detector.EventDetector` finds the events in
+    the scores ``pred_action`` of a video. Consecutive steps of a class in
+    ``gt_action`` are an annotated event. :class:`PerFrameMAP` reads the same
+    samples.
 
-    As in live detection, the class that training ignores has score 0, and the
-    scores of the other classes are divided by their sum.
+    Also as in live detection, the class that training ignores has score 0, and
+    the scores of the other classes are divided by their sum.
 
     Args:
-        rate: Steps per second, ``feature_rate`` or ``frame_rate`` of the data
-            set.
+        rate: Steps per second, ``feature_rate`` or ``frame_rate`` of the
+            dataset.
         background_index: Class that is not an action; None if there is none.
             Defaults to 0.
         ignore_index: Class that training ignores, such as 21, "Ambiguous" of
@@ -53,13 +55,10 @@ class EventMetric(BaseMetric):
     """
     default_prefix = 'events'
 
-    def __init__(self,
-                 rate: Positive,
-                 background_index: Natural | None = 0,
+    def __init__(self, rate: Positive, background_index: Natural | None = 0,
                  ignore_index: Natural | None = None,
                  events: Mapping[str, Any] | None = None,
-                 thresholds: str | None = None,
-                 **kwargs: Any) -> None:
+                 thresholds: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rate = rate
         self.ignore_index = ignore_index
@@ -105,7 +104,7 @@ class EventMetric(BaseMetric):
                          f'gt_action of {name}')
             for name, each in scores.items() for k in range(len(classes))
             if k not in self.ignore
-            for start, stop in runs_of(targets[name][:, k])]
+            for start, stop in find_runs(targets[name][:, k])]
         return self.values(
             label_events(found, truth, list(scores)),
             {name: len(each.scores) / each.rate
@@ -144,8 +143,7 @@ class EventAP(EventMetric):
         **kwargs: Arguments of :class:`EventMetric`.
     """
 
-    def __init__(self,
-                 tious: Sequence[Share] = THUMOS14,
+    def __init__(self, tious: Sequence[Share] = THUMOS14,
                  protocol: Literal['activitynet', 'thumos14'] = 'activitynet',
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -226,9 +224,3 @@ class FrameCalibration(EventMetric):
         return Calibration(
             [each.scores[:, actions] for each in scores.values()],
             [targets[name][:, actions] for name in scores]).values()
-
-
-def runs_of(mask: np.ndarray) -> list[tuple[int, int]]:
-    """Return the first step of each run of True, and the step after it."""
-    edges = np.flatnonzero(np.diff(np.pad(mask.astype(np.int8), 1)))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]

@@ -28,11 +28,11 @@ class MeanTopKRecall(BaseMetric):
     It evaluates samples of :class:`mmvidattn.datasets.FeatureStreamDataset`
     with ``windows='segments'``, or with ``windows='stream'`` and a segment
     file. The dataset's ``protocol`` selects the window of each segment and the
-    row whose scores count. Names of results contain the protocol:
-    ``action_top5_recall_strict``, ``verb_top5_recall_testra_tail``,
-    ``noun_top5_recall_testra_stream_window``. Results of actions come first. A
-    segment that starts too early to be anticipated has zero scores. Segments
-    without labels (test sets of a challenge) are left out.
+    row whose scores count, and is part of the names of the results, such as
+    ``action_top5_recall_strict``, ``verb_top5_recall_testra_tail`` and
+    ``noun_top5_recall_testra_stream_window``. The result of the actions comes
+    first. A segment that starts too early to be anticipated has zero scores.
+    Segments without labels (test sets of a challenge) are left out.
 
     If the model lacks verb and noun classifiers, their scores are sums of the
     softmax of the actions.
@@ -68,11 +68,10 @@ class MeanTopKRecall(BaseMetric):
         for sample in data_samples:
             # Append one result per sample, as mmengine expects when it gathers
             # the results of all ranks.
-            self.results.append(
-                dict(
-                    mode=sample['evaluation_mode'],
-                    segments=read_segment_scores(sample),
-                    stream_cost=sample.get('stream_cost')))
+            self.results.append(dict(
+                mode=sample['evaluation_mode'],
+                segments=read_segment_scores(sample),
+                stream_cost=sample.get('stream_cost')))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
         """Return all results by name."""
@@ -81,10 +80,8 @@ class MeanTopKRecall(BaseMetric):
             raise ValueError('all segments must have the same protocol, got '
                              f'{", ".join(modes)}')
         recalls = {}
-        segments = [
-            segment for result in results for segment in result['segments']
-            if segment.labels
-        ]
+        segments = [segment for result in results
+                    for segment in result['segments'] if segment.labels]
         if segments:
             recalls = self._recalls(segments, modes[0])
         else:
@@ -110,10 +107,8 @@ class MeanTopKRecall(BaseMetric):
         return int(rows[0]) if len(rows) else -1000 * verb - noun - 1
 
     def _recalls(self, segments: list, mode: str) -> dict[str, float]:
-        inside = {
-            subset: subset.mask((s.id, s.labels) for s in segments)
-            for subset in self.subsets
-        }
+        inside = {subset: subset.mask((s.id, s.labels) for s in segments)
+                  for subset in self.subsets}
         recalls = {}
         scores = stack_scores(segments, self.parts_of_action)
         for part, each in scores.items():

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
+from scipy.ndimage import maximum_filter1d
 
 from ..utils.arguments import Natural, check_arguments
 from ..utils.checks import check_finite
@@ -18,10 +19,7 @@ def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:
 
     It also uses later steps, so it is not causal.
     """
-    edge = np.pad(scores, ((radius, radius), (0, 0)), mode='edge')
-    windows = np.lib.stride_tricks.sliding_window_view(
-        edge, 2 * radius + 1, axis=0)
-    return windows.max(axis=-1)
+    return maximum_filter1d(scores, 2 * radius + 1, axis=0, mode='nearest')
 
 
 @METRICS.register_module()
@@ -31,7 +29,7 @@ class PerFrameMAP(BaseMetric):
 
     It evaluates ``pred_action`` of the model on samples of
     :class:`mmvidattn.datasets.FeatureStreamDataset`. The kind of window
-    decides which steps of a window count, and names the results:
+    decides which of its steps count, and is part of the names of the results:
 
     * ``mAP_dense``, which the papers report, uses one window per step;
     * ``mAP_non_overlapping`` uses windows that do not overlap;
@@ -68,10 +66,8 @@ class PerFrameMAP(BaseMetric):
     def __init__(self,
                  metric: Literal[tuple(AVERAGE_PRECISIONS)] = 'AP',
                  background_index: Natural | None = 0,
-                 ignore_index: Natural | None = None,
-                 per_stage: bool = False,
-                 per_class: bool = False,
-                 smooth: Natural = 0,
+                 ignore_index: Natural | None = None, per_stage: bool = False,
+                 per_class: bool = False, smooth: Natural = 0,
                  implies: Mapping[int, int] | None = None,
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -86,14 +82,11 @@ class PerFrameMAP(BaseMetric):
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
         """Store the scores and targets of each window that count."""
         for sample in data_samples:
-            self.results.append(
-                dict(
-                    mode=sample['evaluation_mode'],
-                    video=sample['video_name'],
-                    length=sample['video_length'],
-                    horizons=sample['horizons'],
-                    stream_cost=sample.get('stream_cost'),
-                    parts=read_scores(sample)))
+            self.results.append(dict(
+                mode=sample['evaluation_mode'], video=sample['video_name'],
+                length=sample['video_length'], horizons=sample['horizons'],
+                stream_cost=sample.get('stream_cost'),
+                parts=read_scores(sample)))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
         """Return all results by name."""
@@ -114,11 +107,9 @@ class PerFrameMAP(BaseMetric):
         values.update(stream_cost(result['stream_cost'] for result in results))
         return values
 
-    def _evaluate(self,
-                  name: str,
-                  videos: list[tuple[np.ndarray, np.ndarray]],
-                  per_stage: bool = False,
-                  per_class: bool = False) -> dict[str, float]:
+    def _evaluate(self, name: str, videos: list[tuple[np.ndarray, np.ndarray]],
+                  per_stage: bool = False, per_class: bool = False
+                  ) -> dict[str, float]:
         # 1. Join the videos.
         scores = np.concatenate([v[0] for v in videos])
         targets = np.concatenate([v[1] for v in videos])
@@ -134,15 +125,11 @@ class PerFrameMAP(BaseMetric):
             keep = targets[:, self.ignore_index] != 1
         average_precision = AVERAGE_PRECISIONS[self.metric]
         positive = targets == 1
-        classes = [
-            c for c in range(targets.shape[1])
-            if c not in (self.background_index, self.ignore_index)
-            and positive[keep, c].any()
-        ]
-        each = {
-            c: average_precision(positive[keep, c], scores[keep, c])
-            for c in classes
-        }
+        classes = [c for c in range(targets.shape[1])
+                   if c not in (self.background_index, self.ignore_index)
+                   and positive[keep, c].any()]
+        each = {c: average_precision(positive[keep, c], scores[keep, c])
+                for c in classes}
         if not each:
             raise ValueError('no step has a class that counts')
         # 3. Average over the classes.
@@ -219,8 +206,7 @@ def read_scores(sample: dict) -> list[Part]:
         num_before = token if sample['is_first_window'] else 0
         part = [
             np.concatenate([now[:num_known], x[0, :num_before], x[:, token]])
-            for now, x in zip(parts[0], windows)
-        ]
+            for now, x in zip(parts[0], windows)]
         # There are no targets after the end of the video.
         inside = part[0] < length
         parts.append(tuple(x[inside] for x in part))

@@ -46,16 +46,11 @@ def read_segment_scores(sample: dict) -> list[SegmentScores]:
         raise ValueError(
             f'{sample["video_name"]}: the sample must have segment_labels; '
             "set windows='segments' in the dataset")
+    each = [sample[key]
+            for key in ('segment_id', 'segment_labels', 'score_rows')]
     if sample.get('is_whole_video'):
-        return [
-            _score(sample, i, *each) for i, each in enumerate(
-                zip(sample['segment_id'], sample['segment_labels'],
-                    sample['score_rows']))
-        ]
-    return [
-        _score(sample, None, sample['segment_id'], sample['segment_labels'],
-               sample['score_rows'])
-    ]
+        return [_score(sample, i, *one) for i, one in enumerate(zip(*each))]
+    return [_score(sample, None, *each)]
 
 
 def _score(sample: dict, place: int | None, identity: Any,
@@ -92,10 +87,8 @@ def stack_scores(
     Returns:
         Scores ``(S, K)`` of each part, in the order of ``PARTS``.
     """
-    scores = {
-        part: np.stack([segment.scores[part] for segment in segments])
-        for part in segments[0].scores
-    }
+    scores = {part: np.stack([segment.scores[part] for segment in segments])
+              for part in segments[0].scores}
     if parts_of_action is not None:
         seen = np.array([segment.seen for segment in segments])
         for i, part in enumerate(PARTS[1:]):

@@ -16,8 +16,7 @@ from .segment_scores import PARTS
 HEADINGS = {
     **{name: 'id' for name in ('id', 'narration_id', 'segment_id',
                                'participant_id', 'video_id')},
-    **{f'{part}{end}': part for part in PARTS for end in ('', '_class')},
-}
+    **{f'{part}{end}': part for part in PARTS for end in ('', '_class')}}
 
 
 class SegmentSubset:
@@ -46,10 +45,9 @@ class SegmentSubset:
         part: Part that the subset applies to; None for all parts.
     """
 
-    def __init__(
-            self, name: str, members: str | Sequence | Mapping[str, str
-                                                               | Sequence]
-    ) -> None:
+    def __init__(self, name: str,
+                 members: str | Sequence | Mapping[str, str | Sequence]
+                 ) -> None:
         stem, _, last = name.rpartition('_')
         self.name, self.part = (stem, last) if last in PARTS else (name, None)
         self.full_name = name
@@ -69,15 +67,10 @@ class SegmentSubset:
                 kind = heading or kind
             self._members[kind] = {
                 str(entry) if kind == 'id' else int(entry)
-                for entry in entries
-            }
+                for entry in entries}
 
     def has(self, identity: Any, labels: Mapping[str, int]) -> bool:
-        """Return True if a segment belongs to the subset.
-
-        Args:
-            identity: Id of the segment, or None.
-            labels: Class of each part.
+        """Return True if a segment with this id and labels belongs to it.
 
         Raises:
             ValueError: If the subset lists ids, and ``identity`` is None.
@@ -98,13 +91,13 @@ class SegmentSubset:
 
     def mask(self, segments: Iterable[tuple[Any, Mapping[str, int]]]
              ) -> np.ndarray:
-        """Return the mask of the segments in the subset; warn if it is empty.
+        """Return which segments are in the subset; warn if none is.
 
         Args:
             segments: Id and labels of each of S segments.
 
         Returns:
-            The mask, bool ``(S,)``.
+            Mask, bool ``(S,)``.
         """
         inside = np.array([self.has(*segment) for segment in segments], bool)
         if not inside.any():

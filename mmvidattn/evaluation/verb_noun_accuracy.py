@@ -53,12 +53,10 @@ def log_probabilities(pred_score: Tensor, num_nouns: int,
     if score == 'prob' and (pred_score < 0).any():
         raise ValueError("pred_score must be >= 0 with score='prob', got "
                          f'{pred_score.min():g}')
-    parts = dict(
-        noun=pred_score[:num_nouns].float(),
-        verb=pred_score[num_nouns:].float())
-    if score == 'prob':
-        return {name: x.log() for name, x in parts.items()}
-    return {name: x.log_softmax(dim=-1) for name, x in parts.items()}
+    parts = dict(noun=pred_score[:num_nouns].float(),
+                 verb=pred_score[num_nouns:].float())
+    return {name: x.log() if score == 'prob' else x.log_softmax(dim=-1)
+            for name, x in parts.items()}
 
 
 @METRICS.register_module()
@@ -115,20 +113,16 @@ class VerbNounAccuracy(BaseMetric):
             # first.
             ranks = {
                 part: x.sort(descending=True, stable=True)[1][:5].tolist()
-                for part, x in scores.items()
-            }
+                for part, x in scores.items()}
             # The best action must use the same verb and noun if scores are
             # equal.
             actions[0] = ranks['verb'][0], ranks['noun'][0]
             ranks['action'] = actions
-            expected = dict(
-                labels, action=(labels['verb'], labels['noun']))
-            self.results.append(
-                dict(
-                    id=sample.get('segment_id'),
-                    labels=labels,
-                    top1=[expected[p] == ranks[p][0] for p in PARTS],
-                    top5=[expected[p] in ranks[p] for p in PARTS]))
+            expected = dict(labels, action=(labels['verb'], labels['noun']))
+            self.results.append(dict(
+                id=sample.get('segment_id'), labels=labels,
+                top1=[expected[p] == ranks[p][0] for p in PARTS],
+                top5=[expected[p] in ranks[p] for p in PARTS]))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
         """Return the accuracies; empty if no sample has a label."""
@@ -142,8 +136,7 @@ class VerbNounAccuracy(BaseMetric):
             shares = self._shares(results, inside, f'_{subset.name}')
             accuracies.update({
                 name: share for name, share in shares.items()
-                if subset.part in (None, name.split('_')[0])
-            })
+                if subset.part in (None, name.split('_')[0])})
         return accuracies
 
     @staticmethod

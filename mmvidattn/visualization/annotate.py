@@ -42,6 +42,12 @@ def _to_width(image: np.ndarray, width: int) -> np.ndarray:
     return cv2.resize(image, size, interpolation=method)
 
 
+def sheet_indices(number: int) -> np.ndarray:
+    """Return up to 8 indices of ``number`` frames, spread evenly."""
+    return np.linspace(0, number - 1, min(SHEET_FRAMES, number)
+                       ).round().astype(int)
+
+
 def write_sheet(path: str | Path, frames: np.ndarray,
                 lines: Sequence[str]) -> None:
     """Write an image with up to 8 frames of a clip below a caption.
@@ -51,9 +57,8 @@ def write_sheet(path: str | Path, frames: np.ndarray,
         frames: RGB frames [T, H, W, 3], uint8.
         lines: Lines of the caption.
     """
-    at = np.linspace(0, len(frames) - 1, min(SHEET_FRAMES, len(frames)))
     tiles = [_to_width(frame, TILE_WIDTH)
-             for frame in frames[at.round().astype(int)]]
+             for frame in frames[sheet_indices(len(frames))]]
     columns = min(SHEET_COLUMNS, len(tiles))
     tiles += [np.zeros_like(tiles[0])] * (-len(tiles) % columns)
     tiles = [np.pad(tile, ((0, GAP), (0, GAP), (0, 0)), constant_values=255)
@@ -133,9 +138,7 @@ def annotate_video(video: str | Path, out: str | Path,
         raise ValueError(f'{out} must end with one of {", ".join(OUTPUTS)}')
     reader = open_video(video)
     if suffix in PICTURES:
-        at = np.linspace(0, len(reader) - 1, min(SHEET_FRAMES, len(reader)))
-        frames = reader.get_batch(at.round().astype(int))
-        write_sheet(out, frames, lines)
+        write_sheet(out, reader.get_batch(sheet_indices(len(reader))), lines)
         return
     ticks = ConstantRate(reader)
     with VideoWriter(out, ticks.fps) as writer:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .annotate import SHEET_FRAMES
+from .annotate import SHEET_FRAMES, sheet_indices
 from .figure import save_figure
 
 CELL_INCHES = 3.2
@@ -52,15 +52,12 @@ def draw_matrices(path: str | Path, matrices: Sequence[np.ndarray],
         titles: Title of each matrix.
         caption: Caption of the image. Defaults to ''.
     """
-    figure = Figure(
-        figsize=(CELL_INCHES * len(matrices), CELL_INCHES + 0.8),
-        layout='constrained')
+    figure = Figure(figsize=(CELL_INCHES * len(matrices), CELL_INCHES + 0.8),
+                    layout='constrained')
     axes = figure.subplots(1, len(matrices), squeeze=False)[0]
     for axis, matrix, title in zip(axes, matrices, titles):
         image = axis.imshow(
-            matrix,
-            cmap='viridis',
-            aspect='auto',
+            matrix, cmap='viridis', aspect='auto',
             vmin=min(0., float(matrix.min())),
             vmax=float(np.quantile(matrix, BRIGHTEST)))
         axis.set_title(title, fontsize=9)
@@ -75,11 +72,9 @@ def draw_matrices(path: str | Path, matrices: Sequence[np.ndarray],
 def frames_to_show(overlay: Overlay) -> list[int]:
     """Choose up to 8 frames with keys, and the frame of the query."""
     t = overlay.token[0]
-    frames = np.flatnonzero(
-        np.isfinite(overlay.weights).any(axis=(1, 2)))
+    frames = np.flatnonzero(np.isfinite(overlay.weights).any(axis=(1, 2)))
     if len(frames) > SHEET_FRAMES:
-        at = np.linspace(0, len(frames) - 1, SHEET_FRAMES)
-        frames = frames[at.round().astype(int)]
+        frames = frames[sheet_indices(len(frames))]
         if t not in frames:
             frames[np.abs(frames - t).argmin()] = t
     return sorted({t, *frames.tolist()})
@@ -90,50 +85,39 @@ def _draw_tile(axis, overlay: Overlay, t: int) -> None:
     axis.imshow(overlay.frames[t], extent=(0, width, height, 0))
     left, right, top, bottom = overlay.extent
     axis.imshow(
-        np.ma.masked_invalid(overlay.weights[t]),
-        cmap='inferno',
-        alpha=0.65,
-        vmin=0,
-        vmax=float(np.nanmax(overlay.weights)),
+        np.ma.masked_invalid(overlay.weights[t]), cmap='inferno', alpha=0.65,
+        vmin=0, vmax=float(np.nanmax(overlay.weights)),
         extent=(left, right, bottom, top))
     if t == overlay.token[0]:
         _, y, x = overlay.token
         h, w = overlay.weights.shape[1:]
         side = (right - left) / w, (bottom - top) / h
-        axis.add_patch(
-            Rectangle((left + x * side[0], top + y * side[1]),
-                      *side,
-                      fill=False,
-                      edgecolor='cyan',
-                      linewidth=1.5))
-    axis.set_xlim(0, width)
-    axis.set_ylim(height, 0)
-    axis.set_xticks([])
-    axis.set_yticks([])
+        axis.add_patch(Rectangle(
+            (left + x * side[0], top + y * side[1]), *side, fill=False,
+            edgecolor='cyan', linewidth=1.5))
+    axis.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[])
 
 
 def draw_overlays(path: str | Path, overlays: Sequence[Overlay],
                   caption: str = '') -> None:
     """Write an image of a token's attention over frames; brighter is larger.
 
-    Each overlay has a row of frames. A box marks the query. If each overlay
-    has only one frame, all overlays share one row.
+    The image has a row of frames for each overlay, or one row for all
+    overlays if each of them has only one frame. A box marks the query.
 
     Args:
         path: Path of the image, a png.
         overlays: Overlays of the same token, one per model.
         caption: Caption of the image. Defaults to ''.
     """
-    shown = [frames_to_show(overlay) for overlay in overlays]
-    tiles = [[(overlay, t) for t in frames]
-             for overlay, frames in zip(overlays, shown)]
+    tiles = [[(overlay, t) for t in frames_to_show(overlay)]
+             for overlay in overlays]
     if all(len(row) == 1 for row in tiles):
         tiles = [[row[0] for row in tiles]]
     columns = max(map(len, tiles))
-    figure = Figure(
-        figsize=(TILE_INCHES * columns, (TILE_INCHES + 0.3) * len(tiles) +
-                 0.4),
-        layout='constrained')
+    figure = Figure(figsize=(TILE_INCHES * columns,
+                             (TILE_INCHES + 0.3) * len(tiles) + 0.4),
+                    layout='constrained')
     axes = figure.subplots(len(tiles), columns, squeeze=False)
     for row, row_axes in zip(tiles, axes):
         previous = None

@@ -14,11 +14,10 @@ def iter_attention_rows(attention: nn.Module, q: Tensor, k: Tensor, v: Tensor,
                         *shapes: tuple[int, ...]) -> Iterator[Tensor]:
     """Compute rows of the matrix A of an attention ``y = A v``.
 
-    The row of a query is the gradient of its output with respect to the
-    values. This holds for any attention that is linear in its values
-    (softmax, factorized, landmarks). Each of the D channels is used for a
-    different query, so one backward pass computes D rows, and needs as much
-    memory as ``v``.
+    If an attention is linear in its values (softmax, factorized, landmarks),
+    the row of a query is the gradient of the query's output with respect to
+    the values. One backward pass computes D rows, because it uses each of the
+    D channels for a different query. It needs as much memory as ``v``.
 
     Args:
         attention: A :class:`mmvidattn.layers.BaseAttention`, or a function

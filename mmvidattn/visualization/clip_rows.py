@@ -47,8 +47,7 @@ def draw_clip_rows(path: str | Path, rows: Sequence[np.ndarray],
 
 def _side_by_side(frames: np.ndarray) -> np.ndarray:
     """Join frames [T, H, W, 3] to one image of height ``FRAME_HEIGHT``."""
-    width = max(1, round(
-        frames.shape[2] * FRAME_HEIGHT / frames.shape[1]))
+    width = max(1, round(frames.shape[2] * FRAME_HEIGHT / frames.shape[1]))
     tiles = [np.pad(cv2.resize(frame, (width, FRAME_HEIGHT)),
                     ((0, 0), (0, GAP), (0, 0)), constant_values=255)
              for frame in frames]

@@ -73,15 +73,12 @@ def draw_precision_recall(path: str | Path,
     axis = figure.subplots()
     for i, (name, (recall, precision, value)) in enumerate(
             list(curves.items())[:MAX_CLASSES]):
-        axis.plot(np.append(0, recall),
-                  np.append(precision[:1], precision),
+        axis.plot(np.append(0, recall), np.append(precision[:1], precision),
                   color=COLORS[i % len(COLORS)],
                   linestyle='-' if i < len(COLORS) else '--',
                   label=f'{name} ({value:.2f})'.replace('$', r'\$'))
-    axis.set_xlim(0, 1.02)
-    axis.set_ylim(0, 1.05)
-    axis.set_xlabel('recall')
-    axis.set_ylabel('precision')
+    axis.set(xlim=(0, 1.02), ylim=(0, 1.05), xlabel='recall',
+             ylabel='precision')
     axis.grid(alpha=.3)
     if curves:
         axis.legend(fontsize=8, title='class (average precision)')
@@ -89,8 +86,7 @@ def draw_precision_recall(path: str | Path,
     save_figure(figure, path)
 
 
-def draw_delays(path: str | Path, delays: np.ndarray, num_missed: int
-                ) -> None:
+def draw_delays(path: str | Path, delays: np.ndarray, num_missed: int) -> None:
     """Write a histogram of detection delays.
 
     Args:
@@ -126,8 +122,7 @@ def draw_reliability(path: str | Path, count: np.ndarray, score: np.ndarray,
         caption: Caption of the image.
     """
     figure = Figure(figsize=(5, 6), layout='constrained')
-    upper, lower = figure.subplots(2, 1, sharex=True,
-                                   height_ratios=(4, 1))
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     known = count > 0
     upper.plot([0, 1], [0, 1], color='gray', linestyle=':')
     upper.plot(score[known], frequency[known], marker='o', color='C0')
@@ -137,7 +132,5 @@ def draw_reliability(path: str | Path, count: np.ndarray, score: np.ndarray,
     number = len(count)
     lower.bar((np.arange(number) + .5) / number, count, 1 / number,
               color='C0', alpha=.5, edgecolor='w')
-    lower.set_yscale('log')
-    lower.set_xlabel('score')
-    lower.set_ylabel('frames')
+    lower.set(yscale='log', xlabel='score', ylabel='frames')
     save_figure(figure, path)

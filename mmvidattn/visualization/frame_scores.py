@@ -27,11 +27,10 @@ def draw_frame_scores(path: str | Path, frames: np.ndarray,
         caption: Caption of the image. Defaults to ''.
     """
     T = len(frames)
-    figure = Figure(
-        figsize=(FRAME_INCHES * T, FRAME_INCHES + CURVE_INCHES),
-        layout='constrained')
-    grid = figure.add_gridspec(
-        2, T, height_ratios=(FRAME_INCHES, CURVE_INCHES))
+    figure = Figure(figsize=(FRAME_INCHES * T, FRAME_INCHES + CURVE_INCHES),
+                    layout='constrained')
+    grid = figure.add_gridspec(2, T, height_ratios=(FRAME_INCHES,
+                                                    CURVE_INCHES))
     for t, frame in enumerate(frames):
         axis = figure.add_subplot(grid[0, t])
         axis.imshow(frame)
@@ -41,11 +40,8 @@ def draw_frame_scores(path: str | Path, frames: np.ndarray,
         # Plot the score of a frame below the middle of the frame.
         at = (np.arange(len(curve)) + 0.5) / len(curve) * T - 0.5
         axis.plot(at, curve, STYLES[i % len(STYLES)], marker='o', label=name)
-    axis.set_xlim(-0.5, T - 0.5)
-    axis.set_ylim(-0.03, 1.03)
-    axis.set_xticks(range(T))
-    axis.set_xlabel('frame')
-    axis.set_ylabel('score')
+    axis.set(xlim=(-0.5, T - 0.5), ylim=(-0.03, 1.03), xticks=range(T),
+             xlabel='frame', ylabel='score')
     axis.grid(alpha=0.3)
     axis.legend(fontsize=8)
     figure.suptitle(caption, fontsize=10)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .figure import save_figure
@@ -38,14 +37,6 @@ def choose_classes(scores: np.ndarray, truth: np.ndarray | None = None,
     best = np.argsort(-rank, kind='stable')[:MAX_CURVES]
     return sorted(int(i) for i in best
                   if rank[i] >= min(MIN_PEAK, rank[best[0]]))
-
-
-def _draw_bands(axis: Axes, mask: np.ndarray, rate: float,
-                **style: float | str) -> None:
-    """Shade the steps in a mask [T]."""
-    edges = np.flatnonzero(np.diff(np.pad(mask.astype(np.int8), 1)))
-    for start, end in edges.reshape(-1, 2) / rate:
-        axis.axvspan(start, end, **style)
 
 
 def draw_score_curves(path: str | Path, times: np.ndarray,
@@ -93,8 +84,10 @@ def draw_score_curves(path: str | Path, times: np.ndarray,
     for row, (axis, i) in enumerate(zip(axes, shown)):
         color = f'C{row}'
         if truth is not None:
-            _draw_bands(axis, truth[:, i] > 0, rate, color=color, alpha=0.18,
-                        linewidth=0)
+            shown_steps = np.pad((truth[:, i] > 0).astype(np.int8), 1)
+            edges = np.flatnonzero(np.diff(shown_steps)).reshape(-1, 2)
+            for start, end in edges / rate:
+                axis.axvspan(start, end, color=color, alpha=0.18, linewidth=0)
         axis.plot(at, np.insert(scores[:, i], gaps, np.nan), color=color,
                   linewidth=1.4)
         for event in events:

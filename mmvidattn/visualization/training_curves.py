@@ -14,8 +14,8 @@ SIZE_INCHES = 10., 3.6
 def draw_training_curves(path: str | Path, training: Sequence[dict],
                          validation: Sequence[dict], caption: str = '',
                          chance: float | None = None,
-                         metric: str = 'acc/top1',
-                         title: str = 'top-1') -> None:
+                         metric: str = 'acc/top1', title: str = 'top-1'
+                         ) -> None:
     """Write an image of the loss, the accuracies and the learning rate.
 
     Args:

@@ -108,7 +108,7 @@ def test_heartbeats_keep_a_lease(tmp_path, clock, monkeypatch):
 
 def test_one_of_many_takes_over(tmp_path):
     """Threads that see the same dead lease at the same time."""
-    for trial in range(50):
+    for trial in range(15):
         name = str(trial)
         in_process(lambda: Leases(tmp_path, 60).take(name))
         start, taken = threading.Barrier(8), []

@@ -70,8 +70,7 @@ def test_machines_without_a_common_disk(tmp_path, capsys):
     names = [f'a{i}' for i in range(47)]
     listed = write_list(tmp_path, names)
     for number in range(2):
-        assert run(tmp_path / f'{number}', [listed],
-                   shard=(number, 2)) is None
+        assert run(tmp_path / f'{number}', [listed], shard=(number, 2)) is None
         assert 'no catalog yet' in capsys.readouterr().out
         parts = sorted(os.listdir(tmp_path / f'{number}/parts'))
         assert parts == [f'{i:06}.parquet' for i in range(number, 5, 2)]
@@ -145,16 +144,15 @@ def run_and_kill(out, listed, kills, programs, seed, **options):
 
     running = [start() for _ in range(programs)]
     total = len(listed.read_text().split()) // options['shard_size']
-    moments = sorted(draw.randrange(1, total - programs)
-                     for _ in range(kills))
+    moments = sorted(draw.randrange(1, total - programs) for _ in range(kills))
     killed = Counter()
-    for moment in moments:
+    for i, moment in enumerate(moments):
         while len([*out.glob('parts/*.parquet')]) < moment:
             time.sleep(0.005)
         time.sleep(draw.random() * 0.05)
         number = draw.randrange(programs)
         workers = children_of(running[number].pid)
-        if workers and draw.random() < 0.5:
+        if workers and i % 2:
             os.kill(draw.choice(workers), signal.SIGKILL)
             killed['worker'] += 1
         else:
@@ -169,7 +167,7 @@ def run_and_kill(out, listed, kills, programs, seed, **options):
 
 
 @pytest.mark.parametrize('number, kills, shard_size', [
-    (600, 6, 20),
+    (300, 4, 20),
     pytest.param(10_000, 20, 50, marks=pytest.mark.slow)])
 def test_killed_programs_lose_and_repeat_nothing(tmp_path, number, kills,
                                                  shard_size):

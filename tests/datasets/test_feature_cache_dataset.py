@@ -88,8 +88,7 @@ def test_rejects_invalid_datasets(motion_dir, tmp_path):
 
 def test_names_a_nested_random_step(motion_dir, tmp_path):
     views = dict(type='FixedViews', num_views=2, transforms=PIPELINE[1:-1])
-    dataset = build(motion_dir, tmp_path,
-                    [PIPELINE[0], views, PIPELINE[-1]])
+    dataset = build(motion_dir, tmp_path, [PIPELINE[0], views, PIPELINE[-1]])
     with pytest.raises(ValueError,
                        match='FixedViews of the pipeline is random'):
         dataset[0]

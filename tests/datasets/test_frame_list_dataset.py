@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from itertools import combinations_with_replacement
+
 import numpy as np
 import pytest
 from mmaction.registry import DATASETS, TRANSFORMS
@@ -38,16 +40,16 @@ def test_reads_videos_frames_and_segments(tmp_path, encoding):
     assert second['label'].tolist() == [0] * 5 and not second['segments']
 
 
-@pytest.mark.parametrize('first, last', [
-    (first, last) for first in range(6) for last in range(first, 6)])
-def test_clip_has_the_classes_of_its_frames(tmp_path, first, last):
+def test_clip_has_the_classes_of_its_frames(tmp_path):
     _write(tmp_path)
-    info = _dataset(tmp_path).get_data_info(0)
-    info['frame_inds'] = np.array([first, last])
-    got = TRANSFORMS.build(dict(type='ClipLabels'))(info)['label']
-    want = {int(c) for frame in LABELS['A1'][first:last + 1]
-            for c in frame.split(',') if c}
-    assert got.tolist() == [float(c in want) for c in range(5)]
+    dataset = _dataset(tmp_path)
+    for first, last in combinations_with_replacement(range(6), 2):
+        info = dataset.get_data_info(0)
+        info['frame_inds'] = np.array([first, last])
+        got = TRANSFORMS.build(dict(type='ClipLabels'))(info)['label']
+        want = {int(c) for frame in LABELS['A1'][first:last + 1]
+                for c in frame.split(',') if c}
+        assert got.tolist() == [float(c in want) for c in range(5)]
 
 
 @pytest.mark.parametrize('text, message', [
@@ -58,8 +60,7 @@ def test_clip_has_the_classes_of_its_frames(tmp_path, first, last):
     (HEAD + '\n', 'line 2'),
     (HEAD + 'A 0 0 A/A.jpg "1"\n', 'A.jpg must end with a number'),
     (HEAD + 'A 0 0 A/A-1.jpg ""\nA 0 1 A/A-3.jpg ""\n',
-     'frame after A/A-1.jpg, got A/A-3.jpg'),
-])
+     'frame after A/A-1.jpg, got A/A-3.jpg')])
 def test_rejects_invalid_line(tmp_path, text, message):
     _write(tmp_path, text)
     with pytest.raises(ValueError, match=message):

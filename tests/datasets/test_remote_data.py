@@ -124,8 +124,7 @@ def test_the_time_limit_does_not_include_the_download(videos, monkeypatch):
 
 def test_predict_copies_the_video(videos):
     with local_source('memory://b/videos/0.mp4') as path:
-        assert path.read_bytes() == (
-            videos / 'train/000000.mp4').read_bytes()
+        assert path.read_bytes() == (videos / 'train/000000.mp4').read_bytes()
     with pytest.raises(ValueError, match='cannot copy: .*missing'):
         with local_source('memory://b/missing.mp4'):
             pass

@@ -31,12 +31,8 @@ SAMPLERS = [
     dict(type='SampleFrames', clip_len=4, frame_interval=3, num_clips=3,
          test_mode=True),
     dict(type='SampleFrames', clip_len=8, frame_interval=1, target_fps=14),
-    dict(type='CenteredSampleFrames', clip_len=4, frame_interval=2,
-         num_clips=2, test_mode=True),
     dict(type='DenseSampleFrames', clip_len=4, num_clips=2),
-    dict(type='UniformSample', clip_len=8),
-    dict(type='UniformSample', clip_len=8, num_clips=2, test_mode=True),
-]
+    dict(type='UniformSample', clip_len=8)]
 OPEN, DECODE = dict(type='DecordInit'), dict(type='DecordDecode')
 
 
@@ -60,24 +56,14 @@ def made(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope='module', params=['made', 'real'])
-def clip(request, made):
-    if request.param == 'made':
-        return 'made', made, 25
-    folder = request.getfixturevalue('shared_dir') / 'videos'
-    return 'real', folder / 'arm_wrestling.mp4', 28
-
-
-@pytest.fixture
-def root(clip, tmp_path):
-    """Data set with one video and its csv."""
-    name, path, _ = clip
-    shutil.copy(path, tmp_path / 'long.mp4')
-    with (tmp_path / 'segments.csv').open('w', newline='') as file:
+def write_root(name, video, folder):
+    """Write a dataset with one video and its csv."""
+    shutil.copy(video, folder / 'long.mp4')
+    with (folder / 'segments.csv').open('w', newline='') as file:
         csv.writer(file).writerows(
             [('video', 'start', 'end', 'label')]
             + [('long', *row[:3]) for row in SEGMENTS[name]])
-    return tmp_path
+    return folder
 
 
 def build(root, pipeline, ann_file='segments.csv', **options):
@@ -86,8 +72,11 @@ def build(root, pipeline, ann_file='segments.csv', **options):
         ann_file=ann_file, pipeline=pipeline, **options))
 
 
-def test_segments_have_the_frames_of_cut_files(clip, root):
-    name, path, rate = clip
+@pytest.mark.parametrize('name, rate', [('made', 25), ('real', 28)])
+def test_segments_have_the_frames_of_cut_files(request, name, rate, tmp_path):
+    path = request.getfixturevalue('made') if name == 'made' else (
+        request.getfixturevalue('shared_dir') / 'videos/arm_wrestling.mp4')
+    root = write_root(name, path, tmp_path)
     reader = decord.VideoReader(str(path), num_threads=1)
     # Decode sequentially, without seeking.
     frames = [reader.next().asnumpy() for _ in range(len(reader))]
@@ -119,8 +108,8 @@ def test_segments_have_the_frames_of_cut_files(clip, root):
             assert np.array_equal(result['imgs'], of_files[i]['imgs'])
 
 
-def test_vivit_trains_and_tests_on_segments(clip, root):
-    config = root / 'config.py'
+def test_vivit_trains_and_tests_on_segments(made, tmp_path):
+    root, config = write_root('made', made, tmp_path), tmp_path / 'config.py'
     base = Path(__file__).parents[2] / 'configs/vivit_tiny_motion.py'
     config.write_text(f"""
 _base_ = '{base}'
@@ -204,11 +193,9 @@ def test_unit_frames(made, tmp_path):
 
 
 @pytest.mark.parametrize('rows, text', [
-    (['long,2,2,0'], 'segments.csv, line 2: .*0 <= start < end, got 2 to 2'),
     (['long,1,2,0', 'long,3,2,0'], 'segments.csv, line 3: .*got 3 to 2'),
     (['long,1,2,2'], "line 2: label must be .*below 2, got '2'"),
     (['long,1,2,cut'], "line 2: label must be .* got 'cut'"),
-    (['long,one,2,0'], "line 2: .* got 'one'"),
     ([], 'lists no segments')], ids=str)
 def test_rejects_invalid_list(made, tmp_path, rows, text):
     shutil.copy(made, tmp_path / 'long.mp4')
@@ -216,16 +203,6 @@ def test_rejects_invalid_list(made, tmp_path, rows, text):
         '\n'.join(['video,start,end,label', *rows]))
     with pytest.raises(ValueError, match=text):
         build(tmp_path, [OPEN], num_classes=2)
-
-
-def test_ignores_a_byte_order_mark(made, tmp_path):
-    shutil.copy(made, tmp_path / 'long.mp4')
-    (tmp_path / 'classes.txt').write_text('cut\nstir\n', 'utf-8-sig')
-    (tmp_path / 'segments.csv').write_text(
-        'video,start,end,label\nlong,1,2,cut\nlong,2,3,stir\n', 'utf-8-sig')
-    dataset = build(tmp_path, [OPEN], metainfo=dict(
-        classes=str(tmp_path / 'classes.txt')))
-    assert [dataset.get_data_info(i)['label'] for i in range(2)] == [0, 1]
 
 
 def test_rejects_contradicting_arguments(made, tmp_path):
@@ -250,9 +227,14 @@ def test_rejects_contradicting_arguments(made, tmp_path):
 
 def test_names_a_missing_video(made, tmp_path, logged):
     shutil.copy(made, tmp_path / 'long.mp4')
+    # A byte order mark is ignored.
+    (tmp_path / 'classes.txt').write_text('cut\nstir\n', 'utf-8-sig')
     (tmp_path / 'segments.csv').write_text(
-        'video,start,end,label\nlong,1,2,0\nlost,1,2,0\ngone,1,2,0\n')
-    build(tmp_path, [OPEN])
+        'video,start,end,label\nlong,1,2,cut\nlost,1,2,stir\ngone,1,2,cut\n',
+        'utf-8-sig')
+    dataset = build(tmp_path, [OPEN], metainfo=dict(
+        classes=str(tmp_path / 'classes.txt')))
+    assert [dataset.get_data_info(i)['label'] for i in range(2)] == [0, 1]
     text, = (line for line in logged if 'videos are missing' in line)
     assert 'lost.mp4' in text and 'gone.mp4' not in text
 
@@ -294,8 +276,7 @@ def test_segments_outside_of_their_video(made, tmp_path, logged):
 
 
 @pytest.mark.parametrize('labeled', [True, False])
-def test_segment_ids_select_subsets_and_are_submitted(
-        made, tmp_path, labeled):
+def test_segment_ids_select_subsets_and_are_submitted(made, tmp_path, labeled):
     """A challenge does not publish labels."""
     rows = [('P01_11_0', 0, 25, 1, 2, 4), ('P02_3_7', 30, 60, 0, 1, 5)]
     (tmp_path / 'test.csv').write_text(''.join(

@@ -212,8 +212,7 @@ def test_rows_read_videos_in_order(epoch):
                 assert (after, begin) == (video, start + 8)
             else:
                 # The video had no complete clip left, or the row repeats.
-                assert start + 16 > lengths[video] or (
-                    after, begin) == row[0]
+                assert start + 16 > lengths[video] or (after, begin) == row[0]
     assert places(sampler, epoch) == batches
     assert places(sampler, epoch + 1) != batches
 

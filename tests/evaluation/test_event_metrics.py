@@ -5,7 +5,6 @@ import pytest
 import torch
 from mmaction.registry import METRICS
 
-from mmvidattn.evaluation.event_metrics import runs_of
 from mmvidattn.evaluation.events import FrameScores, detect_events
 from mmvidattn.online.event_thresholds import Thresholds
 
@@ -86,8 +85,7 @@ def test_values_are_those_of_the_detected_events(tmp_path):
         assert evaluate(videos, type='EventStartAP', offsets=[1],
                         **config) == {'start_mAP@1s': pytest.approx(
                             np.mean([*ap.values()]))}
-        wanted = twins.alarms(predicted, truth, dict(
-            v=90 / RATE, w=60 / RATE))
+        wanted = twins.alarms(predicted, truth, dict(v=90 / RATE, w=60 / RATE))
         assert [*evaluate(videos, type='EventAlarms', **config).values()] == (
             pytest.approx(wanted))
 
@@ -128,8 +126,3 @@ def test_rejects_logits():
 def test_rejects_arguments(config, message):
     with pytest.raises(ValueError, match=message):
         METRICS.build(config)
-
-
-def test_runs():
-    assert runs_of(np.array([1, 1, 0, 1], bool)) == [(0, 2), (3, 4)]
-    assert runs_of(np.zeros(3, bool)) == runs_of(np.zeros(0, bool)) == []

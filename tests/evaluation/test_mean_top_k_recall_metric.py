@@ -13,8 +13,7 @@ from mmvidattn.evaluation import mean_top_k_recall
 def sample(segment, labels, rows, mode='testra', **scores):
     scores = {
         f'pred_{part}': torch.tensor(np.insert(row, 0, 99.)[None])
-        for part, row in scores.items()
-    }
+        for part, row in scores.items()}
     return dict(
         evaluation_mode=mode, video_name='v', segment_id=segment,
         segment_labels=labels, score_rows=rows, **scores)
@@ -40,8 +39,7 @@ def test_golden(shared_dir, horizon):
     ids = np.arange(len(arrays['ek_labels']))
     subsets = {
         name: ids[arrays[f'ek_{name}']].tolist()
-        for name in ('unseen', 'tail')
-    }
+        for name in ('unseen', 'tail')}
 
     def samples():
         for i, label in zip(ids, arrays['ek_labels'].tolist()):
@@ -64,7 +62,7 @@ def test_golden(shared_dir, horizon):
         zeros.append(sample(
             1000 + i, dict(action=label, verb=verb, noun=noun), [],
             action=arrays['ek_scores'][0, 0]))
-    got = evaluate([*samples(), *zeros], actions=actions, subsets=subsets)
+    got = evaluate([*samples(), *zeros], actions=actions)
     for part in 'action', 'verb', 'noun':
         expected = values[part].get('recall5_with_20_zero_rows')
         if expected:
@@ -80,8 +78,7 @@ def samples():
             i, dict(action=int(rng.integers(12)), verb=int(rng.integers(7)),
                     noun=int(rng.integers(8))), [0], mode='strict',
             action=rng.normal(size=12), verb=rng.normal(size=7),
-            noun=rng.normal(size=8)) for i in range(60)
-    ]
+            noun=rng.normal(size=8)) for i in range(60)]
 
 
 def test_verb_and_noun_classifiers_take_precedence(samples, tmp_path):

@@ -270,9 +270,6 @@ def test_rejects_invalid_samples():
         evaluate([one_video(np.zeros((4, 2)), np.eye(3)[[0, 1, 2, 1]])])
     with pytest.raises(ValueError, match='no step has a class'):
         evaluate([one_video(np.zeros((2, 3)), np.eye(3)[[0, 0]])])
-
-
-def test_rejects_non_finite_scores():
     scores = np.random.default_rng(0).normal(size=(5, 3))
     scores[2, 1] = np.nan
     with pytest.raises(ValueError, match='pred_action of v .*1 of 15'):

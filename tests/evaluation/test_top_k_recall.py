@@ -20,8 +20,7 @@ def test_matches_naive(case, k):
     for c in set(labels.tolist()):
         hits = [
             c in sorted(range(12), key=lambda i: -row[i])[:k]
-            for row, label in zip(scores, labels) if label == c
-        ]
+            for row, label in zip(scores, labels) if label == c]
         recalls.append(sum(hits) / len(hits))
     assert mean_top_k_recall(scores, labels, k) == pytest.approx(
         np.mean(recalls))
@@ -48,14 +47,11 @@ def test_marginals_are_sums_of_softmax(case):
 
 
 def test_invalid_input(case):
+    scores, labels = case
     with pytest.raises(ValueError, match='k must .*got 0'):
         mean_top_k_recall(*case, k=0)
     with pytest.raises(ValueError, match=r'got \(80, 12\) and \(79,\)'):
-        mean_top_k_recall(case[0], case[1][:79])
-
-
-def test_rejects_non_finite_scores(case):
-    scores, labels = case
+        mean_top_k_recall(scores, labels[:79])
     scores[3, 1] = -np.inf
     with pytest.raises(ValueError, match='scores .*1 of'):
         mean_top_k_recall(scores, labels)

@@ -101,27 +101,18 @@ def test_subsets(samples, tmp_path):
         metric.evaluate(len(samples))
 
 
-def test_rejects_label_of_another_shape():
-    sample = dict(pred_score=torch.zeros(5), gt_label=torch.tensor([1]))
-    with pytest.raises(ValueError, match=r'must be \(5,\).*got \(1,\)'):
-        _metric().process(None, [sample])
-
-
-def test_rejects_non_finite_scores(samples):
-    metric = _metric(NOUNS)
-    sample = samples[0]
-    sample['pred_score'][-1] = torch.inf
-    with pytest.raises(ValueError, match='pred_score .*1 of 13'):
-        metric.process(None, [sample])
-
-
-def test_rejects_negative_probabilities(samples):
-    sample = dict(samples[0], pred_score=torch.full((13, ), -0.5))
-    with pytest.raises(ValueError, match='pred_score .*-0.5'):
-        _metric(NOUNS, score='prob').process(None, [sample])
-
-
-def test_accepts_zero_probability(samples):
+def test_rejects_invalid_samples(samples):
+    infinite = samples[0]['pred_score'].clone()
+    infinite[-1] = torch.inf
+    for score, change, message in (
+            ('logit', dict(gt_label=torch.tensor([1])),
+             r'must be \(13,\).*got \(1,\)'),
+            ('logit', dict(pred_score=infinite), 'pred_score .*1 of 13'),
+            ('prob', dict(pred_score=torch.full((13, ), -0.5)),
+             'pred_score .*-0.5')):
+        with pytest.raises(ValueError, match=message):
+            _metric(NOUNS, score=score).process(None, [samples[0] | change])
+    # A probability of 0 is valid.
     scores = torch.zeros(13)
     scores[[0, NOUNS]] = 1
     _metric(NOUNS, score='prob').process(

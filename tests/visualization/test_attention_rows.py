@@ -27,8 +27,7 @@ N, M, G, D = 7, 23, 3, 4
 # Tests and tools may define other subclasses.
 ATTENTIONS = [
     x for x in BaseAttention.__subclasses__()
-    if x.__module__.startswith('mmvidattn.')
-]
+    if x.__module__.startswith('mmvidattn.')]
 
 
 def _qkv(num_queries=N, num_keys=M, dtype=torch.float64):
@@ -115,11 +114,11 @@ class _Largest(TorchDispatchMode):
         return out
 
 
-@pytest.mark.parametrize('kind, num_queries', [('linear', 104544),
+@pytest.mark.parametrize('kind, num_queries', [('linear', 6272),
                                                ('softmax', 4)])
 def test_memory_does_not_exceed_the_values(kind, num_queries):
-    """Use the 104,544 tokens of a clip of 96 x 448 x 448."""
-    num_keys = 104544
+    """Use the 6,272 tokens of a clip of 32 x 224 x 224."""
+    num_keys = 6272
     torch.manual_seed(0)
     q = torch.rand(1, num_queries, 1, 8)
     k, v = torch.rand(2, 1, num_keys, 1, 8)
@@ -178,7 +177,7 @@ def _attends(token, pattern, window):
     return mask
 
 
-@pytest.mark.parametrize('token', [(0, 0, 0), (3, 2, 1), (2, 1, 4)])
+@pytest.mark.parametrize('token', [(0, 0, 0), (2, 1, 4)])
 @pytest.mark.parametrize('pattern, window', [('time', None), ('space', None),
                                              ('joint', None), ('window', 3)])
 @pytest.mark.parametrize('kind', ['linear', 'softmax'])

@@ -49,10 +49,10 @@ def test_file_has_the_written_frames(codec, tmp_path, fps, side):
         assert 0 < data.index(b'moov') < data.index(b'mdat')
 
 
-def test_reports_a_file_that_browsers_may_not_play(
-        codec, tmp_path, capsys):
-    open_mp4(tmp_path / 'video.mp4', 12, (64, 64)).write(
-        np.zeros((64, 64, 3), np.uint8))
+def test_reports_a_file_that_browsers_may_not_play(codec, tmp_path, capsys):
+    file = open_mp4(tmp_path / 'video.mp4', 12, (64, 64))
+    file.write(np.zeros((64, 64, 3), np.uint8))
+    file.close()
     error = capsys.readouterr().err
     assert ('browsers may not play it' in error) == (codec == 'FMP4')
     assert error.count('\n') == (codec == 'FMP4')

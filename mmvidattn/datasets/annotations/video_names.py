@@ -1,8 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Names of one video in several files."""
+"""Lookup of a video whose name differs between files."""
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -13,17 +14,17 @@ UPLOAD = re.compile(r'[0-9a-f]{8}-(?=.)')
 
 
 class VideoNames:
-    """Names of videos, to be found by the names of other files.
+    """Lookup of videos by the names that other files give them.
 
-    Paths are compared from their ends. A name may be a URL or a Windows path,
-    have Label Studio's prefix of uploaded files, or lack the suffix:
-    ``/data/a/1.mp4`` is ``a/1``.
+    Paths are compared from their ends, without suffixes: ``/data/a/1.mp4``
+    finds ``a/1``. A name may also be a URL or a Windows path, or have the
+    prefix that Label Studio adds to uploaded files.
 
     Args:
         videos: Names, or paths.
-        moved: Allow other folders: ``/home/me/1.mp4`` is ``a/1.mp4`` if no
-            other video is called ``1``. Otherwise, one of both paths must end
-            with the other.
+        moved: Also find videos in other folders: ``/home/me/1.mp4`` finds
+            ``a/1.mp4`` if no other video is called ``1``. By default, one path
+            must end with the other.
     """
 
     def __init__(self, videos: Iterable[str], moved: bool = False) -> None:
@@ -34,9 +35,13 @@ class VideoNames:
             self._by_stem[_stem(_path_of(video))].append(video)
 
     def find(self, name: str) -> str | None:
-        """Return the video with the longest common end, None without any.
+        """Return the video whose path has the longest common end.
 
-        Of two equal ones, the video with the same suffix is returned.
+        Of videos with equally long common ends, a video with the same suffix
+        is preferred.
+
+        Returns:
+            Video, or None if no video matches.
 
         Raises:
             ValueError: If several videos match equally well.
@@ -49,9 +54,9 @@ class VideoNames:
             found = self._best(
                 path.with_name(UPLOAD.sub('', path.name, count=1)))
         if len(found) > 1:
-            raise ValueError(f'the name {name} matches several videos: '
-                             f'{", ".join(sorted(found)[:3])}; write more of '
-                             'its path')
+            raise ValueError(
+                f'the name {name} matches several videos: '
+                f'{", ".join(sorted(found)[:3])}; write more of its path')
         return found[0] if found else None
 
     def _best(self, path: PurePosixPath) -> list[str]:
@@ -59,7 +64,9 @@ class VideoNames:
         for video in self._by_stem.get(_stem(path), ()):
             other = _path_of(video)
             depth = min(len(path.parts), len(other.parts)) - 1
-            common = _common_end(path.parent.parts, other.parent.parts)
+            folders = zip(path.parts[-2::-1], other.parts[-2::-1])
+            common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1],
+                                              folders))
             if self._moved or common == depth:
                 ranks[video] = common, path.suffix == other.suffix
         best = max(ranks.values(), default=None)
@@ -77,13 +84,3 @@ def _path_of(name: str) -> PurePosixPath:
 def _stem(path: PurePosixPath) -> str:
     """Return the name of a video without the suffix."""
     return path.stem if path.suffix.lower() in VIDEO_SUFFIXES else path.name
-
-
-def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """Count the equal parts from the end."""
-    length = 0
-    for a, b in zip(reversed(one), reversed(other)):
-        if a != b:
-            break
-        length += 1
-    return length

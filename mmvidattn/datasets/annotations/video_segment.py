@@ -118,12 +118,12 @@ def read_rows(path: str | Path) -> Iterator[tuple[list[str], str]]:
 def read_columns(path: str | Path, needed: Iterable[str],
                  aliases: Mapping[str, str] | None = None
                  ) -> Iterator[tuple[dict[str, str], str]]:
-    """Yield each row of a CSV file with a header as a dict.
+    """Yield the rows of a CSV file with a header.
 
     Args:
         path: File.
         needed: Required columns.
-        aliases: Maps column names of the file to the names to return.
+        aliases: New names of some columns.
 
     Yields:
         Row as ``{column: field}``, and a text with its file and line number.
@@ -155,6 +155,15 @@ def read_columns(path: str | Path, needed: Iterable[str],
         yield {name: word for name, word in zip(names, row) if name}, where
 
 
+def parse_number(text: str | float) -> float:
+    """Convert a text to a finite number; return nan if it is not one."""
+    try:
+        value = float(text)
+    except (ValueError, OverflowError):
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
 def seconds(word: object, where: str) -> float:
     """Convert a number, ``mm:ss.ff`` or ``hh:mm:ss.ff`` to seconds.
 
@@ -166,11 +175,9 @@ def seconds(word: object, where: str) -> float:
     if clock:
         hours, minutes, rest = clock.groups(default='0')
         return 3600. * int(hours) + 60 * int(minutes) + float(rest)
-    try:
-        value = math.nan if '_' in text else float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    # float() accepts 1_000.
+    value = math.nan if '_' in text else parse_number(text)
+    if math.isnan(value):
         raise ValueError(f'{where}: expected seconds, mm:ss or hh:mm:ss, got '
                          f'{word!r}')
     return value
@@ -180,20 +187,21 @@ def checked(segments: Iterable[VideoSegment],
             num_classes: Mapping[str, int] | None = None,
             fault: Fault = refuse, points: bool = False
             ) -> list[VideoSegment]:
-    """Return the valid segments.
+    """Return the valid segments, and report the invalid ones.
+
+    A segment is invalid if it does not end after its start, repeats an id, or
+    has a label out of range.
 
     Args:
         segments: Segments from any reader.
         num_classes: Number of classes of each part (action, verb, noun) whose
             labels are numbers.
-        fault: Function that is called with a message for each segment that
-            does not end after its start, repeats an id, or has a label out of
-            range. The segment is left out, unless the function raises.
+        fault: Function that is called with a message for each invalid segment.
+            Defaults to raising a ``ValueError``.
         points: Accept point events and unknown ends. Defaults to False.
     """
     valid: dict[str, VideoSegment] = {}
     for segment in segments:
-        where = segment.where
         message = ''
         is_point = points and segment.start == segment.end
         if math.isnan(segment.end) and not points:
@@ -213,7 +221,7 @@ def checked(segments: Iterable[VideoSegment],
                     and not 0 <= label < number):
                 message = f'{part} must be in 0 to {number - 1}, got {label}'
         if message:
-            fault(f'{where}: {message}')
+            fault(f'{segment.where}: {message}')
         else:
             valid[segment.id] = segment
     return list(valid.values())
@@ -221,10 +229,10 @@ def checked(segments: Iterable[VideoSegment],
 
 def segment_reader(read: Callable[..., Iterator[VideoSegment]]
                    ) -> Callable[..., list[VideoSegment]]:
-    """Decorate a generator of segments to return a checked list.
+    """Decorate a generator of segments: return the list of the valid ones.
 
-    The decorated function also takes ``num_classes``, ``fault`` and
-    ``points`` of :func:`checked`.
+    The decorated function also has the arguments ``num_classes``, ``fault``
+    and ``points`` of :func:`checked`.
     """
     @functools.wraps(read)
     def reader(*args: Any, num_classes: Mapping[str, int] | None = None,
@@ -236,9 +244,9 @@ def segment_reader(read: Callable[..., Iterator[VideoSegment]]
 
 
 def fit_to_videos(segments: Iterable[VideoSegment],
-                  durations: Mapping[str, float], part: str = 'action'
+                  durations: Mapping[str, float]
                   ) -> tuple[list[VideoSegment], Counter]:
-    """Cut segments at the end of their videos, and count irregularities.
+    """Cut segments at the end of their videos, and count irregular ones.
 
     In published lists, some segments end or even start after the end of their
     video, and some segments of one class overlap.
@@ -247,12 +255,11 @@ def fit_to_videos(segments: Iterable[VideoSegment],
         segments: Segments from any reader.
         durations: Length of each video in seconds. Segments of other videos
             stay unchanged.
-        part: Part (action, verb or noun) whose overlapping segments are
-            counted.
 
     Returns:
-        Segments that start within their video, and counts of cut, dropped
-        and overlapping segments; see :func:`describe`.
+        Segments that start within their video, and the numbers of cut, dropped
+        and overlapping segments; see :func:`describe`. Only segments of equal
+        actions count as overlapping.
     """
     counts: Counter = Counter()
     kept = []
@@ -266,8 +273,8 @@ def fit_to_videos(segments: Iterable[VideoSegment],
             counts['cut at the end of the video'] += 1
             segment = segment._replace(end=duration)
         kept.append(segment)
-        if part in segment.labels:
-            by_class.setdefault((segment.video, segment.labels[part]),
+        if 'action' in segment.labels:
+            by_class.setdefault((segment.video, segment.labels['action']),
                                 []).append(segment)
     for group in by_class.values():
         last = -math.inf

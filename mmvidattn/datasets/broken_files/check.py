@@ -14,11 +14,6 @@ def check_file(path: str, every_frame: bool) -> None:
         raise fault
 
 
-def make_check(every_frame: bool) -> Callable[[str], None]:
-    """Return :func:`check_file` for a worker process."""
-    return partial(check_file, every_frame=every_frame)
-
-
 def check_files(paths: list[str], num_workers: int, timeout: float,
                 every_frame: bool = True,
                 tick: Callable[[], object] = lambda: None
@@ -32,8 +27,9 @@ def check_files(paths: list[str], num_workers: int, timeout: float,
         every_frame: Decode every frame instead of only the last one.
         tick: Called after each file.
     """
-    with WorkerPool(partial(make_check, every_frame), num_workers,
-                    timeout=timeout, silent=True) as pool:
+    # Each worker process calls the outer partial to get its function.
+    with WorkerPool(partial(partial, check_file, every_frame=every_frame),
+                    num_workers, timeout=timeout, silent=True) as pool:
         for done in filter(None, pool.run(paths)):
             tick()
             if done.fault:

@@ -11,23 +11,11 @@ from ..remote_videos import hold_video
 
 
 class DecodeClock:
-    """Time that this process spends on opening and decoding a sample.
+    """Seconds in which this process opened and decoded the current sample.
 
-    Attributes:
-        seconds: Time spent since :meth:`start`; None if no step has opened or
-            decoded a video yet.
+    None if no step has opened or decoded a video yet.
     """
-
-    def __init__(self) -> None:
-        self.start()
-
-    def start(self) -> None:
-        """Start a new sample."""
-        self.seconds: float | None = None
-
-    def add(self, seconds: float) -> None:
-        """Add the time of a step."""
-        self.seconds = (self.seconds or 0.) + seconds
+    seconds: float | None = None
 
 
 CLOCK = DecodeClock()
@@ -65,7 +53,8 @@ class CheckedStep:
             return results
         new = _opened(results) - before
         if new:
-            CLOCK.add(time.perf_counter() - began)
+            CLOCK.seconds = (CLOCK.seconds or 0.) + (
+                time.perf_counter() - began)
         if type(results.get('video_reader')) is VideoReader:
             results['video_reader'] = _StrictReader(results['video_reader'])
         total = results.get('total_frames')

@@ -6,8 +6,7 @@ from typing import BinaryIO
 
 MP4_BOXES = {
     b'ftyp', b'styp', b'moov', b'mdat', b'free', b'skip', b'wide', b'moof',
-    b'mfra', b'sidx', b'meta', b'uuid', b'pdin', b'udta'
-}
+    b'mfra', b'sidx', b'meta', b'uuid', b'pdin', b'udta'}
 # Size in the header of an avi file if the muxer could not seek back to set it.
 UNKNOWN = 0xFFFFFFFF
 EBML, SEGMENT = b'\x1aE\xdf\xa3', b'\x18S\x80g'
@@ -32,11 +31,9 @@ def check_not_cut(path: str) -> None:
 
 
 def expected_size(file: BinaryIO, size: int) -> int:
-    """Return the file size according to the headers; 0 if unknown.
+    """Return the size according to the headers of a file; 0 if unknown.
 
-    Args:
-        file: Opened file, at its start.
-        size: Actual size in bytes.
+    ``size`` is the actual size; both are in bytes.
     """
     start = file.read(12)
     if start[:4] == b'RIFF' and start[8:] == b'AVI ':

@@ -27,9 +27,9 @@ NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
 class Guard:
     """Loader of a dataset's samples that handles failures.
 
-    Loading a sample fails if a transform raises, the file is truncated, or
-    loading takes longer than ``timeout``. After a timeout, this process does
-    not open the file again.
+    Loading a sample fails if a transform raises an error, the file is
+    truncated, or loading takes longer than ``timeout``. After a timeout, this
+    process does not open the file again.
 
     When a sample is skipped, a warning names its file (once per process). The
     next sample that loads reports the skipped files in its meta information:
@@ -53,9 +53,7 @@ class Guard:
         given_up: Reason for each file that is not opened again.
     """
 
-    def __init__(self,
-                 dataset: BaseDataset,
-                 *,
+    def __init__(self, dataset: BaseDataset, *,
                  on_error: Literal[ON_ERROR] | None = None,
                  max_failures: Count = 10,
                  timeout: Positive | None = 60.) -> None:
@@ -75,15 +73,7 @@ class Guard:
 
     def __call__(self, dataset: BaseDataset, idx: int,
                  prepare: Callable[[int], Any]) -> Any:
-        """Load a sample.
-
-        Args:
-            dataset: Dataset.
-            idx: Index of the sample.
-            prepare: Function that loads a sample, given its index.
-
-        Returns:
-            Sample; None to skip it.
+        """Load a sample by ``prepare(idx)``; return None to skip it.
 
         Raises:
             RemoteError: If the server of a remote file does not answer.
@@ -121,12 +111,7 @@ class Guard:
         return data
 
     def annotate(self, data: Any, name: str) -> None:
-        """Add meta information: the sample's file, and skipped files.
-
-        Args:
-            data: Sample.
-            name: Its file.
-        """
+        """Add the sample's file and the skipped files as meta information."""
         skipped, self._failures = self._failures, []
         _annotate(data, filename=name)
         if skipped:
@@ -149,7 +134,7 @@ class Guard:
 
         if self.notes is not None:
             self.notes.write(name)
-        CLOCK.start()
+        CLOCK.seconds = None
         try:
             return self._within_time(check_and_prepare)
         except TimeoutError as error:

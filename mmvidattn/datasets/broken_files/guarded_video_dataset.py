@@ -60,10 +60,7 @@ class GuardedVideoDataset(VideoDataset):
         kwargs: Other arguments of ``VideoDataset``.
     """
 
-    def __init__(self,
-                 ann_file: str,
-                 pipeline: list,
-                 *,
+    def __init__(self, ann_file: str, pipeline: list, *,
                  num_classes: Count | None = None,
                  on_error: Literal[ON_ERROR] | None = None,
                  max_failures: Count = 10,
@@ -72,8 +69,7 @@ class GuardedVideoDataset(VideoDataset):
                  **kwargs: Any) -> None:
         self.on_error = on_error
         self.allow_outside = allow_outside
-        super().__init__(
-            ann_file, pipeline, num_classes=num_classes, **kwargs)
+        super().__init__(ann_file, pipeline, num_classes=num_classes, **kwargs)
         self.guard = Guard(self, on_error=on_error, max_failures=max_failures,
                            timeout=timeout)
 
@@ -99,12 +95,9 @@ class GuardedVideoDataset(VideoDataset):
             elif isinstance(path, str):
                 print_log(
                     f'No file of class names at {path}; classes have only '
-                    'numbers',
-                    logger='current',
-                    level=logging.WARNING)
-                metainfo = {
-                    k: v for k, v in metainfo.items() if k != 'classes'
-                }
+                    'numbers', logger='current', level=logging.WARNING)
+                metainfo = {key: value for key, value in metainfo.items()
+                            if key != 'classes'}
         return super()._load_metainfo(metainfo)
 
     def load_data_list(self) -> list[dict]:
@@ -112,15 +105,13 @@ class GuardedVideoDataset(VideoDataset):
         if self.multi_class and self.num_classes is None:
             raise ValueError('multi_class needs num_classes')
         data_list = []
+        folder = self.data_prefix['video']
         for name, label in read_video_list(
-                self.ann_file,
-                delimiter=self.delimiter,
-                multi_class=self.multi_class,
-                num_classes=self.num_classes,
-                folder=None if self.allow_outside else
-                self.data_prefix['video'] or ''):
-            if self.data_prefix['video'] is not None:
-                name = join_url(self.data_prefix['video'], name)
+                self.ann_file, delimiter=self.delimiter,
+                multi_class=self.multi_class, num_classes=self.num_classes,
+                folder=None if self.allow_outside else folder or ''):
+            if folder is not None:
+                name = join_url(folder, name)
             data_list.append(dict(filename=name, label=label))
         return data_list
 
@@ -133,20 +124,25 @@ class GuardedVideoDataset(VideoDataset):
         with ThreadPoolExecutor() as pool:
             faults = dict(zip(names, pool.map(
                 self._find_fault, names.values())))
-        unreadable = [(name, fault) for name, fault in faults.items() if fault]
-        if len(unreadable) == len(names):
-            raise RuntimeError(
-                f'{self.ann_file}: cannot read any of the {len(unreadable)} '
-                f'videos, such as {unreadable[0][0]}') from unreadable[0][1]
-        if unreadable:
-            print_log(
-                f'{self.ann_file}: {len(unreadable)} of {len(names)} '
-                'videos cannot be read and are left out: '
-                + '; '.join(f'{n} ({brief(e)})' for n, e in unreadable),
-                logger='current',
-                level=logging.WARNING)
+        self._report_unreadable(
+            {name: fault for name, fault in faults.items() if fault},
+            len(names))
         return [info for info in self.data_list
                 if not faults[info['filename']]]
+
+    def _report_unreadable(self, faults: Mapping[str, Exception], total: int,
+                           allowed: bool = True) -> None:
+        """Log unreadable videos; raise an error if all are, or not allowed."""
+        message = (f'{self.ann_file}: cannot read {len(faults)} of {total} '
+                   'videos')
+        if faults and (len(faults) == total or not allowed):
+            name, error = next(iter(faults.items()))
+            raise RuntimeError(
+                f'{message}, such as {name} ({brief(error)})') from error
+        if faults:
+            print_log(f'{message}, which are left out: ' + '; '.join(
+                f'{name} ({brief(error)})' for name, error in faults.items()),
+                logger='current', level=logging.WARNING)
 
     def _find_fault(self, info: dict) -> Exception | None:
         """Return the error of a video, if any."""

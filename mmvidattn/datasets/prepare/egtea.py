@@ -15,7 +15,7 @@ from . import feature_set
 from .feature_targets import BACKGROUND, numbered_targets
 from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_files, find_one
-from .video_lists import VideoFiles, prepare_lists
+from .video_lists import Lists, VideoFiles, prepare_lists
 
 SOURCES = 'RULSTM/data/egtea'
 NEEDS = """\
@@ -44,65 +44,42 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
     """Write the data root."""
     if find_files(args.sources, [f'train_split{args.split}.txt']):
         prepare_clips(args)
-    elif has_features(args, FOLDERS):
-        prepare_features(args, fault)
-    else:
-        prepare_videos(args, fault)
-
-
-def prepare_videos(args: argparse.Namespace, fault: Fault) -> None:
-    """Write lists of segments of the raw videos."""
+        return
     paths = {name: find_one(args.sources, f'{stem}{args.split}.csv')
              for name, stem in LISTS.items()}
-    class_files = find_files(args.sources, ['actions.csv'])
-    classes = [action for path in class_files.values()
+    segments = {name: read_rulstm(path, num_classes=EGTEA_CLASSES, fault=fault)
+                for name, path in paths.items()}
+    class_files = [*find_files(args.sources, ['actions.csv']).values()]
+    classes = [action for path in class_files
                for action, _, _ in read_rulstm_actions(path)]
-    files = {
-        name: SegmentFile(path, read_rulstm(
-            path, num_classes=EGTEA_CLASSES, fault=fault))
-        for name, path in paths.items()
-    }
-    prepare_segments(args, f'videos, split {args.split}', files, classes,
-                     [*class_files.values()])
+    if not has_features(args, FOLDERS):
+        files = {name: SegmentFile(path.name, path.read_bytes(),
+                                   segments[name])
+                 for name, path in paths.items()}
+        prepare_segments(args, f'videos, split {args.split}', files,
+                         [*paths.values(), *class_files], classes)
+        return
+    parts = [feature_set.Part(
+        f'{name} split {args.split}', segments[name], [path, *class_files],
+        f'{name}_split{args.split}',
+        {file.name: file.read_bytes() for file in (path, *class_files)})
+        for name, path in paths.items()]
+    feature_set.prepare_parts(
+        args, parts, numbered_targets(EGTEA_CLASSES), FOLDERS, fault, fps=FPS,
+        classes=[BACKGROUND, *classes] if class_files else None)
 
 
 def prepare_clips(args: argparse.Namespace) -> None:
     """Write the lists of trimmed clips."""
     paths = {name: find_one(args.sources, f'{stem}_split{args.split}.txt')
              for name, stem in dict(train='train', val='test').items()}
-    sources = [*paths.values()]
-    names = find_files(args.sources, ['action_idx.txt']).get('action_idx.txt')
-    classes = []
-    if names:
-        classes = read_egtea_actions(names)
-        sources.append(names)
+    class_files = [*find_files(args.sources, ['action_idx.txt']).values()]
+    classes = read_egtea_actions(class_files[0]) if class_files else []
     files = {
         name: VideoFiles(f'egtea_{name}_split{args.split}.txt',
                          'cropped_clips',
                          VideoList(read_egtea_clips(path), classes))
-        for name, path in paths.items()
-    }
-    prepare_lists(args, f'split {args.split}', files, sources,
-                  (EGTEA_CLASSES['action'], ))
-
-
-def prepare_features(args: argparse.Namespace, fault: Fault) -> None:
-    """Write lists and targets for features."""
-    paths = {name: find_one(args.sources, f'{stem}{args.split}.csv')
-             for name, stem in LISTS.items()}
-    class_files = find_files(args.sources, ['actions.csv'])
-    classes, class_contents = None, {}
-    for name, path in class_files.items():
-        classes = [BACKGROUND, *(
-            action for action, _, _ in read_rulstm_actions(path))]
-        class_contents[name] = path.read_bytes()
-    parts = [
-        feature_set.Part(
-            f'{name} split {args.split}',
-            read_rulstm(path, num_classes=EGTEA_CLASSES, fault=fault),
-            [path, *class_files.values()], f'{name}_split{args.split}',
-            {path.name: path.read_bytes(), **class_contents})
-        for name, path in paths.items()
-    ]
-    feature_set.prepare_parts(args, parts, numbered_targets(EGTEA_CLASSES),
-                              FOLDERS, fault, fps=FPS, classes=classes)
+        for name, path in paths.items()}
+    prepare_lists(args, Lists(files, [*paths.values(), *class_files],
+                              (EGTEA_CLASSES['action'], ),
+                              f'split {args.split}'))

@@ -57,18 +57,18 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
     names = {name for pair in FILES.values() for name in pair}
     present = find_files(args.sources, {
         'actions.csv', UNSEEN, *TAILS.values(), OFFICIAL_UNSEEN,
-        *OFFICIAL_TAILS.values(), *names
-    })
+        *OFFICIAL_TAILS.values(), *names})
     actions = None
     if 'actions.csv' in present:
         actions = read_rulstm_actions(present['actions.csv'])
-    official = {name: present[pair[1]] for name, pair in FILES.items()
-                if pair[1] in present}
-    if official and not has_features(args, FOLDERS):
-        return prepare_segments(args, 'videos, ' + ' and '.join(official), {
-            name: SegmentFile(path, read_epic_kitchens(
+    lists = {name: present[official] for name, (_, official) in FILES.items()
+             if official in present}
+    if lists and not has_features(args, FOLDERS):
+        prepare_segments(args, 'videos, ' + ' and '.join(lists), {
+            name: SegmentFile(path.name, path.read_bytes(), read_epic_kitchens(
                 path, num_classes=EK100_CLASSES, fault=fault))
-            for name, path in official.items()})
+            for name, path in lists.items()}, [*lists.values()])
+        return
     if not names & {*present}:
         raise ValueError(f'no {", ".join(sorted(names))} among '
                          + ', '.join(map(str, args.sources)))

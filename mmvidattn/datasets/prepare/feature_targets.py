@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..annotations.custom.labeled_videos import some
 from ..annotations.video_segment import (
     Fault,
     VideoSegment,
@@ -23,7 +24,6 @@ from ..feature_streams import open_array
 from .output import Output, join_lines
 
 BACKGROUND = 'background'
-MAX_NAMES = 3
 
 
 class Targets(NamedTuple):
@@ -45,29 +45,18 @@ class Targets(NamedTuple):
 
 
 def named_targets(classes: Sequence[str]) -> list[Targets]:
-    """Return the layout of action targets for class names.
-
-    Args:
-        classes: Class names; the first one is the background.
-    """
-    return [
-        Targets('target_perframe', 'action',
-                {name: i for i, name in enumerate(classes) if i})
-    ]
+    """Return the layout of action targets; the first class is background."""
+    return [Targets('target_perframe', 'action',
+                    {name: i for i, name in enumerate(classes) if i})]
 
 
 def numbered_targets(num_classes: Mapping[str, int]) -> list[Targets]:
-    """Return the layout of targets for labels that are numbers.
-
-    Args:
-        num_classes: Number of classes of 'action', 'verb' and 'noun'.
-    """
+    """Return the layout of targets whose labels are numbers."""
     folders = dict(action='target_perframe', verb='verb_perframe',
                    noun='noun_perframe')
     return [
         Targets(folders[part], part, {i: i + 1 for i in range(number)})
-        for part, number in num_classes.items()
-    ]
+        for part, number in num_classes.items()]
 
 
 def known_classes(segments: Iterable[VideoSegment], classes: Sequence[str],
@@ -111,8 +100,7 @@ def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
                     f'{folders[0] / video}.npy has {lengths[video]}')
         lengths = {
             video: min(length, lengths.get(video, length))
-            for video, length in steps.items() if not i or video in lengths
-        }
+            for video, length in steps.items() if not i or video in lengths}
     return lengths
 
 
@@ -123,10 +111,9 @@ def with_features(segments: Sequence[VideoSegment],
     videos = videos_of(segments)
     missing = [video for video in videos if video not in lengths]
     if missing:
-        names = ', '.join(missing[:MAX_NAMES])
         fault(f'{segments[0].where.rpartition(", ")[0]} has segments of '
-              f'{names}{", ..." * (len(missing) > MAX_NAMES)}, but their '
-              f'features are missing, such as {folder / missing[0]}.npy '
+              f'{some(missing)}, but their features are missing, such as '
+              f'{folder / missing[0]}.npy '
               f'({len(missing)} of {len(videos)} videos)')
     return [video for video in videos if video in lengths]
 
@@ -203,16 +190,14 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
         name: dict(width=kinds[0].width, videos={
             video: count_classes(by_video.get(video, ()), kinds[0])
             for video in names})
-        for name, names in lists.items()
-    }
+        for name, names in lists.items()}
     may_change = {}
     for name, part in parts.items():
         may_change.update(_list_files(output, name, part, order))
     empty = {
         output.root / kind.folder / f'{video}.npy':
         npy_bytes(mark((), lengths[video], kind, rate))
-        for kind in kinds for video in background
-    }
+        for kind in kinds for video in background}
     output.begin({**may_change, **empty})
     fixed = {output.root / name: content for name, content in files.items()}
     if classes is not None:
@@ -277,8 +262,7 @@ def _list_files(output: Output, name: str, part: dict,
     return {
         output.root / f'{name}.txt': join_lines(
             sorted(videos, key=lambda video: rank.get(video, len(rank)))),
-        output.root / f'{name}_class_counts.txt': join_lines(counts),
-    }
+        output.root / f'{name}_class_counts.txt': join_lines(counts)}
 
 
 def _check_targets(path: Path, length: int, width: int) -> bytes:

@@ -101,7 +101,7 @@ def write_lmdb_features(output: Output, source: Path, place: Path,
         for video in videos:
             path = place / f'{video}.npy'
             if path.is_file():
-                output.keep()
+                output.kept += 1
                 continue
             frames = read_frames(transaction, video)
             if not frames:

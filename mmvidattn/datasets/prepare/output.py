@@ -78,6 +78,10 @@ class Output:
         options: Options that determine the output.
         sources: Files and folders that the run reads.
         force: Overwrite files with different content.
+
+    Attributes:
+        written: Number of files that the run wrote.
+        kept: Number of files that the run found complete.
     """
 
     def __init__(self, root: Path, command: str, part: str,
@@ -191,16 +195,12 @@ class Output:
             write_atomically(path, content)
             self.written += 1
         else:
-            self.keep()
-
-    def keep(self) -> None:
-        """Count a file that was kept."""
-        self.kept += 1
+            self.kept += 1
 
     def write_new(self, path: Path, content: bytes) -> None:
         """Write a file, unless it exists with any content."""
         if path.is_file():
-            self.keep()
+            self.kept += 1
         else:
             self.write(path, content)
 

@@ -10,8 +10,15 @@ from .output import Output, join_lines
 
 
 class SegmentFile(NamedTuple):
-    """Published list, which is copied to the data root, and its segments."""
-    path: Path
+    """List of segments to write into the data root.
+
+    Attributes:
+        name: Name of the file.
+        content: Its content.
+        segments: Its segments.
+    """
+    name: str
+    content: bytes
     segments: list[VideoSegment]
 
 
@@ -23,26 +30,25 @@ def has_features(args: argparse.Namespace, folders: Mapping[str, str]) -> bool:
 
 def prepare_segments(args: argparse.Namespace, part: str,
                      files: Mapping[str, SegmentFile],
-                     classes: Sequence[str] = (),
-                     sources: Sequence[Path] = ()) -> None:
-    """Write the lists and ``label_map.txt`` into the data root.
+                     sources: Sequence[Path], classes: Sequence[str] = (),
+                     class_file: str = 'label_map.txt') -> None:
+    """Write lists of segments and the file of classes into the data root.
 
     Args:
         args: Command line.
         part: Name of this run, unique in the data root.
         files: List of each subset, such as ``train``.
+        sources: Files that were read.
         classes: Class names, if known.
-        sources: Other files that were read.
+        class_file: Name of the file of classes.
     """
-    with Output(args.out, f'prepare {args.dataset}', part, {},
-                [*(one.path for one in files.values()), *sources],
+    with Output(args.out, f'prepare {args.dataset}', part, {}, sources,
                 args.force) as output:
         output.begin()
         for one in files.values():
-            output.write(args.out / one.path.name, one.path.read_bytes())
-            print(f'{args.out / one.path.name}: {len(one.segments)} segments '
-                  f'of {len(videos_of(one.segments))} videos')
+            output.write(args.out / one.name, one.content)
+            print(f'{args.out / one.name}: {len(one.segments)} segments of '
+                  f'{len(videos_of(one.segments))} videos')
         if classes:
-            output.write(args.out / 'label_map.txt', join_lines(classes))
-        output.finish({name: len(one.segments)
-                       for name, one in files.items()})
+            output.write(args.out / class_file, join_lines(classes))
+        output.finish({name: len(one.segments) for name, one in files.items()})

@@ -7,8 +7,8 @@ from ..annotations.published.thumos14 import CLASSES, SPLITS, read_thumos14
 from ..annotations.video_segment import Fault, videos_of
 from . import feature_set
 from .feature_targets import BACKGROUND, named_targets
-from .output import Output, join_lines
-from .segment_set import has_features
+from .output import join_lines
+from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_any
 
 SOURCES = 'annotation'
@@ -67,27 +67,17 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
         parts.append(feature_set.Part(split, segments, sources, split))
     classes = [BACKGROUND, *CLASSES]
     if args.rate > 0 and not has_features(args, FOLDERS):
-        write_segments(args, parts, classes)
+        # Models that read pixels need only the segments of each split.
+        files = {part.name: SegmentFile(
+            f'{part.name}.csv', join_lines([
+                'video,start,end,label',
+                *(f'{one.video},{one.start:g},{one.end:g},'
+                  f'{one.labels["action"]}' for one in part.segments)]),
+            part.segments) for part in parts}
+        prepare_segments(
+            args, f'videos, {", ".join(files)}', files,
+            [path for part in parts for path in part.sources], classes,
+            'classes.txt')
         return
     feature_set.prepare_parts(args, parts, named_targets(classes), FOLDERS,
                               fault, classes=classes, order=order)
-
-
-def write_segments(args: argparse.Namespace, parts: list[feature_set.Part],
-                   classes: list[str]) -> None:
-    """Write the segments of each split, for models that read pixels."""
-    names = ', '.join(part.name for part in parts)
-    sources = [path for part in parts for path in part.sources]
-    with Output(args.out, f'prepare {args.dataset}', f'videos, {names}', {},
-                sources, args.force) as output:
-        output.begin()
-        for part in parts:
-            path = args.out / f'{part.name}.csv'
-            output.write(path, join_lines([
-                'video,start,end,label',
-                *(f'{one.video},{one.start:g},{one.end:g},'
-                  f'{one.labels["action"]}' for one in part.segments)]))
-            print(f'{path}: {len(part.segments)} segments of '
-                  f'{len(videos_of(part.segments))} videos')
-        output.write(args.out / 'classes.txt', join_lines(classes))
-        output.finish({part.name: len(part.segments) for part in parts})

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Recipes for data sets of short videos."""
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -46,7 +46,8 @@ class Lists(NamedTuple):
         files: Training and validation list, by name.
         sources: Files that were read.
         num_classes: Published numbers of classes, one for each version.
-        part: Version or split; empty if there is only one.
+        part: Name of this run, unique in the data root, such as the version
+            or split; empty if there is only one.
     """
     files: Mapping[str, VideoFiles]
     sources: list[Path]
@@ -71,13 +72,15 @@ class VideoListRecipe(NamedTuple):
 
     def prepare(self, args: argparse.Namespace, fault: Fault) -> None:
         """Write the data root."""
-        lists = self.read(args)
-        prepare_lists(args, lists.part, lists.files, lists.sources,
-                      lists.num_classes)
+        prepare_lists(args, self.read(args))
 
 
-def _two(args: argparse.Namespace, train: str, val: str) -> list[Path]:
-    return [find_one(args.sources, train), find_one(args.sources, val)]
+def _train_and_val(ann_file: str, folder: str, contents: Iterable[VideoList],
+                   suffix: str = '') -> dict[str, VideoFiles]:
+    """Name the training and the validation list; {} stands for the name."""
+    return {name: VideoFiles(ann_file.format(name), folder.format(name),
+                             content, suffix)
+            for name, content in zip(('train', 'val'), contents)}
 
 
 def _ssv2(args: argparse.Namespace) -> Lists:
@@ -85,11 +88,10 @@ def _ssv2(args: argparse.Namespace) -> Lists:
         find_one(args.sources, f'{name}.json',
                  f'something-something-v2-{name}.json')
         for name in ('labels', 'train', 'validation'))
-    return Lists({
-        name: VideoFiles(f'sthv2_{name}_list_videos.txt', 'videos',
-                         read_ssv2(path, labels), '.webm')
-        for name, path in zip(('train', 'val'), paths)
-    }, [*paths, labels], (174, ))
+    return Lists(
+        _train_and_val('sthv2_{}_list_videos.txt', 'videos',
+                       (read_ssv2(path, labels) for path in paths), '.webm'),
+        [*paths, labels], (174, ))
 
 
 def _kinetics(args: argparse.Namespace) -> Lists:
@@ -103,54 +105,52 @@ def _kinetics(args: argparse.Namespace) -> Lists:
     if size not in KINETICS:
         raise ValueError(f'{train} has {size} classes: pass --size 400, 600 '
                          'or 700')
-    contents = dict(train=training, val=read_kinetics(val, training.classes))
-    return Lists({
-        name: VideoFiles(f'kinetics{size}_{name}_list_videos.txt',
-                         f'videos_{name}', content, '.mp4')
-        for name, content in contents.items()
-    }, [train, val], (size, ), str(size))
+    contents = training, read_kinetics(val, training.classes)
+    return Lists(
+        _train_and_val(f'kinetics{size}_{{}}_list_videos.txt', 'videos_{}',
+                       contents, '.mp4'),
+        [train, val], (size, ), str(size))
 
 
 def _ucf101(args: argparse.Namespace) -> Lists:
     classes = find_one(args.sources, 'classInd.txt')
-    paths = _two(args, f'trainlist{args.split:02}.txt',
-                 f'testlist{args.split:02}.txt')
-    return Lists({
-        name: VideoFiles(f'ucf101_{name}_split_{args.split}_videos.txt',
-                         'videos', read_ucf101(path, classes))
-        for name, path in zip(('train', 'val'), paths)
-    }, [*paths, classes], (101, ), f'split {args.split}')
+    paths = [find_one(args.sources, f'{name}list{args.split:02}.txt')
+             for name in ('train', 'test')]
+    return Lists(
+        _train_and_val(f'ucf101_{{}}_split_{args.split}_videos.txt', 'videos',
+                       (read_ucf101(path, classes) for path in paths)),
+        [*paths, classes], (101, ), f'split {args.split}')
 
 
 def _hmdb51(args: argparse.Namespace) -> Lists:
     folder = args.sources[0]
-    return Lists({
-        name: VideoFiles(f'hmdb51_{name}_split_{args.split}_videos.txt',
-                         'videos', content)
-        for name, content in read_hmdb51(folder, args.split).items()
-    }, [folder], (51, ), f'split {args.split}')
+    return Lists(
+        _train_and_val(f'hmdb51_{{}}_split_{args.split}_videos.txt', 'videos',
+                       read_hmdb51(folder, args.split).values()),
+        [folder], (51, ), f'split {args.split}')
 
 
 def _diving48(args: argparse.Namespace) -> Lists:
-    paths = _two(args, 'Diving48_V2_train.json', 'Diving48_V2_test.json')
+    paths = [find_one(args.sources, f'Diving48_V2_{name}.json')
+             for name in ('train', 'test')]
     vocabulary = [*find_files(args.sources, ['Diving48_vocab.json']).values()]
     classes = read_diving48_classes(vocabulary[0]) if vocabulary else []
-    return Lists({
-        name: VideoFiles(
-            f'diving48_{name}_list_videos.txt', 'videos',
-            read_diving48(path)._replace(classes=classes), '.mp4')
-        for name, path in zip(('train', 'val'), paths)
-    }, paths + vocabulary, (48, ))
+    contents = [read_diving48(path)._replace(classes=classes)
+                for path in paths]
+    return Lists(
+        _train_and_val('diving48_{}_list_videos.txt', 'videos', contents,
+                       '.mp4'), paths + vocabulary, (48, ))
 
 
 def _mit(args: argparse.Namespace) -> Lists:
     classes = find_one(args.sources, 'moments_categories.txt')
-    paths = _two(args, 'trainingSet.csv', 'validationSet.csv')
+    folders = dict(train='training', val='validation')
+    paths = [find_one(args.sources, f'{folder}Set.csv')
+             for folder in folders.values()]
     return Lists({
-        name: VideoFiles(f'mit_{name}_list_videos.txt',
-                         f'videos/{folder}', read_mit(path, classes))
-        for name, folder, path in zip(
-            ('train', 'val'), ('training', 'validation'), paths)
+        name: VideoFiles(f'mit_{name}_list_videos.txt', f'videos/{folder}',
+                         read_mit(path, classes))
+        for (name, folder), path in zip(folders.items(), paths)
     }, [*paths, classes], (339, 305))
 
 
@@ -200,31 +200,22 @@ Moments in Time needs
   OUT/videos/validation.""", _mit))
 
 
-def prepare_lists(args: argparse.Namespace, part: str,
-                  files: Mapping[str, VideoFiles], sources: list[Path],
-                  num_classes: tuple[int, ...]) -> None:
+def prepare_lists(args: argparse.Namespace, lists: Lists) -> None:
     """Write lists in mmaction2's format, and ``label_map.txt``.
 
     Each line of a list is ``<path> <label>``. If the folder of videos exists,
     missing videos are left out, and paths have the suffixes of the files
     found.
-
-    Args:
-        args: Command line.
-        part: Name of this run, unique in the data root, such as the split.
-        files: Training and validation list, by name.
-        sources: Files that were read.
-        num_classes: Published numbers of classes, one for each version.
     """
     options = {name: value for name, value in vars(args).items()
                if isinstance(value, (int, str)) and name not in (
                    'dataset', 'force')}
-    with Output(args.out, f'prepare {args.dataset}', part, options, sources,
-                args.force) as output:
-        lists, counts = {}, {}
-        for name, one in files.items():
+    with Output(args.out, f'prepare {args.dataset}', lists.part, options,
+                lists.sources, args.force) as output:
+        contents, counts = {}, {}
+        for name, one in lists.files.items():
             lines, missing = list_lines(args.out / one.folder, one)
-            lists[args.out / one.ann_file] = join_lines(lines)
+            contents[args.out / one.ann_file] = join_lines(lines)
             counts[name], counts[f'{name}_missing'] = len(lines), len(missing)
             if not lines:
                 raise ValueError(f'all {len(missing)} videos are missing in '
@@ -236,14 +227,14 @@ def prepare_lists(args: argparse.Namespace, part: str,
                      f'{args.out / one.folder} and left out, such as '
                      f'{missing[0]}' if missing else ''))
         # A later run may find more videos.
-        output.begin(lists)
-        classes = next(iter(files.values())).content.classes
+        output.begin(contents)
+        classes = lists.files['train'].content.classes
         if classes:
-            if len(classes) not in num_classes:
+            if len(classes) not in lists.num_classes:
                 print(f'{len(classes)} classes; the published data set has '
-                      + ' or '.join(map(str, num_classes)))
+                      + ' or '.join(map(str, lists.num_classes)))
             output.write(args.out / 'label_map.txt', join_lines(classes))
-        for path, content in lists.items():
+        for path, content in contents.items():
             output.write(path, content)
         output.finish(counts)
 

@@ -35,5 +35,4 @@ __all__ = [
     'ScenicColorJitter', 'ScenicRandAugment', 'ScenicSampleFrames',
     'SegmentSampleFrames', 'SlowFastSampleFrames', 'SpreadSampleFrames',
     'StreamSampleFrames', 'TorchCodecDecode', 'TorchCodecInit',
-    'UniformThreeCrop', 'VideoReaderDecode', 'VideoReaderInit'
-]
+    'UniformThreeCrop', 'VideoReaderDecode', 'VideoReaderInit']

@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """AutoAugment and RandAugment for clips, based on Pillow."""
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,34 +18,40 @@ INTERPOLATIONS = {
 Interpolation = Literal[(*INTERPOLATIONS, 'random')]
 
 
-def _affine(image: Image.Image, matrix: Sequence[float],
-            **geometry: Any) -> Image.Image:
-    return image.transform(image.size, Image.Transform.AFFINE, matrix,
-                           **geometry)
+class Op(NamedTuple):
+    """Operation and its value at full strength.
+
+    ``apply(image, value, fillcolor=..., resample=...)`` returns the changed
+    image. A value of 0 does not change the image. A ``signed`` value can have
+    either sign. An operation without a value has ``limit=0``.
+    """
+    apply: Callable[..., Image.Image]
+    limit: float = 0.
+    signed: bool = False
 
 
-def _shear_x(image: Image.Image, value: float, **geometry: Any):
-    return _affine(image, (1, value, 0, 0, 1, 0), **geometry)
+def _affine(limit: float, matrix: Callable) -> Op:
+    """Operation that moves pixels.
+
+    Args:
+        limit: Value at full strength.
+        matrix: Function of the image and the value that returns the six
+            numbers of Pillow's ``Image.Transform.AFFINE``.
+    """
+    return Op(lambda image, value, **geometry: image.transform(
+        image.size, Image.Transform.AFFINE, matrix(image, value),
+        **geometry), limit, True)
 
 
-def _shear_y(image: Image.Image, value: float, **geometry: Any):
-    return _affine(image, (1, 0, 0, value, 1, 0), **geometry)
+def _enhance(quality: type) -> Op:
+    """Operation that changes a quality of ``PIL.ImageEnhance``."""
+    return Op(lambda image, value, **_: quality(image).enhance(1 + value),
+              .9, True)
 
 
-def _translate_x(image: Image.Image, value: float, **geometry: Any):
-    return _affine(image, (1, 0, value * image.width, 0, 1, 0), **geometry)
-
-
-def _translate_y(image: Image.Image, value: float, **geometry: Any):
-    return _affine(image, (1, 0, 0, 0, 1, value * image.height), **geometry)
-
-
-def _rotate(image: Image.Image, value: float, **geometry: Any):
-    return image.rotate(value, **geometry)
-
-
-def _solarize(image: Image.Image, value: float, **_: Any) -> Image.Image:
-    return ImageOps.solarize(image, 256 - value)
+def _plain(function: Callable[[Image.Image], Image.Image]) -> Op:
+    """Operation without a value."""
+    return Op(lambda image, value, **_: function(image))
 
 
 def _solarize_add(image: Image.Image, value: float, **_: Any) -> Image.Image:
@@ -60,48 +65,28 @@ def _posterize(image: Image.Image, value: float, **_: Any) -> Image.Image:
     return image.point([v & kept for v in range(256)] * 3)
 
 
-def _enhance(image: Image.Image, value: float, *, quality: type,
-             **_: Any) -> Image.Image:
-    return quality(image).enhance(1 + value)
-
-
-def _plain(image: Image.Image, value: float, *,
-           function: Callable[[Image.Image], Image.Image],
-           **_: Any) -> Image.Image:
-    return function(image)
-
-
-class Op(NamedTuple):
-    """Operation and its value at full strength.
-
-    A value of 0 does not change the image. A ``signed`` value can have either
-    sign. An operation without a value has ``limit=0``.
-    """
-    apply: Callable[..., Image.Image]
-    limit: float = 0.
-    signed: bool = False
-
-
 OPS = {
-    'identity': Op(partial(_plain, function=lambda image: image)),
-    'auto_contrast': Op(partial(_plain, function=ImageOps.autocontrast)),
-    'equalize': Op(partial(_plain, function=ImageOps.equalize)),
-    'invert': Op(partial(_plain, function=ImageOps.invert)),
-    'rotate': Op(_rotate, 30., True),
+    'identity': _plain(lambda image: image),
+    'auto_contrast': _plain(ImageOps.autocontrast),
+    'equalize': _plain(ImageOps.equalize),
+    'invert': _plain(ImageOps.invert),
+    'rotate': Op(lambda image, value, **geometry: image.rotate(
+        value, **geometry), 30., True),
     'posterize': Op(_posterize, 4.),
-    'solarize': Op(_solarize, 256.),
+    'solarize': Op(lambda image, value, **_: ImageOps.solarize(
+        image, 256 - value), 256.),
     'solarize_add': Op(_solarize_add, 110.),
-    'color': Op(partial(_enhance, quality=ImageEnhance.Color), .9, True),
-    'contrast': Op(partial(_enhance, quality=ImageEnhance.Contrast), .9, True),
-    'brightness': Op(
-        partial(_enhance, quality=ImageEnhance.Brightness), .9, True),
-    'sharpness': Op(
-        partial(_enhance, quality=ImageEnhance.Sharpness), .9, True),
-    'shear_x': Op(_shear_x, .3, True),
-    'shear_y': Op(_shear_y, .3, True),
+    'color': _enhance(ImageEnhance.Color),
+    'contrast': _enhance(ImageEnhance.Contrast),
+    'brightness': _enhance(ImageEnhance.Brightness),
+    'sharpness': _enhance(ImageEnhance.Sharpness),
+    'shear_x': _affine(.3, lambda _, value: (1, value, 0, 0, 1, 0)),
+    'shear_y': _affine(.3, lambda _, value: (1, 0, 0, value, 1, 0)),
     # Relative to the side of the image; 150 of 331 pixels in the paper.
-    'translate_x': Op(_translate_x, 150 / 331, True),
-    'translate_y': Op(_translate_y, 150 / 331, True),
+    'translate_x': _affine(150 / 331, lambda image, value: (
+        1, 0, value * image.width, 0, 1, 0)),
+    'translate_y': _affine(150 / 331, lambda image, value: (
+        1, 0, 0, 0, 1, value * image.height)),
 }
 
 # Operations of the RandAugment paper.
@@ -183,7 +168,7 @@ V0_VALUES: dict[str, Callable[[int], float]] = {
 }
 
 
-def _either_way(name: str, value: float) -> float:
+def _with_sign(name: str, value: float) -> float:
     """Draw the sign of a value, if the operation is signed."""
     negative = OPS[name].signed and np.random.rand() < 0.5
     return -value if negative else value
@@ -237,10 +222,6 @@ class _ClipAugment(OptionTransform):
         # A copy, because later transforms write into the frames.
         return np.array(picture)
 
-    @staticmethod
-    def _value(name: str, strength: float) -> float:
-        return _either_way(name, strength * OPS[name].limit)
-
 
 @TRANSFORMS.register_module()
 @check_arguments
@@ -278,32 +259,24 @@ class AutoAugment(_ClipAugment):
         policy: ``'imagenet'`` or ``'v0'``. Defaults to ``'imagenet'``.
     """
 
-    def __init__(self,
-                 fill: int | Sequence[int] = 128,
+    def __init__(self, fill: int | Sequence[int] = 128,
                  interpolation: Interpolation = 'bilinear',
                  policy: Literal['imagenet', 'v0'] = 'imagenet') -> None:
         super().__init__(fill=fill, interpolation=interpolation)
         self.policy = policy
 
     def draw(self) -> list[tuple[str, float]]:
-        if self.policy == 'v0':
-            pairs, value = V0_POLICY, self._v0_value
-        else:
-            pairs, value = IMAGENET_POLICY, self._paper_value
+        pairs = V0_POLICY if self.policy == 'v0' else IMAGENET_POLICY
         pair = pairs[np.random.randint(len(pairs))]
-        return [(name, value(name, level)) for name, prob, level in pair
+        return [(name, self._value(name, level)) for name, prob, level in pair
                 if np.random.rand() < prob]
 
-    def _paper_value(self, name: str, level: int) -> float:
-        return self._value(name, level / 9)
-
-    @staticmethod
-    def _v0_value(name: str, level: int) -> float:
-        if name not in V0_VALUES:
-            return 0.
-        value = V0_VALUES[name](level)
+    def _value(self, name: str, level: int) -> float:
+        if self.policy == 'imagenet':
+            return _with_sign(name, level / 9 * OPS[name].limit)
+        value = V0_VALUES[name](level) if name in V0_VALUES else 0.
         # In "v0", color has no random sign.
-        return value if name == 'color' else _either_way(name, value)
+        return value if name == 'color' else _with_sign(name, value)
 
 
 @TRANSFORMS.register_module()
@@ -332,11 +305,8 @@ class RandAugment(_ClipAugment):
         interpolation: Option of :class:`AutoAugment`.
     """
 
-    def __init__(self,
-                 num_ops: Count = 2,
-                 magnitude: NotNegative = 9,
-                 magnitude_std: NotNegative = 0.0,
-                 prob: Fraction = 1.0,
+    def __init__(self, num_ops: Count = 2, magnitude: NotNegative = 9,
+                 magnitude_std: NotNegative = 0.0, prob: Fraction = 1.0,
                  ops: Sequence[str] | None = None,
                  fill: int | Sequence[int] = 128,
                  interpolation: Interpolation = 'bilinear') -> None:
@@ -359,6 +329,6 @@ class RandAugment(_ClipAugment):
             if np.random.rand() >= self.prob:
                 continue
             magnitude = np.random.normal(self.magnitude, self.magnitude_std)
-            drawn.append((name, self._value(
-                name, float(np.clip(magnitude, 0, 10)) / 10)))
+            strength = float(np.clip(magnitude, 0, 10)) / 10
+            drawn.append((name, _with_sign(name, strength * OPS[name].limit)))
         return drawn

@@ -43,8 +43,7 @@ class UniformThreeCrop(OptionTransform):
             corners = [(0, left), (top, left), (height - side, left)]
         results['imgs'] = [
             frame[y:y + side, x:x + side] for y, x in corners
-            for frame in results['imgs']
-        ]
+            for frame in results['imgs']]
         results['img_shape'] = side, side
         return results
 

@@ -37,8 +37,7 @@ class LoadFeatureWindow(BaseTransform):
         steps = np.concatenate(
             [results['long_indices'], work.clip(0, length - 1)])
         videos = np.concatenate(
-            [results['long_videos'],
-             np.full(len(work), video)])
+            [results['long_videos'], np.full(len(work), video)])
         labeled = np.concatenate([work, results['anticipation_steps']])
         for key in streams.features:
             results[key] = streams.read(key, videos, steps)
@@ -55,9 +54,8 @@ class LoadFeatureWindow(BaseTransform):
         for rows, other_video, other_steps, weight in results.get(
                 'blends', ()):
             for key in (*streams.features, *streams.targets):
-                shift = 0 if key in streams.targets else num_long
-                results[key][rows + shift] = (
-                    (1 - weight) * results[key][rows + shift] +
+                at = rows + (0 if key in streams.targets else num_long)
+                results[key][at] = (1 - weight) * results[key][at] + (
                     weight * streams.read(key, other_video, other_steps))
         return results
 
@@ -69,10 +67,8 @@ class PackFeatureInputs(BaseTransform):
     def transform(self, results: dict) -> dict[str, Any]:
         """Return ``dict(inputs=..., data_samples=...)`` with tensors."""
         streams = results['streams']
-        inputs = {
-            key: torch.from_numpy(results[key])
-            for key in streams.features
-        }
+        inputs = {key: torch.from_numpy(results[key])
+                  for key in streams.features}
         if 'stream' in results:
             inputs.update(results['stream'])
         else:
@@ -86,6 +82,5 @@ class PackFeatureInputs(BaseTransform):
             key: torch.from_numpy(results[key])
             for name in streams.targets
             for key in (name, name.replace('gt_', 'gt_future_'))
-            if key in results
-        })
+            if key in results})
         return dict(inputs=inputs, data_samples=sample)

@@ -31,9 +31,7 @@ class FixedViews(OptionTransform):
             ``num_views``.
     """
 
-    def __init__(self,
-                 transforms: list[dict],
-                 num_views: Count = 1,
+    def __init__(self, transforms: list[dict], num_views: Count = 1,
                  seed: Natural = 0) -> None:
         self.transforms = Compose(transforms)
         self.num_views = num_views

@@ -33,8 +33,7 @@ class MixClip(BaseTransform):
         mode: ``'crop'`` or ``'single'``. Defaults to ``'crop'``.
     """
 
-    def __init__(self,
-                 prob: Fraction = 0.5,
+    def __init__(self, prob: Fraction = 0.5,
                  mode: Literal['crop', 'single'] = 'crop') -> None:
         self.prob = prob
         self.mode = mode
@@ -68,9 +67,7 @@ class MixClip(BaseTransform):
         rng = results['rng']
         actions = [
             segment for segment in results['segments'].of_video(
-                results['video'])
-            if segment.end > first and segment.end <= end
-        ]
+                results['video']) if first < segment.end <= end]
         if self.mode == 'crop':
             return [s for s in actions if rng.random() < self.prob]
         chosen = rng.choice(
@@ -83,10 +80,8 @@ class MixClip(BaseTransform):
         candidates = results['segments'].of_action(action)
         if self.mode == 'single':
             candidates = [
-                other for other in candidates
-                if other.video != segment.video
-                and other.duration > segment.duration
-            ]
+                other for other in candidates if other.video != segment.video
+                and other.duration > segment.duration]
             same_video = []
         else:
             # Skip the segments of the same video by their positions, instead
@@ -129,8 +124,7 @@ class MixClipPlusPlus(MixClip):
         weight: Weight of the other action. Defaults to 0.25.
     """
 
-    def __init__(self,
-                 prob: Fraction = 0.5,
+    def __init__(self, prob: Fraction = 0.5,
                  mode: Literal['crop', 'single'] = 'crop',
                  weight: Fraction = 0.25) -> None:
         super().__init__(prob, mode)

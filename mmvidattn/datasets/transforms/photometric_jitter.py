@@ -63,11 +63,8 @@ class PhotometricJitter(OptionTransform):
         ValueError: If a range is not ordered or outside of its limits.
     """
 
-    def __init__(self,
-                 prob: Fraction = 0.1,
-                 brightness: Range = (0.5, 2),
-                 saturation: Range = (0.5, 3),
-                 gamma: Range = (0.8, 1.2),
+    def __init__(self, prob: Fraction = 0.1, brightness: Range = (0.5, 2),
+                 saturation: Range = (0.5, 3), gamma: Range = (0.8, 1.2),
                  hue: tuple[float, float] = (-0.5, 0.5)) -> None:
         for name, (low, high), least, most in (
             ('brightness', brightness, 0, np.inf),
@@ -88,7 +85,6 @@ class PhotometricJitter(OptionTransform):
                                     (_gamma, self.gamma), (_hue, self.hue)):
             if np.random.rand() < self.prob:
                 value = np.random.uniform(low, high)
-                results['imgs'] = [
-                    change(frame, value) for frame in results['imgs']
-                ]
+                results['imgs'] = [change(frame, value)
+                                   for frame in results['imgs']]
         return results

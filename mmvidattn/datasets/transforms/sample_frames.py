@@ -49,9 +49,7 @@ class SegmentSampleFrames(UniformSample):
         test_mode: Take fixed instead of random frames.
     """
 
-    def __init__(self,
-                 clip_len: Count,
-                 num_clips: Literal[1, 2, 3] = 1,
+    def __init__(self, clip_len: Count, num_clips: Literal[1, 2, 3] = 1,
                  test_mode: bool = False) -> None:
         super().__init__(clip_len, num_clips, test_mode)
 
@@ -83,11 +81,8 @@ class ScenicSampleFrames(SampleFrames):
         test_mode: Take fixed instead of random clips.
     """
 
-    def __init__(self,
-                 clip_len: Count,
-                 frame_interval: Count = 1,
-                 num_clips: Count = 1,
-                 test_mode: bool = False) -> None:
+    def __init__(self, clip_len: Count, frame_interval: Count = 1,
+                 num_clips: Count = 1, test_mode: bool = False) -> None:
         super().__init__(
             clip_len, frame_interval, num_clips, test_mode=test_mode)
 
@@ -118,10 +113,8 @@ class _CustomSpacing(SampleFrames):
         """
         results.update(
             frame_inds=frames.astype(np.int32).ravel()
-            + np.int32(results['start_index']),
-            clip_len=self.clip_len,
-            frame_interval=self.frame_interval,
-            num_clips=self.num_clips)
+            + np.int32(results['start_index']), clip_len=self.clip_len,
+            frame_interval=self.frame_interval, num_clips=self.num_clips)
         return results
 
 
@@ -150,18 +143,12 @@ class SlowFastSampleFrames(_CustomSpacing):
         test_mode: Take fixed instead of random clips.
     """
 
-    def __init__(self,
-                 clip_len: Count,
-                 frame_interval: Count = 1,
-                 num_clips: Count = 1,
-                 target_fps: Positive | None = 30,
+    def __init__(self, clip_len: Count, frame_interval: Count = 1,
+                 num_clips: Count = 1, target_fps: Positive | None = 30,
                  test_mode: bool = False) -> None:
         super().__init__(
-            clip_len,
-            frame_interval,
-            num_clips,
-            out_of_bound_opt='repeat_last',
-            test_mode=test_mode,
+            clip_len, frame_interval, num_clips,
+            out_of_bound_opt='repeat_last', test_mode=test_mode,
             target_fps=target_fps)
 
     def transform(self, results: dict) -> dict:
@@ -213,13 +200,13 @@ class CharadesSampleFrames(_CustomSpacing):
 class SpreadSampleFrames(_CustomSpacing):
     """``SampleFrames`` with the clips of LAPS' released code.
 
-    The T frames of a clip are spread over T r frames, with r the
-    ``frame_interval``, including both ends, so they are (T r - 1) / (T - 1)
-    apart: 9 for T = r = 8. A training clip starts at a random frame with at
-    least T r frames left. Test clip k of K (from 0) starts at k / K of the
-    last such frame, so the last clip does not end with the video. In
-    mmaction2, frames are r apart, and
-    the last clip ends with the video.
+    With r the ``frame_interval``, the T frames of a clip are spread evenly
+    over T r frames, including both ends. They are therefore
+    (T r - 1) / (T - 1) apart: 9 for T = r = 8. A training clip starts at a
+    random frame that has at least T r frames left. Test clip k of K (from 0)
+    starts at k / K of the last such frame, so the last clip does not end with
+    the video. In mmaction2, frames are r apart, and the last clip ends with
+    the video.
     """
 
     def _get_train_clips(self, num_frames: int,

@@ -35,7 +35,6 @@ class ScaleJitter(OptionTransform):
             max(int(side * np.random.uniform(*self.scale_range)), 1)
             for side in results['imgs'][0].shape[:2])
         results['imgs'] = [
-            mmcv.imresize(frame, (width, height)) for frame in results['imgs']
-        ]
+            mmcv.imresize(frame, (width, height)) for frame in results['imgs']]
         results['img_shape'] = height, width
         return results

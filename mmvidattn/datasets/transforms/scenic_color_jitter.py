@@ -33,9 +33,7 @@ class ScenicColorJitter(OptionTransform):
         hue: Maximum hue shift in either direction, in turns.
     """
 
-    def __init__(self,
-                 prob: Fraction = 0.8,
-                 gray_prob: Fraction = 0.1,
+    def __init__(self, prob: Fraction = 0.8, gray_prob: Fraction = 0.1,
                  brightness: NotNegative = 0.125,
                  saturation: tuple[NotNegative, NotNegative] = (0.6, 1.4),
                  contrast: tuple[NotNegative, NotNegative] = (0.6, 1.4),
@@ -64,10 +62,8 @@ class ScenicColorJitter(OptionTransform):
             results['imgs'] = [_jitter(x, *drawn) for x in results['imgs']]
         if np.random.rand() < self.gray_prob:
             results['imgs'] = [
-                cv2.cvtColor(
-                    cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY),
-                    cv2.COLOR_GRAY2RGB) for frame in results['imgs']
-            ]
+                cv2.cvtColor(cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY),
+                             cv2.COLOR_GRAY2RGB) for frame in results['imgs']]
         return results
 
 

@@ -14,12 +14,10 @@ MAX_MAGNITUDE = 20
 Clip = np.ndarray
 
 
-def _factor(magnitude: float) -> np.float32:
-    return np.float32(magnitude / 10 * 1.8 + 0.1)
-
-
-def _blend(other: np.ndarray, clip: Clip, factor: np.float32) -> Clip:
-    other = other.astype(np.float32)
+def _blend(other: np.ndarray | float, clip: Clip, magnitude: float) -> Clip:
+    """Multiply the difference between a clip and another one."""
+    other = np.array(other, np.float32, ndmin=1)
+    factor = np.float32(magnitude / 10 * 1.8 + 0.1)
     return (other + factor * (clip - other)).clip(0, 255).astype(np.uint8)
 
 
@@ -27,10 +25,6 @@ def _with_table(clip: Clip, tables: list[np.ndarray]) -> Clip:
     """Apply a lookup table to each channel."""
     return np.stack([table.astype(np.uint8)[clip[..., c]]
                      for c, table in enumerate(tables)], axis=-1)
-
-
-def _identity(clip: Clip, magnitude: float) -> Clip:
-    return clip
 
 
 def _auto_contrast(clip: Clip, magnitude: float) -> Clip:
@@ -58,10 +52,6 @@ def _equalize(clip: Clip, magnitude: float) -> Clip:
     return _with_table(clip, tables)
 
 
-def _invert(clip: Clip, magnitude: float) -> Clip:
-    return 255 - clip
-
-
 def _posterize(clip: Clip, magnitude: float) -> Clip:
     shift = 8 - int(magnitude / 10 * 4)
     return np.uint8(clip >> shift << shift)
@@ -80,25 +70,18 @@ def _solarize_add(clip: Clip, magnitude: float) -> Clip:
     return _with_table(clip, [values] * 3)
 
 
-def _gray(clip: Clip) -> np.ndarray:
+def _color(clip: Clip, magnitude: float) -> Clip:
     weights = np.float32([0.2989, 0.587, 0.114])
     # TensorFlow multiplies by 255.5 when it converts floats to bytes.
-    return (clip @ (weights * np.float32(255.5 / 255))).astype(np.uint8)
-
-
-def _color(clip: Clip, magnitude: float) -> Clip:
-    return _blend(_gray(clip)[..., None], clip, _factor(magnitude))
+    gray = (clip @ (weights * np.float32(255.5 / 255))).astype(np.uint8)
+    return _blend(gray[..., None], clip, magnitude)
 
 
 def _contrast(clip: Clip, magnitude: float) -> Clip:
     # Like the released code, use the mean of the histogram's 256 counts
     # instead of the mean value.
     mean = min(clip[..., 0].size // 256, 255)
-    return _blend(np.full(1, mean), clip, _factor(magnitude))
-
-
-def _brightness(clip: Clip, magnitude: float) -> Clip:
-    return _blend(np.zeros(1), clip, _factor(magnitude))
+    return _blend(mean, clip, magnitude)
 
 
 def _sharpness(clip: Clip, magnitude: float) -> Clip:
@@ -109,7 +92,7 @@ def _sharpness(clip: Clip, magnitude: float) -> Clip:
     total = cv2.filter2D(image, cv2.CV_32F, kernel)
     smooth = image.copy()
     smooth[1:-1, 1:-1] = total[1:-1, 1:-1] // 13
-    return _blend(smooth, image, _factor(magnitude)).reshape(clip.shape)
+    return _blend(smooth, image, magnitude).reshape(clip.shape)
 
 
 def _cutout(clip: Clip, magnitude: float) -> Clip:
@@ -123,16 +106,16 @@ def _cutout(clip: Clip, magnitude: float) -> Clip:
 OPS: dict[str, Callable[[Clip, float], Clip]] = {
     'auto_contrast': _auto_contrast,
     'equalize': _equalize,
-    'invert': _invert,
+    'invert': lambda clip, magnitude: 255 - clip,
     'posterize': _posterize,
     'solarize': _solarize,
     'color': _color,
     'contrast': _contrast,
-    'brightness': _brightness,
+    'brightness': lambda clip, magnitude: _blend(0, clip, magnitude),
     'sharpness': _sharpness,
     'cutout': _cutout,
     'solarize_add': _solarize_add,
-    'identity': _identity,
+    'identity': lambda clip, magnitude: clip,
 }
 
 

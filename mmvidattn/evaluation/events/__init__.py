@@ -18,5 +18,4 @@ __all__ = [
     'Events', 'FrameScores', 'Interval', 'LabeledEvents', 'OFFSETS', 'Ranking',
     'SegmentAP', 'SegmentF1', 'StartAP', 'THUMOS14', 'bootstrap',
     'detect_events', 'edit_distance', 'label_events', 'score_events',
-    'step_targets', 'tune_thresholds'
-]
+    'step_targets', 'tune_thresholds']

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .labeled_events import Events, LabeledEvents, check_ends
+from .labeled_events import LabeledEvents, check_ends, meet
 
 
 class Alarms:
-    """Recall, delay and false alarms of events that someone acts on.
+    """Recall, delay and false alarms of events, for users who react to them.
 
     Predicted and annotated segments of one class meet if they share more than
     a boundary, or start at the same time. A prediction that meets no annotated
-    segment is a false alarm. An annotated segment that meets no prediction is
-    missed. Otherwise, its delay is the start of the first prediction that it
-    meets, minus its own start; the delay is negative if the prediction starts
-    earlier. Several predictions of one action are not false alarms.
+    segment is a false alarm; several predictions of one action are not. An
+    annotated segment that meets no prediction is missed. Otherwise, its delay
+    is the start of the first prediction that it meets, minus its own start,
+    which is negative if the prediction starts earlier.
 
     A live detector reports an event ``min_duration`` seconds after its start.
 
@@ -59,7 +59,8 @@ class Alarms:
             place = group.video, group.label
             predicted = events.predicted.select(group.predicted)
             true = events.true.select(group.true)
-            meets = _meets(predicted, true)
+            meets = meet(predicted.start[:, None], predicted.end[:, None],
+                         true.start, true.end)
             found = meets.any(axis=0)
             self.true[place], self.found[place] = len(true), found.sum()
             self.false[place] = (~meets.any(axis=1)).sum()
@@ -94,9 +95,3 @@ class Alarms:
             false_alarms_per_hour=(3600 * false / seconds if seconds
                                    else np.nan),
             delay_median=float(middle), delay_p90=float(late))
-
-
-def _meets(predicted: Events, true: Events) -> np.ndarray:
-    """Return which segments meet, bool [P, G]."""
-    start, end = predicted.start[:, None], predicted.end[:, None]
-    return ((start < true.end) & (true.start < end)) | (start == true.start)

@@ -18,11 +18,11 @@ class Calibration:
     frequency over bins of equal width, weighted by their number of frames
     (`Guo et al. <https://arxiv.org/abs/1706.04599>`_, Eq. 3). The Brier score
     is the mean squared difference between the score and 0 or 1. Both are
-    averaged over the classes, each of which is a yes-or-no question, so that
-    several classes may be present in a frame.
+    computed for each class separately, because several classes may be present
+    in a frame, and averaged over the classes.
 
-    Differs from the paper: it has one question per sample, whether the most
-    probable class is right.
+    Differs from the paper: its ECE only uses the most probable class of each
+    sample, and whether it is right.
 
     Args:
         scores: Probabilities of each of V videos, [T, K].

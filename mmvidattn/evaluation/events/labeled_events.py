@@ -30,6 +30,11 @@ class Events:
     def __len__(self) -> int:
         return len(self.video)
 
+    def overlaps(self, other: 'Events') -> np.ndarray:
+        """Return the overlap with each of G other segments, [N, G]."""
+        return overlap(self.start[:, None], self.end[:, None], other.start,
+                       other.end)
+
     def select(self, index: np.ndarray) -> 'Events':
         """Return the segments at indices, or where a mask [N] is True."""
         return Events(*(getattr(self, name)[index]
@@ -136,20 +141,18 @@ def check_scores(events: LabeledEvents) -> None:
                          f'{len(events.predicted)} predictions have none')
 
 
+def meet(start: np.ndarray, end: np.ndarray, other_start: np.ndarray,
+         other_end: np.ndarray) -> np.ndarray:
+    """Return which segments share more than a boundary or start together."""
+    return ((start < other_end) & (other_start < end)) | (start == other_start)
+
+
 def overlap(start: np.ndarray, end: np.ndarray, other_start: np.ndarray,
             other_end: np.ndarray) -> np.ndarray:
     """Compute the temporal intersection over union of segments.
 
-    Args:
-        start: Starts, [P].
-        end: Ends, [P].
-        other_start: Starts of other segments, [G].
-        other_end: Ends of the other segments, [G].
-
-    Returns:
-        Overlaps [P, G] in [0, 1]. A segment without length has overlap 0.
+    The arrays are broadcast. A segment without length has overlap 0.
     """
-    start, end = start[:, None], end[:, None]
     inside = np.maximum(
         0, np.minimum(end, other_end) - np.maximum(start, other_start))
     union = (other_end - other_start) + (end - start) - inside

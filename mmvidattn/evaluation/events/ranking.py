@@ -1,10 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Average precision of ranked predictions, for resampled videos."""
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from .labeled_events import LabeledEvents
+from .labeled_events import Events, LabeledEvents
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,7 @@ class Ranking:
               ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return hits, precision and recall, each [J, N].
 
-        Args:
-            weights: Number of times that each video counts, [V].
+        See :meth:`average_precision` for the argument.
         """
         weight = weights[self.video]
         hits = np.cumsum(self.hit * weight, axis=1)
@@ -72,6 +72,50 @@ class Ranking:
                 if first < len(high):
                     points[row, tenth] = high[first]
         return points.mean(axis=1)
+
+
+def find_hits(events: LabeledEvents, number: int,
+              match: Callable[[Events, Events], np.ndarray]) -> np.ndarray:
+    """Return which predictions are correct at J thresholds, bool [J, P].
+
+    Args:
+        events: Segments.
+        number: Number of thresholds J.
+        match: Function that does the same for the predictions and the
+            annotated segments of one class in one video. Predictions with
+            higher scores come first.
+    """
+    hit = np.zeros((number, len(events.predicted)), bool)
+    for group in events.groups():
+        order = group.predicted[np.argsort(
+            -events.predicted.score[group.predicted], kind='stable')]
+        hit[:, order] = match(events.predicted.select(order),
+                              events.true.select(group.true))
+    return hit
+
+
+def match_in_order(closeness: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Let each prediction, in order, take the closest free segment.
+
+    Args:
+        closeness: Closeness of each prediction to each segment, [P, G].
+        least: Least closeness at J thresholds, [J].
+
+    Returns:
+        Predictions that took a segment, bool [J, P].
+    """
+    hit = np.zeros((len(least), len(closeness)), bool)
+    if not closeness.size:
+        return hit
+    free = np.ones((len(least), closeness.shape[1]), bool)
+    rows = np.arange(len(least))
+    for i in np.flatnonzero(closeness.max(axis=1) >= least.min()):
+        allowed = np.where(free & (closeness[i] >= least[:, None]),
+                           closeness[i], -np.inf)
+        best = allowed.argmax(axis=1)
+        hit[:, i] = np.isfinite(allowed[rows, best])
+        free[rows[hit[:, i]], best[hit[:, i]]] = False
+    return hit
 
 
 class ClassRankings:

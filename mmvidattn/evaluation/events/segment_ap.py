@@ -6,14 +6,8 @@ from typing import Literal
 import numpy as np
 
 from ...utils.arguments import Share, check_arguments
-from .labeled_events import (
-    Events,
-    LabeledEvents,
-    check_ends,
-    check_scores,
-    overlap,
-)
-from .ranking import ClassRankings
+from .labeled_events import LabeledEvents, check_ends, check_scores
+from .ranking import ClassRankings, find_hits, match_in_order
 
 THUMOS14 = .3, .4, .5, .6, .7
 ACTIVITYNET = .5, .55, .6, .65, .7, .75, .8, .85, .9, .95
@@ -70,9 +64,11 @@ class SegmentAP(ClassRankings):
         check_scores(events)
         self.thresholds = tuple(thresholds)
         strict = protocol == 'thumos14'
-        match = _match_truth if strict else _match_predictions
+        match = _match_truth if strict else match_in_order
         predicted, true = events.predicted, events.true
-        hit = np.zeros((len(self.thresholds), len(predicted)), bool)
+        hit = find_hits(
+            events, len(self.thresholds), lambda predicted, true: match(
+                predicted.overlaps(true), np.array(self.thresholds)))
         counts = np.ones(len(predicted), bool)
         ambiguous = np.zeros(len(true), bool)
         if strict and 'Ambiguous' in events.classes:
@@ -81,12 +77,6 @@ class SegmentAP(ClassRankings):
                 counts &= (predicted.video != true.video[i]) | ~(
                     np.minimum(predicted.end, true.end[i])
                     > np.maximum(predicted.start, true.start[i]))
-        for group in events.groups():
-            # Highest score first.
-            order = group.predicted[np.argsort(
-                -predicted.score[group.predicted], kind='stable')]
-            hit[:, order] = match(predicted.select(order),
-                                  true.select(group.true), self.thresholds)
         super().__init__(events, np.unique(true.label[~ambiguous]), hit,
                          counts, '11 points' if strict else 'all')
 
@@ -114,32 +104,15 @@ def mean_by_threshold(name: str, mean_name: str,
     return averages
 
 
-def _match_predictions(predicted: Events, true: Events,
-                       thresholds: Sequence[float]) -> np.ndarray:
-    """Let each prediction take the free segment with the highest overlap."""
-    hit = np.zeros((len(thresholds), len(predicted)), bool)
-    if not len(true):
-        return hit
-    overlaps = overlap(predicted.start, predicted.end, true.start, true.end)
-    least = np.array(thresholds)[:, None]
-    free = np.ones((len(thresholds), len(true)), bool)
-    rows = np.arange(len(thresholds))
-    for i in np.flatnonzero(overlaps.max(axis=1) >= least.min()):
-        allowed = np.where(free & (overlaps[i] >= least), overlaps[i], -1.)
-        best = allowed.argmax(axis=1)
-        hit[:, i] = allowed[rows, best] >= 0
-        free[rows[hit[:, i]], best[hit[:, i]]] = False
-    return hit
+def _match_truth(overlaps: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Let each segment take the free prediction with the highest overlap.
 
-
-def _match_truth(predicted: Events, true: Events,
-                 thresholds: Sequence[float]) -> np.ndarray:
-    """Let each segment take the free prediction with the highest overlap."""
-    hit = np.zeros((len(thresholds), len(predicted)), bool)
-    if not len(predicted):
+    See :func:`.match_in_order` for the arguments and the result.
+    """
+    hit = np.zeros((len(least), len(overlaps)), bool)
+    if not overlaps.size:
         return hit
-    overlaps = overlap(predicted.start, predicted.end, true.start, true.end)
-    least, rows = np.array(thresholds), np.arange(len(thresholds))
+    rows = np.arange(len(least))
     for column in overlaps.T:
         allowed = np.where(hit, -1., column)
         best = allowed.argmax(axis=1)

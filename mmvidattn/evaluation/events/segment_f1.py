@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...utils.arguments import Share, check_arguments
-from .labeled_events import LabeledEvents, check_ends, overlap
+from .labeled_events import LabeledEvents, check_ends
 
 
 @check_arguments
@@ -55,8 +55,7 @@ class SegmentF1:
             true = events.true.select(group.true)
             true = true.select(np.lexsort((true.end, true.start)))
             predicted = events.predicted.select(group.predicted)
-            overlaps = overlap(predicted.start, predicted.end, true.start,
-                               true.end)
+            overlaps = predicted.overlaps(true)
             best = overlaps.argmax(axis=1)
             reached = overlaps.max(axis=1)
             self.correct[place] = [
@@ -65,8 +64,7 @@ class SegmentF1:
 
     def by_class(self, weights: np.ndarray | None = None) -> np.ndarray:
         """Return F1 of each class and threshold, [K, J]; nan if undefined."""
-        return self._f1(lambda numbers: np.tensordot(
-            self._weights(weights), numbers, 1))
+        return self._f1(weights, by_class=True)
 
     def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
         """Return F1 by name, such as 'F1@50'; nan without any segment.
@@ -75,17 +73,20 @@ class SegmentF1:
             weights: Number of times that each video counts, [V]. Defaults to
                 once.
         """
-        scores = self._f1(lambda numbers: np.tensordot(
-            self._weights(weights), numbers, 1).sum(axis=0))
+        scores = self._f1(weights, by_class=False)
         return {f'F1@{100 * least:g}': float(value)
                 for least, value in zip(self.thresholds, scores)}
 
-    def _weights(self, weights: np.ndarray | None) -> np.ndarray:
-        return np.ones(len(self.true), int) if weights is None else weights
-
-    def _f1(self, add) -> np.ndarray:
-        correct = add(self.correct)
-        number = (add(self.predicted) + add(self.true))[..., None]
+    def _f1(self, weights: np.ndarray | None, by_class: bool) -> np.ndarray:
+        if weights is None:
+            weights = np.ones(len(self.true), int)
+        correct, predicted, true = (
+            np.tensordot(weights, numbers, 1)
+            for numbers in (self.correct, self.predicted, self.true))
+        if not by_class:
+            correct, predicted, true = (
+                numbers.sum(axis=0) for numbers in (correct, predicted, true))
+        number = (predicted + true)[..., None]
         return np.divide(2 * correct, number,
                          out=np.full(correct.shape, np.nan),
                          where=number > 0)

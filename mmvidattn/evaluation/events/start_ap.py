@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...utils.arguments import NotNegative, check_arguments
-from .labeled_events import Events, LabeledEvents, check_scores
-from .ranking import ClassRankings
+from .labeled_events import LabeledEvents, check_scores
+from .ranking import ClassRankings, find_hits, match_in_order
 from .segment_ap import mean_by_threshold
 
 OFFSETS = tuple(range(1, 11))
@@ -44,16 +44,12 @@ class StartAP(ClassRankings):
                  offsets: Sequence[NotNegative] = OFFSETS) -> None:
         check_scores(events)
         self.offsets = tuple(offsets)
-        predicted, true = events.predicted, events.true
-        hit = np.zeros((len(self.offsets), len(predicted)), bool)
-        for group in events.groups():
-            order = group.predicted[np.argsort(
-                -predicted.score[group.predicted], kind='stable')]
-            hit[:, order] = _match_starts(
-                predicted.select(order), true.select(group.true),
-                self.offsets)
-        super().__init__(events, np.unique(true.label), hit,
-                         np.ones(len(predicted), bool))
+        hit = find_hits(
+            events, len(self.offsets), lambda predicted, true: match_in_order(
+                -np.abs(predicted.start[:, None] - true.start),
+                -np.array(self.offsets, float)))
+        super().__init__(events, np.unique(events.true.label), hit,
+                         np.ones(len(events.predicted), bool))
 
     def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
         """Return the mean over classes at each offset, and over all offsets.
@@ -63,20 +59,3 @@ class StartAP(ClassRankings):
         """
         return mean_by_threshold('start_mAP@{:g}s', 'start_mAP', self.offsets,
                                  self.average_precision(weights))
-
-
-def _match_starts(predicted: Events, true: Events,
-                  offsets: Sequence[float]) -> np.ndarray:
-    """Let each prediction take the nearest free start."""
-    hit = np.zeros((len(offsets), len(predicted)), bool)
-    if not len(true):
-        return hit
-    distances = np.abs(predicted.start[:, None] - true.start)
-    most, rows = np.array(offsets)[:, None], np.arange(len(offsets))
-    free = np.ones((len(offsets), len(true)), bool)
-    for i, distance in enumerate(distances):
-        allowed = np.where(free & (distance <= most), distance, np.inf)
-        best = allowed.argmin(axis=1)
-        hit[:, i] = np.isfinite(allowed[rows, best])
-        free[rows[hit[:, i]], best[hit[:, i]]] = False
-    return hit

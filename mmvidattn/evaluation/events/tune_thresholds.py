@@ -20,7 +20,7 @@ from ...online.frame_scores import FrameScores, check_scores
 from ...utils.arguments import NotNegative, check_arguments
 from .alarms import Alarms
 from .detect_events import detect_events
-from .labeled_events import Events, check_ends, label_events
+from .labeled_events import Events, check_ends, label_events, meet, overlap
 from .segment_f1 import SegmentF1
 
 F1_OVERLAPS = {'f1@10': .1, 'f1@25': .25, 'f1@50': .5}
@@ -47,12 +47,12 @@ def tune_thresholds(
         min_durations: Sequence[NotNegative] = MIN_DURATIONS) -> Thresholds:
     """Choose the thresholds of each class that give the best events.
 
-    The search tries all combinations of ``on``, ``off``, ``smoothing`` and
-    ``min_duration`` for each class; candidates of ``on`` divide the range of
-    its scores, or are their quantiles. It computes the same events as
-    :class:`EventDetector`, without running it. If several candidates are
-    equally good, it takes the one whose neighbors are best, because it depends
-    least on these videos.
+    The search tries all combinations of candidates of ``on``, ``off``,
+    ``smoothing`` and ``min_duration`` for each class. Candidates of ``on``
+    divide the range of the scores evenly, or are quantiles of the scores. The
+    search computes the same events as :class:`EventDetector`, without running
+    it. Of equally good combinations, it takes the one with the best
+    neighbors, because this one depends least on the given videos.
 
     A class without annotated segments, or without a correct event for any
     candidate, keeps the defaults of :class:`EventDetector`.
@@ -215,7 +215,7 @@ def _averages(videos: Mapping[str, FrameScores],
         smoothed = np.repeat(scores[None], len(seconds), axis=0)
         for t in range(1, len(scores)):
             smoothed[:, t] = smooth(smoothed[:, t - 1], scores[t], seconds,
-                                 (t + 1) / rate - t / rate)
+                                    (t + 1) / rate - t / rate)
         parts.append(smoothed)
     return np.concatenate(parts, axis=1)
 
@@ -318,24 +318,19 @@ class _Matches:
         start, end = events.start[event], events.end[event]
         true_start, true_end = self.true.start[segment], self.true.end[segment]
         if self.least is None:
-            meets = ((start < true_end) & (true_start < end)
-                     | (start == true_start))
+            meets = meet(start, end, true_start, true_end)
             event, segment = event[meets], segment[meets]
             is_met = np.zeros(len(events.start), bool)
             is_met[event] = True
             false = (kept & ~is_met).sum(axis=1)
             correct = self._number_found(kept, event, segment)
             return correct / len(self.true), false
-        inside = np.maximum(
-            0, np.minimum(end, true_end) - np.maximum(start, true_start))
-        union = (true_end - true_start) + (end - start) - inside
-        overlap = np.divide(inside, union, out=np.zeros_like(inside),
-                            where=inside > 0)
+        overlaps = overlap(start, end, true_start, true_end)
         # The first segment with the highest overlap of each event.
-        order = np.lexsort((segment, -overlap, event))
-        event, segment, overlap = event[order], segment[order], overlap[order]
+        order = np.lexsort((segment, -overlaps, event))
+        event, segment = event[order], segment[order]
         first = np.diff(event, prepend=-1) > 0
-        first &= overlap >= self.least
+        first &= overlaps[order] >= self.least
         correct = self._number_found(kept, event[first], segment[first])
         number = kept.sum(axis=1)
         return 2 * correct / (number + len(self.true)), number - correct

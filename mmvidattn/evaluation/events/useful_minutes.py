@@ -56,11 +56,11 @@ def useful_minutes(videos: Mapping[str, FrameScores], number: Count = 10,
       second of ``t``, the Jensen-Shannon divergence of their probabilities.
       It is 0 for equal scores, and 1 if half of them are 0 and half are 1.
 
-    Both of a step are the maximum over the classes, and of a minute the mean
-    over its steps. Videos are cut into minutes from their start. A rest of
-    less than half a minute is left out, unless it is the entire video. The
-    minutes with the largest sum are chosen, of each video at most
-    ``per_video``.
+    A step's uncertainty and disagreement are the maxima over the classes, and
+    a minute's are the means over its steps. Videos are cut into minutes from
+    their start; a rest of less than half a minute is left out, unless it is
+    the entire video. The minutes with the largest sums of uncertainty and
+    disagreement are chosen, at most ``per_video`` of each video.
 
     Args:
         videos: Probabilities of each video's steps.

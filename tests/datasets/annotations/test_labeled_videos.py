@@ -74,8 +74,8 @@ def test_several_labels(tmp_path):
 
 
 @pytest.mark.parametrize('lines, error', [
-    (['name,label', 'a,b'], 'must have columns file and label, got name'),
-    ([''], 'got none'), (['file,label'], 'lists no videos'),
+    (['name,label', 'a,b'], 'must have columns video, label, got name'),
+    ([''], 'got nothing'), (['file,label'], 'lists no videos'),
     (['file,label', 'a.mp4,'], 'line 2: file and label must not be empty'),
     (['file,label', 'a.mp4'], 'line 2: expected 2 fields'),
     (['file,label', 'a,x', 'b,y', 'a,y'],

@@ -166,8 +166,7 @@ def test_frames_match_a_brute_force_twin(seed):
     # Applying the marks again changes nothing, unless marks contradict each
     # other.
     if not {*frames(negatives(marks))} & {*frames(positives(marks))}:
-        assert frames(apply_marks(apply_marks(segments, marks),
-                                  marks)) == got
+        assert frames(apply_marks(apply_marks(segments, marks), marks)) == got
 
 
 def test_videos_match_by_the_end_of_their_paths():

@@ -8,29 +8,13 @@ from pathlib import Path
 import pytest
 
 from mmvidattn.datasets.annotations.custom.segment_csv import read_segment_csv
-from mmvidattn.datasets.annotations.published.activitynet import (
-    read_activitynet,
-)
-from mmvidattn.datasets.annotations.published.data_info import read_data_info
-from mmvidattn.datasets.annotations.published.epic_kitchens import (
-    read_epic_kitchens,
-)
-from mmvidattn.datasets.annotations.published.rulstm import (
-    EGTEA_CLASSES,
-    EK100_CLASSES,
-    read_rulstm,
-    read_rulstm_actions,
-)
-from mmvidattn.datasets.annotations.published.thumos14 import (
-    CLASSES as THUMOS14,
-)
-from mmvidattn.datasets.annotations.published.thumos14 import read_thumos14
-from mmvidattn.datasets.annotations.published.tvseries import (
-    CLASSES as TVSERIES,
-)
-from mmvidattn.datasets.annotations.published.tvseries import (
-    VIDEOS,
-    read_tvseries,
+from mmvidattn.datasets.annotations.published import (
+    activitynet,
+    data_info,
+    epic_kitchens,
+    rulstm,
+    thumos14,
+    tvseries,
 )
 from mmvidattn.datasets.annotations.segment_file import read_segment_file
 from mmvidattn.datasets.annotations.video_segment import (
@@ -50,7 +34,7 @@ def test_rulstm(tmp_path, header):
     path = tmp_path / 'training.csv'
     text = (EK100 / 'training.csv').read_text()
     path.write_text(header + text.replace('\n', '\r\n') + '\n', newline='')
-    result = read_rulstm(path, num_classes=EK100_CLASSES)
+    result = rulstm.read_rulstm(path, num_classes=rulstm.EK100_CLASSES)
     assert [one.id for one in result] == [
         'P01_01_0', 'P01_01_1', 'P01_01_10', 'P01_01_100']
     first = result[0]
@@ -62,16 +46,16 @@ def test_rulstm(tmp_path, header):
 
 
 def test_rulstm_variants():
-    result = read_rulstm(EK100 / 'test_timestamps.csv')
+    result = rulstm.read_rulstm(EK100 / 'test_timestamps.csv')
     assert [(one.id, one.labels) for one in result] == [
         ('P01_101_0', {}), ('P01_101_1', {})]
-    result = read_rulstm(LINES / 'egtea/training1.csv',
-                         num_classes=EGTEA_CLASSES)
+    result = rulstm.read_rulstm(LINES / 'egtea/training1.csv',
+                                num_classes=rulstm.EGTEA_CLASSES)
     assert [(one.id, one.video, one.labels['action']) for one in result] == [
         ('2', 'P07-R01-PastaSalad', 2), ('7', 'P15-R01-PastaSalad', 13)]
-    assert read_rulstm_actions(EK100 / 'actions.csv')[1] == ('take spoon', 0,
-                                                             1)
-    assert read_rulstm_actions(LINES / 'egtea/actions.csv')[2] == (
+    assert rulstm.read_rulstm_actions(EK100 / 'actions.csv')[1] == (
+        'take spoon', 0, 1)
+    assert rulstm.read_rulstm_actions(LINES / 'egtea/actions.csv')[2] == (
         'Take_eating:utensil', 2, 2)
 
 
@@ -90,14 +74,15 @@ def test_official_epic_equals_rulstm_except_for_frames():
     assert official[2].start == 330.62 and official[2].frames[0] == 19837
 
 
-def test_thumos14(thumos14):
-    result = read_thumos14(thumos14, 'val')
+def test_thumos14(request):
+    folder = request.getfixturevalue('thumos14')
+    result = thumos14.read_thumos14(folder, 'val')
     frisbee = [one for one in result if one.video.endswith('264')]
     assert [(one.start, one.end) for one in frisbee] == [
         (61.8, 63.2), (62.8, 64.5), (59.4, 60.7)]
     kept, counts = fit_to_videos(result, {'video_validation_0000264': 283.5})
     assert kept == result and describe(counts) == '1 overlapping (kept)'
-    result = read_thumos14(thumos14, 'test')
+    result = thumos14.read_thumos14(folder, 'test')
     # The file lasts 176.13 s; with 150 s, a segment is cut.
     name = 'video_test_0000270'
     kept, counts = fit_to_videos(result, {name: 150})
@@ -107,14 +92,14 @@ def test_thumos14(thumos14):
 
 
 def test_tvseries():
-    result = read_tvseries(LINES / 'tvseries/GT-train.txt', 'train')
+    result = tvseries.read_tvseries(LINES / 'tvseries/GT-train.txt', 'train')
     assert [(*one[1:4], one.labels['action'], one.subset) for one in result
             ] == [('24_ep1', 12.4, 14., 'Pick something up', 'train'),
                   ('24_ep1', 13., 13.6, 'Point', 'train')]
 
 
 def test_activitynet():
-    result = read_activitynet(LINES / 'activitynet.json')
+    result = activitynet.read_activitynet(LINES / 'activitynet.json')
     assert [one[1:5] for one in result] == [
         ('sJFgo9H6zNo', 0., 124.67, dict(action='Fun sliding down'))]
     assert result[0].subset == 'training'
@@ -152,11 +137,11 @@ def test_rejects_invalid_segment(tmp_path, line, error):
     path = tmp_path / 'training.csv'
     path.write_text((EK100 / 'training.csv').read_text() + line + '\n')
     with pytest.raises(ValueError, match=error):
-        read_rulstm(path, num_classes=EK100_CLASSES)
+        rulstm.read_rulstm(path, num_classes=rulstm.EK100_CLASSES)
     if 'expected' not in error:
         faults = []
-        result = read_rulstm(path, num_classes=EK100_CLASSES,
-                             fault=faults.append)
+        result = rulstm.read_rulstm(path, num_classes=rulstm.EK100_CLASSES,
+                                    fault=faults.append)
         assert len(result) == 4 and len(faults) == 1
 
 
@@ -183,7 +168,7 @@ def test_rejects_invalid_official_epic_list(tmp_path):
         with pytest.raises(ValueError, match=(
                 'line 2: frames and classes must be numbers, got .*'
                 f'{value}')):
-            read_epic_kitchens(path)
+            epic_kitchens.read_epic_kitchens(path)
 
 
 def test_data_info(tmp_path):
@@ -193,7 +178,7 @@ def test_data_info(tmp_path):
 
     def read(**changes):
         path.write_text(json.dumps(dict(THUMOS={**info, **changes})))
-        return read_data_info(path, 'THUMOS')
+        return data_info.read_data_info(path, 'THUMOS')
 
     result = read()
     assert result.classes == ['none', 'jump']
@@ -203,13 +188,13 @@ def test_data_info(tmp_path):
                        'is 3'):
         read(num_classes=3)
     with pytest.raises(ValueError, match='must have EK100, got only THUMOS'):
-        read_data_info(path, 'EK100')
+        data_info.read_data_info(path, 'EK100')
     del info['fps']
     with pytest.raises(ValueError, match="THUMOS lacks 'fps'"):
         read()
     path.write_text('{')
     with pytest.raises(ValueError, match='must be JSON'):
-        read_data_info(path, 'THUMOS')
+        data_info.read_data_info(path, 'THUMOS')
 
 
 @pytest.mark.parametrize('length', [7, 8, 15, 4000, 111209])
@@ -229,11 +214,11 @@ def rows_of(path):
 
 
 @pytest.mark.parametrize('name, number, classes', [
-    ('ek100_rulstm/training.csv', 67217, EK100_CLASSES),
-    ('ek100_rulstm/validation.csv', 9668, EK100_CLASSES),
+    ('ek100_rulstm/training.csv', 67217, rulstm.EK100_CLASSES),
+    ('ek100_rulstm/validation.csv', 9668, rulstm.EK100_CLASSES),
     ('ek100_rulstm/test_timestamps.csv', 13092, None),
-    ('egtea_rulstm/training1.csv', 8299, EGTEA_CLASSES),
-    ('egtea_rulstm/validation1.csv', 2022, EGTEA_CLASSES)])
+    ('egtea_rulstm/training1.csv', 8299, rulstm.EGTEA_CLASSES),
+    ('egtea_rulstm/validation1.csv', 2022, rulstm.EGTEA_CLASSES)])
 def test_real_rulstm(real, name, number, classes):
     result = read_segment_file(real / name, num_classes=classes)
     rows = rows_of(real / name)
@@ -248,13 +233,13 @@ def test_real_rulstm(real, name, number, classes):
 def test_real_data_info(real):
     for name in 'testra', 'lstr':
         path = real / f'{name}_data_info.json'
-        thumos = read_data_info(path, 'THUMOS')
-        assert tuple(thumos.classes[1:]) == THUMOS14
+        thumos = data_info.read_data_info(path, 'THUMOS')
+        assert tuple(thumos.classes[1:]) == thumos14.CLASSES
         assert (len(thumos.train_videos), len(thumos.test_videos)) == (200,
                                                                        213)
         assert thumos.ignore_index == 21 and thumos.feature_rate == 4
-        tvseries = read_data_info(path, 'TVSeries')
-        assert tuple(tvseries.classes[1:]) == TVSERIES
-        assert tuple(tvseries.train_videos) == VIDEOS['train']
-        assert tuple(tvseries.test_videos) == VIDEOS['test']
-        assert tvseries.ignore_index is None
+        info = data_info.read_data_info(path, 'TVSeries')
+        assert tuple(info.classes[1:]) == tvseries.CLASSES
+        assert tuple(info.train_videos) == tvseries.VIDEOS['train']
+        assert tuple(info.test_videos) == tvseries.VIDEOS['test']
+        assert info.ignore_index is None

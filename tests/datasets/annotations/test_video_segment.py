@@ -3,7 +3,7 @@
 import csv
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmvidattn.datasets.annotations.custom.labeled_videos import (
@@ -51,6 +51,7 @@ def test_keeps_commas_in_quotes_and_ignores_padding(tmp_path):
         'Jump, high', 'say "go"']
 
 
+@settings(max_examples=40)
 @given(st.lists(st.lists(
     st.text(st.characters(exclude_characters='\0\r', codec='utf-8'),
             max_size=9),

@@ -47,8 +47,7 @@ def avi():
 
 WHOLE = {
     'mp4': mp4(), 'mp4 of 64 bits': mp4('co64', True),
-    'mkv': mkv(1), 'webm of 8 bytes': mkv(8), 'avi': avi()
-}
+    'mkv': mkv(1), 'webm of 8 bytes': mkv(8), 'avi': avi()}
 
 
 @pytest.mark.parametrize('data', WHOLE.values(), ids=WHOLE)
@@ -80,8 +79,7 @@ WITHOUT_SIZE = {
     'mdat to the end': box(b'ftyp', b'isom') + struct.pack(
         '>I4s', 0, b'mdat') + bytes(9),
     'text': b'not a video\n' * 9, 'riff of another kind': b'RIFF' + bytes(99),
-    'ebml without a segment': mkv(1)[:14] + bytes(40), 'empty': b''
-}
+    'ebml without a segment': mkv(1)[:14] + bytes(40), 'empty': b''}
 
 
 @pytest.mark.parametrize('data', WITHOUT_SIZE.values(), ids=WITHOUT_SIZE)

@@ -7,8 +7,7 @@ from mmaction.registry import TRANSFORMS
 
 from mmvidattn.datasets.transforms import PhotometricJitter
 
-OFF = dict(
-    brightness=(1, 1), saturation=(1, 1), gamma=(1, 1), hue=(0, 0))
+OFF = dict(brightness=(1, 1), saturation=(1, 1), gamma=(1, 1), hue=(0, 0))
 
 
 @pytest.fixture

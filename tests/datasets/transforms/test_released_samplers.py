@@ -2,13 +2,16 @@
 """Frames that the released code reads from videos with 30 fps."""
 import numpy as np
 import pytest
+import torch
 
 from mmvidattn.apis import load_config
 from mmvidattn.datasets.transforms import (
+    CenteredSampleFrames,
     CharadesSampleFrames,
     ScenicSampleFrames,
     SegmentSampleFrames,
     SlowFastSampleFrames,
+    SpreadSampleFrames,
 )
 
 # Middles and starts of 16 segments, by the length of a video.
@@ -26,8 +29,7 @@ SEGMENTS = {
     500: ([15, 46, 78, 109, 140, 171, 202, 234, 265, 296, 327, 358, 389, 421,
            452, 483],
           [0, 31, 62, 94, 125, 156, 187, 218, 250, 281, 312, 343, 374, 405,
-           437, 468]),
-}
+           437, 468])}
 # Starts of four clips.
 SLOWFAST = {45: [0] * 4, 200: [0] * 4, 300: [0, 11, 22, 33],
             500: [0, 61, 122, 183]}
@@ -160,9 +162,43 @@ def test_vivit_validation_clip_is_in_the_middle():
     SegmentSampleFrames(4, 1, test_mode=True),
     SlowFastSampleFrames(4, 2, test_mode=True),
     ScenicSampleFrames(4, 2, test_mode=True),
-    CharadesSampleFrames(4, 2, num_clips=1, test_mode=True)],
+    CharadesSampleFrames(4, 2, num_clips=1, test_mode=True),
+    SpreadSampleFrames(8, 8, test_mode=True)],
     ids=lambda x: type(x).__name__)
 def test_adds_the_start_of_a_segment(sampler):
     first, = _frames(sampler, 40)
     later, = _frames(sampler, 40, start_index=7)
     assert later == [frame + 7 for frame in first]
+
+
+@pytest.mark.parametrize('num_frames, num_clips, want', [
+    (300, 4, [29, 88, 148, 207]), (64, 4, [0, 0, 0, 0]), (68, 4, [0, 1, 3, 4]),
+    (20, 4, [0, 0, 0, 0]), (300, 1, [118])])
+def test_centered_test_clips_match_mmaction_0(num_frames, num_clips, want):
+    frames = CenteredSampleFrames(
+        32, 2, num_clips, test_mode=True)(
+            dict(total_frames=num_frames, start_index=0))['frame_inds']
+    frames = frames.reshape(num_clips, 32)
+    assert (np.diff(frames, axis=1) == 2).all() or num_frames < 64
+    assert frames[:, 0].tolist() == want
+
+
+# configs/test_released_laps_dualformer_testra.py tests the configs of LAPS.
+@pytest.mark.parametrize('clip_len, interval', [(8, 8), (12, 32), (64, 8)])
+@pytest.mark.parametrize('total', LENGTHS)
+def test_laps_frames_match_torch_linspace(clip_len, interval, total):
+    """Frames are spread over the frames after the start, as released."""
+    length = clip_len * interval
+    within = torch.linspace(0, length - 1, clip_len).long()
+    sampler = SpreadSampleFrames(clip_len, interval, 10, test_mode=True)
+    for k, clip in enumerate(_frames(sampler, total)):
+        start = max(total - length, 0) * k / 10
+        frames = torch.arange(int(np.ceil(start)), total)
+        assert clip == frames[within % len(frames)].tolist()
+
+
+def test_laps_training_leaves_room_for_the_clip():
+    np.random.seed(0)
+    sampler = SpreadSampleFrames(8, 8)
+    starts = {_frames(sampler, 70)[0][0] for _ in range(200)}
+    assert starts <= set(range(7)) and {1, 6} <= starts

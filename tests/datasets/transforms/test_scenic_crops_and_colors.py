@@ -86,8 +86,7 @@ def test_colors_match_the_released_code(drawn, monkeypatch):
     got = ScenicColorJitter(prob=1., gray_prob=0.)(dict(imgs=frames))['imgs']
     for frame, result in zip(frames, got):
         assert result.dtype == np.uint8
-        np.testing.assert_allclose(
-            result, _expected(frame, *drawn), atol=0.51)
+        np.testing.assert_allclose(result, _expected(frame, *drawn), atol=0.51)
 
 
 def test_colors_and_gray_are_independent():
@@ -95,8 +94,7 @@ def test_colors_and_gray_are_independent():
     frame = np.random.default_rng(0).integers(0, 256, (8, 8, 3), np.uint8)
     kinds = []
     for _ in range(1000):
-        first, second = ScenicColorJitter()(
-            dict(imgs=[frame, frame]))['imgs']
+        first, second = ScenicColorJitter()(dict(imgs=[frame, frame]))['imgs']
         assert (first == second).all()
         gray = (first == first[..., :1]).all()
         kinds.append((gray, (first == frame).all()))
@@ -105,16 +103,12 @@ def test_colors_and_gray_are_independent():
     assert same == pytest.approx(0.2 * 0.9, abs=0.04)
 
 
-def test_accepts_hue_from_0_to_half_a_turn():
+def test_accepts_limits_and_ranges_of_one_number():
     for hue in 0., 0.5:
-        ScenicColorJitter(hue=hue)
-
-
-def test_accepts_ranges_of_one_number():
-    jitter = ScenicColorJitter(saturation=(1., 1.), contrast=(1., 1.))
+        jitter = ScenicColorJitter(
+            hue=hue, saturation=(1., 1.), contrast=(1., 1.))
     assert jitter.saturation == jitter.contrast == (1., 1.)
-    results = ScaleJitter((2., 2.))(
-        dict(imgs=[np.zeros((4, 6, 3), np.uint8)]))
+    results = ScaleJitter((2., 2.))(dict(imgs=[np.zeros((4, 6, 3), np.uint8)]))
     assert results['img_shape'] == (8, 12)
 
 

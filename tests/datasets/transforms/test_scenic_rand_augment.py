@@ -95,6 +95,7 @@ REFERENCES = dict(
     contrast=_contrast,
     brightness=lambda x, m: _blend(0., x, m),
     sharpness=_sharpness)
+LEVELLESS = 'identity', 'invert', 'auto_contrast', 'equalize'
 # Ops computed with integers.
 EXACT = ('identity', 'invert', 'equalize', 'posterize', 'solarize',
          'solarize_add')
@@ -103,7 +104,7 @@ EXACT = ('identity', 'invert', 'equalize', 'posterize', 'solarize',
 @pytest.mark.parametrize('name', REFERENCES)
 def test_op_matches_the_released_code_at_all_levels(name, clips):
     for clip in clips:
-        for magnitude in range(21):
+        for magnitude in range(1 if name in LEVELLESS else 21):
             before = clip.copy()
             got = OPS[name](clip, magnitude)
             assert got.dtype == np.uint8 and (clip == before).all()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...video_facts import VIDEO_SUFFIXES
-from ..video_segment import read_columns, read_rows, seconds
+from ..video_segment import read_columns, seconds
 from .segment_csv import ALIASES
 
 COLUMNS = 'video', 'label', 'start', 'end', 'split', 'group'
@@ -45,14 +45,18 @@ def read_labeled_videos(source: Path, multi_label: bool = False
                         ) -> tuple[Path, list[LabeledVideo], list[str]]:
     """Read labeled videos from a folder or a CSV file.
 
+    The source can be
+
+    * a folder with one folder per class, which may have subfolders;
+    * a folder of splits, such as ``train`` and ``val``, each with one folder
+      per class;
+    * a CSV file, separated by commas, semicolons or tabs. It must have the
+      columns ``file`` (or ``video``) and ``label``, and may have ``start``,
+      ``stop`` (or ``end``), ``split`` and ``group``. Its paths are relative
+      to its folder.
+
     Args:
-        source: One of three: a folder with one folder per class, which may
-            have subfolders; a folder of splits, such as ``train`` and ``val``,
-            each with one folder per class; a CSV file. The CSV file is
-            separated by commas, semicolons or tabs. It must have the columns
-            ``file`` (or ``video``) and ``label``, and may have ``start``,
-            ``stop`` (or ``end``), ``split`` and ``group``. Its paths are
-            relative to the folder of the CSV file.
+        source: The folder or CSV file.
         multi_label: Accept several lines with different labels for a video or
             segment of a CSV file. Defaults to False.
 
@@ -125,18 +129,11 @@ def _videos_in(paths: Iterable[Path]) -> list[Path]:
 
 def _read_csv(path: Path, multi_label: bool
               ) -> tuple[list[LabeledVideo], list[str]]:
-    header, _ = next(read_rows(path), ([], ''))
-    names = [ALIASES.get(name, name) for name in header]
-    if not {'video', 'label'} <= {*names}:
-        raise ValueError(f'{path} must have columns file and label, got '
-                         + (', '.join(header) or 'none'))
-    unused = [old for old, name in zip(header, names)
-              if old and name not in COLUMNS]
-    remarks = [f'unused columns: {", ".join(unused)}'] * bool(unused)
     seen: dict[tuple, tuple[str, str]] = {}
-    videos = []
+    videos, remarks, unused = [], [], []
     repeated = 0
-    for row, where in read_columns(path, (), ALIASES):
+    for row, where in read_columns(path, ('video', 'label'), ALIASES):
+        unused = [name for name in row if name not in COLUMNS]
         video = _parse(row, where)
         key = video.file, video.start, video.end, multi_label and video.label
         if key in seen:
@@ -152,6 +149,8 @@ def _read_csv(path: Path, multi_label: bool
         videos.append(video)
     if not videos:
         raise ValueError(f'{path} lists no videos')
+    if unused:
+        remarks.append(f'unused columns: {", ".join(unused)}')
     if repeated:
         remarks.append(f'left out: {count(repeated, "repeated line")}')
     _check_names(videos, str(path))

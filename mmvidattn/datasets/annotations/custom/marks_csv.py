@@ -21,11 +21,11 @@ class Mark(NamedTuple):
         video: Path of the video, or the name of a live source.
         start: First second.
         end: Last second.
-        label: Class name: the corrected class of ``'class'``, and the class
-            that does not occur of ``'wrong'``.
-        mark: ``'right'``; ``'wrong'``: the detected class does not occur in
-            the segment; ``'class'``: another class occurs than the detected
-            one; ``'missed'``: the event was not detected.
+        label: Class name. For the mark ``'class'``, the class that occurs
+            instead of the detected one; for ``'wrong'``, the detected class.
+        mark: ``'right'``; ``'wrong'`` if the detected class does not occur in
+            the segment; ``'class'`` if another class occurs; ``'missed'`` if
+            the event was not detected.
         detected: Class that was detected; empty for ``'missed'``.
         score: Highest score of the detected event.
         began: Time (UTC, ISO 8601) of second 0 of a live source; empty for a
@@ -44,7 +44,7 @@ class Mark(NamedTuple):
 
     @property
     def key(self) -> tuple:
-        """Identity of the marked event; a file has one mark of each."""
+        """Identity of the marked event; a file marks an event only once."""
         what = self.detected or ('', self.label)
         return self.video, self.began, what, self.start
 
@@ -135,8 +135,7 @@ def _segment(mark: Mark, label: str) -> VideoSegment:
                         dict(action=label), where)
 
 
-def known_spans(marks: Iterable[Mark]
-                ) -> dict[str, list[tuple[float, float]]]:
+def known_spans(marks: Iterable[Mark]) -> dict[str, list[tuple[float, float]]]:
     """Return the marked parts of each video, without overlap, in order.
 
     If a video has no other annotations, only these parts are labeled. Marks
@@ -159,14 +158,13 @@ def apply_marks(segments: Sequence[VideoSegment],
     """Correct segments by marks.
 
     First, the segments of :func:`negatives` are cut out of segments of the
-    same video and class. Then the segments of :func:`positives` are added,
-    except where a segment of the same video and class overlaps with at least
-    half of the shorter one. The order of the marks has no effect on what is
-    cut.
+    same video and class. Then each segment of :func:`positives` is added,
+    unless it shares at least half of the shorter one with a segment of the
+    same video and class. The order of the marks has no effect on the cuts.
 
-    A mark belongs to the video whose path ends like its own, without suffix:
-    ``videos/day/1.mp4`` to ``day/1``. Marks of other videos add their
-    positives under their own name.
+    A mark belongs to the video with the same end of the path, without the
+    suffix: ``videos/day/1.mp4`` to ``day/1``. Positives of other videos are
+    added with the name in the mark.
 
     Args:
         segments: Annotated or predicted segments, labeled in part ``action``.
@@ -202,8 +200,7 @@ def _is_same(one: VideoSegment, other: VideoSegment) -> bool:
         one.end - one.start, other.end - other.start)
 
 
-def _cut(segment: VideoSegment,
-         negative: VideoSegment) -> list[VideoSegment]:
+def _cut(segment: VideoSegment, negative: VideoSegment) -> list[VideoSegment]:
     """Return what remains of a segment outside of a negative one."""
     if not _overlap(segment, negative):
         return [segment]

@@ -10,6 +10,7 @@ from ....utils.files import write_atomically
 from ..video_segment import (
     SEPARATORS,
     VideoSegment,
+    parse_number,
     read_columns,
     read_rows,
     seconds,
@@ -44,8 +45,9 @@ def read_segment_csv(path: str | Path) -> Iterator[VideoSegment]:
     ``stop``) in seconds, and either ``label`` or ``verb`` and ``noun``. A
     label is the name or the number of a class, and is returned as text; verb
     and noun are numbers. The columns ``id``, ``subset`` and ``score`` are
-    optional. An empty ``end`` is unknown. Rows whose column ``mark`` is
-    ``wrong`` are left out, because they are not events (:mod:`.marks_csv`).
+    optional. An empty ``end`` is unknown. In a file of marks
+    (:mod:`.marks_csv`), rows with the mark ``wrong`` are not events, and are
+    left out.
     """
     names, _ = next(read_rows(path), ([], ''))
     if not has_segment_columns(names):
@@ -66,23 +68,15 @@ def read_segment_csv(path: str | Path) -> Iterator[VideoSegment]:
                 raise ValueError(
                     f'{where}: verb and noun must be numbers, got '
                     f'{row["verb"]!r} and {row["noun"]!r}') from None
-        score = row.get('score')
+        text = row.get('score')
+        score = parse_number(text) if text else None
+        if text and math.isnan(score):
+            raise ValueError(f'{where}: score must be a number, got {text!r}')
         yield VideoSegment(
             row.get('id') or where, row['video'],
             seconds(row['start'], where),
             seconds(row['end'], where) if row['end'] else math.nan, labels,
-            where, row.get('subset') or 'all',
-            score=_score(score, where) if score else None)
-
-
-def _score(text: str, where: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise ValueError(f'{where}: score must be a number, got {text!r}')
-    return score
+            where, row.get('subset') or 'all', score=score)
 
 
 def write_segment_csv(segments: Sequence[VideoSegment],

@@ -12,11 +12,8 @@ from ....utils.lines import split_lines
 MAX_LINES = 8
 
 
-def read_video_list(ann_file: str,
-                    *,
-                    delimiter: str = ' ',
-                    multi_class: bool = False,
-                    num_classes: int | None = None,
+def read_video_list(ann_file: str, *, delimiter: str = ' ',
+                    multi_class: bool = False, num_classes: int | None = None,
                     folder: str | None = None
                     ) -> list[tuple[str, int | list[int]]]:
     """Read a list of videos, and check each line.
@@ -84,12 +81,11 @@ def read_video_list(ann_file: str,
             f'{ann_file}: {len(repeated)} videos are listed more than once, '
             f'such as {name} in '
             + _numbers([number for number, _ in numbers]),
-            logger='current',
-            level=logging.WARNING)
+            logger='current', level=logging.WARNING)
     return entries
 
 
-def check_inside(path: str, folder: str) -> None:
+def check_inside(path: str, folder: str, where: str = '') -> None:
     """Check that a path stays within a folder.
 
     ``../``, absolute paths and symbolic links are resolved first. The check
@@ -97,15 +93,15 @@ def check_inside(path: str, folder: str) -> None:
 
     Raises:
         ValueError: If the path leads out of the folder, or ``folder`` is an
-            empty string or a URL.
+            empty string or a URL. The message begins with ``where``.
     """
     if '://' in folder or not folder:
         raise ValueError(
-            'allow_outside=False needs a local folder of videos, got '
+            f'{where}allow_outside=False needs a local folder of videos, got '
             f'{folder!r}; set data_root or data_prefix')
     root = osp.realpath(folder)
     if osp.commonpath([root, osp.realpath(path)]) != root:
-        raise ValueError(f'{path} leads out of {folder}')
+        raise ValueError(f'{where}{path} leads out of {folder}')
 
 
 def _lines(ann_file: str) -> list[str]:

@@ -19,5 +19,4 @@ from .videos import VideoFolder
 
 __all__ = [
     'FORMATS', 'Annotations', 'VideoFolder', 'VideoInfo', 'choose_format',
-    'read_annotations', 'summarize', 'write_annotations'
-]
+    'read_annotations', 'summarize', 'write_annotations']

@@ -36,11 +36,9 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     for video, info in (results or database or root).items():
         subset, segments = 'all', info
         if results is None:
-            subset = info.get('subset')
-            subset = 'all' if subset is None else subset.name()
-            duration = info.get('duration')
+            subset = info.read('subset', JsonValue.name, 'all')
             found.add_video(
-                video, duration=duration and duration.positive())
+                video, duration=info.read('duration', JsonValue.positive))
             segments = info['annotations']
         else:
             found.add_video(video)
@@ -54,12 +52,11 @@ def _segment(one: JsonValue, video: str, i: int, subset: str) -> VideoSegment:
     if len(times) != 2:
         times.fail(f'expected [start, end], got {len(times)} values')
     start, end = times
-    score = one.get('score')
     return VideoSegment(
         f'{video}_{i}', video, start.number(),
         math.nan if end.value is None else end.number(),
         dict(action=one['label'].name()), one.where, subset,
-        score=score and score.number())
+        score=one.read('score', JsonValue.number))
 
 
 def write(annotations: Annotations, path: Path) -> None:

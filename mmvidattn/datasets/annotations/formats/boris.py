@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..video_segment import VideoSegment, read_rows, seconds
+from ..video_segment import (
+    VideoSegment,
+    parse_number,
+    read_rows,
+    read_text,
+    seconds,
+)
 from .base import (
     Annotations,
     FrameRate,
@@ -57,10 +63,8 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     the first player of an observation is read. Its queue of videos is divided
     into the single videos.
     """
-    with open(path, 'rb') as file:
-        is_project = file.read(100).lstrip(b'\xef\xbb\xbf \r\n\t').startswith(
-            b'{')
     found = Annotations(format='boris')
+    is_project = read_text(path).lstrip().startswith('{')
     (_read_project if is_project else _read_table)(path, found)
     return found
 
@@ -79,18 +83,19 @@ def _read_project(path: Path, found: Annotations) -> None:
             content.fail('the observation has no video in player 1')
         info = content.get('media_info')
         facts = {key: _numbers(info, key) for key in ('length', 'fps')}
-        queue = Queue(videos, [facts['length'].get(v) for v in videos],
-                      _number(content.get('time offset')), content.where)
+        queue = Queue(
+            videos, [facts['length'].get(v) for v in videos],
+            content.read('time offset', JsonValue.number, 0.), content.where)
         for video in videos:
             found.add_video(video, fps=facts['fps'].get(video),
                             duration=facts['length'].get(video))
         states: dict[tuple[str, ...], list[Event]] = defaultdict(list)
         segments = []
         for one in content['events']:
-            event, code = _event(one)
-            if code not in kinds:
-                one.fail(f'no behavior {code} in behaviors_conf')
-            if kinds[code].startswith('Point'):
+            event = _event(one)
+            if event.label not in kinds:
+                one.fail(f'no behavior {event.label} in behaviors_conf')
+            if kinds[event.label].startswith('Point'):
                 segments.append((event, event.time))
             else:
                 states[event.key].append(event)
@@ -107,20 +112,16 @@ def _numbers(info: JsonValue | None, key: str) -> dict[str, float]:
         if value.value}
 
 
-def _number(value: JsonValue | None) -> float:
-    return 0. if value is None else value.number()
-
-
-def _event(one: JsonValue) -> tuple[Event, str]:
+def _event(one: JsonValue) -> Event:
     fields = list(one)
     if len(fields) < 4:
         one.fail('expected [time, subject, behavior, modifiers, ...], got '
                  f'{len(fields)} values')
     code = fields[2].name()
     comment = fields[4].text() if len(fields) > 4 else ''
-    return Event(fields[0].number(), (fields[1].text(), code,
-                                      fields[3].text()),
-                 code, comment, one.where), code
+    return Event(fields[0].number(),
+                 (fields[1].text(), code, fields[3].text()), code, comment,
+                 one.where)
 
 
 def _pairs(events: Sequence[Event]) -> Iterator[tuple[Event, float]]:
@@ -188,15 +189,13 @@ def _add(found: Annotations, segments: Sequence[tuple[Event, float]],
         if end < event.time:
             raise ValueError(f'{event.where}: the stop {end:g} s lies before '
                              f'the start {event.time:g} s')
-        score = SCORE.search(event.comment)
-        try:
-            value = float(score[1]) if score else None
-        except ValueError:
-            value = None
+        match = SCORE.search(event.comment)
+        score = parse_number(match[1]) if match else math.nan
         for video, start, stop in queue.locate(event.time, end):
             found.segments.append(VideoSegment(
                 f'{observation} {i}', video, start, stop,
-                dict(action=event.label), event.where, score=value))
+                dict(action=event.label), event.where,
+                score=None if math.isnan(score) else score))
 
 
 def _read_table(path: Path, found: Annotations) -> None:
@@ -267,8 +266,7 @@ def _cell(cells: dict[str, str], names: Sequence[str]) -> str:
     return next((cells[name] for name in names if name in cells), '')
 
 
-def _queue(cells: dict[str, str], players: list[str],
-           where: str) -> Queue:
+def _queue(cells: dict[str, str], players: list[str], where: str) -> Queue:
     """Return the videos of player 1, from the first row of an observation."""
     offset = cells.get('Time offset (s)', '')
     source = cells.get('Source', '').partition('|')[0]
@@ -280,15 +278,12 @@ def _queue(cells: dict[str, str], players: list[str],
     durations = [_positive(text) for text in lengths]
     durations += [None] * (len(players) - len(durations))
     return Queue(players, durations,
-                      seconds(offset, where) if offset else 0., where)
+                 seconds(offset, where) if offset else 0., where)
 
 
 def _positive(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 < value < math.inf else None
+    value = parse_number(text)
+    return value if value > 0 else None
 
 
 def _facts(cells: dict[str, str], names: Sequence[str]

@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ....utils.files import write_atomically
-from ..video_segment import VideoSegment
+from ..video_segment import VideoSegment, parse_number
 from .base import (
     Annotations,
     FrameRate,
@@ -71,11 +71,8 @@ def read(path: Path, frame_rate: FrameRate) -> Annotations:
 
 
 def _positive(element: XmlElement) -> float:
-    try:
-        value = float(element.text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
+    value = parse_number(element.text)
+    if not value > 0:
         element.fail(f'expected a positive number, got {element.text!r}')
     return value
 
@@ -99,6 +96,10 @@ def _visible(track: XmlElement, step: int) -> Iterator[Span]:
     """Yield the parts of a track in which it is visible."""
     name, label = f'track {track.attributes.get("id", track.line)}', _label(
         track)
+
+    def span(start: int, shape: XmlElement, stop: int) -> Span:
+        return name, label, start, stop, _attributes(track, shape), shape
+
     first = last = None
     for shape in track.all(*SHAPES):
         frame = shape.natural('frame')
@@ -110,13 +111,11 @@ def _visible(track: XmlElement, step: int) -> Iterator[Span]:
         if outside == '0':
             first = first or (frame, shape)
         elif first is not None:
-            yield name, label, first[0], frame, _attributes(
-                track, first[1]), first[1]
+            yield span(*first, frame)
             first = None
         last = frame
     if first is not None:
-        yield name, label, first[0], last + step, _attributes(
-            track, first[1]), first[1]
+        yield span(*first, last + step)
 
 
 def _tagged(images: list[XmlElement], step: int) -> Iterator[Span]:
@@ -151,20 +150,14 @@ def _attributes(*elements: XmlElement) -> dict[str, str]:
 
 
 def _score(attributes: dict[str, str], element: XmlElement) -> float | None:
-    text = attributes.get(SCORE, '')
-    if not text:
-        return None
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
+    text = attributes.get(SCORE)
+    score = parse_number(text) if text else None
+    if text and math.isnan(score):
         element.fail(f'score must be a number, got {text!r}')
     return score
 
 
-def write(annotations: Annotations, path: Path,
-          frame_rate: FrameRate) -> None:
+def write(annotations: Annotations, path: Path, frame_rate: FrameRate) -> None:
     """Write a track of boxes as large as the frame for each segment.
 
     Labels have the attributes ``score`` and ``segment``, which contain the

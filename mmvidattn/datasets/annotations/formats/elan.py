@@ -33,11 +33,10 @@ def recognizes(start: str) -> bool:
 def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     """Read the annotations of all tiers.
 
-    The text of an annotation is its label; without a text, it is the name of
-    the tier. An annotation that refers to a parent has the time of the parent;
-    several annotations divide this time evenly. Times that are missing between
-    known ones are interpolated; without a known time after it, an end is
-    unknown.
+    The label of an annotation is its text, or the name of its tier if it has
+    no text. Annotations that refer to a parent divide the time of the parent
+    evenly. A missing time is interpolated between known times; an end without
+    a later known time is unknown.
     """
     root = read_xml(path, 'ANNOTATION_DOCUMENT')
     found = Annotations(format='elan')
@@ -158,8 +157,7 @@ def _add_references(elements: dict[str, XmlElement],
                 spans[names[0]] = start, end
 
 
-def _in_order(names: list[str],
-              elements: dict[str, XmlElement]) -> list[str]:
+def _in_order(names: list[str], elements: dict[str, XmlElement]) -> list[str]:
     """Sort annotations by their references to the previous one."""
     after = {elements[name].attributes.get('PREVIOUS_ANNOTATION'): name
              for name in names}

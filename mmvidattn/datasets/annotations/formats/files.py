@@ -169,8 +169,7 @@ def _find_videos(annotations: Annotations, folder: VideoFolder) -> Annotations:
         stated[names[video]] = info
     annotations.segments = [
         segment._replace(video=names[segment.video])
-        for segment in annotations.segments
-    ]
+        for segment in annotations.segments]
     annotations.videos = {
         name: VideoInfo(*(b if a is None else a for a, b in zip(
             info, known.get(name, info)))) for name, info in stated.items()}

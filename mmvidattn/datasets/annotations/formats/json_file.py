@@ -4,12 +4,12 @@ import json
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ....utils.files import write_atomically
-from ..video_segment import read_text
+from ..video_segment import parse_number, read_text
 
 _decode = json.JSONDecoder().raw_decode
 _skip_blanks = re.compile(r'[ \t\n\r]*').match
@@ -76,6 +76,12 @@ class JsonValue:
         child = self._expect(dict, 'an object').get(key)
         return None if child is None or child.value is None else child
 
+    def read(self, key: str, convert: Callable[['JsonValue'], Any],
+             default: Any = None) -> Any:
+        """Convert a value of an object, if it is neither missing nor null."""
+        child = self.get(key)
+        return default if child is None else convert(child)
+
     def __getitem__(self, key: str) -> 'JsonValue':
         child = self.get(key)
         if child is None:
@@ -110,12 +116,8 @@ class JsonValue:
 
     def number(self) -> float:
         """Return a finite number; a text with a number is converted."""
-        value = self._expect((int, float, str), 'a number')
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            number = math.nan
-        if not math.isfinite(number):
+        number = parse_number(self._expect((int, float, str), 'a number'))
+        if math.isnan(number):
             self.fail(f'expected a number, got {self._shown()}')
         return number
 

@@ -63,21 +63,20 @@ def read(path: Path, frame_rate: FrameRate) -> Annotations:
     for task in tasks:
         data = task['data']
         video = _video(data)
-        fps = data.get('fps') or data.get('frame_rate')
-        found.add_video(video, fps=fps and fps.positive())
-        subset = data.get('subset')
+        fps = data.read('fps', JsonValue.positive) or (
+            data.read('frame_rate', JsonValue.positive))
+        found.add_video(video, fps=fps)
+        subset = data.read('subset', JsonValue.name, 'all')
+        results = predictions = task.read('predictions', list, [])
         if annotated:
             results = _submitted(task)
             several += len(results) > 1
-            ignored += len(_list(task, 'predictions'))
-        else:
-            results = _list(task, 'predictions')
+            ignored += len(predictions)
         if not results:
             continue
         for region in results[-1]['result']:
             found.segments += _segments(
-                region, video, fps and fps.positive(), frame_rate,
-                'all' if subset is None else subset.name(), left_out)
+                region, video, fps, frame_rate, subset, left_out)
     found.count(several, 'tasks have several annotations: the ground truth, '
                 'or else the latest one was read')
     found.count(ignored, 'predictions left out, because the file has '
@@ -87,26 +86,17 @@ def read(path: Path, frame_rate: FrameRate) -> Annotations:
     return found
 
 
-def _list(task: JsonValue, key: str) -> list[JsonValue]:
-    found = task.get(key)
-    return [] if found is None else list(found)
-
-
 def _submitted(task: JsonValue) -> list[JsonValue]:
     """Return the annotations that were not skipped, the best one last."""
-    found = [one for one in _list(task, 'annotations')
+    found = [one for one in task.read('annotations', list, [])
              if not _flag(one, 'was_cancelled')]
-
-    def rank(one: JsonValue) -> tuple[bool, str]:
-        time = one.get('updated_at')
-        return _flag(one, 'ground_truth'), '' if time is None else time.text()
-
-    return sorted(found, key=rank)
+    return sorted(found, key=lambda one: (
+        _flag(one, 'ground_truth'),
+        one.read('updated_at', JsonValue.text, '')))
 
 
 def _flag(one: JsonValue, key: str) -> bool:
-    found = one.get(key)
-    return found is not None and found.value is True
+    return one.read(key, lambda found: found.value is True, False)
 
 
 def _video(data: JsonValue) -> str:
@@ -130,9 +120,6 @@ def _segments(region: JsonValue, video: str, fps: float | None,
               left_out: Counter[str]) -> Iterator[VideoSegment]:
     """Yield a segment for each range and label of a region."""
     kind, value = region['type'].text(), region['value']
-    name = region.get('id')
-    score = region.get('score')
-    frames = None
     if kind == 'timelinelabels':
         rate = frame_rate(video, fps, region.where)
         spans = [_range(one, rate, region) for one in value['ranges']]
@@ -143,12 +130,13 @@ def _segments(region: JsonValue, video: str, fps: float | None,
     else:
         left_out[kind] += 1
         return
+    score = region.read('score', JsonValue.number)
     for start, end, frames in spans:
         for label in value[kind]:
             yield VideoSegment(
-                label.where if name is None else name.text(), video, start,
+                region.read('id', JsonValue.text, label.where), video, start,
                 end, dict(action=label.name()), region.where, subset, frames,
-                score and score.number())
+                score)
 
 
 def _range(one: JsonValue, fps: float, region: JsonValue

@@ -2,6 +2,7 @@
 """Summary of annotations, and comparison with the videos."""
 from collections.abc import Mapping, Sequence
 
+from ..custom.labeled_videos import some
 from ..video_segment import VideoSegment
 from .base import (
     Annotations,
@@ -15,7 +16,6 @@ from .base import (
 
 COLUMNS = ('segments', 'videos', 'seconds', 'shortest', 'mean', 'longest',
            'points', 'open ends')
-MAX_NAMED = 3
 # Differences that rounding explains: seconds, and share of a frame rate.
 LENGTH, RATE = 1., 0.001
 
@@ -82,29 +82,23 @@ def compare(annotations: Annotations, stated: Mapping[str, VideoInfo],
         stated: Facts of each video in the annotations, by the same names.
         known: Facts of each video file.
     """
-    lines = []
-    if annotations.missing:
-        lines.append(_named(annotations.missing, 'videos are missing'))
     rates = [f'{name} ({info.fps:g} instead of {known[name].fps:g})'
              for name, info in stated.items() if name in known and info.fps
              and abs(info.fps - known[name].fps) > RATE * known[name].fps]
-    if rates:
-        lines.append(_named(rates, 'videos have another frame rate than '
-                            'stated'))
     lengths = [f'{name} ({info.duration:.1f} instead of '
                f'{known[name].duration:.1f} s)'
                for name, info in stated.items()
                if name in known and info.duration
                and abs(info.duration - known[name].duration) > LENGTH]
-    if lengths:
-        lines.append(_named(lengths, 'videos have another length than stated'))
     after = [f'{one.video} ({_last(one):.2f} of '
              f'{known[one.video].duration:.2f} s)'
              for one in annotations.segments if one.video in known
              and _ends_after(one, known[one.video])]
-    if after:
-        lines.append(_named(after, 'segments end after their video'))
-    return lines
+    return [
+        *_named(annotations.missing, 'videos are missing'),
+        *_named(rates, 'videos have another frame rate than stated'),
+        *_named(lengths, 'videos have another length than stated'),
+        *_named(after, 'segments end after their video')]
 
 
 def _last(one: VideoSegment) -> float:
@@ -116,6 +110,6 @@ def _ends_after(one: VideoSegment, info: VideoInfo) -> bool:
     return _last(one) > info.duration + 1 / info.fps
 
 
-def _named(names: Sequence[str], what: str) -> str:
-    shown = ', '.join(names[:MAX_NAMED]) + ', ...' * (len(names) > MAX_NAMED)
-    return f'{len(names)} {what}: {shown}'
+def _named(names: Sequence[str], what: str) -> list[str]:
+    """Return a line about these names, if there are any."""
+    return [f'{len(names)} {what}: {some(names)}'] * bool(names)

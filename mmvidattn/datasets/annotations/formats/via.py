@@ -56,7 +56,7 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     spatial = unlabeled = 0
     for name, one in root['metadata'].items():
         times = one['z']
-        if _length(one, 'xy') or not 1 <= len(times) <= 2:
+        if one.read('xy', len, 0) or not 1 <= len(times) <= 2:
             spatial += 1
             continue
         segments = list(_segments(name, one, views, attributes))
@@ -65,11 +65,6 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     found.count(spatial, 'regions and labels of entire files left out')
     found.count(unlabeled, 'segments without a label left out')
     return found
-
-
-def _length(one: JsonValue, key: str) -> int:
-    found = one.get(key)
-    return 0 if found is None else len(found)
 
 
 def _video(files: dict[str, JsonValue], fid: JsonValue) -> str:
@@ -114,8 +109,7 @@ def _segments(name: str, one: JsonValue, views: dict[str, str],
 def _names(attribute: JsonValue, text: str) -> Iterator[str]:
     """Yield the names of the chosen options, or a free text."""
     kind = attribute['type'].integer()
-    options = attribute.get('options')
-    names = {} if options is None else dict(options.items())
+    names = attribute.read('options', lambda found: dict(found.items()), {})
     for key in text.split(',') if kind == CHECKBOX else [text]:
         if kind != TEXT and key in names:
             yield names[key].name()

@@ -29,10 +29,9 @@ class VideoFolder:
         self._infos: dict[str, VideoInfo] = {}
 
     def find(self, name: str) -> str | None:
-        """Return the path of a video, relative to the folder.
+        """Return the path, relative to the folder, that a name refers to.
 
-        Args:
-            name: Name in an annotation file (:class:`VideoNames`).
+        Names are compared as in :class:`VideoNames`.
 
         Raises:
             ValueError: If several videos match equally well.

@@ -8,6 +8,8 @@ from typing import NoReturn
 from xml.etree import ElementTree
 from xml.parsers import expat
 
+from ..video_segment import parse_number
+
 
 @dataclass
 class XmlElement:
@@ -66,13 +68,8 @@ class XmlElement:
 
     def number(self, name: str) -> float:
         """Return an attribute as a finite number."""
-        try:
-            number = float(self[name])
-        except ValueError as error:
-            if str(error).startswith(self.where):
-                raise
-            number = math.nan
-        if not math.isfinite(number):
+        number = parse_number(self[name])
+        if math.isnan(number):
             self.fail(f'{name} must be a number, got {self[name]!r}')
         return number
 
@@ -85,11 +82,7 @@ class XmlElement:
 
 
 def read_xml(path: str | Path, root: str) -> XmlElement:
-    """Read an XML file.
-
-    Args:
-        path: File.
-        root: Name of the root element.
+    """Read an XML file with the root element ``root``.
 
     Raises:
         ValueError: If the file is missing, not valid XML, has another root,

@@ -9,31 +9,16 @@ from ..video_segment import read_lines
 TAIL_FIELDS = 4
 
 
-def clip_path(name: str) -> str:
-    """Return the path of a clip below ``cropped_clips``.
-
-    Each session has a folder. For example,
-    OP01-R01-PastaSalad-1002316-1004005-F024051-F024101 is in the folder
-    OP01-R01-PastaSalad.
-
-    Raises:
-        ValueError: If the name has another format.
-    """
-    fields = name.rsplit('-', TAIL_FIELDS)
-    if len(fields) != TAIL_FIELDS + 1 or not fields[-1].startswith('F'):
-        raise ValueError(f'name of an EGTEA Gaze+ clip must be '
-                         f'SESSION-START-END-FRAME-FRAME, got {name!r}')
-    return f'{fields[0]}/{name}.mp4'
-
-
 def read_egtea_clips(path: str | Path) -> list[tuple[str, int]]:
     """Read clips and their classes from ``{train,test}_split<n>.txt``.
 
     Each line has the name of a clip, its action (counted from 1), its verb and
-    its nouns.
+    its nouns. Clips are in a folder for each session, such as
+    OP01-R01-PastaSalad of the clip
+    OP01-R01-PastaSalad-1002316-1004005-F024051-F024101.
 
     Returns:
-        Path and class (counted from 0) of each clip.
+        Path below ``cropped_clips`` and class (counted from 0) of each clip.
 
     Raises:
         ValueError: If the file is missing, or a line has another format.
@@ -44,7 +29,12 @@ def read_egtea_clips(path: str | Path) -> list[tuple[str, int]]:
         if len(fields) < 2 or not fields[1].isdecimal() or fields[1] == '0':
             raise ValueError(f'{where}: expected a clip and its action '
                              f'(from 1), got {line!r}')
-        clips.append((clip_path(fields[0]), int(fields[1]) - 1))
+        session, *tail = fields[0].rsplit('-', TAIL_FIELDS)
+        if len(tail) != TAIL_FIELDS or not tail[-1].startswith('F'):
+            raise ValueError(
+                f'{where}: the name of a clip must be '
+                f'SESSION-START-END-FRAME-FRAME, got {fields[0]!r}')
+        clips.append((f'{session}/{fields[0]}.mp4', int(fields[1]) - 1))
     return clips
 
 

@@ -13,8 +13,7 @@ PARTS = 'verb', 'noun', 'action'
 
 
 @segment_reader
-def read_rulstm(path: str | Path,
-                fps: float = FPS) -> Iterator[VideoSegment]:
+def read_rulstm(path: str | Path, fps: float = FPS) -> Iterator[VideoSegment]:
     """Read lines ``id, video, start_frame, end_frame, verb, noun, action``.
 
     A header is optional. Test lists lack verb, noun and action.

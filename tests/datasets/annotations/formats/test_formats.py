@@ -125,6 +125,13 @@ def test_csv_has_optional_columns_and_exact_times(tmp_path):
         write_annotations(verbs, tmp_path / 'a.json', 'activitynet')
 
 
+def label_studio(span, label='x', fps=', "fps": 25'):
+    """Return a file with one range of frames."""
+    return ('[{"data": {"video": "a.mp4"%s},\n"annotations": [{"result": [\n'
+            '{"type": "timelinelabels", "value": {"ranges": [%s], '
+            '"timelinelabels": ["%s"]}}]}]}]' % (fps, span, label))
+
+
 BROKEN = {
     'csv': [
         ('video,start,end,label\na,1,2,\n', 'line 2: the label is empty'),
@@ -133,8 +140,7 @@ BROKEN = {
         ('video,start,end,label,score\na,1,2,x,high\n',
          "line 2: score must be a number, got 'high'"),
         ('video,start,end,label,id\na,1,2,x,5\na,3,4,y,5\n',
-         'line 3: the id 5 is already used'),
-        ],
+         'line 3: the id 5 is already used')],
     'activitynet': [
         ('{"database": {\n"a": {\n"annotations": [{"segment": [1, "x"],\n'
          '"label": "b"}]}}}',
@@ -152,31 +158,20 @@ BROKEN = {
          'a.duration: expected a positive number, got -1'),
         ('{"database": {"a": {"annotations": [\n', 'line 2: invalid JSON'),
         ('{"database": {"a": 5}}', 'database.a: expected an object, got 5'),
-        ('{"database": ' + '[' * 5000 + ']' * 5000 + '}', 'too deeply'),
-        ],
+        ('{"database": ' + '[' * 5000 + ']' * 5000 + '}', 'too deeply')],
     'label-studio': [
-        ('[{"data": {"video": "a.mp4"},\n"annotations": [{"result": [\n'
-         '{"type": "timelinelabels", "value": {"ranges": [{"start": 1, "end":'
-         '5}], "timelinelabels": ["x"]}}]}]}]',
+        (label_studio('{"start": 1, "end": 5}', fps=''),
          r'line 3, \[0\].annotations\[0\].result\[0\]: the frame rate of '
          'a.mp4 is unknown'),
         ('[{"data": {"text": "a"}}]', r'\[0\].data: expected the address'),
         ('[{"data": {"video": "a.mp4", "fps": 0}}]',
          r'data.fps: expected a positive number, got 0'),
-        ('[{"data": {"video": "a.mp4", "fps": 25},\n"annotations": [{"result":'
-         '[\n{"type": "timelinelabels", "value": {"ranges": [\n{"start": 9, '
-         '"end": 5}], "timelinelabels": ["x"]}}]}]}]',
+        (label_studio('\n{"start": 9, "end": 5}'),
          r'line 4, .*ranges\[0\]: a range must have 1 <= start <= end, got 9'),
-        ('[{"data": {"video": "a.mp4", "fps": 25},\n"annotations": [{"result":'
-         '[\n{"type": "timelinelabels", "value": {"ranges": [\n{"start": 1.5, '
-         '"end": 5}], "timelinelabels": ["x"]}}]}]}]',
+        (label_studio('\n{"start": 1.5, "end": 5}'),
          r'line 4, .*start: expected an integer, got 1.5'),
-        ('[{"data": {"video": "a.mp4", "fps": 25},\n"annotations": [{"result":'
-         '[\n{"type": "timelinelabels", "value": {"ranges": [{"start": 1, '
-         '"end": 5}], "timelinelabels": [""]}}]}]}]',
-         r'line 3, .*timelinelabels\[0\]: expected a text, got an empty'),
-        ],
-}
+        (label_studio('{"start": 1, "end": 5}', label=''),
+         r'line 3, .*timelinelabels\[0\]: expected a text, got an empty')]}
 
 
 @pytest.mark.parametrize('name, text, error', [
@@ -228,8 +223,7 @@ def test_several_formats_in_a_folder_are_refused(tmp_path):
     (dict(path='x.json'), r'give the format of x.json \(--to\): one of via, '),
     (dict(path='x.csv', format='xls'), "one of csv, .*, got 'xls'"),
     (dict(path='x.json', format='label-studio'),
-     'Label Studio counts frames, and the frame rate of a.mp4 is unknown'),
-])
+     'Label Studio counts frames, and the frame rate of a.mp4 is unknown')])
 def test_rejects_what_cannot_be_written(kwargs, error):
     with pytest.raises(ValueError, match=error):
         write_annotations([segment('a.mp4', 0, 5, 'x')], **kwargs)
