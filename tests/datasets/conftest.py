@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import gc
 import logging
 import shutil
 from pathlib import Path
@@ -11,16 +10,6 @@ from mmengine.registry import DefaultScope
 from mmvidattn.datasets.annotations.published.thumos14 import CLASSES
 
 LINES = Path(__file__).parent / 'annotations/lines'
-
-
-def pytest_collection_finish():
-    """Exempt the imported modules from garbage collection.
-
-    mmengine collects garbage for each dataset that is built, which takes a
-    quarter of a second with all modules of a test session.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
