@@ -132,15 +132,6 @@ def test_fused_layer_equals_layer_with_hooks(gate, shift):
     assert len(calls) == 1
 
 
-def test_dropout_acts_in_training_only():
-    layer = VideoSelfAttention(
-        32, 2, dict(type='LinearAttention', dropout=0.5), (2, 3, 3))
-    x = torch.randn(1, 2, 3, 3, 32)
-    assert not torch.equal(layer(x), layer(x))
-    layer.eval()
-    assert torch.equal(layer(x), layer(x))
-
-
 @pytest.mark.parametrize('options, words', [
     (dict(num_heads=5), r'num_heads=5, got \(1, 2, 3, 3, 24\)'),
     (dict(num_heads=2, pattern='frame'), "pattern must be .* got 'frame'"),
