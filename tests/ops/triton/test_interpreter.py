@@ -16,7 +16,7 @@ pytest.importorskip('triton')
 def test_kernels_in_interpreter(marker):
     run = subprocess.run(
         [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider',
-         '-m', marker, *sorted(FOLDER.glob('*.py'))],
+         '--noconftest', '-m', marker, *sorted(FOLDER.glob('*.py'))],
         env={**os.environ, 'TRITON_INTERPRET': '1',
              'MMVIDATTN_DISPATCH': 'all'}, capture_output=True,
         text=True, timeout=550)

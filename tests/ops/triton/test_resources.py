@@ -9,24 +9,25 @@ import pytest
 
 triton = pytest.importorskip('triton')
 ROOT = Path(__file__).resolve().parents[3]
+pytestmark = pytest.mark.skipif(
+    os.environ.get('TRITON_INTERPRET') == '1',
+    reason='the interpreter compiles nothing')
 
 
-def _compile(*options: str) -> list[list[str]]:
-    environment = dict(os.environ)
-    environment.pop('TRITON_INTERPRET', None)
-    run = subprocess.run(
-        [sys.executable, ROOT / 'tools/analysis/kernel_resources.py',
-         *options],
-        env=environment, capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr[-3000:]
+def _rows(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split('|')[1:-1]]
-            for line in run.stdout.splitlines()[2:]]
+            for line in table.splitlines()[2:]]
 
 
-def test_linear_ff_kernels_spill_no_registers():
+def test_linear_ff_kernels_spill_no_registers(monkeypatch, capsys):
     """bfloat16 on an H100, for short and long sequences."""
-    rows = _compile('--capability', '90', '--only',
-                    'backward 64 bfloat16 shared')
+    from tools.analysis import kernel_resources
+
+    monkeypatch.setattr(sys, 'argv', [
+        'kernel_resources.py', '--capability', '90', '--only',
+        'backward 64 bfloat16 shared'])
+    assert kernel_resources.main() == 0
+    rows = _rows(capsys.readouterr().out)
     assert [row[:5] for row in rows] == [
         ['short_backward', '64', 'bf16', 'shared', ''],
         *(['long_backward', '64', 'bf16', 'shared', phase]
@@ -37,11 +38,13 @@ def test_linear_ff_kernels_spill_no_registers():
 @pytest.mark.slow
 @pytest.mark.parametrize('capability', ['80', '90', '100'])
 def test_all_kernels_fit(capability):
-    assert len(_compile('--capability', capability)) > 70
+    run = subprocess.run(
+        [sys.executable, ROOT / 'tools/analysis/kernel_resources.py',
+         '--capability', capability], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr[-3000:]
+    assert len(_rows(run.stdout)) > 70
 
 
-@pytest.mark.skipif(os.environ.get('TRITON_INTERPRET') == '1',
-                    reason='the interpreter compiles nothing')
 @pytest.mark.parametrize('capability', [80, 90, 100])
 def test_ring_kernels_compile(capability):
     from triton.backends.compiler import GPUTarget
