@@ -13,6 +13,7 @@ import torch
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
+from ..datasets.video_facts import list_videos
 from ..utils.arguments import Count, Positive, check_arguments
 from .bundle_file import is_bundle
 from .labels import (
@@ -25,7 +26,6 @@ from .models import get_model
 from .video_clips import (
     ClipPipeline,
     VideoSource,
-    find_videos,
     is_folder_of_videos,
     local_source,
     source_name,
@@ -327,7 +327,7 @@ def expand_folders(sources: VideoSource | Iterable[VideoSource]
         sources = [sources]
     expanded = []
     for source in sources:
-        expanded += find_videos(source) if is_folder_of_videos(
+        expanded += map(Path, list_videos(source)) if is_folder_of_videos(
             source) else [source]
     return expanded
 

@@ -31,7 +31,7 @@ from ..ops.processor import (
 )
 from .compiling import why_not_compile
 from .models import load_config
-from .tune import check_choice_by_time
+from .tune import check_choice_by_time, logits_of
 
 # Relative tolerances in float32 on a CPU, in float32 on other devices (which
 # may multiply in TF32), and in float64.
@@ -133,12 +133,6 @@ def make_inputs(family: Family,
                 model.backbone.in_channels.items())
         }
     return spread(torch.Size((1, 1, 3, *family.shape)))
-
-
-def logits_of(model: nn.Module, inputs: Tensor | dict[str, Tensor]) -> Tensor:
-    if isinstance(inputs, dict):
-        return model.cls_head(model.backbone(inputs))['action']
-    return model(inputs, mode='tensor', stage='head')
 
 
 def outputs_of(model: nn.Module,
@@ -341,11 +335,6 @@ def report(name: str) -> str:
     return f'report it, with the output of mmvidattn doctor --json ({name})'
 
 
-def find_devices() -> list[str]:
-    """Return the CPU and all CUDA devices."""
-    return ['cpu', *(f'cuda:{i}' for i in range(torch.cuda.device_count()))]
-
-
 def check_choice(device: str) -> Iterator[Finding]:
     """Compare the current choice of backends with a quick measurement."""
     topic = f'backends on {device}'
@@ -376,7 +365,8 @@ def list_checks(quick: bool = False
     Args:
         quick: Skip the checks that run models. Defaults to False.
     """
-    devices = find_devices()
+    devices = [
+        'cpu', *(f'cuda:{i}' for i in range(torch.cuda.device_count()))]
     checks = {f'ops on {device}': lambda d=device: check_backends(d, not quick)
               for device in devices}
     if quick:

@@ -2,7 +2,6 @@
 """Measure backends on this machine, and store which to use."""
 import datetime
 import json
-import math
 import random
 import statistics
 import time
@@ -155,11 +154,8 @@ def _signature(x: Any) -> Any:
         return type(x), *map(_signature, x)
     if not torch.is_tensor(x):
         return repr(x) if isinstance(x, (int, float, str)) else type(x)
-    return x.shape, _strides(x), x.dtype, x.device, x.requires_grad
-
-
-def _strides(x: Tensor) -> tuple[int, ...] | None:
-    return x.stride() if x.layout == torch.strided else None
+    strides = x.stride() if x.layout == torch.strided else None
+    return x.shape, strides, x.dtype, x.device, x.requires_grad
 
 
 def _copy(x: Any) -> Any:
@@ -188,7 +184,7 @@ def record_model(model: nn.Module, inputs: Tensor | dict[str, Tensor],
     for dtype in dtypes:
         def forward(dtype: torch.dtype = dtype) -> Tensor:
             with _autocast(device, dtype):
-                return _logits(model, inputs)
+                return logits_of(model, inputs)
 
         def train() -> None:
             forward().float().square().mean().backward()
@@ -206,7 +202,8 @@ def record_model(model: nn.Module, inputs: Tensor | dict[str, Tensor],
     return calls
 
 
-def _logits(model: nn.Module, inputs: Tensor | dict[str, Tensor]) -> Tensor:
+def logits_of(model: nn.Module, inputs: Tensor | dict[str, Tensor]) -> Tensor:
+    """Return the logits of clips, or of windows of features by name."""
     if isinstance(inputs, dict):
         return model.cls_head(model.backbone(inputs))['action']
     return model(inputs, mode='tensor', stage='head')
@@ -430,15 +427,11 @@ def compare(plain: Callable[[], list[Tensor]],
     differences = [
         0. if torch.equal(a, b) else relative_difference(a, b)
         for a, b in zip(got, expected)]
-    # The comparison is False for nan.
-    if all(difference <= limit for difference in differences):
+    # torch's maximum keeps NaN, for which the comparison is False.
+    worst = torch.tensor(differences).max().item()
+    if worst <= limit:
         return None
-    return (f'differs by {max(differences, key=_nan_last):.1e} (relative), '
-            f'more than {limit:.0e}')
-
-
-def _nan_last(x: float) -> float:
-    return math.inf if math.isnan(x) else x
+    return f'differs by {worst:.1e} (relative), more than {limit:.0e}'
 
 
 def select_slowest(calls: Sequence[Call],
@@ -529,7 +522,9 @@ def store(results: Iterable[Result], device: torch.device | str,
     path = cache_path(device)
     gains: dict[str, float] = {}
     if path.is_file():
-        gains.update(_stored_gains(device))
+        default = dispatch.default_choice(device).gains
+        gains.update((key, gain) for key, gain in read_choice(
+            device).gains.items() if default.get(key) != gain)
     for result in results:
         gains.update(result.gains)
     today = datetime.date.today().isoformat()
@@ -540,12 +535,6 @@ def store(results: Iterable[Result], device: torch.device | str,
         threads=torch.get_num_threads()), indent=1) + '\n', shared=True)
     dispatch.set_choice(device, None)
     return path
-
-
-def _stored_gains(device: torch.device | str) -> dict[str, float]:
-    default = dispatch.default_choice(device).gains
-    return {key: gain for key, gain in read_choice(device).gains.items()
-            if default.get(key) != gain}
 
 
 def clear(device: torch.device | str | None = None) -> list[Path]:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..datasets.broken_files.container_size import check_not_cut
 from ..datasets.transforms.segment_frames import MILLISECOND
-from ..datasets.video_facts import VIDEO_SUFFIXES, list_videos
+from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..sources import open_source
 from ..sources.files import IMAGE_SUFFIXES
 from ..utils.frame_times import frame_times
@@ -316,15 +316,6 @@ def is_folder_of_videos(source: Any) -> bool:
         return False
     return not any(path.suffix.lower() in IMAGE_SUFFIXES
                    for path in Path(source).iterdir())
-
-
-def find_videos(folder: str | Path) -> list[Path]:
-    """Return the video files in a folder and its subfolders, sorted.
-
-    Raises:
-        ValueError: If there are none.
-    """
-    return [*map(Path, list_videos(folder))]
 
 
 def _sample(name: str) -> dict[str, Any]:

@@ -39,7 +39,10 @@ class BaseBackbone(BaseModule):
 
     A subclass adds the grids (T, H, W) of its position tables to
     ``position_grids``. It defines :meth:`layer_groups`, and either ``forward``
-    or both :meth:`encode_frames` and :meth:`forward_encoded`.
+    or both :meth:`encode_frames` and :meth:`forward_encoded`. If it can be
+    causal, it also defines ``_forward_causal``, ``_initial_state`` and
+    ``_decay_state``, which have the arguments of the methods without the
+    underscore.
 
     Args:
         num_frames: Clip length T.
@@ -187,8 +190,11 @@ class BaseBackbone(BaseModule):
             Features of each frame, [B, D, T, *], and the new state: tensors
             of the same names and shapes.
         """
-        raise NotImplementedError(f'{type(self).__name__} with these options '
-                                  'is not causal')
+        self._check_causal()
+        self.check_clips(x)
+        if state is None:
+            state = self.initial_state(len(x), x.shape[-2:])
+        return self._forward_causal(x, state, elapsed)
 
     def initial_state(
             self, batch_size: int = 1,
@@ -203,8 +209,8 @@ class BaseBackbone(BaseModule):
         Returns:
             Tensors by name, [B, *] each.
         """
-        raise NotImplementedError(f'{type(self).__name__} with these options '
-                                  'is not causal')
+        self._check_causal()
+        return self._initial_state(batch_size, frame_shape)
 
     def decay_state(self, state: dict[str, Tensor],
                     elapsed: Tensor) -> dict[str, Tensor]:
@@ -215,8 +221,13 @@ class BaseBackbone(BaseModule):
             elapsed: Duration of the dropped frames in nominal intervals,
                 [B].
         """
-        raise NotImplementedError(f'{type(self).__name__} with these options '
-                                  'is not causal')
+        self._check_causal()
+        return self._decay_state(state, elapsed)
+
+    def _check_causal(self) -> None:
+        if not self.is_causal:
+            raise NotImplementedError(
+                f'{type(self).__name__} with these options is not causal')
 
     def check_grid(self, shape: Sequence[int], table: str) -> None:
         """Raise a ``ValueError`` unless (H, W) is the grid of a table."""

@@ -82,10 +82,10 @@ class InceptionBlock(nn.Module):
 class BNInception(BaseModule):
     """Inception with batch normalization, the version that TSN uses.
 
-    Ioffe and Szegedy, https://arxiv.org/abs/1502.03167, Figure 5. TSN,
-    https://arxiv.org/abs/1608.00859, and the extractors of the optical-flow
-    features for LSTR and TeSTra use it. The source ``bn_inception`` of
-    :mod:`mmvidattn.convert` converts their weights.
+    The network is from Ioffe and Szegedy, https://arxiv.org/abs/1502.03167,
+    Figure 5. TSN, https://arxiv.org/abs/1608.00859, and the extractors of the
+    optical-flow features for LSTR and TeSTra use it. The source
+    ``bn_inception`` of :mod:`mmvidattn.convert` converts their weights.
 
     Like the published weights, it differs from the paper: the projections of
     the pools in blocks 4c and 4d have 128 channels instead of 96, and pools of

@@ -16,10 +16,12 @@ from .pretrained import load_matching, read_pretrained
 @MODELS.register_module()
 @check_arguments
 class InflatedBackbone(BaseBackbone):
-    """Image transformer with leap attention and periodic shift.
+    """Video network made of an image transformer of timm or mmpretrain.
 
-    See :func:`mmvidattn.layers.temporal.inflate`. The classifier of the
-    network is removed; its parameters begin with ``model.``.
+    It runs the image transformer on each frame, with attention and shift
+    across the frames, see :func:`mmvidattn.layers.temporal.inflate`. The
+    classifier of the image transformer is removed, and the names of its
+    parameters begin with ``model.``.
 
     Args:
         model: 'timm.NAME' for ``timm.create_model(NAME)``, or the config of

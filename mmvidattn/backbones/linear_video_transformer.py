@@ -259,29 +259,18 @@ class LinearVideoTransformer(BaseBackbone):
         x = self.norm(run_blocks(self.blocks, x, self.with_cp))
         return x.permute(0, 4, 1, 2, 3)
 
-    def forward_causal(
-            self, x: Tensor, state: dict[str, Tensor] | None = None,
-            elapsed: Tensor | None = None
+    def _forward_causal(
+            self, x: Tensor, state: dict[str, Tensor], elapsed: Tensor | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute features [B, D, T, H', W'] of the next frames.
-
-        See :meth:`BaseBackbone.forward_causal`.
-        """
-        if not self.is_causal:
-            return super().forward_causal(x, state, elapsed)
-        self.check_clips(x)
-        if state is None:
-            state = self.initial_state(len(x), x.shape[-2:])
+        """Compute features [B, D, T, H', W'] of the next frames."""
         x, new = self.patch_embed.forward_causal(
             x, part_of(state, 'patch_embed'))
         y, blocks = self._forward_patches(x, state, elapsed)
         return y, named('patch_embed', new) | blocks
 
-    def initial_state(
-            self, batch_size: int = 1,
-            frame_shape: tuple[int, int] | None = None) -> dict[str, Tensor]:
-        if not self.is_causal:
-            return super().initial_state(batch_size, frame_shape)
+    def _initial_state(
+            self, batch_size: int,
+            frame_shape: tuple[int, int] | None) -> dict[str, Tensor]:
         shape = self.frame_shape if frame_shape is None else frame_shape
         example = self.norm.weight
         frames = example.new_empty(
@@ -291,10 +280,8 @@ class LinearVideoTransformer(BaseBackbone):
         return named('patch_embed', self.patch_embed.initial_state(frames)) \
             | initial_block_states(self.blocks, patches)
 
-    def decay_state(self, state: dict[str, Tensor],
-                    elapsed: Tensor) -> dict[str, Tensor]:
-        if not self.is_causal:
-            return super().decay_state(state, elapsed)
+    def _decay_state(self, state: dict[str, Tensor],
+                     elapsed: Tensor) -> dict[str, Tensor]:
         return decay_block_states(self.blocks, state, elapsed)
 
     def _forward_patches(

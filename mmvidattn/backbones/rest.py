@@ -136,7 +136,7 @@ class _EMSA(nn.Module):
 @MODELS.register_module()
 @check_arguments
 class ResT(LAPSBackbone):
-    """ResT of each frame, with leap attention and periodic shift.
+    """ResT of frames, with attention and shift across the frames.
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
     `ResT <https://arxiv.org/abs/2105.13677>`_: four stages of attention to

@@ -84,13 +84,15 @@ class _Block(nn.Module):
 @MODELS.register_module()
 @check_arguments
 class Visformer(LAPSBackbone):
-    """Visformer of each frame, with leap attention and periodic shift.
+    """Visformer of frames, with attention and shift across the frames.
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
     `Visformer <https://arxiv.org/abs/2104.12533>`_: a stage of convolutions at
     stride 8, and two stages of attention at strides 16 and 32, all with
-    BatchNorm. Leap attention and shift have no parameters, so weights of image
-    models load into every variant.
+    BatchNorm. In leap attention, the tokens of two frames at a distance attend
+    to each other. The periodic shift moves some channels to the neighboring
+    frames. Neither adds parameters, so weights of image models load into every
+    variant.
 
     Differs from the paper: as in the released code, the first part of the
     shifted channels comes from the next frame, the second from the previous

@@ -42,7 +42,7 @@ class _Block(VideoTransformerBlock):
 @MODELS.register_module()
 @check_arguments
 class VisionTransformerLAPS(LAPSBackbone):
-    """ViT that encodes each frame, with leap attention and a temporal shift.
+    """ViT of frames, with attention and shift across the frames.
 
     A PyTorch implementation of `LAPS <https://arxiv.org/abs/2207.05526>`_ on
     ViT and, with ``attention='2d', shift='token'``, of `TokShift
@@ -51,8 +51,8 @@ class VisionTransformerLAPS(LAPSBackbone):
     only channels of the class token, in the residual stream, before the
     attention and before the MLP.
 
-    Differs from the paper: see :class:`Visformer`; the pyramid is (1, 2, 3,
-    1), as in the released code.
+    Differs from the paper in the same ways as :class:`Visformer`; the pyramid
+    is (1, 2, 3, 1), as in the released code.
 
     Args:
         arch: 'base', 'large', or a dict of ``embed_dims``, ``num_layers`` and

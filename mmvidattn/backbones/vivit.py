@@ -483,33 +483,22 @@ class ViViT(BaseBackbone):
             else self.encoder
         return forward(x, self.with_cp)
 
-    def forward_causal(
-            self, x: Tensor, state: dict[str, Tensor] | None = None,
-            elapsed: Tensor | None = None
+    def _forward_causal(
+            self, x: Tensor, state: dict[str, Tensor], elapsed: Tensor | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute features [B, D, T, 1, 1] of the next frames.
-
-        See :meth:`BaseBackbone.forward_causal`.
-        """
-        if not self.is_causal:
-            return super().forward_causal(x, state, elapsed)
-        self.check_clips(x)
+        """Compute features [B, D, T, 1, 1] of the next frames."""
         return self._encode_causally(self.encode_frames(x), state, elapsed)
 
-    def initial_state(
-            self, batch_size: int = 1,
-            frame_shape: tuple[int, int] | None = None) -> dict[str, Tensor]:
-        if not self.is_causal:
-            return super().initial_state(batch_size, frame_shape)
+    def _initial_state(
+            self, batch_size: int,
+            frame_shape: tuple[int, int] | None) -> dict[str, Tensor]:
         weight = self.temporal_encoder.norm.weight
         return initial_block_states(
             self.temporal_encoder.blocks,
             weight.new_empty(batch_size, 0, 1, 1, len(weight)))
 
-    def decay_state(self, state: dict[str, Tensor],
-                    elapsed: Tensor) -> dict[str, Tensor]:
-        if not self.is_causal:
-            return super().decay_state(state, elapsed)
+    def _decay_state(self, state: dict[str, Tensor],
+                     elapsed: Tensor) -> dict[str, Tensor]:
         return decay_block_states(self.temporal_encoder.blocks, state, elapsed)
 
     def _encode_causally(

@@ -39,7 +39,7 @@ from .positions import repeat_cyclic
 @MODELS.register_module()
 @check_arguments
 class XViT(BaseBackbone):
-    """ViT of each frame, with some keys and values from nearby frames.
+    """ViT of frames, whose keys and values partly come from nearby frames.
 
     A PyTorch implementation of `Space-time Mixing Attention for Video
     Transformer <https://arxiv.org/abs/2106.05968>`_.
@@ -185,8 +185,8 @@ class XViT(BaseBackbone):
     def encode_frames(self, x: Tensor) -> Tensor:
         """Embed clips [B, C, T, H, W] as patches [B, T, H', W', D].
 
-        Nothing else is independent of the position in the clip: all blocks
-        follow the temporal embedding.
+        Only this embedding is independent of a frame's position in the clip,
+        because all blocks follow the temporal embedding.
         """
         x = self.patch_embed(x)
         self.check_grid(x.shape[2:4], 'pos_embed')
@@ -200,38 +200,27 @@ class XViT(BaseBackbone):
         return self._class_tokens(run_blocks(
             self.blocks, self._columns(x), self.with_cp))
 
-    def forward_causal(
-            self, x: Tensor, state: dict[str, Tensor] | None = None,
-            elapsed: Tensor | None = None
+    def _forward_causal(
+            self, x: Tensor, state: dict[str, Tensor], elapsed: Tensor | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the class tokens [B, D, T, 1, 1] of the next frames.
 
-        The shift counts frames, so ``elapsed`` has no effect. See
-        :meth:`BaseBackbone.forward_causal`.
+        The shift counts frames, so ``elapsed`` has no effect.
         """
-        if not self.is_causal:
-            return super().forward_causal(x, state, elapsed)
-        self.check_clips(x)
-        if state is None:
-            state = self.initial_state(len(x))
         x, state = run_blocks_causal(
             self.blocks, self._columns(self.encode_frames(x)), state, elapsed,
             self.with_cp)
         return self._class_tokens(x), state
 
-    def initial_state(
-            self, batch_size: int = 1,
-            frame_shape: tuple[int, int] | None = None) -> dict[str, Tensor]:
-        if not self.is_causal:
-            return super().initial_state(batch_size, frame_shape)
+    def _initial_state(
+            self, batch_size: int,
+            frame_shape: tuple[int, int] | None) -> dict[str, Tensor]:
         rows, columns = self.position_grids['pos_embed'][1:]
         return initial_block_states(self.blocks, self.pos_embed.new_empty(
             batch_size, 0, 1 + rows * columns, 1, len(self.norm.weight)))
 
-    def decay_state(self, state: dict[str, Tensor],
-                    elapsed: Tensor) -> dict[str, Tensor]:
-        if not self.is_causal:
-            return super().decay_state(state, elapsed)
+    def _decay_state(self, state: dict[str, Tensor],
+                     elapsed: Tensor) -> dict[str, Tensor]:
         return dict(state)
 
     def _columns(self, x: Tensor) -> Tensor:

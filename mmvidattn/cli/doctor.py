@@ -66,6 +66,16 @@ DECODERS = dict(
 OPTIONAL = 'torchvision', 'triton', *DECODERS
 ONE_MMCV = ('pip uninstall -y mmcv mmcv-lite onedl-mmcv && '
             'pip install mmcv-lite==2.1.0')
+# First version of a package that does not work, with level, fault and remedy
+# of the finding.
+TOO_NEW = dict(
+    setuptools=((82, ), 'problem', 'has no pkg_resources, which mmengine '
+                'imports', '"setuptools<81"'),
+    moviepy=((2, ), 'note', "has no moviepy.editor: mmaction2's gifs and mp4 "
+             'output fail', '"moviepy<2"'),
+    transformers=((4, 56), 'note', "breaks mmaction2's multimodal models, "
+                  'which mmvidattn leaves out so that the others import',
+                  '"transformers<4.56" if you want VindLU'))
 # Patterns of import errors, with their remedies.
 REMEDIES = (
     (r'lib(GL|EGL|gthread|glib|SM|Xext|xcb)[\w.-]*\.so',
@@ -190,23 +200,10 @@ def find_conflicts(packages: dict[str, str]) -> Iterator[dict]:
             'problem', 'numpy', f'{old[0]} is built for numpy 1, and numpy is '
             f'{packages["numpy"]}', 'pip install -U '
             f'{" ".join(opencv)}; or pip install "numpy<2"')
-    if numbers(packages.get('setuptools', '0')) >= (82, ):
-        yield finding(
-            'problem', 'setuptools',
-            f'setuptools {packages["setuptools"]} has no pkg_resources, which '
-            'mmengine imports',
-            'pip install "setuptools<81"')
-    if numbers(packages.get('moviepy', '0')) >= (2, ):
-        yield finding(
-            'note', 'moviepy', f'moviepy {packages["moviepy"]} has no '
-            "moviepy.editor: mmaction2's gifs and mp4 output fail",
-            'pip install "moviepy<2"')
-    if numbers(packages.get('transformers', '0')) >= (4, 56):
-        yield finding(
-            'note', 'transformers', f'transformers {packages["transformers"]} '
-            "breaks mmaction2's multimodal models, which mmvidattn leaves out "
-            'so that the others import',
-            'pip install "transformers<4.56" if you want VindLU')
+    for name, (first, level, fault, remedy) in TOO_NEW.items():
+        if numbers(packages.get(name, '0')) >= first:
+            yield finding(level, name, f'{name} {packages[name]} {fault}',
+                          f'pip install {remedy}')
 
 
 def check_requirements(packages: dict[str, str]) -> Iterator[dict]:

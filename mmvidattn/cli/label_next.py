@@ -5,13 +5,15 @@
     mmvidattn label-next VIDEO_OR_FOLDER ... CONFIG CHECKPOINT --out FOLDER
     mmvidattn label-next [VIDEO_OR_FOLDER ...] --scores SCORES --out FOLDER
 
-The model scores all videos. It is least certain, or changes its mind most, in
-the chosen minutes, which FOLDER has as videos, with the detected events as
-annotations to correct: ``tasks.json`` for Label Studio and ``tasks.csv``.
-``minutes.csv`` lists where the minutes are from, best first.
+The model scores all videos. The chosen minutes are those in which its scores
+are least certain or change most. FOLDER gets a video of each chosen minute,
+and the detected events as annotations to correct: ``tasks.json`` for Label
+Studio and ``tasks.csv``. ``minutes.csv`` lists where the minutes are from,
+best first.
 
-With SCORES, a folder of stored scores, no model is needed. Minutes without a
-video, such as a camera's, are only listed.
+With SCORES, a folder of stored scores, no model is needed. If the video of a
+minute is not available, such as a camera's, ``minutes.csv`` lists the minute
+without a video.
 """
 import argparse
 from collections.abc import Sequence

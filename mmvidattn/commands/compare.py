@@ -27,6 +27,7 @@ from ..utils.paired_test import (
 )
 from ..utils.printable import echo
 from ..visualization.score_rows import draw_score_rows
+from .score import table
 
 WORDS = {'above': 'better', 'below': 'worse',
          'none': f'no difference (below {MARGIN:g} point)',
@@ -168,13 +169,8 @@ def format_report(report: dict[str, Any]) -> str:
         rows.append((row['model'], str(len(scores)),
                      f'{statistics.fmean(scores):.1f}', deviation,
                      f'{min(scores):.1f}', f'{max(scores):.1f}', *cells))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = [' | '.join(cell.ljust(width) for cell, width in zip(
-        row, widths)) for row in (rows[0], ['-' * w for w in widths],
-                                  *rows[1:])]
-    text = ''.join(f'| {line} |\n' for line in lines)
     looks = ', '.join(map(str, LOOKS[:-1])) + f' and {LOOKS[-1]}'
-    text += (
+    text = table(rows) + (
         f'\nTop-1 accuracy on the test videos in percent (chance: '
         f'{report["chance"]:.1f}). Differences from the first model are '
         f'between runs with\nthe same seed, and thus the same split, with '

@@ -40,39 +40,21 @@ def _kernel_macs(q: Tensor, k: Tensor, v: Tensor, features: int) -> int:
     return tokens * features * v.shape[-1]
 
 
-def _linear_macs(module: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> int:
-    return _kernel_macs(q, k, v, q.shape[-1])
-
-
-def _cosformer_macs(module: nn.Module, q: Tensor, k: Tensor,
-                    v: Tensor) -> int:
-    return _kernel_macs(q, k, v, 2 * q.shape[-1])
-
-
-def _performer_macs(module: nn.Module, q: Tensor, k: Tensor,
-                    v: Tensor) -> int:
-    """Also count the projection to features."""
-    features = len(module.projection)
-    return (q.numel() + k.numel()) * features + _kernel_macs(
-        q, k, v, features)
-
-
-def _linformer_macs(module: nn.Module, q: Tensor, k: Tensor,
-                    v: Tensor) -> int:
-    """Count the projections of K and V, the scores and the weighted sum."""
-    return 2 * (q.numel() + k.numel()) * module.key_projection.shape[1]
-
-
-def _softmax_macs(module: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> int:
-    return 2 * q.numel() * k.shape[-3]
-
-# Count for each module, from q [*, N, G, D], k [*, M, G, D], v [*, M, G, D].
+# Multiply-accumulates of each attention in the released code, from the module,
+# q [*, N, G, D], k [*, M, G, D] and v [*, M, G, D].
 RELEASED_MACS = {
-    CosFormerAttention: _cosformer_macs,
-    LinearAttention: _linear_macs,
-    LinformerAttention: _linformer_macs,
-    PerformerAttention: _performer_macs,
-    SoftmaxAttention: _softmax_macs,
+    CosFormerAttention: lambda attention, q, k, v: _kernel_macs(
+        q, k, v, 2 * q.shape[-1]),
+    LinearAttention: lambda attention, q, k, v: _kernel_macs(
+        q, k, v, q.shape[-1]),
+    # The projections of K and V, the scores and the weighted sum.
+    LinformerAttention: lambda attention, q, k, v: (
+        2 * (q.numel() + k.numel()) * attention.key_projection.shape[1]),
+    # The projection to features, and the products of the features.
+    PerformerAttention: lambda attention, q, k, v: (
+        (q.numel() + k.numel()) * len(attention.projection)
+        + _kernel_macs(q, k, v, len(attention.projection))),
+    SoftmaxAttention: lambda attention, q, k, v: 2 * q.numel() * k.shape[-3],
 }
 
 
@@ -171,22 +153,19 @@ def count_as_released(model: nn.Module, clips: Tensor) -> Complexity | None:
     result.params += (head.in_channels + 1) * head.num_classes
     result.params += (8 - table.shape[1]) * table.shape[-1]
 
-    def add(macs: int) -> None:
-        result.macs += macs
-
     def count(module: nn.Module, inputs: tuple, out) -> None:
         if isinstance(module, nn.Linear):
-            add(out.numel() * module.in_features)
+            result.macs += out.numel() * module.in_features
         elif isinstance(module, (nn.Conv2d, nn.Conv3d)):
-            add(out.numel() * module.weight[0].numel())
+            result.macs += out.numel() * module.weight[0].numel()
         elif isinstance(module, nn.LayerNorm):
-            add(5 * out.numel())
+            result.macs += 5 * out.numel()
         elif isinstance(module, FeatureFixation):
             # Two ratios are evaluated for each channel, from all inputs.
             gate = next(module.children())
-            add(inputs[0].numel() * 2 * gate.in_features)
+            result.macs += inputs[0].numel() * 2 * gate.in_features
         elif isinstance(module, BaseAttention):
-            add(RELEASED_MACS[type(module)](module, *inputs[:3]))
+            result.macs += RELEASED_MACS[type(module)](module, *inputs[:3])
 
     handles = [m.register_forward_hook(count) for m in model.modules()]
     with torch.no_grad():

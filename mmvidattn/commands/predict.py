@@ -20,7 +20,8 @@ from rich.progress import track
 from ..apis import VideoClassifier, VideoPrediction, read_labels
 from ..apis.predict import write_json_line
 from ..apis.runner import one_line_errors, program_name
-from ..apis.video_clips import find_videos, is_folder_of_videos
+from ..apis.video_clips import is_folder_of_videos
+from ..datasets.video_facts import list_videos
 from ..utils.interrupts import one_line_stop
 from ..utils.printable import echo, printable
 from ..visualization import OUTPUTS, annotate_video
@@ -33,7 +34,7 @@ def name_videos(inputs: list[str]) -> dict[str, Path]:
     for source in inputs:
         if is_folder_of_videos(source):
             videos.update((str(path), path.relative_to(source))
-                          for path in find_videos(source))
+                          for path in map(Path, list_videos(source)))
         else:
             videos[source] = Path(Path(source).name)
     return videos

@@ -74,6 +74,7 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
     """Build a run for each source, and split the model from the sources."""
     args.sources, args.config, args.checkpoint = split_model(
         [*args.sources, *args.model])
+    cfg = load_config(args.config, args.cfg_options)
     extractors = {}
     for name in 'rgb', 'flow':
         given = getattr(args, name)
@@ -83,12 +84,14 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
                 config=config,
                 checkpoint=None if checkpoint == '-' else checkpoint)
     if args.flow or args.flow_method:
+        configured = cfg.get('online', {}).get('extractors', {}).get(
+            'flow', {}).get('flow', 'dis')
         extractors.setdefault('flow', {})['flow'] = (
-            args.flow_method or flow_method_of(args))
+            args.flow_method or configured)
     # Open the sources before building the model, because they often fail.
-    backend = load_config(args.config, args.cfg_options).get('video_backend')
     sources = [
-        open_source(source, args.realtime or args.serve, args.fps, backend)
+        open_source(source, args.realtime or args.serve, args.fps,
+                    cfg.get('video_backend'))
         for source in args.sources]
     model = load_live_model(
         args.config, args.checkpoint, extractors=extractors or None,
@@ -114,13 +117,6 @@ def event_options(args: argparse.Namespace) -> dict[str, Any]:
         raise ValueError('--thresholds has the thresholds of each class, so '
                          f'--{option} must be left out')
     return given
-
-
-def flow_method_of(args: argparse.Namespace) -> str:
-    """Return the config's method to compute flow, or else 'dis'."""
-    online = load_config(args.config, args.cfg_options).get('online', {})
-    extractors = online.get('extractors', {})
-    return extractors.get('flow', {}).get('flow', 'dis')
 
 
 def make_sinks(args: argparse.Namespace, i: int, run: Run,
@@ -170,7 +166,9 @@ def make_page(args: argparse.Namespace, runs: Sequence[Run],
         raise ValueError(error) from error
     segments = [sink for group in sinks for sink in group
                 if isinstance(sink, SegmentSink)]
-    marks = marks_file(args)
+    marks = args.marks
+    if marks is None and args.events is not None:
+        marks = args.events.with_name('marks.csv')
     return LivePage(
         runs, **page_options(args), read_only=args.read_only,
         segments=[sink.read for sink in segments] or None,
@@ -187,13 +185,6 @@ def page_options(args: argparse.Namespace) -> dict[str, Any]:
         token = secrets.token_urlsafe(16)
     return dict(host=args.host, port=args.port, token=token,
                 max_clients=args.max_clients)
-
-
-def marks_file(args: argparse.Namespace) -> Path | None:
-    """Return the file of marks, by default beside the events."""
-    if args.marks is None and args.events is not None:
-        return args.events.with_name('marks.csv')
-    return args.marks
 
 
 class Worker(threading.Thread):

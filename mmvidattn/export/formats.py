@@ -50,10 +50,6 @@ def _write_pt2(exported: ExportedProgram, program: Program,
         METADATA.format(name): text for name, text in metadata.items()})
 
 
-def _load_pt2(path: Path) -> Function:
-    return torch.export.load(path).module()
-
-
 def _metadata_of_pt2(path: Path) -> dict[str, str]:
     files = {METADATA.format(key): '' for key in KEYS}
     torch.export.load(path, extra_files=files)
@@ -161,10 +157,11 @@ def _metadata_of_onnx(path: Path) -> dict[str, str]:
 
 
 FORMATS = dict(
-    pt2=Format('.pt2', _write_pt2, _load_pt2, _metadata_of_pt2,
-               check=lambda: None),
-    onnx=Format('.onnx', _write_onnx, _load_onnx, _metadata_of_onnx,
-                _check_onnx))
+    pt2=Format(
+        '.pt2', _write_pt2, lambda path: torch.export.load(path).module(),
+        _metadata_of_pt2, check=lambda: None),
+    onnx=Format(
+        '.onnx', _write_onnx, _load_onnx, _metadata_of_onnx, _check_onnx))
 
 
 def choose_format(path: Path) -> str:

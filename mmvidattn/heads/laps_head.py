@@ -11,8 +11,9 @@ from .base import VideoHead
 class LAPSHead(VideoHead):
     """Head of LAPS, which averages the predictions of all frames of a clip.
 
-    `Long-term Leap Attention, Short-term Periodic Shift for Video
-    Classification <https://arxiv.org/abs/2207.05526>`_, Eq. 5 and 6.
+    This is the head of `Long-term Leap Attention, Short-term Periodic Shift
+    for Video Classification <https://arxiv.org/abs/2207.05526>`_, Eqs. 5 and
+    6.
 
     Args:
         num_classes: Number of classes K.

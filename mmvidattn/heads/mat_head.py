@@ -16,13 +16,13 @@ from .online_action_head import OnlineActionHead
 class MATHead(OnlineActionHead):
     """Head of MAT, with losses for all rounds of the network.
 
-    `Memory-and-Anticipation Transformer <https://arxiv.org/abs/2308.07893>`_,
-    as released. The network refines the work memory and the future in several
-    rounds. One linear layer scores the actions of both after each round. Verbs
-    and nouns are scored only after the last round. If the future and its
-    targets differ in length, the future is resized by nearest-neighbor
-    interpolation. Dropout applies only to the actions of the work memory in
-    the last round.
+    The head of `Memory-and-Anticipation Transformer
+    <https://arxiv.org/abs/2308.07893>`_, as released. The network refines the
+    features of the work memory and of the future in several rounds. After each
+    round, one linear layer scores the actions of both. Verbs and nouns are
+    scored only after the last round. If the future and its targets differ in
+    length, the future is resized by nearest-neighbor interpolation. Dropout
+    applies only to the actions of the work memory in the last round.
 
     Args:
         num_classes: Number of actions K.

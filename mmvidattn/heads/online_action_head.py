@@ -33,9 +33,9 @@ class CosineLinear(nn.Linear):
 class OnlineActionHead(BaseModule):
     """Classifier of the action, and optionally verb and noun, of each step.
 
-    `TeSTra <https://arxiv.org/abs/2209.09236>`_, as released: a dropout and a
-    linear layer each for action, verb and noun. The classes include the
-    background, class 0.
+    As in the released code of `TeSTra <https://arxiv.org/abs/2209.09236>`_,
+    the action, the verb and the noun each have a dropout and a linear layer.
+    The classes include the background, class 0.
 
     Args:
         num_classes: Number of actions K.

@@ -12,8 +12,8 @@ from ..utils.arguments import Count, Fraction, check_arguments
 class TokenLabelHead(I3DHead):
     """``I3DHead`` with a second branch that classifies every token.
 
-    `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. B.1, as released.
-    The second branch is only used in training, in a
+    This is the head of `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec.
+    B.1, as released. The second branch is only used in training, by
     :class:`mmvidattn.recognizers.TokenLabelRecognizer3D`.
 
     Differs from the paper: the token branch has three linear layers (the

@@ -12,7 +12,8 @@ from .base import VideoHead
 class ViViTHead(VideoHead):
     """Head of ViViT: a linear classifier, initialized with zeros.
 
-    `ViViT: A Video Vision Transformer <https://arxiv.org/abs/2103.15691>`_.
+    This is the classifier of `ViViT: A Video Vision Transformer
+    <https://arxiv.org/abs/2103.15691>`_.
 
     Args:
         num_classes: Number of classes K.

@@ -14,12 +14,12 @@ from .base import VideoHead
 class XViTHead(VideoHead):
     """Head of XViT: attention over the frame tokens of a clip, and an MLP.
 
-    `Space-time Mixing Attention for Video Transformer
-    <https://arxiv.org/abs/2106.05968>`_. The head applies dropout to the frame
-    tokens, adds a class token in front of them, and runs a transformer block
-    with softmax attention. LayerNorm, a hidden layer with GELU, dropout and
-    the classifier then process the class token. Clips may have any length,
-    because the head has no position embeddings.
+    The head of `Space-time Mixing Attention for Video Transformer
+    <https://arxiv.org/abs/2106.05968>`_ applies dropout to the frame tokens,
+    adds a class token in front of them, and runs a transformer block with
+    softmax attention. LayerNorm, a hidden layer with GELU, dropout and the
+    classifier then process the class token. The head lacks position
+    embeddings, so clips may have any length.
 
     Args:
         num_classes: Number of classes K.

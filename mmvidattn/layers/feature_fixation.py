@@ -9,8 +9,10 @@ from ..utils.arguments import Count, check_arguments
 class FeatureFixation(nn.Module):
     """Gate that reweights the channels of queries and keys before attention.
 
-    Secs. 4.1 and 4.2 of the paper. A linear map computes the ratio of each
-    channel; all heads share its weights.
+    This is the feature fixation of `Linear Video Transformer with Feature
+    Fixation <https://arxiv.org/abs/2210.08164>`_, Secs. 4.1 and 4.2. Each
+    channel of a query or key is multiplied by a ratio between 0 and 1, which a
+    linear map and a sigmoid compute; all heads share the weights of the map.
 
     Differs from the paper: Eqs. 4 and 5 map all channels of the model at
     once (``across_heads=True``). The released code maps the channels of each

@@ -71,9 +71,10 @@ class CoarseLevel(nn.Module):
 
 @check_arguments
 class GlobalPyramid(nn.Module):
-    """Priors of a clip at several scales, for keys and values.
+    """Pooling of a clip's tokens to several scales, for keys and values.
 
-    `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.2.
+    This is the pyramid of `DualFormer <https://arxiv.org/abs/2112.04674>`_,
+    Sec. 3.2.2.
 
     Like the released code, it differs from the paper: the finest level is a
     single convolution. A coarser level has two convolutions, first in space,
@@ -118,9 +119,11 @@ class GlobalPyramid(nn.Module):
 
 
 class GlobalPyramidAttention(nn.Module):
-    """Softmax attention of tokens to the priors of a pyramid (GP-MSA).
+    """Softmax attention of all tokens to the pooled tokens of a pyramid.
 
-    `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.2.
+    This is the attention GP-MSA of `DualFormer
+    <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.2. The paper calls the
+    pooled tokens priors.
 
     Args:
         embed_dims: Channels C.

@@ -22,10 +22,10 @@ from .base_attention import BaseAttention
 class LARAAttention(BaseAttention):
     """`Linear randomized attention <https://arxiv.org/abs/2204.04667>`_.
 
-    The feature fixation paper calls it RALA in a table. The landmarks are
-    pooled queries and keys, see :func:`mmvidattn.ops.landmark_grid`. In
-    training, samples are drawn around the landmarks at each call; in
-    evaluation, the samples are the landmarks.
+    The landmarks are pooled queries and keys, see
+    :func:`mmvidattn.ops.landmark_grid`. In training, samples are drawn around
+    the landmarks at each call; in evaluation, the samples are the landmarks. A
+    table of the paper on feature fixation calls this attention RALA.
 
     Differs from the released code:
 

@@ -15,7 +15,8 @@ Size = tuple[Count, Count, Count]
 class LocalWindowAttention(nn.Module):
     """Softmax attention within windows that do not overlap (LW-MSA).
 
-    `DualFormer <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.1.
+    This is the local attention of `DualFormer
+    <https://arxiv.org/abs/2112.04674>`_, Sec. 3.2.1.
 
     Differs from the released code: grids that the window does not divide are
     padded, and the padding is masked; the released code fails.

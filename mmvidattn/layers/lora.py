@@ -15,7 +15,7 @@ def add_lora(model: nn.Module, rank: Count, alpha: Positive | None = None
              ) -> list[str]:
     """Add a low-rank update to every linear projection of an attention.
 
-    `LoRA: Low-Rank Adaptation of Large Language Models
+    This is the update of `LoRA: Low-Rank Adaptation of Large Language Models
     <https://arxiv.org/abs/2106.09685>`_, Sec. 4.1: ``W x + alpha / rank * B A
     x``. B starts at zero, so the outputs do not change at first. Existing
     tensors keep their names, and a checkpoint without LoRA can still be

@@ -23,9 +23,10 @@ class FrameConv(nn.Conv2d):
 class MLP(nn.Module):
     """MLP of the video transformers, with an optional convolution.
 
-    fc1, a 3x3 depth-wise convolution over the grid of each frame, GELU, fc2.
-    The released linear video transformer uses the convolution instead of a
-    position embedding; the paper does not mention it.
+    It consists of ``fc1``, optionally a 3x3 depth-wise convolution over the
+    grid of each frame, GELU, and ``fc2``. The released linear video
+    transformer uses the convolution instead of a position embedding; its paper
+    does not mention the convolution.
 
     Args:
         embed_dims: Channels C.

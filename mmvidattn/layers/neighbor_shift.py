@@ -8,10 +8,13 @@ from ..utils.arguments import Count, Fraction, check_arguments
 
 @check_arguments
 class NeighborShift(nn.Module):
-    """Neighborhood association, Sec. 4.3 and A.3 of the paper.
+    """Shift of some channels of each token to neighboring tokens.
 
-    Some channels of a token come from its neighbors in time (modes 'tsm' and
-    'window') or in space ('cross', 'square' and 'eight').
+    This is the neighborhood association of `Linear Video Transformer with
+    Feature Fixation <https://arxiv.org/abs/2210.08164>`_, Sec. 4.3 and A.3.
+    Some channels of a token are replaced by the same channels of its neighbors
+    in time (modes 'tsm' and 'window') or in space ('cross', 'square' and
+    'eight').
 
     Args:
         channels, mode, size, divisor, alpha, boundary: See

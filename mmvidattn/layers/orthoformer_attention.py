@@ -16,11 +16,11 @@ class OrthoformerAttention(BaseAttention):
     a random query in training, and with the first query in evaluation, so that
     evaluation is deterministic.
 
-    Differs from the released code: that code also starts with a random query
-    in evaluation. In its authors' network, Motionformer, each query attends
-    to each frame separately, with landmarks of the whole clip. Here queries
-    attend to the keys of their own sequence, as in the code of the linear
-    video transformer.
+    Differs from the released code: the released code also starts with a random
+    query in evaluation. In Motionformer, the network of the same authors, each
+    query attends to each frame separately, with landmarks of the whole clip.
+    Here, queries attend to the keys of the same sequence, as in the released
+    code of the linear video transformer.
 
     Args:
         head_dims, num_heads, seq_shape: See :class:`BaseAttention`.

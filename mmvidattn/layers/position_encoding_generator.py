@@ -7,7 +7,7 @@ from ..ops.depthwise_conv import depthwise_conv
 class PositionEncodingGenerator(nn.Module):
     """Residual depth-wise convolution that encodes positions.
 
-    Eq. 4 of `DualFormer <https://arxiv.org/abs/2112.04674>`_. The zero
+    This is Eq. 4 of `DualFormer <https://arxiv.org/abs/2112.04674>`_. The zero
     padding around the grid reveals the position of a token.
 
     Args:

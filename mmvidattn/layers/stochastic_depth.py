@@ -18,9 +18,9 @@ def stochastic_depth_rates(last: float, num_blocks: int) -> list[float]:
 class StochasticDepth(DropPath):
     """``DropPath`` without rescaling of kept branches.
 
-    As in the released ViViT. ``DropPath`` itself divides a kept branch by the
-    probability of keeping it, so that the mean in training equals the output
-    in testing.
+    ``DropPath`` divides a kept branch by the probability of keeping it, so
+    that the mean in training equals the output in testing. This module does
+    not, like the released code of ViViT.
 
     Args:
         drop_prob: Probability of dropping the branch of a sample.

@@ -25,9 +25,12 @@ Pattern = Literal[PATTERNS]
 class VideoSelfAttention(nn.Module):
     """Self-attention of video tokens, with its projections.
 
-    Shifts keys and values, maps and reweights queries and keys, and applies
-    the attention. This is the paper's order of neighborhood association and
-    feature fixation, Sec. 5.3; ``fixation_first`` selects the other order.
+    The module projects tokens to queries, keys and values, shifts channels of
+    keys and values (:class:`NeighborShift`), maps and reweights queries and
+    keys (:class:`FeatureFixation`), and applies an attention. This is the
+    order of `Linear Video Transformer with Feature Fixation
+    <https://arxiv.org/abs/2210.08164>`_, Sec. 5.3; ``fixation_first``
+    reweights before it shifts.
 
     Args:
         embed_dims: Channels C.

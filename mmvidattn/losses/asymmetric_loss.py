@@ -12,13 +12,13 @@ from ..utils.arguments import Fraction, NotNegative, check_arguments
 class AsymmetricLoss(nn.Module):
     """Binary cross-entropy with less weight of easy negatives.
 
-    The loss of `ASL <https://arxiv.org/abs/2009.14119>`_. With the probability
-    p = sigmoid(logit) and p_m = max(p - margin, 0), a positive costs
-    ``-(1 - p)^gamma_pos log(p)``, and a negative costs
-    ``-p_m^gamma_neg log(1 - p_m)``.
+    This is the loss of `ASL <https://arxiv.org/abs/2009.14119>`_. With the
+    probability p = sigmoid(logit) and p_m = max(p - margin, 0), a positive
+    costs ``-(1 - p)^gamma_pos log(p)``, and a negative costs ``-p_m^gamma_neg
+    log(1 - p_m)``.
 
-    Differs from the paper: the mean over samples and classes, like
-    ``BCELossWithLogits``, instead of the sum.
+    Differs from the paper: the loss is the mean over samples and classes, as
+    in ``BCELossWithLogits``, instead of the sum.
 
     Args:
         gamma_neg: Focusing of negatives. Defaults to 4, as in the paper.

@@ -47,8 +47,8 @@ class FeatureDistillationLoss(nn.Module):
 class LogitDistillationLoss(nn.Module):
     """Mean Kullback-Leibler divergence of softened class distributions.
 
-    `Distilling the Knowledge in a Neural Network
-    <https://arxiv.org/abs/1503.02531>`_, Sec. 2: the logits of student and
+    This is the loss of `Distilling the Knowledge in a Neural Network
+    <https://arxiv.org/abs/1503.02531>`_, Sec. 2. The logits of student and
     teacher are divided by a temperature before the softmax. The loss is
     multiplied by the square of the temperature, so that the gradients have the
     same size at any temperature. (The paper has the cross-entropy, which

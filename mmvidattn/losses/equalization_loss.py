@@ -42,9 +42,9 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
 
     In each step, each rare class that is not the target is left out of the
     softmax with probability ``gamma``, so that frequent classes do not push
-    down the logits of rare ones. `Equalization loss for long-tailed object
-    recognition <https://arxiv.org/abs/2003.05176>`_, as released by TeSTra's
-    authors.
+    down the logits of rare ones. This is the loss of `Equalization loss for
+    long-tailed object recognition <https://arxiv.org/abs/2003.05176>`_, as
+    released by TeSTra's authors.
 
     Like the released code, it differs from the paper: there is a separate draw
     for each step and class, instead of each step. A class is left out by

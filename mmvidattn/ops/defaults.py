@@ -142,10 +142,11 @@ MACHINES = (
 def default_gains(capability: str | None) -> dict[str, float]:
     """Return the smallest measured gain of each backend and condition.
 
-    A key has the op, the backend, the mode, the dtype and the compiler.
+    A key consists of the op, the backend, the mode, the dtype and the
+    compiler.
 
-    It is the minimum over all machines of this capability. A backend that is
-    slower on one of them is therefore not used by default.
+    If several machines of this capability were measured, the smallest gain
+    counts, so a backend that is slower on any of them is not used by default.
     """
     gains: dict[str, float] = {}
     for machine in MACHINES:

@@ -62,7 +62,7 @@ def gate_kind(gate: Gate | None) -> str:
 
 def fixate(q: Tensor, k: Tensor, v: Tensor,
            gate: Gate) -> tuple[Tensor, Tensor]:
-    """Reweight queries and keys, Secs. 4.1 and 4.2 of the paper.
+    """Multiply queries and keys by the ratios of feature fixation.
 
     Args:
         q: Mapped queries, [*, D].
@@ -88,7 +88,10 @@ def fixation_ratio(inputs: tuple[Tensor, ...],
                    weight: Tensor,
                    bias: Tensor,
                    aggregate: str = 'concat') -> Tensor:
-    """Compute the fixation ratio, Eq. 5 of the paper (Eq. 4 for one input).
+    """Compute the ratio, from 0 to 1, that each channel is multiplied by.
+
+    This is Eq. 5, and with one input Eq. 4, of `Linear Video Transformer with
+    Feature Fixation <https://arxiv.org/abs/2210.08164>`_.
 
     Args:
         inputs: n representations of the tokens, [*, D] each: mapped queries,

@@ -12,7 +12,9 @@ from .softmax_attention import naive_softmax_attention, softmax_attention
 
 
 def leap_step(num_frames: int, level: int) -> int:
-    """Return the distance S = T / 2^R of paired frames, Eq. 15 of the paper.
+    """Return the distance S = T / 2^R of paired frames.
+
+    This is Eq. 15 of `LAPS <https://arxiv.org/abs/2207.05526>`_.
 
     Args:
         num_frames: Clip length T.
@@ -104,7 +106,7 @@ def naive_leap_attention(q: Tensor,
                          v: Tensor,
                          level: int,
                          scale: float | None = None) -> Tensor:
-    """Reference of :func:`leap_attention`: Algorithm 1 of the paper."""
+    """Reference of :func:`leap_attention`: Algorithm 1 of the LAPS paper."""
     N = q.shape[2]
     out = q.new_empty(*q.shape[:-1], v.shape[-1])
     for a, b in zip(*leap_frames(q.shape[1], level)):

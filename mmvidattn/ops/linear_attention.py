@@ -33,15 +33,16 @@ def linear_attention(q: Tensor,
                      order: str = 'auto',
                      eps: float = 1e-6,
                      clamp_eps: bool = False) -> Tensor:
-    r"""Kernelized attention, Eqs. 2 and 3 of the paper.
+    r"""Attend with the scores ``q k^T`` instead of their softmax.
 
     .. math:: y_i = q_i \sum_j k_j^T v_j / (q_i \sum_j k_j^T + eps)
 
-    The computation is at least in float32, also under autocast, because ``K^T
-    V`` over thousands of tokens exceeds the range of float16. The exception
-    are bfloat16 inputs without gradients, which are multiplied in bfloat16,
-    whose range is sufficient. With gradients, float32 is needed, because terms
-    of the query gradients cancel.
+    These are Eqs. 2 and 3 of `Linear Video Transformer with Feature Fixation
+    <https://arxiv.org/abs/2210.08164>`_. The computation is at least in
+    float32, also under autocast, because ``K^T V`` over thousands of tokens
+    exceeds the range of float16. Only bfloat16 inputs without gradients are
+    multiplied in bfloat16, whose range is sufficient. With gradients, float32
+    is needed, because terms of the query gradients cancel.
 
     Args:
         q: Queries after a non-negative

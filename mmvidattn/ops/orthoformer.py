@@ -77,7 +77,7 @@ def orthoformer_attention(q: Tensor,
                           k: Tensor,
                           v: Tensor,
                           landmarks: Tensor) -> Tensor:
-    r"""Softmax attention factorized by landmarks, linear in N and in M.
+    r"""Attend by softmax through landmarks, at a cost linear in N and in M.
 
     .. math:: Y = softmax(Q L^T / \sqrt D) softmax(L K^T / \sqrt D) V
 

@@ -11,11 +11,12 @@ FIRST = 'next', 'previous'
 def periodic_shift(x: Tensor,
                    fraction: float = 0.25,
                    first: str = 'next') -> Tensor:
-    """Shift some channels of each head by one frame, Eq. 16-18.
+    """Shift some channels of each head by one frame.
 
-    The first ``fraction`` of a head's channels comes from the neighboring
-    frame that ``first`` selects, the second ``fraction`` from the neighbor on
-    the other side. Frames outside of the clip are zero.
+    These are Eqs. 16 to 18 of `LAPS <https://arxiv.org/abs/2207.05526>`_. The
+    first ``fraction`` of a head's channels comes from the neighboring frame
+    that ``first`` selects, the second ``fraction`` from the neighbor on the
+    other side. Frames outside of the clip are zero.
 
     Args:
         x: Outputs of the heads, [B, T, N, G, D].

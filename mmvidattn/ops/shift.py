@@ -34,15 +34,20 @@ def shift_plan(mode: str,
                divisor: int | None = None,
                alpha: float | None = None,
                boundary: str | None = None) -> tuple[Fold, ...]:
-    """Plan neighborhood association (Sec. 4.3, A.3) as folds of channels.
+    """Choose the channels of a token that come from each neighbor.
 
-    Pass exactly one of ``divisor`` and ``alpha``; it selects the layout.
-    ``divisor`` selects the layout of the released code: each fold has
-    ``channels // divisor`` channels, the folds come first, and the unshifted
-    channels last. ``alpha`` selects the layout of the paper: the first
-    ``alpha * channels`` channels are unshifted, and n neighbors share the
-    rest, ``(1 - alpha) * channels // n`` each. Remaining channels of the
-    division are also unshifted.
+    This is the neighborhood association of `Linear Video Transformer with
+    Feature Fixation <https://arxiv.org/abs/2210.08164>`_, Sec. 4.3 and A.3. A
+    plan is a tuple of folds: ranges of channels, each with the neighbor that
+    the range is read from.
+
+    Pass either ``divisor`` or ``alpha``; it selects the layout. ``divisor``
+    selects the layout of the released code: each fold has ``channels //
+    divisor`` channels, the folds come first, and the unshifted channels last.
+    ``alpha`` selects the layout of the paper: the first ``alpha * channels``
+    channels are unshifted, and n neighbors share the rest, ``(1 - alpha) *
+    channels // n`` each. Remaining channels of the division are also
+    unshifted.
 
     ======  ============  =====================================================
     mode    layout        neighbors

@@ -20,7 +20,7 @@ def softmax_attention(q: Tensor,
                       dropout_p: float = 0.,
                       key_mask: Tensor | None = None,
                       bias: Tensor | None = None) -> Tensor:
-    """Compute ``softmax(scale Q K^T) V``, Eq. 1 of the paper.
+    """Compute ``softmax(scale Q K^T) V`` for each head.
 
     Args:
         q: Queries, [*, N, G, D].

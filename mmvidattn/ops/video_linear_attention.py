@@ -40,11 +40,12 @@ class Options(NamedTuple):
 
 @dispatched
 def video_linear_attention(qkv: Tensor, options: Options) -> Tensor:
-    """Neighborhood association, feature fixation and linear attention.
+    """Attend linearly within a clip, with shift and feature fixation.
 
-    Secs. 4.1 to 4.3 of *Linear Video Transformer with Feature Fixation*:
-    shift keys and values, map and reweight queries and keys, and apply
-    :func:`mmvidattn.ops.linear_attention`.
+    Shifts channels of keys and values, maps and reweights queries and keys,
+    and applies :func:`mmvidattn.ops.linear_attention`, as in `Linear Video
+    Transformer with Feature Fixation <https://arxiv.org/abs/2210.08164>`_,
+    Secs. 4.1 to 4.3.
 
     Args:
         qkv: Queries, keys and values of G heads of width D = C / G,

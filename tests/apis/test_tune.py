@@ -1,8 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
-import os
-import subprocess
-import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -49,7 +47,13 @@ def backend(name, function=_plain, why_not=lambda *args: None):
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch, tmp_path):
-    """Set an empty cache, no defaults, and a clock of 1 s for plain code."""
+    """Set an empty cache, no defaults, and a clock of 1 s for plain code.
+
+    Compiled code is not generated, because this takes seconds for each call;
+    ``test_generated_code_is_measured`` restores torch's compiler.
+    """
+    monkeypatch.setattr(torch, 'compile', partial(
+        torch.compile, backend='aot_eager'))
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
     monkeypatch.setattr(dispatch, '_switch', '1')
     monkeypatch.setattr(dispatch, '_enabled', True)
@@ -112,8 +116,8 @@ def test_recorded_tensors_are_copies_of_the_same_layout(tensors):
     assert call.condition.training
 
 
-@pytest.mark.parametrize('training', [False, True])
-@pytest.mark.parametrize('seconds, gain', [(0.5, 2.), (2., 0.5)])
+@pytest.mark.parametrize('training, seconds, gain', [
+    (False, 0.5, 2.), (True, 2., 0.5)])
 def test_measures_each_mode(tensors, training, seconds, gain):
     SPEED['now'] = seconds
     calls = recorded(tensors, backend('new'), training=training)
@@ -123,6 +127,13 @@ def test_measures_each_mode(tensors, training, seconds, gain):
     assert result.gains == {
         f'linear/new/{mode}/float32/eager': gain,
         f'linear/new/{mode}/float32/compiled': gain}
+
+
+@pytest.mark.parametrize('training', [
+    False, pytest.param(True, marks=pytest.mark.slow)])
+def test_generated_code_is_measured(tensors, monkeypatch, training):
+    monkeypatch.setattr(torch, 'compile', torch.compile.func)
+    test_measures_each_mode(tensors, training, 0.5, 2.)
 
 
 def test_measures_calls_whose_input_autocast_has_lowered(tensors):
@@ -295,6 +306,24 @@ def test_a_tuned_choice_is_used_by_this_and_later_processes(tensors):
     assert 'my_config' in result.origin and result == read_choice()
     assert json.loads(path.read_text())['threads'] == \
         torch.get_num_threads()
+    # A later process reads the choice when an op first needs it.
+    dispatch.set_choice('cpu', None)
+    assert 'my_config' in dispatch.summary()
+    assert 'linear by new' in dispatch.summary()
+    assert dispatch.running_keys() == result.chosen
+
+
+def test_switches_override_a_tuned_choice(tensors, monkeypatch):
+    store(tune(recorded(tensors, backend('new')), 'cpu', ['eager']), 'cpu',
+          'my_config')
+    assert 'my_config' in dispatch.summary()
+    assert dispatch.running_keys()
+    with dispatch.use_backends(False):
+        assert 'MMVIDATTN_DISPATCH=0' in dispatch.summary()
+        assert dispatch.running_keys() == []
+    monkeypatch.setattr(dispatch, '_switch', 'default')
+    dispatch.set_choice('cpu', None)
+    assert 'my_config' not in dispatch.summary()
 
 
 def test_a_second_tune_keeps_unmeasured_results(tensors):
@@ -425,28 +454,3 @@ def test_command_needs_the_switch_in_its_position():
     with dispatch.use_backends(False), pytest.raises(
             SystemExit, match='MMVIDATTN_DISPATCH'):
         main(['--device', 'cpu'])
-
-
-SCRIPT = '''
-from mmvidattn.ops import dispatch
-print(dispatch.summary())
-print(len(dispatch.running_keys()))
-'''
-
-
-def test_a_later_process_uses_the_choice_unless_it_is_turned_off(tensors):
-    """Here the defaults are empty, there they are not."""
-    store(tune(recorded(tensors, backend('new')), 'cpu'), 'cpu', 'my_config')
-
-    def run(value):
-        done = subprocess.run(
-            [sys.executable, '-c', SCRIPT], capture_output=True, text=True,
-            check=True, env=dict(os.environ, MMVIDATTN_DISPATCH=value))
-        *lines, number = done.stdout.splitlines()
-        return ''.join(lines), int(number)
-
-    answer, number = run('1')
-    assert 'my_config' in answer and 'linear by new' in answer and number >= 2
-    assert 'my_config' not in run('default')[0]
-    answer, number = run('0')
-    assert 'MMVIDATTN_DISPATCH=0' in answer and number == 0

@@ -82,7 +82,7 @@ def test_forward_is_finite_and_every_parameter_gets_a_gradient(backbone,
         assert model.eval()(clips[:0]).shape == (0, *y.shape[1:])
 
 
-@EACH_VARIANT
+@EVERY_MODEL
 def test_gradient_checkpointing_keeps_outputs_and_gradients(backbone, options):
     model = build(backbone, **options).eval()
     again = build(backbone, **options).eval()

@@ -3,6 +3,7 @@ import json
 import subprocess
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from mmvidattn.export import (
     program_of,
     read_metadata,
 )
-from mmvidattn.export.capture import _explain
+from mmvidattn.export.capture import _explain, capture
 from mmvidattn.export.export import difference
 from mmvidattn.export.programs import Program
 from mmvidattn.online import StreamSession, video_step
@@ -42,12 +43,27 @@ pytestmark = pytest.mark.skipif(
     reason='export needs torch 2.6 or newer')
 
 
-@pytest.fixture
-def onnx():
+@pytest.fixture(scope='module', autouse=True)
+def capture_once():
+    """Capture each program once for all formats."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr('mmvidattn.export.export.capture', cache(capture))
+        yield
+
+
+def needs(suffix):
+    """Skip a test of ONNX files without ONNX's packages."""
+    if suffix != 'onnx':
+        return
     if not hasattr(torch.onnx.ONNXProgram, 'rename_axes'):
         pytest.skip('ONNX needs a newer torch')
     for name in 'onnx', 'onnxscript', 'onnxruntime':
         pytest.importorskip(name, reason=f'needs {name}')
+
+
+@pytest.fixture
+def onnx():
+    needs('onnx')
 
 
 class Small(Program):
@@ -113,15 +129,11 @@ def check_clips(program, function, frames, size):
             assert relative(function(clips)[0], want) < 1e-4
 
 
-def test_quick_model_matches_onnx_file(tmp_path, onnx):
-    small = MODELS[QUICK]._replace(options={'model.backbone.num_layers': 1})
-    check_model(small, tmp_path / 'model.onnx')
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize('name, suffix', [
     (name, suffix) for name in MODELS for suffix in ('pt2', 'onnx')])
-def test_each_family_matches_its_file(tmp_path, name, suffix, onnx):
+def test_each_family_matches_its_file(tmp_path, name, suffix):
+    needs(suffix)
     check_model(MODELS[name], tmp_path / f'model.{suffix}')
 
 
@@ -129,13 +141,12 @@ def test_each_family_matches_its_file(tmp_path, name, suffix, onnx):
     (None, 'window'), (None, 'smoothing'), *(
         pytest.param(suffix, kernel, marks=pytest.mark.slow)
         for suffix in ('pt2', 'onnx') for kernel in ('window', 'smoothing'))])
-def test_repeated_steps_equal_a_session(tmp_path, suffix, kernel, request):
+def test_repeated_steps_equal_a_session(tmp_path, suffix, kernel):
     """Run two streams, one with a bad frame.
 
     Without a suffix, the test runs the program itself instead of a file.
     """
-    if suffix == 'onnx':
-        request.getfixturevalue('onnx')
+    needs(suffix)
     torch.manual_seed(0)
     model = detector_of(VARIANTS['laplace']).eval()
     model.dataset_meta, model.cfg = {}, {}
@@ -193,27 +204,34 @@ assert 'torch' not in sys.modules
 '''
 
 
-def video_detector(config, std):
-    """Build a detector of frames with random weights."""
+@pytest.fixture
+def streams_one_by_one(monkeypatch):
+    """Let sessions process streams one by one; programs must not."""
+    monkeypatch.setattr(video_step, 'VALUES_AT_ONCE', 0)
+
+
+@cache
+def video_program(config, std):
+    """Build the step of a detector of frames with random weights."""
     torch.manual_seed(0)
     model = get_model(config)
     for name, x in model.named_parameters():
         if 'log_factor' not in name:
             nn.init.normal_(x, x.mean().item(), std)
-    return model
+    return model, program_of(model)
 
 
 @pytest.mark.parametrize('config, std, num_frames, rate', [
-    ('linear_ff_causal_tiny_synthetic', .2, 500, 25.),
+    ('linear_ff_causal_tiny_synthetic', .2, 100, 25.),
     # The size of the paper at 224 pixels.
     pytest.param('linear_ff_causal_thumos14_rgb', .02, 8, 4.,
                  marks=pytest.mark.slow)], ids=['tiny', 'base'])
 def test_step_of_a_video_network_runs_with_only_onnxruntime(
-        tmp_path, onnx, config, std, num_frames, rate):
+        tmp_path, onnx, streams_one_by_one, config, std, num_frames, rate):
     """The scores of a stream match a session."""
-    model = video_detector(config, std)
+    model, program = video_program(config, std)
     path = tmp_path / 'step.onnx'
-    report = export_program(program_of(model), path)
+    report = export_program(program, path)
     assert max(report.differences.values()) < 1e-4
     metadata = read_metadata(path)
     assert json.loads(metadata['stream']) == dict(frame_rate=rate)
@@ -232,11 +250,9 @@ def test_step_of_a_video_network_runs_with_only_onnxruntime(
 
 
 def test_pt2_step_of_a_video_network_takes_any_number_of_streams(
-        tmp_path, monkeypatch):
-    # Sessions process streams one by one then; the program must not.
-    monkeypatch.setattr(video_step, 'VALUES_AT_ONCE', 0)
-    model = video_detector('linear_ff_causal_tiny_synthetic', .2)
-    program, path = program_of(model), tmp_path / 'step.pt2'
+        tmp_path, streams_one_by_one):
+    model, program = video_program('linear_ff_causal_tiny_synthetic', .2)
+    path = tmp_path / 'step.pt2'
     report = export_program(program, path)
     assert max(report.differences.values()) < 1e-4
     function, names = load_program(path), program.state_names
@@ -266,33 +282,45 @@ def test_pt2_step_of_a_video_network_takes_any_number_of_streams(
         assert sessions[-1].num_bad_frames == 1
 
 
-def test_file_contains_labels_and_normalization(tmp_path):
-    """The file accepts uint8 BGR clips like the data preprocessor."""
+@pytest.fixture(scope='module')
+def uint8_program():
+    """Program of uint8 BGR clips that returns probabilities."""
     model = get_model(MODELS[QUICK].config,
                       cfg_options={'model.backbone.num_layers': 1})
     model.dataset_meta = dict(classes=[f'class {i}' for i in range(8)])
-    mean, std = torch.tensor([100., 120., 130.]), torch.tensor([50., 60., 70.])
-    model.data_preprocessor.mean = mean.view(3, 1, 1, 1)
-    model.data_preprocessor.std = std.view(3, 1, 1, 1)
-    model.data_preprocessor.to_rgb = True
+    preprocessor = model.data_preprocessor
+    preprocessor.mean = torch.tensor([100., 120., 130.]).view(3, 1, 1, 1)
+    preprocessor.std = torch.tensor([50., 60., 70.]).view(3, 1, 1, 1)
+    preprocessor.to_rgb = True
     nn.init.normal_(model.cls_head.fc_cls.weight)
-    program = program_of(model, (8, 64, 64), 'probabilities', 'uint8')
-    path = tmp_path / 'model.pt2'
-    export_program(program, path, metadata=dict(config='mine'))
+    return program_of(model, (8, 64, 64), 'probabilities', 'uint8')
+
+
+@pytest.mark.parametrize('suffix', ['pt2', 'onnx'])
+def test_file_contains_labels_and_normalization(
+        tmp_path, uint8_program, suffix):
+    """The file accepts uint8 BGR clips like the data preprocessor."""
+    needs(suffix)
+    model, path = uint8_program.model, tmp_path / f'model.{suffix}'
+    report = export_program(uint8_program, path, metadata=dict(config='mine'))
+    assert path.stat().st_size == report.num_bytes
+    assert [*tmp_path.iterdir()] == [path]
     metadata = read_metadata(path)
     assert json.loads(metadata['classes'])[3] == 'class 3'
     assert metadata['config'] == 'mine'
     assert json.loads(metadata['inputs']) == [
         dict(name='clips', dtype='uint8', shape=['batch', 3, 8, 64, 64])]
     assert json.loads(metadata['normalization']) == dict(
-        inside=True, mean=mean.tolist(), std=std.tolist())
+        inside=True, mean=[100, 120, 130], std=[50, 60, 70])
     assert json.loads(metadata['preprocessing'])['color_order'] == 'rgb'
-    clips = torch.randint(256, (2, 3, 8, 64, 64), dtype=torch.uint8)
-    with torch.no_grad():
-        inputs = model.data_preprocessor(dict(
-            inputs=list(clips[:, None]), data_samples=None))['inputs']
-        want = model(inputs, stage='head').softmax(-1)
-    assert relative(load_program(path)(clips)[0], want) < 1e-4
+    function = load_program(path)
+    for size in 1, 5:
+        clips = torch.randint(256, (size, 3, 8, 64, 64), dtype=torch.uint8)
+        with torch.no_grad():
+            inputs = model.data_preprocessor(dict(
+                inputs=list(clips[:, None]), data_samples=None))['inputs']
+            want = model(inputs, stage='head').softmax(-1)
+        assert relative(function(clips)[0], want) < 1e-4
 
 
 def test_onnx_has_names_and_metadata(tmp_path, onnx):
@@ -392,17 +420,17 @@ def small_dualformer():
 
 @pytest.mark.parametrize('suffix', [
     'pt2', pytest.param('onnx', marks=pytest.mark.slow)])
-def test_dualformer_supports_other_lengths(tmp_path, suffix, request):
+def test_dualformer_supports_other_lengths(tmp_path, suffix):
     """Attention windows and pyramids adapt to the number of frames."""
-    if suffix == 'onnx':
-        request.getfixturevalue('onnx')
+    needs(suffix)
     program = small_dualformer()
     path = tmp_path / f'model.{suffix}'
     export_program(program, path)
     clips, = json.loads(read_metadata(path)['inputs'])
     assert clips['shape'] == ['batch', 3, 'frames', 32, 32]
+    function = load_program(path)
     for frames in 8, 16:
-        check_clips(program, load_program(path), frames, 32)
+        check_clips(program, function, frames, 32)
 
 
 class DiffersInExport(nn.Module):

@@ -11,8 +11,8 @@ from mmvidattn.layers import MLP, PatchEmbed, VideoSelfAttention
 from mmvidattn.layers.frame_decay import FrameDecay
 from mmvidattn.layers.neighbor_shift import NeighborShift
 
-T, H, W, C, HEADS = 1000, 1, 2, 8, 2
-RESETS = [300, 700, 1]
+T, H, W, C, HEADS = 200, 1, 2, 8, 2
+RESETS = [60, 140, 1]
 
 
 def _times(num_frames=T):

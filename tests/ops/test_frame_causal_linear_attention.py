@@ -95,20 +95,20 @@ def test_second_derivatives():
 
 
 @DECAYS
-def test_stream_of_1000_frames_equals_masked_clip_in_float64(decay):
-    q, k, v, elapsed = _inputs(T=1000, N=2, B=1)
+def test_stream_of_300_frames_equals_masked_clip_in_float64(decay):
+    q, k, v, elapsed = _inputs(T=300, N=2, B=1)
     want = naive_frame_causal_linear_attention(q, k, v, decay, elapsed)
-    for sizes in ([1] * 1000, _random_sizes(1000, 60)):
+    for sizes in ([1] * 300, _random_sizes(300, 60)):
         got, _ = _stream(q, k, v, decay, elapsed, sizes)
         assert (got - want).abs().max() < 1e-10
 
 
 @DECAYS
-def test_stream_of_10000_frames_equals_masked_clip_in_float32(decay):
-    q, k, v, elapsed = _inputs(T=10_000, N=2, B=1)
+def test_stream_of_2000_frames_equals_masked_clip_in_float32(decay):
+    q, k, v, elapsed = _inputs(T=2000, N=2, B=1)
     want, _ = frame_causal_linear_attention(q, k, v, decay, elapsed=elapsed)
     q, k, v = (x.float() for x in (q, k, v))
-    for sizes in ([1] * 10_000, _random_sizes(10_000, 60)):
+    for sizes in ([1] * 2000, _random_sizes(2000, 60)):
         got, _ = _stream(q, k, v, decay, elapsed, sizes)
         assert got.dtype == torch.float32
         assert (got - want).abs().max() < 1e-5

@@ -33,17 +33,18 @@ def inflate(model: nn.Module,
             skip: Sequence[str] = ()) -> nn.Module:
     """Turn an image transformer into a video transformer, in place.
 
-    `Long-term Leap Attention, Short-term Periodic Shift for Video
-    Classification <https://arxiv.org/abs/2207.05526>`_. The network still
-    takes images [B T, C, H, W], now the consecutive T frames of each clip,
-    and returns one output for each. Parameters and the keys of the state dict
-    do not change.
+    This adds the leap attention and the periodic shift of `Long-term Leap
+    Attention, Short-term Periodic Shift for Video Classification
+    <https://arxiv.org/abs/2207.05526>`_ to a network. The network still takes
+    images [B T, C, H, W], which now must be the T consecutive frames of each
+    clip, and returns one output for each image. Parameters and the keys of the
+    state dict do not change.
 
-    It adds hooks to each attention. Before the attention, a hook joins the
-    tokens of frames that attend to each other into one sequence. Before the
-    output projection, another hook separates the frames again and shifts
-    channels. This works for any attention that does not depend on the order of
-    its tokens and calls its projection ``proj`` once, such as the
+    The function adds hooks to each attention. Before the attention, a hook
+    joins the tokens of frames that attend to each other into one sequence.
+    Before the output projection, another hook separates the frames again and
+    shifts channels. This works for any attention that does not depend on the
+    order of its tokens and calls its projection ``proj`` once, such as the
     self-attentions of timm (``Attention`` with linear layers, Visformer's with
     1x1 convolutions) and mmpretrain (``MultiheadAttention``). Each attention
     is first tested with random tokens.

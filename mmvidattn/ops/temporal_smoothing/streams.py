@@ -47,16 +47,16 @@ def window_smoothing(scores: Tensor,
                      decay: float = 1.) -> Tensor:
     """Attend to a window of samples.
 
-    Equals :func:`mmvidattn.ops.temporal_smoothing_attention` of these
-    samples. With ``decay = 1`` it is the paper's FIFO attention (`Eq. 5
-    <https://arxiv.org/abs/2209.09236>`_), with ``decay < 1`` a truncated
-    Laplace kernel. If the scores and values include positions, it is the
-    cross-attention of LSTR.
+    Equals :func:`mmvidattn.ops.temporal_smoothing_attention` of these samples.
+    With ``decay = 1``, it is the FIFO attention of `TeSTra
+    <https://arxiv.org/abs/2209.09236>`_, Eq. 5; with ``decay < 1``, a
+    truncated Laplace kernel. If the scores and values include positions, it is
+    the cross-attention of LSTR.
 
-    Differs from the paper: it sums over the window at each step instead of
-    subtracting from a running sum, so errors do not accumulate, and no maximum
-    for all steps is needed. The extra cost is the sum of K values; keys and
-    values are projected and scored once.
+    Differs from the paper: each step sums over the window instead of
+    subtracting from a running sum. Errors therefore do not accumulate, and no
+    maximum of all steps is needed. The extra cost is the sum of K values; keys
+    and values are still projected and scored only once.
 
     Args:
         scores: Scores of the samples, oldest first, [*, K, N, G], in float32
@@ -125,8 +125,8 @@ def exponential_smoothing(
         times: Tensor | None = None) -> tuple[Tensor, SmoothingState]:
     """Add one sample to each stream, and attend to all samples until now.
 
-    `Real-time Online Video Detection with Temporal Smoothing Transformers
-    <https://arxiv.org/abs/2209.09236>`_, Eq. 6.
+    This is Eq. 6 of `Real-time Online Video Detection with Temporal Smoothing
+    Transformers <https://arxiv.org/abs/2209.09236>`_.
 
     Differs from the paper and the released code: the weights are relative to
     the largest weight until now, which each step updates. The weights

@@ -43,8 +43,8 @@ def temporal_smoothing_attention(q: Tensor,
                                  key_mask: Tensor | None = None) -> Tensor:
     """Attend to a window of samples under a temporal kernel.
 
-    `Real-time Online Video Detection with Temporal Smoothing Transformers
-    <https://arxiv.org/abs/2209.09236>`_, Eq. 9. ``decay < 1`` gives its
+    This is Eq. 9 of `Real-time Online Video Detection with Temporal Smoothing
+    Transformers <https://arxiv.org/abs/2209.09236>`_. ``decay < 1`` gives its
     Laplace kernel, ``decay = exp(-lambda)``, truncated at the end of the
     memory; ``decay = 1`` gives its box kernel, which is plain attention.
 

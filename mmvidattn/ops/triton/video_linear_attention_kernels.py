@@ -453,8 +453,8 @@ def short_backward(q_ptr, k_ptr, v_ptr, dy_ptr, dq_ptr, dk_ptr, dv_ptr,
 
     ``ACCUMULATE`` writes the gradients of the gate's weight and bias, one sum
     for each program, [programs, INPUTS D + 1, D]; otherwise the gradients of
-    the logits are written. The products behind them are at least TF32,
-    because their terms cancel.
+    the logits are written. The products that these gradients are computed from
+    have at least the precision of TF32, because their terms cancel.
     """
     SUMS: tl.constexpr = 'tf32' if PRECISION == 'ieee' else PRECISION
     i = tl.arange(0, ROWS)
@@ -616,8 +616,8 @@ def _of_queries(dy_ptr, p, rows, head, d, columns, D, C, a, S, z, eps,
                 DOT: tl.constexpr, SUMS: tl.constexpr):
     """Compute the terms of the backward pass that belong to queries.
 
-    Multiplies by ``dy``, which is exact in DOT, and divides afterwards: ``n``
-    would be rounded.
+    It multiplies by ``dy``, which the dtype DOT represents exactly, and
+    divides afterwards; the quotient ``n`` would be rounded.
 
     Returns:
         Rounded ``a``, ``dy``, the denominator, ``n S^T`` and the gradient of

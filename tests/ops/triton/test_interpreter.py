@@ -11,23 +11,14 @@ FOLDER = Path(__file__).resolve().parent / 'interpreted'
 pytest.importorskip('triton')
 
 
-def _run(name: str, *options: str) -> None:
+@pytest.mark.parametrize('marker', [
+    'not slow', pytest.param('slow', marks=pytest.mark.slow)])
+def test_kernels_in_interpreter(marker):
     run = subprocess.run(
         [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider',
-         FOLDER / name, *options],
+         '--noconftest', '-m', marker, *sorted(FOLDER.glob('*.py'))],
         env={**os.environ, 'TRITON_INTERPRET': '1',
              'MMVIDATTN_DISPATCH': 'all'}, capture_output=True,
         text=True, timeout=550)
     assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-2000:]
     assert ' passed' in run.stdout
-
-
-@pytest.mark.parametrize('name', sorted(x.name for x in FOLDER.glob('*.py')))
-def test_kernels_in_interpreter(name):
-    _run(name, '-m', 'not slow')
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('name', sorted(x.name for x in FOLDER.glob('*.py')))
-def test_kernels_in_interpreter_slow(name):
-    _run(name, '-m', 'slow')

@@ -7,26 +7,27 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip('triton')
+triton = pytest.importorskip('triton')
 ROOT = Path(__file__).resolve().parents[3]
+pytestmark = pytest.mark.skipif(
+    os.environ.get('TRITON_INTERPRET') == '1',
+    reason='the interpreter compiles nothing')
 
 
-def _compile(*options: str) -> list[list[str]]:
-    environment = dict(os.environ)
-    environment.pop('TRITON_INTERPRET', None)
-    run = subprocess.run(
-        [sys.executable, ROOT / 'tools/analysis/kernel_resources.py',
-         *options],
-        env=environment, capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr[-3000:]
+def _rows(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split('|')[1:-1]]
-            for line in run.stdout.splitlines()[2:]]
+            for line in table.splitlines()[2:]]
 
 
-def test_linear_ff_kernels_spill_no_registers():
+def test_linear_ff_kernels_spill_no_registers(monkeypatch, capsys):
     """bfloat16 on an H100, for short and long sequences."""
-    rows = _compile('--capability', '90', '--only',
-                    'backward 64 bfloat16 shared')
+    from tools.analysis import kernel_resources
+
+    monkeypatch.setattr(sys, 'argv', [
+        'kernel_resources.py', '--capability', '90', '--only',
+        'backward 64 bfloat16 shared'])
+    assert kernel_resources.main() == 0
+    rows = _rows(capsys.readouterr().out)
     assert [row[:5] for row in rows] == [
         ['short_backward', '64', 'bf16', 'shared', ''],
         *(['long_backward', '64', 'bf16', 'shared', phase]
@@ -37,28 +38,24 @@ def test_linear_ff_kernels_spill_no_registers():
 @pytest.mark.slow
 @pytest.mark.parametrize('capability', ['80', '90', '100'])
 def test_all_kernels_fit(capability):
-    assert len(_compile('--capability', capability)) > 70
+    run = subprocess.run(
+        [sys.executable, ROOT / 'tools/analysis/kernel_resources.py',
+         '--capability', capability], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr[-3000:]
+    assert len(_rows(run.stdout)) > 70
 
 
-RINGS = '''
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
-from mmvidattn.ops.triton import rings_kernels as kernels
-signature = dict(ring='*fp32', steps='*i64', rows='*fp32', keep='*i1',
-                 length='i32', width='i32', BLOCK='constexpr')
-for capability in 80, 90, 100:
-    source = ASTSource(kernels.push_row_kernel, signature,
-                       dict(BLOCK=kernels.BLOCK), {})
+@pytest.mark.parametrize('capability', [80, 90, 100])
+def test_ring_kernel_compiles(capability):
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from mmvidattn.ops.triton import rings_kernels as kernels
+
+    source = ASTSource(
+        kernels.push_row_kernel,
+        dict(ring='*fp32', steps='*i64', rows='*fp32', keep='*i1',
+             length='i32', width='i32', BLOCK='constexpr'),
+        dict(BLOCK=kernels.BLOCK), {})
     program = triton.compile(source, target=GPUTarget('cuda', capability, 32))
-    print(len(program.asm['cubin']) > 0, program.metadata.shared)
-'''
-
-
-def test_ring_kernel_compiles():
-    environment = dict(os.environ)
-    environment.pop('TRITON_INTERPRET', None)
-    run = subprocess.run([sys.executable, '-c', RINGS], env=environment,
-                         capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr[-3000:]
-    assert run.stdout.split() == ['True', '0'] * 3
+    assert program.asm['cubin'] and program.metadata.shared == 0
