@@ -14,7 +14,6 @@ from ..ops.torch_private import TorchDispatchMode
 aten = torch.ops.aten
 
 
-
 def _attention_macs(q: Tensor, k: Tensor, v: Tensor, *args, **kwargs) -> int:
     """[B, G, N, D], [B, G, M, D], [B, G, M, E]."""
     return q.shape[:-1].numel() * k.shape[-2] * (q.shape[-1] + v.shape[-1])

@@ -176,6 +176,7 @@ def launch_on_cpu() -> None:
     for launcher in 'pytorch', 'mpi', 'slurm':
         wrap(utils, f'_init_dist_{launcher}', init_dist)
 
+
 @workaround(
     "`DistributedDataParallel device_ids and output_device arguments only "
     "work with single-device` in a distributed run on a CPU",

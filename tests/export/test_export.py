@@ -179,6 +179,7 @@ def test_repeated_steps_equal_a_session(tmp_path, suffix, kernel):
     assert sessions[1].num_bad_frames == 1
     assert state[0].tolist() == [50, 50]
 
+
 RUN_WITHOUT_TORCH = '''
 import json, sys
 import numpy as np, onnxruntime

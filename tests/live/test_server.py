@@ -37,6 +37,7 @@ def image_of(text):
     data = np.frombuffer(base64.b64decode(text), np.uint8)
     return cv2.imdecode(data, cv2.IMREAD_COLOR)
 
+
 def detection(step, scores=None, side=64, events=()):
     scores = np.linspace(0, 1, 20) if scores is None else scores
     image = np.full((side, 2 * side, 3), (200, 0, 0), np.uint8)

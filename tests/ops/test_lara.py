@@ -174,4 +174,3 @@ def test_pool_rounds_half_precision_once(dtype, autocast):
     else:
         # A mean halfway between two numbers may round either way in float32.
         assert (y != want.to(dtype)).float().mean() < 0.02
-

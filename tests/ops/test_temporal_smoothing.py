@@ -44,7 +44,6 @@ def test_half_precision_keeps_the_kernel_exact():
     assert ((y.flatten() - want).abs() / want).max() < 5e-3
 
 
-
 @pytest.mark.parametrize('decay', [0, -1, 1.01])
 def test_rejects_decay(decay):
     with pytest.raises(ValueError, match=r'decay must be in \(0, 1\], got'):

@@ -364,5 +364,3 @@ def _evaluate(predictions: Sequence[VideoSegment],
         return Alarms(events).values()['recall']
     least = F1_OVERLAPS[objective]
     return SegmentF1(events, (least, )).values()[f'F1@{100 * least:g}']
-
-

@@ -86,5 +86,3 @@ def prepare(options: FineTuneOptions, command: str,
     echo(count(epochs, 'epoch'))
     return dict(options=options.fixed(), videos=len(plan.segments),
                 kind=choice.kind, reason=choice.reason)
-
-

@@ -340,4 +340,3 @@ class MqttSink(MessageSink):
         """Disconnect."""
         self._client.disconnect()
         self._client.loop_stop()
-
