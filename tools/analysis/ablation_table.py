@@ -36,8 +36,8 @@ class Row(NamedTuple):
 
     Attributes:
         file: Name of the file in the ablations folder that defines the
-            config; '' if the config is a file of its own.
-        options: Changes to the config, as for ``--cfg-options``.
+            config as a row; '' if the config has a separate file.
+        options: Changes to the config, in the form of ``--cfg-options``.
     """
     config: Path
     table: str
