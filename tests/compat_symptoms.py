@@ -2,21 +2,25 @@
 """A function for each fault that ``mmvidattn.compat`` works around.
 
 The function raises an error if the fault is present. Run as a program with
-the folder of mmvidattn, this file prints as JSON the errors of each function
-with all workarounds, and without its own. The stack is imported once, and each
-trial runs in a fork, so that a trial takes milliseconds and cannot affect the
-next one.
+the folder of mmvidattn, this file prints JSON: by the name of each function,
+its errors with all workarounds, and with all except its own ("symptoms"); and
+the output of ``python -m mmvidattn.compat`` with a skipped workaround
+("listed"). The stack is imported once, and each trial runs in a fork, so that
+a trial takes milliseconds and cannot affect the next one.
 """
 import importlib
 import importlib.util
+import io
 import json
 import multiprocessing
 import os
+import runpy
 import sys
 import tempfile
 import types
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -724,10 +728,20 @@ def outcome(symptom: Symptom, left_out: str | None, queue: Any) -> None:
         queue.put(None)
 
 
-def forked(*args: Any) -> str | None:
+def list_workarounds(queue: Any) -> None:
+    """Run ``python -m mmvidattn.compat`` with a skipped workaround."""
+    os.environ[COMPAT.SKIP] = 'score_in_float32'
+    out = io.StringIO()
+    with redirect_stdout(out):
+        runpy.run_module('mmvidattn.compat', run_name='__main__')
+    queue.put(out.getvalue())
+
+
+def forked(function: Callable, *args: Any) -> str | None:
+    """Run a function in a fork; return the item that it puts in a queue."""
     context = multiprocessing.get_context('fork')
     queue = context.SimpleQueue()
-    process = context.Process(target=outcome, args=(*args, queue))
+    process = context.Process(target=function, args=(*args, queue))
     process.start()
     process.join()
     return queue.get() if not queue.empty() else f'died: {process.exitcode}'
@@ -751,6 +765,9 @@ def main(path: str) -> None:
     import mmengine.runner  # noqa: F401
     import scipy.stats  # noqa: F401
     import torch
+
+    # Optimizers and wrapped models import it, which takes more than a second.
+    import torch._dynamo  # noqa: F401
     from mmengine.registry import init_default_scope
     torch.set_num_threads(1)
     result = {}
@@ -763,10 +780,11 @@ def main(path: str) -> None:
         for name, symptom in SYMPTOMS.items():
             if symptom.at_import == at_import:
                 result[name] = [
-                    forked(symptom, None),
-                    forked(symptom, symptom.workaround)
+                    forked(outcome, symptom, None),
+                    forked(outcome, symptom, symptom.workaround)
                 ]
-    print(json.dumps(result))
+    print(json.dumps(dict(
+        symptoms=result, listed=forked(list_workarounds))))
 
 
 if __name__ == '__main__':

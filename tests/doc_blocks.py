@@ -48,7 +48,8 @@ RULE = re.compile(r'<!-- test: (\w+) ?(\S*) -->')
 FENCE = re.compile(r'(?P<indent> *)```(?P<language>\w*)')
 COMMAND = re.compile(r'^ {4}(python|bash|mmvidattn) ')
 SHELLS = 'bash', 'sh', 'shell'
-# Arguments added to commands, to make them fast.
+# Arguments added to commands, to make them fast. `indices` is a number of
+# videos.
 SMALLER = {
     'tools/data/motion/make_motion.py': '--train 16 --val 8 --seed 0',
     'train': '--cfg-options train_dataloader.num_workers=0 '
@@ -57,12 +58,20 @@ SMALLER = {
              'val_dataloader.persistent_workers=False',
     'test': '--cfg-options test_dataloader.num_workers=0 '
             'test_dataloader.persistent_workers=False',
-    'finetune': '--workers 0',
+    'finetune': '--workers 0 --quick --batch-size 1',
     'finetune --stream': '--workers 0 --quick --model pixels --epochs 30',
     'finetune --continue': '--workers 0 --epochs 1',
     'tools/data/online/make_events.py':
     '--videos 5 --seconds 120 --contrast 1',
 }
+SMALLER |= {
+    f'{program} {config}': f'{SMALLER[program]} {fewer}'
+    for program, fewer in (
+        ('train', 'train_dataloader.dataset.indices=4 '
+                  'val_dataloader.dataset.indices=2'),
+        ('test', 'test_dataloader.dataset.indices=2'))
+    for config in ('linear_ff_tiny_motion',
+                   'configs/linear_ff_tiny_motion.py')}
 # Program of each script, and number of arguments before the program's own.
 LAUNCHERS = {
     'tools/dist_train.sh': ('train', 2),

@@ -192,8 +192,9 @@ def camera():
 class Hook:
     """Web server that records requests.
 
-    It answers a request with the first of ``answers``, which is a status with
-    headers or the bytes of a response; if there is none, with status 204.
+    The server answers a request with the first item of ``answers`` and
+    removes it. An item is a status and headers, or the bytes of a response.
+    Without items, the status is 204.
     """
 
     def __init__(self):

@@ -159,7 +159,8 @@ def train(work_dir, *args, **kwargs):
 def launch(number, function, *args, **kwargs):
     """Run a function in forked processes that communicate by gloo.
 
-    It receives ``num_ranks``. If a process ends early, all are killed.
+    The function receives the number of processes as ``num_ranks``. If a
+    process fails, all are killed.
 
     Returns:
         Exit codes of all processes.

@@ -10,6 +10,10 @@ import sys
 sys.modules['decord'] = None
 import numpy as np
 import mmvidattn
+# A program that imports only mmvidattn can use every package.
+for name in mmvidattn.__all__:
+    getattr(mmvidattn, name)
+print('NAME', mmvidattn.convert.convert.__name__)
 from mmvidattn.cli import test, train
 
 name, data, out, backend = sys.argv[1:]
@@ -51,6 +55,10 @@ def run(motion_dir, tmp_path_factory):
 def test_trains_tests_and_predicts(run):
     assert 'Epoch(train)' in run.stdout and 'Epoch(test)' in run.stdout
     assert 'ANSWER ' in run.stdout
+
+
+def test_public_names_are_attributes(run):
+    assert 'NAME convert\n' in run.stdout
 
 
 def test_errors_name_other_backends(run):

@@ -91,13 +91,14 @@ def machine(device: Any = 'cpu') -> str:
 # Report
 
 def write_or_check(path: Path, text: str, check: bool, command: str) -> None:
-    """Write a page, or with `check` only compare it.
+    """Write a generated page, or check that the file of the page is current.
 
     Args:
         path: File of the page.
-        text: Current text.
-        check: Write nothing, and exit with an error if the page is stale.
-        command: Command that writes the page, for the error.
+        text: Newly generated text of the page.
+        check: Write nothing, and exit with an error if the file has other
+            text.
+        command: Command that writes the page, which the error names.
     """
     if not check:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,13 +115,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def replace_rows(text: str, head: Sequence[str], rows: Iterable[str],
                  key: Callable[[str], Any]) -> str:
-    """Update the table with this head in the text of a page.
+    """Add lines to a Markdown table of a page, in place of older ones.
 
     Args:
-        text: The page.
-        head: Titles of the columns.
-        rows: New lines of the table; all other lines are kept.
-        key: Sort key that identifies a line.
+        text: Text of the page.
+        head: Titles of the table's columns, which identify the table.
+        rows: New lines of the table. Lines with other keys stay.
+        key: Function that returns the key of a line. A new line replaces the
+            line with the same key, and the table is sorted by key.
+
+    Returns:
+        New text of the page.
 
     Raises:
         ValueError: If the table is missing.
@@ -171,15 +176,16 @@ def require_same(path: Path, actual: Mapping[str, Any],
 
 def prepare_once(folder: Path, settings: Mapping[str, Any],
                  write: Callable[[], Any]) -> Any:
-    """Write generated data into a folder, unless they exist.
+    """Write generated data into a folder, unless an earlier call has.
 
     Args:
         folder: Folder of the data.
-        settings: Everything that the data depend on.
-        write: Function that writes the data and returns facts about them.
+        settings: All values that the data depend on.
+        write: Function that writes the data, and returns facts about them
+            that JSON can store.
 
     Returns:
-        Facts of this or an earlier call.
+        The facts, from this call or the earlier one.
 
     Raises:
         ValueError: If the folder has data with other settings.
@@ -198,11 +204,14 @@ def prepare_once(folder: Path, settings: Mapping[str, Any],
 
 
 class Results:
-    """Results in a folder; a second run with the same options reuses them.
+    """Results of named runs in a folder, so that a program can resume.
+
+    A program that starts again with the same options reuses the results.
 
     Args:
-        folder: Folder that is empty, missing, or from an earlier run.
-        options: Everything that the results depend on besides their names.
+        folder: Folder that is empty, missing, or from an earlier start.
+        options: All values that the results depend on, except the names of
+            the runs.
 
     Raises:
         ValueError: If the folder has results for different options, or other

@@ -47,13 +47,13 @@ TAIL = 300
 
 
 class Row(NamedTuple):
-    """Versions of an environment.
+    """Versions of Python and packages that are tested together.
 
     Attributes:
         python: Version of Python, such as 3.10.
         torch: Version of torch; '' lets pip choose.
         mmcv: 'mmcv', with its compiled operators, or 'mmcv-lite'.
-        numpy: Start of numpy's version; '' lets pip choose.
+        numpy: First numbers of numpy's version; '' lets pip choose.
     """
     python: str
     torch: str
@@ -104,7 +104,7 @@ def find_python(version: str, candidates: Sequence[str]) -> str | None:
 
 
 class Environment:
-    """Environment of a row.
+    """Virtual environment in which the versions of a row are tested.
 
     Args:
         row: Versions to install.

@@ -155,7 +155,7 @@ def progress_hook(progress: Progress) -> Any:
 
 
 class Quickstart:
-    """Stages that share one process.
+    """Stages of the quickstart, which run in one process.
 
     Args:
         work: Folder of the results.

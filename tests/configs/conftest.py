@@ -4,12 +4,11 @@ import copy
 import numpy as np
 import pytest
 import torch
+from config_cache import load_config
 from mmaction.registry import DATASETS, MODELS
 from mmengine.dataset import pseudo_collate
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
-
-from mmvidattn.apis import load_config
 
 # Narrow networks and their output channels.
 FRAME_ARCHS = dict(

@@ -8,10 +8,9 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from config_cache import load_config
 from mmaction.registry import DATASETS, METRICS, MODELS
 from mmengine.dataset import pseudo_collate
-
-from mmvidattn.apis import load_config
 
 NAME = 'linear_ff_charades_released'
 
@@ -83,10 +82,10 @@ def test_train_step_and_test_step(narrow, step_once, frames_dir):
         for step in dataset.pipeline:
             for key in {'scale_range', 'scale', 'size', 'crop_size'} & {*step}:
                 value = step[key]
-                step[key] = tuple(max(x // 4, -1) for x in value) if \
-                    isinstance(value, tuple) else value // 4
+                step[key] = tuple(max(x // 8, -1) for x in value) if \
+                    isinstance(value, tuple) else value // 8
         cfg[f'{split}_dataloader'].dataset = dataset
-    assert step_once(cfg) == (30, 3, 16, 64, 64)
+    assert step_once(cfg) == (30, 3, 16, 32, 32)
 
     # Test labels are those of the video. Training labels are those of the
     # clip, which may repeat the first frame.

@@ -3,10 +3,11 @@ import re
 from pathlib import Path
 
 import pytest
+from config_cache import load_config
 from mmaction.registry import TRANSFORMS
 from mmengine.config import Config
 
-from mmvidattn.apis import list_models, load_config
+from mmvidattn.apis import list_models
 from mmvidattn.apis.ablations import list_rows
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,10 +4,9 @@ import inspect
 import json
 
 import pytest
+from config_cache import load_config
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
-
-from mmvidattn.apis import load_config
 
 # Config, and the options that differ from the defaults.
 CONFIGS = {

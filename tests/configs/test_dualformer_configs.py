@@ -3,11 +3,12 @@ import copy
 
 import pytest
 import torch
+from config_cache import load_config
 from mmaction.registry import MODELS
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 
-from mmvidattn.apis import list_models, load_config
+from mmvidattn.apis import list_models
 from mmvidattn.commands.complexity import count_config, view_of
 
 CONFIGS = list_models('dualformer_*')

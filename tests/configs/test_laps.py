@@ -2,9 +2,10 @@
 """Networks of the LAPS configs; another file tests the recipes."""
 import pytest
 import torch
+from config_cache import load_config
 from mmaction.registry import MODELS
 
-from mmvidattn.apis import list_models, load_config
+from mmvidattn.apis import list_models
 
 
 @pytest.mark.parametrize('name', list_models('laps_*', ablations=True))

@@ -4,12 +4,13 @@ import copy
 
 import pytest
 import torch
+from config_cache import load_config
 from mmaction.registry import DATA_SAMPLERS, DATASETS, METRICS, MODELS
 from mmengine.dataset import pseudo_collate
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 
-from mmvidattn.apis import list_models, load_config
+from mmvidattn.apis import list_models
 
 FAMILIES = 'testra_*', 'lstr_*', 'mat_*', 'miniroad_*', 'causal_transformer*'
 # Other tests run the tiny configs on their datasets.

@@ -16,9 +16,10 @@ in the READMEs:
 """
 import numpy as np
 import pytest
+from config_cache import load_config
 from mmaction.registry import TRANSFORMS
 
-from mmvidattn.apis import list_models, load_config
+from mmvidattn.apis import list_models
 
 
 def _steps(cfg, split='train'):

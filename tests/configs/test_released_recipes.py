@@ -7,11 +7,12 @@ from the released yamls, launch scripts and data code.
 from typing import NamedTuple
 
 import pytest
+from config_cache import load_config
 from mmaction.registry import MODELS
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 
-from mmvidattn.apis import list_models, load_config
+from mmvidattn.apis import list_models
 
 
 class Run(NamedTuple):

@@ -2,11 +2,10 @@
 """Schedules and labels of ViViT; test_released_recipes.py tests recipes."""
 import pytest
 import torch
+from config_cache import load_config
 from mmaction.registry import DATASETS, METRICS, MODELS
 from mmengine.dataset import pseudo_collate
 from mmengine.optim.scheduler import CosineAnnealingLR, LinearLR
-
-from mmvidattn.apis import load_config
 
 
 def test_schedule_with_fractional_epochs_runs_by_iterations():

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from config_cache import load_config
 from mmaction.registry import MODELS
 
-from mmvidattn.apis import load_config
 from mmvidattn.apis.config_options import apply_options
 from mmvidattn.commands.complexity import count_config, view_of
 from mmvidattn.convert import convert

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from doc_blocks import (
@@ -31,10 +32,13 @@ def at(block: Block) -> Iterator[None]:
 
 
 @pytest.fixture
-def scratch(tmp_path, motion_dir, monkeypatch):
-    scratch = Scratch(tmp_path, motion_dir, monkeypatch)
-    yield scratch
-    scratch.forget()
+def scratch(motion_dir, monkeypatch):
+    # mmengine's yapf takes seconds for configs with long paths.
+    with TemporaryDirectory() as folder:
+        scratch = Scratch(Path(folder), motion_dir, monkeypatch)
+        yield scratch
+        scratch.forget()
+        monkeypatch.undo()
 
 
 def check_first_hour(scratch, printed):

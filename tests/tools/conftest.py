@@ -57,18 +57,20 @@ def run_tool():
     return run
 
 
-@pytest.fixture
-def run_main(monkeypatch):
+@pytest.fixture(scope='session')
+def run_main():
     """Run a program of tools/ or a command within this process."""
 
     def run(tool, *args):
-        monkeypatch.setattr(sys, 'argv', [tool, *map(str, args)])
-        monkeypatch.setattr(sys, 'path', [*sys.path])
-        monkeypatch.setenv('LOCAL_RANK', '0')
-        if '.' in tool:
-            runpy.run_path(str(ROOT / 'tools' / tool), run_name='__main__')
-        else:
-            mmvidattn_cli.main([tool, *map(str, args)])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, 'argv', [tool, *map(str, args)])
+            patch.setattr(sys, 'path', [*sys.path])
+            patch.setenv('LOCAL_RANK', '0')
+            if '.' in tool:
+                runpy.run_path(str(ROOT / 'tools' / tool),
+                               run_name='__main__')
+            else:
+                mmvidattn_cli.main([tool, *map(str, args)])
 
     return run
 

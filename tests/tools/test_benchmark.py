@@ -20,7 +20,7 @@ CASES = dict(
         {'ours', 'softmax', 'softmax, no fixation', 'transcription'},
         ('--shape', 2, 64, 64, '--layers', 1)),
     laps=({'LAPS', '2D', '3D', 'transcription'},
-          ('--shape', 8, 64, 64, '--arch', 'tiny')),
+          ('--shape', 8, 32, 32, '--arch', 'tiny')),
     dualformer=({'ours', 'transcription'},
                 ('--shape', 16, 224, 224, '--arch', 'least')))
 SMALL = [f'model.{option}' for option in (
@@ -247,6 +247,14 @@ def test_gpu_runs_all_tables(gpu, tmp_path):
                            for task in TASKS]
     assert set(clips['2x32, forward']) == {
         'ours', 'ours, plain', 'orthoformer', 'softmax', 'xvit'}
+
+
+def test_gpu_compares_every_op_with_plain_code(gpu):
+    rows = {row.name: row for row in gpu.ops(
+        argparse.Namespace(tiny=True, dtype='float32'), torch.device('cpu'))}
+    assert {f'linear_attention, joint, {task}' for task in TASKS} < {*rows}
+    assert all(row.variants['plain'].plain and row.variants['ours'].alike
+               for row in rows.values())
 
 
 def test_gpu_leaves_out_wrong_reference_libraries(gpu, monkeypatch, tmp_path,

@@ -124,15 +124,15 @@ def test_training_finishes_with_a_twentieth_of_broken_videos(
         '--cfg-options',
         f'train_dataloader.dataset.ann_file={tmp_path}/train.txt',
         'train_dataloader.dataset.data_prefix.video=',
-        'train_dataloader.dataset.timeout=3', 'train_cfg.max_epochs=2')
+        'train_dataloader.dataset.timeout=3', 'train_cfg.max_epochs=1')
     rows = [line.split('\t') for line in (
         tmp_path / 'work/skipped_videos.txt').read_text().splitlines()]
     assert {name for _, name, _ in rows} == {
         str(folder / name) for name in refused}
-    # Once in each of two epochs, and again as a replacement for the other.
-    assert all(2 <= int(count) <= 5 for count, _, _ in rows)
+    # Once in the epoch, and perhaps again as a replacement for the other one.
+    assert all(1 <= int(count) <= 3 for count, _, _ in rows)
     path, = tmp_path.glob('work/*/vis_data/scalars.json')
     steps = [json.loads(line) for line in path.read_text().splitlines()]
-    assert sum('loss' in step for step in steps) == 20
-    assert torch.load(tmp_path / 'work/epoch_2.pth',
-                      weights_only=True)['meta']['iter'] == 20
+    assert sum('loss' in step for step in steps) == 10
+    assert torch.load(tmp_path / 'work/epoch_1.pth',
+                      weights_only=True)['meta']['iter'] == 10

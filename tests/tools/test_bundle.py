@@ -8,7 +8,6 @@ import mmvidattn
 from mmvidattn.apis import load_bundle
 from mmvidattn.apis.models import find_default
 from mmvidattn.commands.model_argument import split_model
-from mmvidattn.export import read_metadata
 
 NAME = 'linear_ff_tiny_motion'
 
@@ -65,15 +64,40 @@ def test_detector_takes_a_bundle(bundle, video):
     assert len(scores) == 2
 
 
-def test_export_takes_a_bundle(run_main, bundle, tmp_path):
-    run_main('export', bundle, tmp_path / 'model.pt2')
-    metadata = read_metadata(tmp_path / 'model.pt2')
-    assert len(json.loads(metadata['classes'])) == 8
+class Stop(Exception):
+    """Raised instead of an export, which takes seconds."""
+
+
+@pytest.fixture
+def export(run_main, monkeypatch, tmp_path):
+    """Run the command until it exports; return the class names and config.
+
+    The page docs/bundles.md exports a bundle.
+    """
+    exported = []
+
+    def stop(program, out, metadata):
+        exported[:] = (json.loads(program.metadata()['classes']),
+                       metadata['config'])
+        raise Stop
+
+    monkeypatch.setattr('mmvidattn.commands.export.export_program', stop)
+
+    def run(*words):
+        with pytest.raises(Stop):
+            run_main('export', *words, tmp_path / 'model.pt2')
+        return exported
+
+    return run
+
+
+def test_export_takes_a_bundle(export, run_main, bundle, tmp_path):
+    assert len(export(bundle)[0]) == 8
     with pytest.raises(SystemExit, match='expected BUNDLE, or CONFIG'):
         run_main('export', tmp_path, bundle, tmp_path / 'other.pt2')
 
 
-def test_default_model(run_main, video, tmp_path, capsys):
+def test_default_model(export, run_main, video, capsys):
     run_main('predict', video)
     out, error = capsys.readouterr()
     assert f'no model was given. Using {NAME}' in error
@@ -83,8 +107,7 @@ def test_default_model(run_main, video, tmp_path, capsys):
     run_main('stream', video)
     out, error = capsys.readouterr()
     assert f'Using {NAME}' in error and '22 frames (0.88 s)' in out
-    run_main('export', tmp_path / 'model.pt2')
-    assert read_metadata(tmp_path / 'model.pt2')['config'] == NAME
+    assert export()[1] == NAME
 
 
 @pytest.mark.parametrize('words, model', [

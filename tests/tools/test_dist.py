@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import runpy
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -10,22 +11,36 @@ from pathlib import Path
 
 import pytest
 import torch
+from sharded_runs import launched
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL_NAMES = ('dist_train.sh', 'dist_test.sh', 'slurm_train.sh',
               'slurm_test.sh')
 
 
-def test_two_processes_give_the_results_of_one(run_tool, small_config,
-                                               small_checkpoint, tmp_path):
-    runs = dict(one=('test.py', small_config, small_checkpoint),
-                two=('dist_test.sh', small_config, small_checkpoint, 2))
+def start(program, *args, launcher, num_ranks):
+    """Run a program of tools/ in a process that `launch` has forked."""
+    # OpenMP threads do not survive a fork.
+    torch.set_num_threads(1)
+    if launcher == 'slurm':
+        rank = os.environ['RANK']
+        os.environ.update(SLURM_PROCID=rank, SLURM_LOCALID=rank,
+                          SLURM_NTASKS=str(num_ranks), SLURM_NODELIST='here')
+    sys.argv = [program, *map(str, args), '--launcher', launcher]
+    runpy.run_path(str(ROOT / 'tools' / program), run_name='__main__')
+
+
+def test_two_processes_give_the_results_of_one(
+        run_main, small_config, small_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     scores, metrics = {}, {}
-    for name, command in runs.items():
-        done = run_tool(
-            *command, '--work-dir', name, '--dump', f'{name}.pkl',
-            '--show-dir', f'{name}/pictures', cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+    for name in 'one', 'two':
+        words = ('test.py', small_config, small_checkpoint, '--work-dir', name,
+                 '--dump', f'{name}.pkl', '--show-dir', f'{name}/pictures')
+        if name == 'one':
+            run_main(*words)
+        else:
+            launched(2, start, *words, launcher='pytorch')
         result = pickle.loads((tmp_path / f'{name}.pkl').read_bytes())
         scores[name] = torch.stack([one['pred_score'] for one in result])
         path, = tmp_path.glob(f'{name}/*/*.json')
@@ -38,7 +53,7 @@ def test_two_processes_give_the_results_of_one(run_tool, small_config,
     torch.testing.assert_close(scores['one'], scores['two'])
     assert metrics['one'] == metrics['two']
     pictures = [sorted(p.name for p in tmp_path.glob(f'{name}/pictures/*'))
-                for name in runs]
+                for name in scores]
     assert pictures[0] == pictures[1] and len(pictures[0]) == 7
 
 
@@ -240,64 +255,64 @@ def test_restarted_processes_do_not_find_old_addresses(
     assert done.stdout == 'left over: False\n'
 
 
-# Starts as many tasks as asked, in turn, as srun does.
-SRUN = '''#!/usr/bin/env bash
-echo "$@" > srun.args
-for arg; do case $arg in --ntasks=*) n=${arg#*=};; esac; done
-while [[ $1 == -* ]]; do [[ $1 == -p ]] && shift; shift; done
-export SLURM_NTASKS=$n SLURM_NODELIST=here
-for ((i = 0; i < n; i++)); do
-    SLURM_PROCID=$i SLURM_LOCALID=$i "$@" & pids+=($!)
-done
-for pid in "${pids[@]}"; do wait "$pid" || exit; done
+def test_starts_under_slurm(small_config, small_checkpoint, tmp_path,
+                            monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    launched(1, start, 'test.py', small_config, small_checkpoint, '--dump',
+             'out.pkl', launcher='slurm')
+    assert len(pickle.loads((tmp_path / 'out.pkl').read_bytes())) == 7
+
+
+# Stands for Python and srun.
+WRITE_ARGUMENTS = '''#!/bin/sh
+[ "$1" = -c ] && echo 1 || echo "$@" > arguments
 '''
-SCONTROL = '#!/bin/sh\necho 127.0.0.1\n'
 
 
 @pytest.fixture
-def slurm(tmp_path):
-    """A PATH with stand-ins for Slurm's programs."""
-    folder = tmp_path / 'bin'
-    folder.mkdir()
-    for name, text in dict(srun=SRUN, scontrol=SCONTROL).items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
-    return folder
+def arguments_of(run_tool, tmp_path):
+    """Run a script, and return the arguments of the program that it starts."""
+    for name in 'python3', 'srun':
+        path = tmp_path / 'bin' / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(WRITE_ARGUMENTS)
+        path.chmod(0o755)
 
-
-@pytest.fixture
-def run_slurm(run_tool, slurm, tmp_path):
-
-    def run(*args, **env):
-        path = os.pathsep.join(
-            [str(slurm), os.path.dirname(sys.executable),
-             os.environ['PATH']])
-        done = run_tool(*args, cwd=tmp_path, PATH=path, **env)
+    def run(*words, **env):
+        done = run_tool(
+            *words, cwd=tmp_path,
+            PATH=f'{path.parent}{os.pathsep}{os.environ["PATH"]}', **env)
         assert done.returncode == 0, done.stderr
-        return (tmp_path / 'srun.args').read_text()
+        return (tmp_path / 'arguments').read_text()
 
     return run
 
 
-def test_slurm_trains(run_slurm, small_config, tmp_path):
-    args = run_slurm(
-        'slurm_train.sh', 'gpus', 'my job', small_config, '--work-dir',
-        'work', '--cfg-options', 'train_cfg.max_epochs=1', GPUS='2',
-        GPUS_PER_NODE='2', CPUS_PER_TASK='3', SRUN_ARGS='--quiet --qos=high')
-    assert args.startswith(
+def test_script_starts_the_test_with_torchrun(arguments_of):
+    assert arguments_of(
+        'dist_test.sh', 'config.py', 'model.pth', 2, '--dump', 'out.pkl') == (
+        '-m torch.distributed.run --nnodes=1 --nproc_per_node=2 '
+        '--rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:0 '
+        f'--local-addr=127.0.0.1 {ROOT}/tools/test.py config.py model.pth '
+        '--dump out.pkl --launcher pytorch\n')
+
+
+@pytest.mark.parametrize('program, words', [
+    ('train', ['config.py', '--work-dir', 'work']),
+    ('test', ['config.py', 'model.pth', '--dump', 'out.pkl'])])
+def test_script_starts_srun(arguments_of, tmp_path, program, words):
+    end = (f'{tmp_path}/bin/python3 -u {ROOT}/tools/{program}.py '
+           f'{" ".join(words)} --launcher slurm\n')
+    command = f'slurm_{program}.sh', 'gpus', 'my job', *words
+    assert arguments_of(
+        *command, GPUS='2', GPUS_PER_NODE='2', CPUS_PER_TASK='3',
+        SRUN_ARGS='--quiet --qos=high') == (
         '-p gpus --job-name=my job --gres=gpu:2 --ntasks=2 '
         '--ntasks-per-node=2 --cpus-per-task=3 --kill-on-bad-exit=1 '
-        '--quiet --qos=high ')
-    meta = torch.load(tmp_path / 'work/epoch_1.pth')['meta']
-    assert meta['iter'] == 2
-
-
-def test_slurm_tests(run_slurm, small_config, small_checkpoint, tmp_path):
-    args = run_slurm(
-        'slurm_test.sh', 'gpus', 'job', small_config, small_checkpoint,
-        '--dump', 'out.pkl', GPUS='1', GPUS_PER_NODE='1')
-    assert '--cpus-per-task=5' in args
-    assert len(pickle.loads((tmp_path / 'out.pkl').read_bytes())) == 7
+        f'--quiet --qos=high {end}')
+    assert arguments_of(*command) == (
+        '-p gpus --job-name=my job --gres=gpu:8 --ntasks=8 '
+        '--ntasks-per-node=8 --cpus-per-task=5 --kill-on-bad-exit=1 ' + end)
 
 
 @pytest.mark.parametrize('tool', TOOL_NAMES)

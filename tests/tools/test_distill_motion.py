@@ -18,7 +18,7 @@ def options(**changes):
 
 def test_runs_differ_only_in_the_compared_settings(tmp_path):
     cfgs = {way: tool.make_config(way, 3, tmp_path, options())
-            for way in (tool.TEACHER, *tool.WAYS)}
+            for way in (tool.TEACHER, *tool.METHODS)}
     teacher, distilled, start, nothing = cfgs.values()
     assert teacher.model.backbone.attention.type == 'SoftmaxAttention'
     path = f'{teacher.work_dir}/epoch_8.pth'

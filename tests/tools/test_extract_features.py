@@ -11,7 +11,6 @@ import torch
 from helpers import slow_down
 from live_fixtures import write_clip, write_tsn
 
-import mmvidattn
 from mmvidattn.commands.extract_features import Extractor
 from mmvidattn.corpus.manifest import plan_videos
 
@@ -123,68 +122,24 @@ def test_steps_follow_the_time_stamps_of_a_variable_rate(tmp_path):
         np.testing.assert_array_equal(image, frames[shown])
 
 
-@pytest.fixture(scope='module')
-def folder(videos, tmp_path_factory):
-    """Folder with three valid and two broken videos."""
-    path = tmp_path_factory.mktemp('videos')
-    for video in videos:
-        (path / video.name).write_bytes(video.read_bytes())
-    (path / 'broken.mp4').write_bytes(b'no video')
-    (path / 'cut.mp4').write_bytes(videos[0].read_bytes()[:900])
-    return path
-
-
-def test_bad_videos_are_skipped(run_tool, run_main, folder, videos, tmp_path,
-                                capsys):
-    torch.manual_seed(0)
-    config = write_tsn(tmp_path / 'tsn.py', False)
-    checkpoint = tmp_path / 'tsn.pth'
-    torch.save(dict(state_dict=mmvidattn.get_model(config).state_dict()),
-               checkpoint)
-    args = (folder, tmp_path / 'out', config, '--checkpoint', checkpoint)
-    # In a separate program: forking this process would deadlock.
-    done = run_tool('extract-features', *args, '--processes', 2, cwd=tmp_path)
-    assert done.returncode == 1
-    assert '3 videos written, 0 existed already, 2 failed' in done.stdout
-    assert 'broken.mp4' in done.stderr and 'cut.mp4' in done.stderr
-    written = sorted((tmp_path / 'out').glob('*.npy'))
-    assert [p.stem for p in written] == [v.stem for v in videos]
-    before = {p: (p.stat().st_mtime_ns, np.load(p)) for p in written}
-    assert all(rows.shape[1] == 512 and np.isfinite(rows).all()
-               for _, rows in before.values())
-
-    # The same command continues where it stopped.
-    (folder / 'broken.mp4').unlink()
-    (folder / 'cut.mp4').unlink()
-    written[1].unlink()
-    run_main('extract-features', *args)
-    assert ('1 videos written, 2 existed already, 0 failed'
-            in capsys.readouterr().out)
-    assert written[0].stat().st_mtime_ns == before[written[0]][0]
-    np.testing.assert_allclose(np.load(written[1]), before[written[1]][1],
-                               rtol=1e-5, atol=1e-6)
-    with pytest.raises(SystemExit, match='rate was 4.0 and now is 8.0'):
-        run_main('extract-features', *args, '--rate', 8)
-
-
 @pytest.mark.parametrize('args, error', [
     (['--layer', 'cls_head.fc'], "'cls_head.fc'; linear layers are .*fc_cls"),
     (['--checkpoint', 'none.pth'], 'none.pth'),
 ])
-def test_bad_options(run_main, folder, tmp_path, args, error):
+def test_bad_options(run_main, videos, tmp_path, args, error):
     config = write_tsn(tmp_path / 'tsn.py', False)
     with pytest.raises(SystemExit, match=error):
-        run_main('extract-features', folder, tmp_path / 'out',
+        run_main('extract-features', videos[0], tmp_path / 'out',
                  config, *args)
     assert not (tmp_path / 'out').exists()
 
 
-def test_bad_folders(run_main, tmp_path, folder):
+def test_bad_folders(run_main, tmp_path, videos):
     config = write_tsn(tmp_path / 'tsn.py', False)
     for videos, out, error in (
             (tmp_path / 'none', 'out', 'none does not exist'),
             (config.parent, 'out', 'no videos in the folder'),
-            (folder, '.', 'is not empty')):
+            (videos[0], '.', 'is not empty')):
         with pytest.raises(SystemExit, match=error):
             run_main('extract-features', videos,
                      tmp_path / out, config)

@@ -53,10 +53,11 @@ def make_videos(motion_dir, root):
 
 
 @pytest.fixture
-def begin(small_config, small_checkpoint, videos, tmp_path):
+def begin(small_config, small_checkpoint, videos, tmp_path, monkeypatch):
     """Run the command in this process, and return the work folder."""
 
-    def run(*options, source=videos, weights=True, out='öut'):
+    def run(*options, source=videos, weights=True, out='öut', steps=4):
+        monkeypatch.setattr('mmvidattn.finetune.config.MIN_STEPS', steps)
         main([str(option) for option in (
             source, '--model', small_config, '--work-dir', tmp_path / out,
             '--workers', 0, '--epochs', 1,
@@ -86,7 +87,7 @@ def check_files(out):
 
 
 def test_writes_all_files_and_resumes(begin, videos, capfd):
-    out = begin()
+    out = begin(steps=20)
     printed = capfd.readouterr().out
     weights = check_files(out)
     assert weights['meta']['dataset_meta']['classes'] == sorted(CLASSES)
@@ -122,7 +123,7 @@ def test_writes_all_files_and_resumes(begin, videos, capfd):
     config.write_text(config.read_text('utf-8').replace(
         'max_epochs = 1', 'max_epochs = 2'), 'utf-8')
     (out / 'metrics.json').unlink()
-    begin()
+    begin(steps=20)
     assert f'{out}: resuming with its lists' in capfd.readouterr().out
     check_files(out)
     assert epochs_of(out) == [1] * 20 + [2] * 20
@@ -192,7 +193,7 @@ def test_several_labels_per_video(begin, videos, tmp_path, capfd, loss):
         csv.writer(file).writerows([('file', 'label', 'split'), *rows])
     with pytest.raises(SystemExit, match='several labels need --multi-label'):
         begin(source=source)
-    out = begin('--multi-label', '--loss', loss, '--epochs', 2, source=source)
+    out = begin('--multi-label', '--loss', loss, source=source)
     assert {path.name for path in out.iterdir()} == FILES - {
         'confusion.png', 'mistakes.png'}
     printed = capfd.readouterr().out

@@ -1,10 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import argparse
 import csv
+from pathlib import Path
 
 import pytest
 
 from tools.studies import finetune_motion as tool
+from tools.studies.finetune_runs import write_list, write_motions
 
 pytestmark = pytest.mark.slow
 
@@ -19,11 +21,12 @@ def test_report_has_means_and_seeds():
 
 
 def test_clips_have_their_split(tmp_path):
-    path = tool.make_data(tmp_path / 'data', 3, 5, 4)
+    path = write_list(tmp_path / 'clips.csv', write_motions(
+        tmp_path / 'data', 3, 5, 4))
     rows = [*csv.DictReader(open(path))]
     assert [row['split'] for row in rows] == ['train'] * 5 + ['test'] * 4
     assert rows[1]['label'] == 'move up left'
-    assert all((path.parent / row['file']).is_file() for row in rows)
+    assert all(Path(row['file']).is_file() for row in rows)
 
 
 def test_compares_the_methods(run_tool, small_checkpoint, tmp_path):
@@ -31,7 +34,7 @@ def test_compares_the_methods(run_tool, small_checkpoint, tmp_path):
             '--seeds', 1, '--epochs', 1, '--train', 8, '--test', 4]
     done = run_tool(*args, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert len(done.stderr.split('top-1 ')) - 1 == len(tool.WAYS)
+    assert len(done.stderr.split('top-1 ')) - 1 == len(tool.METHODS)
     before = (tmp_path / 'out/report.md').read_text()
     again = run_tool(*args, cwd=tmp_path)
     assert again.stdout == done.stdout == before

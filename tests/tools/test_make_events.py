@@ -16,7 +16,7 @@ from tools.data.online.make_events import (
 )
 
 TOOL = 'data/online/make_events.py'
-CLEAN = Recipe(seconds=150, noise=0, gray=0, contrast=1)
+CLEAN = Recipe(seconds=150, side=40, noise=0, gray=0, contrast=1)
 
 
 @pytest.fixture(scope='module')

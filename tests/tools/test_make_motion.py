@@ -77,8 +77,8 @@ def test_decord_decodes_the_drawn_frames(motion_set):
 
 
 def test_bytes_depend_on_seed_split_and_index_only(motion_set, tmp_path):
-    assert run(tmp_path / 'more', '--train', 24, '--val', 8).returncode == 0
-    assert run(tmp_path / 'other', '--train', 16, '--val', 8, '--seed',
+    assert run(tmp_path / 'more', '--train', 24, '--val', 1).returncode == 0
+    assert run(tmp_path / 'other', '--train', 16, '--val', 1, '--seed',
                1).returncode == 0
     ours, more, other = map(
         contents, (motion_set, tmp_path / 'more', tmp_path / 'other'))
@@ -184,25 +184,25 @@ def test_videos_show_the_motion_of_their_class(motion_set):
 
 def test_a_set_is_completed_and_replaced_only_when_asked(tmp_path):
     (tmp_path / 'notes.txt').write_text('mine')
-    refused = run(tmp_path, '--train', 8, '--val', 8, '--overwrite')
+    refused = run(tmp_path, '--train', 1, '--val', 1, '--overwrite')
     assert refused.returncode != 0 and str(tmp_path) in refused.stderr
     (tmp_path / 'notes.txt').unlink()
-    assert run(tmp_path, '--train', 16, '--val', 8).returncode == 0
+    assert run(tmp_path, '--train', 4, '--val', 4).returncode == 0
     before = contents(tmp_path)
-    done = run(tmp_path, '--train', 16, '--val', 8)
+    done = run(tmp_path, '--train', 4, '--val', 4)
     assert done.returncode == 0 and 'already' in done.stdout
     # The state after an interruption: not complete, and a file is missing.
     meta = json.loads(before['meta.json'])
     (tmp_path / 'meta.json').write_text(json.dumps({**meta, 'complete': 0}))
     (tmp_path / 'val/000003.mp4').unlink()
-    assert run(tmp_path, '--train', 16, '--val', 8).returncode == 0
+    assert run(tmp_path, '--train', 4, '--val', 4).returncode == 0
     assert contents(tmp_path) == before
-    refused = run(tmp_path, '--train', 8, '--val', 8)
+    refused = run(tmp_path, '--train', 1, '--val', 1)
     assert refused.returncode != 0 and '--overwrite' in refused.stderr
     assert contents(tmp_path) == before
-    assert run(tmp_path, '--train', 8, '--val', 8,
+    assert run(tmp_path, '--train', 1, '--val', 1,
                '--overwrite').returncode == 0
-    assert len(list(tmp_path.glob('train/*'))) == 8
+    assert len(list(tmp_path.glob('train/*'))) == 1
 
 
 # Means, deviation and mean change from frame to frame of clips as they were

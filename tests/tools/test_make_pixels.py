@@ -19,7 +19,8 @@ from tools.data.online.make_pixels import (
 )
 
 TOOL = 'data/online/make_pixels.py'
-RECIPE = Recipe()
+# Small frames, for speed.
+RECIPE = Recipe(side=8)
 LOOKS = patterns(0, RECIPE)
 LIMITS = dict(train=(4, 500), near=(4, 31), mid=(32, 99), far=(100, 500))
 
@@ -100,7 +101,7 @@ def test_writes_videos_and_segments(run_main, capsys, tmp_path):
     assert rows['val'] == sum((rows[f'val_{kind}'] for kind in KINDS), [])
     assert {row['video'] for row in rows['val_far']} == {'val_far_0000'}
     for i, name in enumerate(['train_0000', 'train_0001']):
-        drawn = make_stream([0, 0, i], LOOKS, recipe)
+        drawn = make_stream([0, 0, i], patterns(0, recipe), recipe)
         want = frames_of(drawn, recipe).transpose(0, 2, 3, 1)
         reader = decord.VideoReader(str(out / f'videos/{name}.mp4'))
         assert len(reader) == len(want) and reader.get_avg_fps() == FPS

@@ -95,8 +95,9 @@ def test_segments_come_from_windows_around_each_step(
         assert one[3] == pytest.approx(other[3], abs=1e-4)
 
 
-@pytest.mark.parametrize('name', FORMATS)
-def test_writes_each_format(predict, long_video, tmp_path, capsys, name):
+# A file, a folder with a file per video, and a format of frames.
+@pytest.mark.parametrize('name', ['csv', 'elan', 'label-studio'])
+def test_writes_formats(predict, long_video, tmp_path, capsys, name):
     out = tmp_path / ('out' if FORMATS[name].one_video
                       else f'out{FORMATS[name].suffix}')
     predict(long_video, out, '--to', name, *WINDOW)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from config_cache import load_config
 
-from mmvidattn.apis import list_models, load_config
+from mmvidattn.apis import list_models
 from mmvidattn.commands.recipes import MINIATURES
 from tools.analysis import recipes
 
@@ -66,7 +67,9 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def test_pages_and_index_of_this_checkout_are_current(capsys):
+def test_pages_and_index_of_this_checkout_are_current(capsys, monkeypatch):
+    monkeypatch.setattr(recipes, 'load_config',
+                        lambda path: load_config(path.stem))
     recipes.main(['--check'])
     assert capsys.readouterr().out == ''
 

@@ -55,24 +55,6 @@ def test_verdict_on_a_claim(values, equal, word):
     assert verdicts.verdict_of(claim, scores).word == word
 
 
-def test_first_deciding_test_counts():
-    claim = Claim('A is better', 'a', 'b', 'Table 1')
-    clear, other = [5, 6, 5, 6], [-50] * 8
-    scores = scores_of(a=clear + other, b=[0] * 12)
-    assert verdicts.verdict_of(claim, scores).word == 'agrees'
-    assert verdicts.verdict_of(claim, scores).seeds == 4
-    # Seeds between two tests are ignored.
-    wide = [9, -9, 9, -9, 9]
-    scores = scores_of(a=wide, b=[0] * 5)
-    assert verdicts.verdict_of(claim, scores).seeds == 4
-    scores = scores_of(a=wide + [5] * 3, b=[0] * 8)
-    assert verdicts.verdict_of(claim, scores).seeds == 8
-    # Differences are between rows with the same seed.
-    scores = scores_of(a=[1, 2, 3, 4], b=[0, 1, 2, 3])
-    assert verdicts.verdict_of(claim, scores).mean == 1
-    assert verdicts.verdict_of(claim, scores_of(a=[], b=[1])) is None
-
-
 def test_rule_errs_in_at_most_one_of_twenty_claims():
     # The rows do not differ; each test may still find a difference.
     claim = Claim('A is better', 'a', 'b', 'Table 1')

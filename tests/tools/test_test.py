@@ -16,13 +16,13 @@ pytestmark = pytest.mark.filterwarnings('ignore:.*instance named of small_')
 
 
 @pytest.fixture(scope='module')
-def tested(run_tool, small_config, small_checkpoint, tmp_path_factory):
+def tested(run_main, small_config, small_checkpoint, tmp_path_factory):
     cwd = tmp_path_factory.mktemp('test')
-    done = run_tool(
-        'test.py', small_config, small_checkpoint, '--dump', 'out.pkl',
-        '--show-dir', 'pictures', '--show', '--wait-time', 0.001,
-        '--interval', 3, cwd=cwd)
-    assert done.returncode == 0, done.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        run_main('test.py', small_config, small_checkpoint, '--dump',
+                 'out.pkl', '--show-dir', 'pictures', '--show', '--wait-time',
+                 0.001, '--interval', 3)
     return cwd
 
 

@@ -32,12 +32,12 @@ Counts = tuple[Complexity, Complexity | None]
 
 
 class Row(NamedTuple):
-    """A model and its results in the paper.
+    """Row of an ablation table: a model and its results in the paper.
 
     Attributes:
-        file: File of the table that has the config; '' if the config is a
-            file itself.
-        options: Options for ``--cfg-options``.
+        file: Name of the file in the ablations folder that defines the
+            config as a row; '' if the config has a separate file.
+        options: Changes to the config, in the form of ``--cfg-options``.
     """
     config: Path
     table: str
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A family's page.
+    """Page with the ablation tables of a model family.
 
     Attributes:
         titles: Title of each table, in the order of the page.
@@ -80,11 +80,12 @@ def read_rows(table: Path, titles: Iterable[str]) -> list[Row]:
 
 
 def read_page(path: Path) -> Page:
-    """Read a ``page.yml``.
+    """Read a ``page.yml``, which lists the tables of a page.
 
-    Each table lists its rows in order, or has all of its rows in the folder.
-    A name is such a row; a mapping has the keys of :class:`Row`, and its
-    config may be any.
+    The key ``rows`` of a table lists its rows in order. An entry is the name
+    of a row that a file of the folder defines, or a mapping with the keys of
+    :class:`Row` for any config. Without ``rows``, a table consists of the
+    folder's rows with its number.
 
     Raises:
         ValueError: If a row of the folder is not listed exactly once, or is

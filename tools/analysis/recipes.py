@@ -52,7 +52,7 @@ def _cells(authors: dict[str, Any], ours: dict[str, str]) -> list[str]:
 
 
 def table(folder: Path) -> str:
-    """Return a family's table and augmentations, as Markdown.
+    """Return a family's table of recipes and its augmentations as Markdown.
 
     Args:
         folder: Folder of ``recipes.yml``, one level below the configs.

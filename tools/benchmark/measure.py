@@ -2,6 +2,7 @@
 """Checks, timing and reports that the benchmark cases share."""
 import argparse
 import json
+import math
 import random
 import re
 import resource
@@ -109,16 +110,21 @@ def measure(functions: dict[str, Callable], repeats: int,
     return {name: take(t) for name, t in times.items()}
 
 
-def times_of(function: Callable, repeats: int,
-             device: torch.device) -> list[float]:
-    """Return the seconds of each call, after one warm-up call."""
-    times = []
-    for _ in range(repeats + 1):
+def times_of(function: Callable, repeats: int, device: torch.device,
+             limit: float = math.inf) -> list[float]:
+    """Return the seconds of each call, after one warm-up call.
+
+    Stop after `repeats` calls, or after `limit` seconds.
+    """
+    times: list[float] = []
+    function()
+    while len(times) < repeats and (not times or sum(times) < limit):
+        synchronize(device)
         start = time.perf_counter()
         function()
         synchronize(device)
         times.append(time.perf_counter() - start)
-    return times[1:]
+    return times
 
 
 def peak_memory(device: torch.device) -> tuple[float, str]:

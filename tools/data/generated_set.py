@@ -19,8 +19,8 @@ def write_set(out: Path, settings: Mapping[str, Any], overwrite: bool,
 
     Args:
         out: Folder of the set.
-        settings: What determines the set, with the name of its
-            ``generator``, as JSON.
+        settings: Values that determine the set, including the name of its
+            ``generator``. JSON must be able to store them.
         overwrite: Replace another set of the same generator.
         write: Function that writes all other files, and overwrites an earlier
             set.

@@ -70,14 +70,15 @@ def frames_of(seed: int, size: tuple[int, ...]
 def soak(steps: int, checks: int = 20, seed: int = 0,
          decays: bool = True,
          compiled: bool = False) -> Iterator[dict[str, Any]]:
-    """Run a stream.
+    """Run a stream in float32 and in float64, and compare the two.
 
     Yields:
-        At each check: number of ``steps``; relative error of the state,
-        ``drift``; largest relative ``error`` of the scores since the previous
-        check; ``amplified``, the number of frames with larger errors that
-        are not counted, and their largest error, ``largest``; number of
-        ``bad_frames``; and ``resident`` memory in bytes.
+        For each check, a dictionary with the number of ``steps``; the
+        relative error of the state (``drift``); the largest relative
+        ``error`` of the scores since the previous check; the number of frames
+        with amplified rounding errors (``amplified``), which ``error`` leaves
+        out, and their largest error (``largest``); the number of
+        ``bad_frames``; and the ``resident`` memory in bytes.
     """
     options = {} if decays else {'model.backbone.encoder.decay': None}
     sessions = []
@@ -114,11 +115,11 @@ def soak(steps: int, checks: int = 20, seed: int = 0,
 
 def sensitivity(session: StreamSession, before: dict[str, Any],
                 frame: dict[str, Tensor], scores: Tensor) -> float:
-    """Return how much small changes of the pixels change the scores at most.
+    """Return the largest relative change of scores by tiny pixel changes.
 
     Args:
-        session: Session in float64, which is not changed.
-        before: Its state before the frame.
+        session: Session in float64, whose state is restored at the end.
+        before: State of the session before the frame.
         frame: The frame.
         scores: Scores of the unchanged frame.
     """

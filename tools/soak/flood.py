@@ -86,17 +86,17 @@ RATE = 0.95
 
 
 class Flood(threading.Thread):
-    """Strangers that connect, all kinds in turn.
+    """Thread that opens connections without the token, all kinds in turn.
 
     Args:
         port: Port of the page.
         rate: Connections per second.
-        most: Number of connections kept open.
+        most: Largest number of connections kept open; older ones are closed.
 
     Attributes:
         counts: Number of connections by kind.
-        refused: Number of further connections that were refused, or closed
-            before they sent anything.
+        refused: Number of connections that failed: the page refused them, or
+            closed them before the client sent anything.
     """
 
     def __init__(self, port: int, rate: float, most: int) -> None:
@@ -213,7 +213,8 @@ def check_usage(rows: list[tuple], start: float, end: float
     """Check memory and file handles before, during and after a flood.
 
     Args:
-        rows: Time, memory in MiB, handles, and other columns.
+        rows: Time, memory in MiB, file handles and further columns of each
+            measurement.
         start: Start time of the flood.
         end: End time of the flood.
 

@@ -316,12 +316,12 @@ def run_trials(folder: Path, trials: int, kind: str = 'linear',
                processes: int = 1, workers: int = 1,
                number: int = signal.SIGKILL, seed: int = 0
                ) -> Iterator[dict[str, Any]]:
-    """Run all trials.
+    """Kill a training at a random moment and resume it, again and again.
 
     Yields:
-        For each trial: the intended stage and its count, the stage in which
-        the run was killed, the exit codes of the killed and of the resumed
-        run, and the differences.
+        For each trial, a dictionary with the intended stage and its count,
+        the stage in which the run was killed, the exit codes of the killed
+        and of the resumed run, and the differences from the reference.
     """
     config = write_config(folder, kind, processes, workers)
     reference = folder / 'reference'

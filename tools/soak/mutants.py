@@ -305,11 +305,12 @@ def _in_package(path: str) -> str:
 
 def batches(tests: list[tuple[str, float]], *seconds: float
             ) -> list[list[tuple[str, float]]]:
-    """Split tests into batches by the limits of their total seconds.
+    """Split tests into batches by their duration.
 
     Args:
         tests: Tests and their seconds.
-        seconds: Limits of the total seconds after each batch.
+        seconds: For each batch, the limit of the total seconds of this batch
+            and all batches before it.
 
     Returns:
         Batches that are not empty. The first has at least one test.

@@ -41,7 +41,7 @@ COLUMNS = ('Fault', 'Count', 'Loss', 'Seconds', 'Command')
 
 
 class Outcome(NamedTuple):
-    """Result of a row.
+    """Result of a fault-injection test, which fills a row of the page.
 
     Attributes:
         times: Number of injected faults.

@@ -529,7 +529,10 @@ def may_grow(memory: float) -> float:
 
 def check_usage(usage: dict[int, list[tuple]]
                 ) -> tuple[str, dict[str, object], list[str]]:
-    """Compare the last third of the longest process with its second third.
+    """Check that the resources of the service stay flat.
+
+    Compare the last third of the longest-running process with its second
+    third.
 
     Returns:
         Summary, figures and failures. Memory is not judged if the process ran

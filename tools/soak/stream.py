@@ -225,14 +225,15 @@ def soak(kernel: str, steps: int, dtype: torch.dtype = torch.float32,
          checks: int = 20, seed: int = 0,
          compiled: bool = False, decay: float | None = None,
          silence: float = 1.) -> Iterator[dict[str, Any]]:
-    """Run a stream.
+    """Run a stream, and compare its attention with float64.
 
     Yields:
-        At each check: number of ``steps``; relative difference between the
-        attention to the long memory and its definition (``error``), and the
-        same computed from the stored samples (``stored_error``); number of
-        scores that were ``not_finite``; number of ``bad_frames``; and
-        ``resident`` memory in bytes.
+        For each check, a dictionary with the number of ``steps``; the
+        relative error of the attention to the long memory, compared with its
+        definition (``error``) and with float64 attention to the stored
+        samples (``stored_error``); the number of scores that were
+        ``not_finite``; the number of ``bad_frames``; and the ``resident``
+        memory in bytes.
     """
     model = build(kernel, seed, decay).to(dtype)
     session = StreamSession(model, RATE, kernel=kernel)

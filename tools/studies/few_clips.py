@@ -10,12 +10,8 @@ sets together with noise. Then it writes ``report.md``. The same command
 resumes an interrupted study.
 """
 import argparse
-import csv
-import json
 import statistics
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -32,9 +28,15 @@ from mmvidattn.utils.files import write_atomically
 from mmvidattn.utils.video_readers import open_video
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import Results, add_counts, parser_of, run_program, table
+from tools.harness import Results, add_counts, parser_of, table
+from tools.studies.finetune_runs import (
+    MODEL,
+    Row,
+    fine_tune,
+    write_list,
+    write_motions,
+)
 
-MODEL = 'linear_ff_tiny_motion'
 CLASSES = 4
 # Gray levels.
 NOISE = 25
@@ -44,7 +46,6 @@ METHODS = {
     'LoRA': ['--lora', '8'],
     'all layers': ['--freeze', 'none'],
 }
-Row = tuple[Path, str, str]
 
 
 def cut(video: Path, out: Path, number: int, noise: int) -> Iterator[Row]:
@@ -72,18 +73,6 @@ def cut(video: Path, out: Path, number: int, noise: int) -> Iterator[Row]:
         yield path, path.stem[:-3], 'train' if i < number else 'test'
 
 
-def draw(out: Path, number: int, noise: int, seed: int) -> Iterator[Row]:
-    """Draw the double motions; yield the file, class and split of each."""
-    run_program('data/motion/make_motion.py', out, '--motions', 'double',
-                '--seed', seed, '--noise', noise, '--train', CLASSES * number,
-                '--val', CLASSES * number)
-    classes = (out / 'label_map.txt').read_text().splitlines()
-    for name, split in ('train', 'train'), ('val', 'test'):
-        for line in (out / f'{name}.txt').read_text().splitlines():
-            video, label = line.split()
-            yield out / video, classes[int(label)], split
-
-
 def make_set(name: str, out: Path, seed: int,
              args: argparse.Namespace) -> Path:
     """Write a data set, and return its CSV list."""
@@ -94,35 +83,21 @@ def make_set(name: str, out: Path, seed: int,
         for video in args.videos:
             rows += cut(video, out, args.clips, noise)
     if name != 'real':
-        rows += draw(out / 'motion', args.clips, noise, seed)
-    path = out / 'clips.csv'
-    with open(path, 'w', newline='') as file:
-        writer = csv.writer(file)
-        writer.writerow(['file', 'label', 'split'])
-        writer.writerows(
-            (video.resolve(), label, split) for video, label, split in rows)
-    return path
+        number = CLASSES * args.clips
+        rows += write_motions(out / 'motion', seed, number, number, noise)
+    return write_list(out / 'clips.csv', rows)
 
 
-def fine_tune(clips: Path, out: Path, options: list[str], seed: int,
-              args: argparse.Namespace) -> dict:
-    """Run the command, and return its correct answers and seconds."""
-    began = time.monotonic()
-    out.parent.mkdir(parents=True, exist_ok=True)
+def run(clips: Path, out: Path, options: list[str], seed: int,
+        args: argparse.Namespace) -> dict:
+    """Fine-tune by a method; return its correct answers and seconds."""
     if args.weights and 'none' not in options:
         options = [*options, '--weights', args.weights]
-    with open(out.parent / f'{out.name}.log', 'a') as log:
-        done = subprocess.run(
-            [sys.executable, '-m', 'mmvidattn', 'finetune', clips, '--model',
-             MODEL, '--work-dir', out, '--epochs', str(args.epochs), '--seed',
-             str(seed), '--workers', '0', *options],
-            stdout=log, stderr=log)
-    if done.returncode:
-        raise ValueError(f'{out.name} failed; see {log.name}')
-    metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
+    metrics, seconds = fine_tune(
+        clips, out, '--epochs', args.epochs, '--seed', seed, *options)
     return dict(videos=metrics['videos'], chance=metrics['chance'],
                 right=round(metrics['top1'] * metrics['videos']),
-                seconds=time.monotonic() - began)
+                seconds=seconds)
 
 
 def format_report(results: dict[tuple[str, str], list[dict]],
@@ -169,10 +144,9 @@ def main() -> None:
                 folder = f'{name.replace(" ", "_")}_seed{seed}'
                 clips = make_set(name, args.out / 'data' / folder, seed, args)
                 for method, more in METHODS.items():
-                    run = f'{folder}_{method.replace(" ", "_")}'
-                    result = done.once(run, partial(
-                        fine_tune, clips, args.out / 'runs' / run, more, seed,
-                        args))
+                    key = f'{folder}_{method.replace(" ", "_")}'
+                    result = done.once(key, partial(
+                        run, clips, args.out / 'runs' / key, more, seed, args))
                     results.setdefault((name, method), []).append(result)
                     print(f'{name}, {method}, seed {seed}: '
                           f'{result["right"]} of {result["videos"]}',

@@ -9,12 +9,8 @@ and runs ``mmvidattn finetune`` on them by each method. Then it writes
 ``report.md``. The same command resumes an interrupted study.
 """
 import argparse
-import csv
-import json
 import statistics
-import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -25,9 +21,14 @@ from mmvidattn.apis.runner import one_line_errors
 from mmvidattn.utils.files import write_atomically
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import Results, add_counts, parser_of, run_program, table
+from tools.harness import Results, add_counts, parser_of, table
+from tools.studies.finetune_runs import (
+    MODEL,
+    fine_tune,
+    write_list,
+    write_motions,
+)
 
-MODEL = 'linear_ff_tiny_motion'
 # Options of each method, in addition to --weights; None is without weights.
 METHODS = {
     'from nothing': None,
@@ -35,45 +36,19 @@ METHODS = {
     'LoRA': ['--lora', '8'],
     'full': ['--freeze', 'none'],
 }
-SPLITS = dict(train='train', val='test')
 
 
-def make_data(out: Path, seed: int, num_train: int, num_test: int) -> Path:
-    """Write the clips of a seed and a CSV list of them; return the list."""
-    run_program('data/motion/make_motion.py', out, '--motions', 'double',
-                '--seed', seed, '--train', num_train, '--val', num_test)
-    classes = (out / 'label_map.txt').read_text().splitlines()
-    path = out / 'clips.csv'
-    with open(path, 'w', newline='') as file:
-        rows = csv.writer(file)
-        rows.writerow(['file', 'label', 'split'])
-        for name, split in SPLITS.items():
-            for line in (out / f'{name}.txt').read_text().splitlines():
-                video, label = line.split()
-                rows.writerow([video, classes[int(label)], split])
-    return path
-
-
-def fine_tune(clips: Path, out: Path, method: str, seed: int,
-              args: argparse.Namespace) -> dict:
-    """Run the command, and return top-1 in percent and seconds."""
+def run(clips: Path, out: Path, method: str, seed: int,
+        args: argparse.Namespace) -> dict:
+    """Fine-tune by a method; return top-1 in percent and seconds."""
     options = ['--weights', 'none'] if METHODS[method] is None else [
         '--weights', args.checkpoint, *METHODS[method]]
-    began = time.monotonic()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with open(out.parent / f'{out.name}.log', 'a') as log:
-        # Without validation, the last checkpoint is tested, not the best one
-        # on these clips.
-        done = subprocess.run(
-            [sys.executable, '-m', 'mmvidattn', 'finetune', clips, '--model',
-             MODEL, '--work-dir', out, '--epochs', str(args.epochs), '--seed',
-             str(seed), '--val-share', '0', '--workers', '0', *options],
-            stdout=log, stderr=log)
-    if done.returncode:
-        raise ValueError(f'{method}, seed {seed} failed; see {log.name}')
-    metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
-    return dict(top1=100 * metrics['top1'],
-                seconds=time.monotonic() - began)
+    # Without validation, the last checkpoint is tested, not the best one on
+    # these clips.
+    metrics, seconds = fine_tune(
+        clips, out, '--epochs', args.epochs, '--seed', seed, '--val-share', 0,
+        *options)
+    return dict(top1=100 * metrics['top1'], seconds=seconds)
 
 
 def format_report(results: dict[str, list[dict]],
@@ -113,13 +88,13 @@ def main() -> None:
     with one_line_errors():
         done = Results(args.out, options)
         for seed in args.seeds:
-            clips = make_data(args.out / f'data/seed{seed}', seed, args.train,
-                              args.test)
+            folder = args.out / f'data/seed{seed}'
+            clips = write_list(folder / 'clips.csv', [*write_motions(
+                folder, seed, args.train, args.test)])
             for method in METHODS:
                 name = f'{method.replace(" ", "_")}_seed{seed}'
                 result = done.once(name, partial(
-                    fine_tune, clips, args.out / 'runs' / name, method, seed,
-                    args))
+                    run, clips, args.out / 'runs' / name, method, seed, args))
                 results[method].append(result)
                 print(f'{method}, seed {seed}: top-1 {result["top1"]:.1f} %',
                       file=sys.stderr, flush=True)

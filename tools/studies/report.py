@@ -28,10 +28,11 @@ def make_report(study: Study, metrics: Mapping[str, str],
 
     Args:
         study: Study that was trained.
-        metrics: Headings of the reported figures, by figure.
+        metrics: Headings of the reported figures, by the figure's name.
         limits: Figures reached without training ('chance', 'oracle').
         scores: Figures by row and seed.
-        distances: Bounds of the distance of a figure, by figure. Defaults to
+        distances: Least and most steps since the cue of each figure that
+            covers a range of distances, by the figure's name. Defaults to
             none.
     """
     rows = []
@@ -155,14 +156,6 @@ def format_report(study: Study, report: dict[str, Any]) -> str:
     return '\n'.join(lines) + '\n'
 
 
-def _picture(study: Study, report: dict[str, Any]) -> Figure:
-    """Draw the scores of all rows."""
-    return draw_score_rows(
-        {row['row']: row['metrics']['score'] for row in report['rows']},
-        {name: figures['score'] for name, figures in report['limits'].items()},
-        f'{next(iter(report["headings"].values()))}, percent')
-
-
 def by_distance(study: Study, report: dict[str, Any]) -> Figure:
     """Draw panels of the scores by distance: mean and deviation over seeds."""
     distances = report['distances']
@@ -203,7 +196,11 @@ def write_report(out: Path, study: Study, report: dict[str, Any]) -> str:
     text = format_report(study, report)
     write_atomically(out / 'report.md', text)
     write_atomically(out / 'report.json', json.dumps(report, indent=1))
-    _picture(study, report).savefig(out / 'rows.png', dpi=100)
+    draw_score_rows(
+        {row['row']: row['metrics']['score'] for row in report['rows']},
+        {name: figures['score'] for name, figures in report['limits'].items()},
+        f'{next(iter(report["headings"].values()))}, percent'
+    ).savefig(out / 'rows.png', dpi=100)
     if study.panels:
         by_distance(study, report).savefig(out / 'distances.png', dpi=100)
     return text

@@ -16,7 +16,7 @@ VIEWS = ('all', 'middle', 'shuffled')
 
 @dataclass(frozen=True)
 class Row:
-    """Model to train.
+    """Model of a study, and its figure in the paper.
 
     Args:
         changes: Changes to the config, by dotted keys. Defaults to none.
@@ -41,7 +41,7 @@ class Row:
 
 
 class Training(NamedTuple):
-    """Training of a row, the argument of each task's ``train``.
+    """Settings of one training; the argument of each task's ``train``.
 
     Attributes:
         config: Config of the row.
@@ -93,7 +93,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Study:
-    """Rows and claims of a paper, and settings of the runs.
+    """Models and claims of a paper, and the settings of their trainings.
 
     Args:
         title: Title of the report.

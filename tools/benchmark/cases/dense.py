@@ -30,12 +30,13 @@ TOLERANCE = 1e-5
 
 def tables(model: nn.Module, steps: int,
            rate: int) -> tuple[int, Tensor, Tensor]:
-    """Return the length of a video, and the frames of each window's memories.
+    """Return the frames of the two memories of each window of a video.
 
-    The long memory of the first window is full.
+    The video is long enough to fill the long memory of the first window.
 
     Returns:
-        Length, frames of the long memories, and frames of the work memories.
+        Number of frames of the video, frame numbers of the long memories, and
+        frame numbers of the work memories; the memories have a row per window.
     """
     N, L = model.long_memory_length, model.work_memory_length
     starts = torch.arange(steps)[:, None] + rate * N

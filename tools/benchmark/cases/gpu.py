@@ -49,7 +49,7 @@ from tools.benchmark.measure import (
     relative,
     require_agreement,
     settings_of,
-    synchronize,
+    times_of,
 )
 from tools.harness import table
 
@@ -68,13 +68,16 @@ NO_TIME = 'no time'
 
 
 class Variant(NamedTuple):
-    """Column of a row.
+    """Implementation to measure, a cell of a table's row.
 
     Attributes:
-        build: Builds the function to measure, which returns its output.
-        plain: Run without backends.
-        alike: Must have the same output as the other variants with this flag.
-        want: Builds a function with the documented output of a library's op.
+        build: Function that builds the measured function, which returns its
+            output.
+        plain: True to measure without dispatched backends.
+        alike: True if the output must equal the outputs of the row's other
+            variants with this flag.
+        want: Function that builds a reference with the documented output of a
+            library's op. Defaults to None, for our code.
     """
     build: Callable[[], Callable[[], Tensor]]
     plain: bool = False
@@ -83,15 +86,15 @@ class Variant(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Variants that are compared.
+    """Row of a table: implementations of the same computation.
 
     Attributes:
         name: Name of the row.
-        variants: Variants by name.
+        variants: Implementations by name.
         work: Amount of work in a call.
         unit: Unit of the work per second.
-        size: Bytes that a call must at least move, or 0 to report no share of
-            the bandwidth.
+        size: Bytes that a call must at least move, for the share of the copy
+            bandwidth. Defaults to 0, which reports no share.
     """
     name: str
     variants: dict[str, Variant]
@@ -142,25 +145,9 @@ def copy_bandwidth(device: torch.device, size: int) -> float:
     """Measure the bytes per second that a copy of `size` bytes moves."""
     x = torch.zeros(size, dtype=torch.uint8, device=device)
     y = torch.empty_like(x)
-    seconds = time_of(lambda: y.copy_(x), 10, device, 10.)
+    seconds = statistics.median(
+        times_of(lambda: y.copy_(x), 10, device, limit=10.))
     return 2 * size / seconds
-
-
-def time_of(function: Callable, repeats: int, device: torch.device,
-            limit: float) -> float:
-    """Return the median seconds of a function.
-
-    Stop after `repeats` runs, or after `limit` seconds.
-    """
-    times: list[float] = []
-    function()
-    while len(times) < repeats and (not times or sum(times) < limit):
-        synchronize(device)
-        start = time.perf_counter()
-        function()
-        synchronize(device)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def measure_table(rows: Iterator[Row], args: argparse.Namespace,
@@ -217,7 +204,8 @@ def measure_cell(row: Row, variant: Variant, args: argparse.Namespace,
             output = function().detach().float().cpu()
             if on_gpu:
                 torch.cuda.reset_peak_memory_stats(device)
-            seconds = time_of(function, args.repeats, device, 5.)
+            seconds = statistics.median(
+                times_of(function, args.repeats, device, limit=5.))
             peak = torch.cuda.max_memory_allocated(device) if on_gpu else None
     except (MemoryError, RuntimeError) as error:
         if not throughput.OUT_OF_MEMORY.search(repr(error)):
@@ -442,7 +430,7 @@ def causal_linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def op_rows(name: str, op: Callable, inputs: list[Tensor], size: int,
-            references: dict[str, tuple[Callable, Callable]] | None = None,
+            others: dict[str, tuple[Callable, Callable]] | None = None,
             step_size: int = 0) -> Iterator[Row]:
     """Yield the forward pass and the training step of an op.
 
@@ -473,7 +461,7 @@ def op_rows(name: str, op: Callable, inputs: list[Tensor], size: int,
             'ours': Variant(build(op)),
             'plain, compiled': Variant(build(op, True), plain=True),
             **{other: Variant(build(function), alike=False, want=build(want))
-               for other, (function, want) in (references or {}).items()}
+               for other, (function, want) in (others or {}).items()}
         }
         yield Row(f'{name}, {task}', variants, 1, 'calls/s',
                   size if task == 'forward' else step_size)

@@ -134,13 +134,13 @@ def report(result: dict) -> str:
 
 
 class Worker:
-    """Process with one variant of a model.
+    """Process that runs one variant of a model when it is called.
 
     Args:
         checkout: Repository to import mmvidattn from.
-        choice: Key of :data:`CHOICES`. Defaults to the choice of this
-            environment.
-        task: Arguments of :func:`work`.
+        choice: Key of :data:`CHOICES`. Defaults to the setting of the
+            environment variable ``MMVIDATTN_DISPATCH``.
+        task: Arguments of :func:`work`, the main function of the process.
     """
 
     def __init__(self, checkout: Path, choice: str | None = None,
@@ -174,9 +174,10 @@ class Worker:
 
 def compare(args: argparse.Namespace, name: str, task: str,
             dtypes: list[str], modes: list[str]) -> tuple[dict, dict]:
-    """Compare one dtype in several modes, or one mode in two dtypes.
+    """Measure the variants of a model in turns, after checking their outputs.
 
-    With ``--choices``, compare the choices of backends in one mode and dtype.
+    The variants are several modes in one dtype, one mode in two dtypes, or
+    with ``--choices`` the choices of backends in one mode and dtype.
 
     Returns:
         Relative differences from the first variant, and median seconds.

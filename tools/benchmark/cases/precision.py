@@ -13,7 +13,6 @@ and inputs. Eager mode only: quantized layers do not compile.
 """
 import argparse
 import copy
-import warnings
 from collections.abc import Callable
 
 import torch
@@ -22,7 +21,7 @@ from torch import nn
 from mmvidattn.apis import get_model
 from mmvidattn.online import StreamSession
 from tools.benchmark.cases.models import MODELS, STREAM_STEPS
-from tools.benchmark.cases.stream import Frames, with_plain_layers
+from tools.benchmark.cases.stream import Frames, in_int8, with_plain_layers
 from tools.benchmark.measure import measure, settings_of, title
 
 RATE = 4
@@ -55,15 +54,6 @@ def called_layers(model: nn.Module, score: Callable) -> set[str]:
     finally:
         nn.Linear.forward = forward
     return called - {None}
-
-
-def in_int8(model: nn.Module, layers: set[str]) -> nn.Module:
-    """Copy a model with int8 weights in some linear layers."""
-    with warnings.catch_warnings():
-        # torch warns that quantization will move to another package.
-        warnings.simplefilter('ignore')
-        return torch.ao.quantization.quantize_dynamic(
-            model, layers, dtype=torch.qint8)
 
 
 def clip_runner(name: str, model: nn.Module, x: torch.Tensor) -> Callable:

@@ -21,7 +21,7 @@ import copy
 import math
 import statistics
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -53,13 +53,19 @@ def with_plain_layers(model: nn.Module) -> nn.Module:
     return model
 
 
-def in_int8(model: nn.Module) -> nn.Module:
-    """Copy a model with int8 weights in its linear layers, for a CPU."""
+def in_int8(model: nn.Module,
+            layers: Collection[str | type] = (nn.Linear, )) -> nn.Module:
+    """Copy a model with int8 weights in some linear layers, for a CPU.
+
+    Args:
+        model: Model with any linear layers.
+        layers: Names or types of the layers. Defaults to all linear layers.
+    """
     with warnings.catch_warnings():
         # torch warns that quantization will move to another package.
         warnings.simplefilter('ignore')
         return torch.ao.quantization.quantize_dynamic(
-            with_plain_layers(model), {nn.Linear}, dtype=torch.qint8)
+            with_plain_layers(model), {*layers}, dtype=torch.qint8)
 
 
 class Frames:

@@ -14,11 +14,11 @@ NUM_CLASSES = 4
 
 
 class Event(NamedTuple):
-    """Cue or action.
+    """Event of a stream: a cue, or an action with the class of a cue.
 
     Attributes:
         kind: 'cue' or 'action'.
-        label: Class.
+        label: Number of the class.
         start: First step.
         end: Step after the last step.
         cue: Start of the cue that decides the class; for a cue, its start.
@@ -105,7 +105,7 @@ def place_events(rng: np.random.Generator, steps: int,
 def show_events(features: np.ndarray, looks: Mapping[str, np.ndarray],
                 events: list[Event], cue_steps: int,
                 sign_steps: int) -> Stream:
-    """Add the patterns of events to noise, in place.
+    """Add the patterns of events to noise, in place; return the stream.
 
     Args:
         features: Noise, ``(T, D)``.

@@ -103,14 +103,14 @@ def patterns(seed: int, recipe: Recipe) -> dict[str, np.ndarray]:
 
 def make_stream(key: Sequence[int], looks: Mapping[str, np.ndarray],
                 recipe: Recipe, rate: int = 1) -> Stream:
-    """Draw a video, whose features are frames in units of the noise.
+    """Draw a video, with pixels in standard deviations of the noise.
 
     Args:
         key: Seeds of the video.
         looks: Patterns, see :func:`patterns`.
         recipe: Settings of the video.
-        rate: Frames per frame of the recipe. The events at all rates are the
-            same. Defaults to 1.
+        rate: Factor of the recipe's frame rate, which does not change the
+            events or their times in seconds. Defaults to 1.
     """
     rng = np.random.default_rng(key)
     events = [
