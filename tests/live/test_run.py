@@ -3,6 +3,7 @@ import json
 import threading
 import time
 from dataclasses import replace
+from itertools import islice
 
 import cv2
 import decord
@@ -323,11 +324,14 @@ def options(**changes):
      'extractors.rgb must give the 96 channels .* gives 48'),
     (dict(extractors=dict(rgb=dict(frame_interval=0))),
      'frame_interval must be .*got 0'),
+    (dict(config='testra_tiny_synthetic', checkpoint=None),
+     'extractors.rgb must name'),
     (dict(events=dict(on=2.)), '0 < off <= on <= 1'),
     (dict(queue_size=0), 'queue_size must be .*got 0'),
     (dict(source='none.mp4'), 'none.mp4 does not exist'),
 ], ids=['model', 'window', 'rates', 'online', 'checkpoint', 'classes',
-        'modality', 'layer', 'width', 'interval', 'events', 'queue', 'source'])
+        'modality', 'layer', 'width', 'interval', 'extractors', 'events',
+        'queue', 'source'])
 def test_rejects_arguments(files, clip, tmp_path, kwargs, error):
     config, checkpoint = files
     arguments = dict(config=config, checkpoint=checkpoint, source=clip,
@@ -352,11 +356,6 @@ def test_source_is_checked_before_the_model(files, tmp_path):
         OnlineDetector(files[0], 'no checkpoint', 'nowhere')
 
 
-def test_rejects_config_without_extractors(clip):
-    with pytest.raises(ValueError, match='extractors.rgb must name'):
-        OnlineDetector('testra_tiny_synthetic', None, clip)
-
-
 def test_rejects_names_of_other_classes(files, clip, tmp_path):
     names = tmp_path / 'classes.txt'
     names.write_text('background\none\n')
@@ -378,10 +377,10 @@ def test_model_gets_rgb_and_flow_features(files, clip, tmp_path, monkeypatch):
     push = run.session.push
     monkeypatch.setattr(run.session, 'push',
                         lambda x: got.append(x) or push(x))
-    result = list(run)
-    assert len(got) == STEPS and result[0].seconds['flow'] > 0
+    result = list(islice(run, 4))
+    assert len(got) == 4 and result[0].seconds['flow'] > 0
     reader = decord.VideoReader(str(clip))
-    for step in 0, 1, STEPS - 1:
+    for step in 0, 1, 3:
         for name, extractor in run.extractors.items():
             images = reader.get_batch(
                 extractor.frame_indices(step, 12, 4)).asnumpy()
