@@ -76,11 +76,13 @@ class Progress:
 
 
 class Run:
-    """Single pass of a model over a source, for one iteration.
+    """Live detection in one source, for a single iteration.
 
-    A :class:`StepReader` reads frames in a thread and cuts them into steps at
-    the rate of the model. The model scores each step. Missing steps are
-    skipped. After a gap as long as the model's memory, a new session starts.
+    Iterating over a run yields a :class:`Detection` for each step, an interval
+    of the source. A :class:`StepReader` reads frames in a thread and groups
+    them into steps at the rate of the model. The model scores each step. Steps
+    without frames are skipped. After a gap as long as the model's memory, a
+    new session starts.
 
     Args:
         model: Model, which any number of runs may share.
