@@ -1,24 +1,28 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Base class of the live models of feature streams and of clips."""
+"""Base classes of live models, and of their scorers."""
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from mmengine.config import Config
-from torch import nn
+from torch import Tensor, nn
 
+from ..apis.compiling import compile_in_place
 from ..apis.labels import find_labels
 from ..apis.models import get_model, load_config
+from ..online import StreamSession
 from ..online.event_detector import EventDetector, merge_event_options
 from ..online.event_thresholds import read_thresholds
 
 
 class BaseLiveModel:
-    """Base class of models that several runs can share at the same time.
+    """Base class of models that score the steps of live sources.
 
-    It has no state of a stream: each :class:`Run` has a separate session and
-    event detector.
+    Several runs can share a model at the same time, because it stores no
+    state of a stream: each :class:`Run` creates a session and an event
+    detector.
 
     Args:
         config: Config file or name.
@@ -90,6 +94,83 @@ class BaseLiveModel:
     def new_event_detector(self) -> EventDetector:
         """Create the event detector of a source."""
         return EventDetector(self.classes, self.ignore, **self._event_options)
+
+
+class LiveSessionModel(BaseLiveModel):
+    """Base class of live models that score steps by a ``StreamSession``.
+
+    A subclass calls :meth:`start_session` in its constructor.
+
+    Attributes:
+        ignore: Indices of classes that are not actions: the background, and
+            the class that the dataset ignores.
+
+    See :class:`BaseLiveModel` for the arguments and the other attributes.
+    """
+    has_background = True
+
+    def start_session(self, compile_step: bool, *args: Any,
+                      **kwargs: Any) -> None:
+        """Create the session that :meth:`new_session` copies.
+
+        Args:
+            compile_step: Compile the step of all sessions.
+            *args: Arguments of :class:`mmvidattn.online.StreamSession`.
+            **kwargs: Keyword arguments of ``StreamSession``.
+        """
+        dataset = self.cfg.test_dataloader.dataset
+        self.ignore = {0, dataset.get('ignore_index')} - {None}
+        self._session = StreamSession(self.model, *args, **kwargs)
+        if compile_step:
+            step = self._session.step
+            compile_in_place(step)
+            # The first call compiles.
+            self.new_session().push(
+                {name: x[0] for name, x in step.blank_frames(1).items()})
+
+    def new_session(self) -> StreamSession:
+        """Create the session of a stream."""
+        return self._session.spawn()
+
+
+class SessionScorer:
+    """Base class of scorers of one source by a ``StreamSession``.
+
+    Args:
+        model: The model.
+
+    Attributes:
+        session: Session of the stream.
+        num_bad: Number of steps whose features or frame were not finite.
+    """
+
+    def __init__(self, model: LiveSessionModel) -> None:
+        self.session = model.new_session()
+        self.num_bad = 0
+        self._model = model
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the session."""
+        return self.session.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continue from a state of :meth:`state_dict`."""
+        self.session.load_state_dict(state_dict)
+
+    def push(self, features: Mapping[str, Tensor | float]) -> np.ndarray:
+        """Return the class probabilities of a step.
+
+        Args:
+            features: One frame for :meth:`StreamSession.push`.
+
+        Returns:
+            Probabilities of this step and of the A anticipated steps,
+            [1 + A, K].
+        """
+        logits = self.session.push(features)
+        self.num_bad += bool(logits['bad_frame'])
+        return self._model.model.cls_head.probabilities(
+            dict(action=logits['action']))['action'].cpu().numpy()
 
 
 def _class_names(model: nn.Module, has_background: bool) -> Sequence[str]:

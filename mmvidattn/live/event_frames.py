@@ -62,7 +62,14 @@ class EventFrames:
         while self._recent[0][0] < time - RECENT:
             self._recent.popleft()
         for event in events:
-            self._add_event(event)
+            key = event['index'], event['start']
+            if key not in self._clips:
+                clip = self._clips[key] = _Clip()
+                for earlier, image in self._recent:
+                    if earlier > event['start'] - BEFORE:
+                        clip.add(earlier, image)
+            if event['event'] == 'end':
+                self._clips[key].end = event['end'] + AFTER
         while len(self._clips) > MAX_CLIPS or self.size > MAX_BYTES:
             del self._clips[next(iter(self._clips))]
 
@@ -83,13 +90,3 @@ class EventFrames:
         """
         clip = self._clips.get((index, start))
         return list(clip.frames) if clip else []
-
-    def _add_event(self, event: Mapping) -> None:
-        key = event['index'], event['start']
-        if key not in self._clips:
-            clip = self._clips[key] = _Clip()
-            for time, picture in self._recent:
-                if time > event['start'] - BEFORE:
-                    clip.add(time, picture)
-        if event['event'] == 'end':
-            self._clips[key].end = event['end'] + AFTER

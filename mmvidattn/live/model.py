@@ -10,9 +10,7 @@ import torch
 from mmengine.config import Config
 from torch import Tensor
 
-from ..apis.compiling import compile_in_place
-from ..online import StreamSession
-from .base_model import BaseLiveModel
+from .base_model import LiveSessionModel, SessionScorer
 from .feature_extractor import FeatureExtractor
 from .steps import Step
 
@@ -22,7 +20,7 @@ RATES = 'feature_rate', 'long_rate', 'work_rate'
 NETWORK_OPTIONS = 'checkpoint', 'cfg_options', 'layer', 'input', 'clip_len'
 
 
-class LiveModel(BaseLiveModel):
+class LiveModel(LiveSessionModel):
     """Online detector with the extractors that compute its features.
 
     Args:
@@ -42,8 +40,6 @@ class LiveModel(BaseLiveModel):
             match.
 
     Attributes:
-        ignore: Indices of classes that are not actions: the background, and
-            the class that the dataset ignores.
         rate: Steps per second.
         memory_steps: Number of steps after which the memories do not depend on
             an earlier step.
@@ -51,7 +47,6 @@ class LiveModel(BaseLiveModel):
     See :class:`BaseLiveModel` for the other attributes.
     """
     online_keys = 'extractors', 'events'
-    has_background = True
 
     def __init__(self,
                  config: str | Path,
@@ -61,22 +56,14 @@ class LiveModel(BaseLiveModel):
                  **options: Any) -> None:
         super().__init__(config, checkpoint, **options)
         dataset = self.cfg.test_dataloader.dataset
-        self.ignore = {0, dataset.get('ignore_index')} - {None}
         self.rate = float(dataset['feature_rate'])
         backbone = self.model.backbone
         self.memory_steps = (
             backbone.long_memory_length * dataset['long_rate'] +
             backbone.work_memory_length * dataset['work_rate'])
-        self._session = StreamSession(
-            self.model, dataset['long_rate'], dataset['work_rate'],
+        self.start_session(
+            compile_step, dataset['long_rate'], dataset['work_rate'],
             stretch_long_memory=dataset.get('stretch_long_memory'))
-        if compile_step:
-            compile_in_place(self._session.step)
-            # The first call compiles.
-            self.new_session().push({
-                name: torch.zeros(channels)
-                for name, channels in backbone.in_channels.items()
-            })
         self.extractors = _build_extractors(
             backbone.in_channels, self.online.get('extractors', {}),
             extractors or {}, self.device)
@@ -97,48 +84,31 @@ class LiveModel(BaseLiveModel):
                 'sample of each memory), and lacks '
                 f'{", ".join(missing)}')
 
-    def new_session(self) -> StreamSession:
-        """Create the session of a stream."""
-        return self._session.spawn()
-
     def new_scorer(self, fps: float) -> 'FeatureScorer':
         return FeatureScorer(self, fps)
 
 
-class FeatureScorer:
-    """Scorer of the steps of one source.
-
-    The extractors turn a step into features, and a
-    :class:`mmvidattn.online.StreamSession` turns the features into scores.
+class FeatureScorer(SessionScorer):
+    """Scorer of the steps of one source by the features of their frames.
 
     Args:
         model: Model with its extractors.
         fps: Frames per second of the source.
 
     Attributes:
-        session: Session of the stream.
         rate: Steps per second.
         reach: Number of frames that clips need before the last frame of a
             step.
-        num_bad: Number of steps whose features were not finite.
+
+    See :class:`SessionScorer` for the other attributes.
     """
 
     def __init__(self, model: LiveModel, fps: float) -> None:
-        self._model = model
+        super().__init__(model)
         self._fps = fps
-        self.session = model.new_session()
         self.rate = model.rate
         self.reach = max(extractor.reach(fps)
                          for extractor in model.extractors.values())
-        self.num_bad = 0
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of the session."""
-        return self.session.state_dict()
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from a state of :meth:`state_dict`."""
-        self.session.load_state_dict(state_dict)
 
     def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:
         """Score a step.
@@ -149,10 +119,7 @@ class FeatureScorer:
         """
         features, seconds = self._extract(step)
         start = time.perf_counter()
-        logits = self.session.push(features)
-        self.num_bad += bool(logits['bad_frame'])
-        scores = self._model.model.cls_head.probabilities(
-            dict(action=logits['action']))['action'].cpu().numpy()
+        scores = self.push(features)
         return scores, dict(seconds, head=time.perf_counter() - start)
 
     def skip(self, num_steps: int) -> bool:

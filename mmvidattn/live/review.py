@@ -21,7 +21,10 @@ MAX_PICTURES = 64
 
 
 class ReviewRun:
-    """Events of a video file, with the parts of a run that the page reads.
+    """Detected events of a video file, for a page that shows them.
+
+    It has the attributes and methods of :class:`mmvidattn.live.run.Run` that
+    :class:`LivePage` uses.
 
     Args:
         path: Video.
@@ -102,15 +105,10 @@ class ReviewRun:
 class ReviewPage(LivePage):
     """Page that shows the detected events of video files, to be marked.
 
-    It also shows the annotated events, and the video at any time.
-
-    Args:
-        runs: A run for each video.
-        **kwargs: Other arguments of :class:`LivePage`.
+    It also shows the annotated events, and the video at any time. It takes
+    the arguments of :class:`LivePage`, with a :class:`ReviewRun` for each
+    video as ``runs``.
     """
-
-    def __init__(self, runs: Sequence[ReviewRun], **kwargs: Any) -> None:
-        super().__init__(runs, **kwargs)
 
     def _hello(self) -> dict:
         hello = super()._hello()

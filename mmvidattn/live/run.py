@@ -76,11 +76,13 @@ class Progress:
 
 
 class Run:
-    """Single pass of a model over a source, for one iteration.
+    """Live detection in one source, for a single iteration.
 
-    A :class:`StepReader` reads frames in a thread and cuts them into steps at
-    the rate of the model. The model scores each step. Missing steps are
-    skipped. After a gap as long as the model's memory, a new session starts.
+    Iterating over a run yields a :class:`Detection` for each step, an interval
+    of the source. A :class:`StepReader` reads frames in a thread and groups
+    them into steps at the rate of the model. The model scores each step. Steps
+    without frames are skipped. After a gap as long as the model's memory, a
+    new session starts.
 
     Args:
         model: Model, which any number of runs may share.
@@ -273,7 +275,11 @@ class Run:
         progress = self._progress
         with self.health.watch_step():
             # 1. Skip the steps that were dropped or missing.
-            events = self._skip(step.number - progress.next_step)
+            events = []
+            num_skipped = step.number - progress.next_step
+            progress.num_skipped += num_skipped
+            if num_skipped and not self._scorer.skip(num_skipped):
+                events = self._end_actions()
             # 2. Score the step, and measure.
             scores, seconds = self._scorer.scores(step)
             decode = sum(frame.decode_time for frame in step.new_frames)
@@ -295,13 +301,6 @@ class Run:
         return Detection(step.number, end, scores[0], scores[1:], events,
                          [frame.image for frame in step.new_frames], seconds,
                          self._event_detector.active_since)
-
-    def _skip(self, num_steps: int) -> list[dict]:
-        """Skip steps. Return the ends of actions if the session restarts."""
-        self._progress.num_skipped += num_steps
-        if num_steps and not self._scorer.skip(num_steps):
-            return self._end_actions()
-        return []
 
     def _end_actions(self) -> list[dict]:
         return self._event_detector.finish(

@@ -69,11 +69,12 @@ Segment = Callable[[Mapping], bytes | None]
 
 
 class LivePage:
-    """Serves a page that shows the detections of runs.
+    """Server of a web page that shows the detections of runs.
 
-    It is a context manager and serves from its own thread. A client sends the
-    token first. The page takes it from ``#token=...`` of its address, a part
-    that browsers do not send to servers. Pages of other sites are refused.
+    It is a context manager and serves from its own thread. A client (the page
+    in a browser) first sends the token. The page reads the token from
+    ``#token=...`` in its address; browsers do not send this part to servers.
+    Requests of other sites are refused.
 
     A client can then request the clip of an event, change the threshold of a
     class for all clients and all outputs of the run
@@ -265,10 +266,11 @@ class LivePage:
         tick.cancel()
 
     def _is_same_site(self, websocket: WebSocket) -> bool:
-        """Check that the request comes from this page, not another site.
+        """Return True if the page of this server sent the request.
 
-        A loopback page is also protected from another site's host name that
-        resolves to this machine.
+        The browser may also send requests of other sites. If the server
+        listens on loopback, the request must also name a loopback host:
+        another site can make its own host name resolve to this machine.
         """
         host = websocket.headers.get('host', '')
         origin = websocket.headers.get('origin')

@@ -16,10 +16,11 @@ GRACE_SECONDS = 1.
 
 
 class StepReader:
-    """Reader of a source in a separate thread, for one iteration over steps.
+    """Reader of a source's frames, which it groups into steps in a thread.
 
-    If the machine is too slow for a live source, the oldest steps are dropped
-    and counted. A recording waits instead.
+    Iterating over it yields the steps; this is possible once. If the machine
+    is too slow for a live source, the oldest steps are dropped and counted. A
+    recording waits instead.
 
     Args:
         source: Source of frames.

@@ -20,9 +20,9 @@ def frame_indices(step: int, fps: float, rate: float, num_frames: int,
                   interval: int) -> np.ndarray:
     """Return the indices of the frames of a step's clip, oldest first.
 
-    For a clip of one frame, this is the frame in the middle of the step (the
-    4th of 6, at 24 frames per second and 4 Hz). A longer clip ends with the
-    last frame of the step.
+    A clip of one frame has the frame in the middle of the step: at 24 frames
+    and 4 steps per second, the 4th of the 6 frames. A longer clip ends with
+    the last frame of the step.
     """
     if num_frames == 1:
         return middle_frames([step], fps, rate)
@@ -80,7 +80,7 @@ class Step:
 
 
 class StepMaker:
-    """Cut a stream of frames into steps.
+    """Group the frames of a stream into steps of 1 / ``rate`` seconds.
 
     Args:
         fps: Frames per second.

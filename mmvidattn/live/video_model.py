@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Live models of frames: one causal network from pixels to scores."""
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,10 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor
 
-from ..apis.compiling import compile_in_place
 from ..apis.sliding import FRAME_WISE
 from ..apis.video_clips import test_steps
-from ..online import StreamSession
 from ..utils.arguments import Positive, check_type
-from .base_model import BaseLiveModel
+from .base_model import LiveSessionModel, SessionScorer
 from .steps import Step, frame_indices
 
 BACKBONE = 'OnlineVideoEncoder'
@@ -24,7 +21,7 @@ BACKBONE = 'OnlineVideoEncoder'
 MAX_GAP = 10.
 
 
-class LiveVideoModel(BaseLiveModel):
+class LiveVideoModel(LiveSessionModel):
     """Online detector that reads frames directly, without extractors.
 
     Args:
@@ -44,14 +41,11 @@ class LiveVideoModel(BaseLiveModel):
             pipeline that may not process frames independently.
 
     Attributes:
-        ignore: Indices of classes that are not actions: the background, and
-            the class that the dataset ignores.
         frame_rate: Frames per second that the model was trained with.
 
     See :class:`BaseLiveModel` for the other attributes.
     """
     online_keys = 'events', 'max_gap'
-    has_background = True
 
     def __init__(self,
                  config: str | Path,
@@ -59,16 +53,10 @@ class LiveVideoModel(BaseLiveModel):
                  compile_step: bool = False,
                  **options: Any) -> None:
         super().__init__(config, checkpoint, **options)
-        dataset = self.cfg.test_dataloader.dataset
-        self.ignore = {0, dataset.get('ignore_index')} - {None}
-        self.frame_rate = float(dataset['frame_rate'])
+        self.frame_rate = float(
+            self.cfg.test_dataloader.dataset['frame_rate'])
         self.pipeline = FrameTransform(self.cfg)
-        self._session = StreamSession(self.model)
-        if compile_step:
-            compile_in_place(self._session.step)
-            # The first call compiles.
-            shape = self._session.step.frame_shapes['frames']
-            self.new_session().push(dict(frames=torch.zeros(shape)))
+        self.start_session(compile_step)
 
     def check_config(self, cfg: Config, name: str | Path) -> None:
         """Raise a ``ValueError`` if a config is not for a model of frames."""
@@ -80,16 +68,12 @@ class LiveVideoModel(BaseLiveModel):
         check_type(f'online.max_gap of {name}',
                    cfg.get('online', {}).get('max_gap', MAX_GAP), Positive)
 
-    def new_session(self) -> StreamSession:
-        """Create the session of a stream."""
-        return self._session.spawn()
-
     def new_scorer(self, fps: float) -> 'FrameScorer':
         return FrameScorer(self, fps)
 
 
-class FrameScorer:
-    """Score each step of a source from one frame.
+class FrameScorer(SessionScorer):
+    """Scorer of the steps of one source, each by one frame.
 
     A source with fewer frames per second than the model expects has a step
     for each frame, and the state ages by the time between frames.
@@ -99,29 +83,19 @@ class FrameScorer:
         fps: Frames per second of the source.
 
     Attributes:
-        session: Session of the stream.
         rate: Steps per second.
         reach: Number of frames that clips need before the last frame of a
             step, always 0.
-        num_bad: Number of steps whose frame was not scored.
+
+    See :class:`SessionScorer` for the other attributes.
     """
     reach = 0
 
     def __init__(self, model: LiveVideoModel, fps: float) -> None:
-        self._model = model
+        super().__init__(model)
         self._fps = fps
-        self.session = model.new_session()
         self.rate = min(model.frame_rate, fps)
         self._elapsed = model.frame_rate / self.rate
-        self.num_bad = 0
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of the session."""
-        return self.session.state_dict()
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from a state of :meth:`state_dict`."""
-        self.session.load_state_dict(state_dict)
 
     def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:
         """Score a step.
@@ -136,19 +110,16 @@ class FrameScorer:
             frame_indices(step.number, self._fps, self.rate, 1, 1))
         frame = self._model.pipeline(image)
         middle = time.perf_counter()
-        logits = self.session.push(
-            dict(frames=frame, elapsed=self._elapsed))
-        self.num_bad += bool(logits['bad_frame'])
-        scores = self._model.model.cls_head.probabilities(
-            dict(action=logits['action']))['action'].cpu().numpy()
+        scores = self.push(dict(frames=frame, elapsed=self._elapsed))
         return scores, dict(features=middle - start,
                             head=time.perf_counter() - middle)
 
     def skip(self, num_steps: int) -> bool:
         """Age the state by skipped steps.
 
-        The state has no maximum age, so it is always kept. But scores before
-        a long gap do not show what happens in the gap.
+        The state is always kept, because the network remembers all earlier
+        frames. Actions cannot be observed in a gap, so they end before a long
+        one.
 
         Returns:
             False if the gap is longer than ``online.max_gap``, so that

@@ -17,12 +17,12 @@ class ClipPlace(NamedTuple):
 
 
 class CarriedState:
-    """State of a causal network after the clips of the latest batch.
+    """Store of a causal network's state between two training batches.
 
-    A clip continues from the state if it starts where a clip of the latest
-    batch ended, in any row of the batch. Any other clip starts from the
-    initial state. A skipped or repeated clip therefore never continues from
-    another video's state.
+    It holds the state after the clips of the latest batch. A clip continues
+    from this state if it starts where a clip of that batch ended, in any row.
+    Any other clip starts from the initial state. A skipped or repeated clip
+    therefore never continues from another video's state.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Stream step as a CUDA graph, without the overhead of kernel launches."""
+"""CUDA graph of a stream step, which avoids the launches of its kernels."""
 from collections.abc import Mapping
 
 import torch

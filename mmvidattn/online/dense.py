@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Dense evaluation: one window per step, with shared computation."""
+"""Dense evaluation of a video, with a window for each step."""
 from collections.abc import Mapping
 
 import torch

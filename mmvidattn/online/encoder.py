@@ -95,10 +95,10 @@ class MemoryEncoder(nn.Module):
                 stage, x.expand(batch_size, -1, -1))
 
     def score(self, rows: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute attention scores and values of samples for fixed queries.
+        """Compute the first stage's attention scores and values of samples.
 
-        The queries are fixed during inference if the first stage has one
-        block.
+        If the first stage has one block, its queries do not change during
+        inference. A stream can therefore score each sample once.
 
         Args:
             rows: Projections of samples, [*, R].

@@ -29,9 +29,10 @@ class _Action:
 class EventDetector:
     """Detector of the starts and ends of actions in the scores of steps.
 
-    An action starts when its score reaches ``on``, and ends when its score
-    falls below ``off``. It is reported once it has lasted ``min_duration``.
-    Events are numbered from 0.
+    A step is an interval of a stream with one score for each class. An action
+    starts when its score reaches ``on``, and ends when its score falls below
+    ``off``. It is reported once it has lasted ``min_duration``. Events are
+    numbered from 0.
 
     :meth:`set_threshold` changes the thresholds of a class during a run. New
     thresholds apply only to later steps. An action in progress keeps its
@@ -132,10 +133,13 @@ class EventDetector:
                    default=None)
 
     def thresholds(self) -> dict[str, Any]:
-        """Return the initial ``on`` and ``off``, and the ``changed`` ones.
+        """Return the thresholds of all classes.
 
-        ``tuned`` has (on, off) of each class with separate initial
-        thresholds, and ``changed`` those that :meth:`set_threshold` changed.
+        Returns:
+            ``on`` and ``off``, the initial thresholds of most classes; and
+            ``{class: (on, off)}``: ``tuned``, the separate initial thresholds
+            of some classes, and ``changed``, the current thresholds of the
+            classes that :meth:`set_threshold` changed.
         """
         thresholds = self._thresholds
         changed = {

@@ -82,16 +82,12 @@ def read_frame_scores(folder: str | Path) -> ScoredVideos:
             if Path(entry['file']).name != entry['file']:
                 raise ValueError('files must be in the same folder')
             scores = np.load(where, allow_pickle=False)
-            if scores.ndim != 2 or scores.shape[1] != len(classes) or (
-                    scores.dtype.kind != 'f'):
-                raise ValueError(
-                    f'it must have shape (steps, {len(classes)}) and be of '
-                    f'type float, got {scores.shape}, {scores.dtype}')
-            check_finite(scores=scores)
-            rate = float(entry['rate'])
-            if not 0 < rate < np.inf:
-                raise ValueError(f'rate must be positive, got {rate}')
-            found.videos[name] = FrameScores(rate, scores)
+            if scores.dtype.kind != 'f':
+                raise ValueError(f'it must be of type float, got '
+                                 f'{scores.dtype}')
+            video = FrameScores(float(entry['rate']), scores)
+            check_scores({name: video}, len(classes))
+            found.videos[name] = video
     except (OSError, KeyError, TypeError, AttributeError, RecursionError,
             EOFError, ValueError) as error:
         raise ValueError(f'cannot read the scores {where}: '

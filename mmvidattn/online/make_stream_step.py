@@ -1,6 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Stream steps of all networks; TeSTra's is in ``testra_step.py``, and the one
-of video networks in ``video_step.py``."""
+"""Stream steps of MiniROAD, the causal transformer and MAT, and a function
+that builds the step of any network.
+
+``testra_step.py`` has the step of TeSTra, and ``video_step.py`` the step of
+networks of images.
+"""
 from collections.abc import Mapping
 from typing import Any
 

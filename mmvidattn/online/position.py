@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def sinusoidal_positions(length: int, embed_dims: int) -> Tensor:
-    """Return sinusoidal positions, sines and cosines alternately.
+    """Return sinusoidal position embeddings, sine and cosine in turn.
 
     `Attention is all you need <https://arxiv.org/abs/1706.03762>`_, 3.5.
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Sessions, which score streams frame by frame."""
+"""Frame-by-frame scoring of streams by an online detector."""
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,23 +18,25 @@ VERSION = 1
 
 
 class StreamSession:
-    """Session of an online detector on one stream, with its state.
+    """Online detector that scores one stream frame by frame.
 
-    A frame is the features of one step, a row of the dataset's feature files,
-    or an image for an :class:`mmvidattn.online.OnlineVideoEncoder`
-    (:class:`mmvidattn.online.video_step.VideoStep`). Each frame gets the same
-    scores as in the dataset's windowed evaluation, but time and memory per
-    frame do not grow with the stream::
+    A frame is the features of one step (a row of the dataset's feature
+    files), or an image for an :class:`mmvidattn.online.OnlineVideoEncoder`
+    (:class:`mmvidattn.online.video_step.VideoStep`). The session stores the
+    state of the stream. Each frame gets the same scores as in the dataset's
+    windowed evaluation, but time and memory per frame do not grow with the
+    stream::
 
         session = StreamSession(model)
         for features in stream:
             session.push(features)['action'][0].softmax(dim=-1)
 
-    Until the work memory is full, a frame is scored from all frames until
-    then. These are the scores of the earlier steps in the video's first
-    window, which do not depend on later frames. (With ``fusion='long'`` the
-    windowed scores do depend on later frames.) Anticipation starts with the
-    first frame; windows anticipate only for full work memories.
+    Before the work memory is full, a frame is scored from all frames so far.
+    In the dataset's evaluation, the first window of a video gives the same
+    scores for these frames, because its scores do not depend on later frames.
+    (The exception is ``fusion='long'``, where they do.) The session
+    anticipates from the first frame on; the dataset's evaluation anticipates
+    only when the work memory is full.
 
     A frame that is missing or not finite is replaced by the last good frame,
     or by zeros if there was none. The session warns, counts the frame and
@@ -71,8 +73,8 @@ class StreamSession:
             fit the model or its device.
 
     Attributes:
-        step: Step of :func:`make_stream_step`; ``session.step.compile()``
-            compiles it.
+        step: Module of :func:`make_stream_step` that computes the scores;
+            ``session.step.compile()`` compiles it.
     """
 
     def __init__(self,
@@ -99,10 +101,10 @@ class StreamSession:
         self._row = 0
 
     def spawn(self) -> 'StreamSession':
-        """Create a session of another stream with the same options.
+        """Create a session with the same model and options for a new stream.
 
         The two sessions share everything that depends only on the weights,
-        and can be pushed together.
+        and :meth:`push_many` can score them in one batch.
         """
         other = object.__new__(type(self))
         other._start(self.step)
@@ -110,7 +112,7 @@ class StreamSession:
 
     @property
     def _state(self) -> dict[str, Tensor]:
-        """This session's row of the batch, [1, ...] each, as views."""
+        """State of this stream, [1, ...] each, as views of the batch."""
         return {
             name: x[self._row:self._row + 1]
             for name, x in self._batch.state.items()
@@ -300,7 +302,7 @@ class StreamSession:
 
 @dataclass
 class _Batch:
-    """Streams that were pushed together last.
+    """Batch of the streams that the latest call scored together.
 
     Attributes:
         state: State of all streams, [B, ...] each; always updated in place.

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Update and scores of a batch of streams for one new frame each."""
+"""Base classes of the modules that score a batch of streams."""
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -13,17 +13,17 @@ from ..utils.arguments import Count, check_arguments
 
 @check_arguments
 class StreamStep(nn.Module):
-    """Stateless step for a batch of streams of one model.
+    """Module that takes one frame of each of B streams, and scores it.
 
-    A frame is the features of one step of a stream, or an image. A stream's
-    entire history is in its state: tensors with the batch of B streams in the
-    first dimension. The streams may differ in age. :meth:`update` and
-    :meth:`skip` write into the tensors of the given state. No branch of the
-    step depends on the state, so it can be compiled, exported and recorded as
-    a CUDA graph.
+    A frame is the features of one step of a stream, or an image. The module
+    stores nothing about the streams: the caller passes their state, tensors
+    with the B streams in the first dimension. The streams may differ in age.
+    :meth:`update` and :meth:`skip` write into the tensors of the given state.
+    No branch of the code depends on the values of the state, so the module can
+    be compiled, exported and recorded as a CUDA graph.
 
-    The weights must not change afterwards. On a CPU, the step has a second
-    copy of the weights, in a layout that is faster for matrix products
+    The weights of the model must not change later. On a CPU, the module has a
+    second copy of the weights, in a layout that is faster for matrix products
     (:func:`mmvidattn.ops.packed_linear.pack_weight`).
 
     A frame that is not finite, or whose projections would overflow later
@@ -146,7 +146,7 @@ class StreamStep(nn.Module):
         raise NotImplementedError
 
     def fits(self, projected: Mapping[str, Tensor]) -> Tensor:
-        """Return the mask of frames that cannot overflow later, bool [B]."""
+        """Return True for frames that cannot overflow later, bool [B]."""
         return torch.stack([
             x.isfinite().flatten(1).all(dim=1) for x in projected.values()
         ]).all(dim=0)
@@ -277,7 +277,7 @@ class StreamStep(nn.Module):
 
 
 class FrameStep(StreamStep):
-    """Step of networks that project a frame to one tensor [B, R]."""
+    """Base class of steps for networks that project a frame to [B, R]."""
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
@@ -285,10 +285,10 @@ class FrameStep(StreamStep):
 
     @property
     def reach(self) -> int | None:
-        """Number of equal frames that remove all influence of older frames.
+        """Number of later frames that a frame influences.
 
-        None if unbounded. Then :meth:`advance` must not depend on its argument
-        ``step``.
+        None if a frame influences all later frames. Then :meth:`advance`
+        must not depend on its argument ``step``.
         """
         return None
 

@@ -160,8 +160,8 @@ class TeSTra(BaseModule):
             features: Mapping[str, Tensor]) -> tuple[Tensor | None, Tensor]:
         """Project each frame separately, without positions.
 
-        Projections are affine, so the contribution of positions can be added
-        later (:class:`WindowReader`).
+        :class:`WindowReader` adds the contribution of positions later, which
+        is possible because projections are affine.
 
         Args:
             features: Features of each modality, [*, channels].

@@ -9,9 +9,9 @@ from torch import Tensor
 
 def work_memory_start(step: Tensor, length: int,
                       rate: int) -> tuple[Tensor, Tensor]:
-    """Return the first frame of a work memory, and its padding.
+    """Return the first frame of a work memory, and the size of its padding.
 
-    At the start of a stream, the work memory is shorter.
+    A work memory is padded until the stream has enough frames.
 
     Args:
         step: Number of the newest frame, int64, [B].

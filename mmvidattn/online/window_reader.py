@@ -12,14 +12,15 @@ def gather_rows(rows: Tensor, indices: Tensor) -> Tensor:
 
 
 class WindowReader(nn.Module):
-    """Reader of windows of projected frames, for inference.
+    """Inference part of TeSTra: windows of projected frames to features.
 
-    Windows share the projections of their frames (:meth:`TeSTra.project`),
-    which therefore contain no positions: a frame's position differs from
-    window to window. Projections are affine,
+    Several windows use the same projection of a frame
+    (:meth:`TeSTra.project`). The projection contains no position, because the
+    position of a frame differs from window to window. This module adds the
+    positions. It uses that a projection f is affine:
     ``f(x + p) = f(x) + f(p) - f(0)``. The last two terms, the anticipation
-    tokens and the encoder's queries depend only on the weights. They are
-    computed here once, so the weights must not change afterwards.
+    tokens and the encoder's queries depend only on the weights. The
+    constructor computes them once, so the weights must not change later.
 
     Args:
         model: Model in eval mode.

@@ -176,6 +176,14 @@ class OnlineActionDetector(BaseModel):
         self.carried.keep(clips, state)
         return torch.cat([x, self.backbone.anticipate(x[:, -1])], dim=1)
 
+    def _set_scores(self, sample: BaseDataElement, scores: dict[str, Tensor],
+                    anticipated: dict[str, Tensor]) -> None:
+        """Add the scores of steps, and of anticipated steps, to a sample."""
+        sample.set_data({f'pred_{name}': y for name, y in scores.items()})
+        if self.backbone.num_anticipation_tokens:
+            sample.set_data({f'pred_anticipated_{name}': y
+                             for name, y in anticipated.items()})
+
     def _predict_frames(
         self, inputs: Sequence[Mapping[str, Iterable]],
         data_samples: Sequence[BaseDataElement] | None
@@ -190,13 +198,9 @@ class OnlineActionDetector(BaseModel):
                     self.backbone.anticipate(x[0])))
             # Unscored steps are left out, as in streams.
             steps = list(sample.get('score_steps', ())) or slice(None)
-            for name in scores[0]:
-                now, later = (torch.cat([part[name] for part in parts])
-                              for parts in (scores, ahead))
-                sample.set_data({f'pred_{name}': now[steps]})
-                if self.backbone.num_anticipation_tokens:
-                    sample.set_data({f'pred_anticipated_{name}':
-                                     later[steps]})
+            self._set_scores(sample, *(
+                {name: torch.cat([part[name] for part in parts])[steps]
+                 for name in parts[0]} for parts in (scores, ahead)))
         return data_samples
 
     def _predict_dense(
@@ -219,11 +223,8 @@ class OnlineActionDetector(BaseModel):
             }
             first = model(dict(window, padding_mask=mask[:1]))[0]
             steps = torch.cat([first[:work.shape[1] - 1], last[:, 0]])
-            for name, y in self.cls_head.predict(steps).items():
-                sample.set_data({f'pred_{name}': y})
-            if model.num_anticipation_tokens:
-                for name, y in self.cls_head.predict(last[:, 1:]).items():
-                    sample.set_data({f'pred_anticipated_{name}': y})
+            self._set_scores(sample, self.cls_head.predict(steps),
+                             self.cls_head.predict(last[:, 1:]))
         return data_samples
 
     def _predict_streams(
@@ -243,10 +244,10 @@ class OnlineActionDetector(BaseModel):
                  for sample, length in zip(data_samples, lengths)]
         all_logits, seconds = stream_videos(session, inputs, steps)
         for sample, length, logits in zip(data_samples, lengths, all_logits):
-            for name, y in self.cls_head.scores(logits).items():
-                sample.set_data({f'pred_{name}': y[:, 0]})
-                if self.backbone.num_anticipation_tokens:
-                    sample.set_data({f'pred_anticipated_{name}': y[:, 1:]})
+            scores = self.cls_head.scores(logits)
+            self._set_scores(sample,
+                             {name: y[:, 0] for name, y in scores.items()},
+                             {name: y[:, 1:] for name, y in scores.items()})
             # The streams ran together; divide the time by their steps.
             cost = dict(
                 steps=length,

@@ -11,10 +11,11 @@ from ..utils.checkpoint import load_checkpoint
 
 
 class Teacher:
-    """Frozen model from which a student learns, and not a part of the student.
+    """Frozen model (teacher) whose outputs another model (student) learns.
 
-    It is not an ``nn.Module``, so that it does not affect the parameters,
-    state dict and mode of a student that has it as an attribute. The model is
+    A student stores its teacher as an attribute. The teacher is not an
+    ``nn.Module``, so that it is not in the parameters and the state dict of
+    the student, and does not change its mode with the student. The model is
     built on first use, so testing the student does not need the teacher's
     checkpoint. Copies of the student share the teacher.
 

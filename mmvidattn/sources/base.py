@@ -28,7 +28,9 @@ class Frame:
 
 
 class Source:
-    """Source of frames in order, for a single iteration.
+    """Base class of sources: iterating over one yields its frames in order.
+
+    A source can be iterated over once.
 
     Args:
         name: Name for users.

@@ -55,8 +55,7 @@ def test_webhook_posts_an_event(hook):
 
 
 @pytest.mark.parametrize('answer', [
-    (301, 'x'), (302, 'x'), (303, 'x'), (307, 'x'), (308, 'x'), (300, ''),
-    (401, ''), (404, ''), (408, ''), (409, ''), (429, ''), (500, ''),
+    (301, 'x'), (302, 'x'), (307, 'x'), (300, ''), (404, ''), (429, ''),
     (503, ''), b'', b'no HTTP\r\n\r\n', b'HTTP/1.1 200 \xff\r\nx: y'],
     ids=str)
 def test_webhook_is_repeated_until_it_is_delivered(hook, other, quick, answer):

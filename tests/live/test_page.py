@@ -1,17 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The page in a browser."""
-import os
 import re
 import shutil
-import subprocess
-import sys
+import signal
+import threading
 import time
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from live_fixtures import FakeRun, wait_until
 
+import mmvidattn_cli
 from mmvidattn.datasets.annotations.custom.marks_csv import read_marks
 from mmvidattn.live import Detection, EventDetector
 from mmvidattn.live.marks import EventMarks
@@ -27,7 +27,6 @@ from selenium.webdriver.support.ui import Select  # noqa: E402
 from mmvidattn.live.server import LivePage  # noqa: E402
 from mmvidattn.visualization.mp4 import find_h264_encoder  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
 
 
@@ -50,20 +49,44 @@ def browser():
 
 
 @pytest.fixture
-def page(files, clip, camera, tmp_path):
-    """Address of a page with a clip and a camera."""
-    process = subprocess.Popen(
-        [sys.executable, ROOT / 'tools/stream.py', clip, camera.url, *files,
-         '--serve', '--port', '0', '--token', 'sesam', '--on', '0.26',
-         '--off', '0.1', '--min-duration', '0', '--segments', 'clips',
-         '--segment-mb', '0.2', '--events', 'events.jsonl'],
-        cwd=tmp_path, stdout=subprocess.PIPE, text=True,
-        env=dict(os.environ, OMP_NUM_THREADS='1', PYTHONUNBUFFERED='1'))
-    yield re.search(r'http://127.0.0.1:\d+/', process.stdout.readline())[0]
-    process.terminate()
-    out, _ = process.communicate(timeout=30)
-    assert process.returncode == 0
-    assert 'stopped' in out
+def use_page(monkeypatch, capsys, tmp_path):
+    """Function that runs a command, and uses its page meanwhile."""
+
+    def run(use, *argv):
+        """Call ``use`` with the page's address, and then send SIGTERM.
+
+        The command needs the main thread to get the signal.
+
+        Returns:
+            The output of the command.
+        """
+        def use_and_stop(page):
+            try:
+                use(page.url)
+            finally:
+                signal.pthread_kill(
+                    threading.main_thread().ident, signal.SIGTERM)
+
+        def enter(page, enter=LivePage.__enter__):
+            enter(page)
+            futures.append(pool.submit(use_and_stop, page))
+            return page
+
+        futures = []
+        monkeypatch.setattr(LivePage, '__enter__', enter)
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                mmvidattn_cli.main([*map(str, argv), '--port', '0',
+                                    '--token', 'sesam'])
+            except SystemExit as end:
+                assert end.code == 0
+        futures[0].result()
+        return capsys.readouterr().out
+
+    monkeypatch.chdir(tmp_path)
+    before = signal.getsignal(signal.SIGTERM)
+    yield run
+    signal.signal(signal.SIGTERM, before)
 
 
 def texts(browser, selector):
@@ -101,9 +124,20 @@ def drawing(browser, source):
         f'return sources[{source}].canvas.toDataURL()')
 
 
-def test_page_is_live(browser, page, camera, clip, tmp_path):
+def test_page_is_live(browser, use_page, files, camera, clip, tmp_path):
+    """`mmvidattn stream --serve` of a clip and a camera."""
+    out = use_page(
+        lambda url: use_live_page(url, browser, camera, clip, tmp_path),
+        'stream', clip, camera.url, *files, '--serve', '--on', '0.26',
+        '--off', '0.1', '--min-duration', '0', '--segments', 'clips',
+        '--segment-mb', '0.2', '--events', 'events.jsonl')
+    assert re.search(r'page: http://127.0.0.1:\d+/', out)
+    assert 'stopped' in out and 'secret' not in out
+
+
+def use_live_page(url, browser, camera, clip, tmp_path):
     # Without the token the page shows nothing.
-    browser.get(f'{page}#token=wrong')
+    browser.get(url.replace('sesam', 'wrong'))
     wait_until(lambda: texts(browser, '#connection') == ['wrong token'])
     assert browser.find_element(By.ID, 'login').is_displayed()
     assert texts(browser, '.card h2') == []
@@ -700,18 +734,20 @@ def test_wrong_token_shows_an_error(browser, scripted):
     assert browser.switch_to.active_element.get_attribute('id') == 'token'
 
 
-def test_finished_results_are_reviewed(browser, clip, tmp_path):
+def test_finished_results_are_reviewed(browser, use_page, clip, tmp_path):
     """`mmvidattn review`, by mouse and by keyboard."""
     head = 'video,start,end,label,score\n'
     (tmp_path / 'found.csv').write_text(
         head + 'clip.mp4,1,2,jump,.9\nclip.mp4,3,4,run,.6\n')
     (tmp_path / 'true.csv').write_text(
         head + 'clip.mp4,1,2.5,jump,\nclip.mp4,5,6,swim,\n')
-    process = subprocess.Popen(
-        [sys.executable, '-m', 'mmvidattn', 'review', 'found.csv',
-         clip.parent, '--annotations', 'true.csv', '--port', '0', '--token',
-         'sesam'], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    url = re.search(r'http://\S+', process.stdout.readline())[0]
+    out = use_page(lambda url: review(url, browser, tmp_path), 'review',
+                   'found.csv', clip.parent, '--annotations', 'true.csv')
+    assert re.fullmatch(r'page: http://\S+ \(until Ctrl-C\)\n'
+                        r'stopped; the marks are in marks\.csv\n', out)
+
+
+def review(url, browser, tmp_path):
     browser.get('about:blank')
     browser.get(url)
     wait_until(lambda: len(texts(browser, '.lane button')) == 2)
@@ -759,7 +795,3 @@ def test_finished_results_are_reviewed(browser, clip, tmp_path):
     wait_until(lambda: browser.execute_script('return viewer.times[0]') == (
         pytest.approx(start - 2, abs=.1)))
     browser.get('about:blank')
-    process.terminate()
-    out, _ = process.communicate(timeout=30)
-    assert process.returncode == 0
-    assert out == 'stopped; the marks are in marks.csv\n'

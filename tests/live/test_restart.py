@@ -33,7 +33,7 @@ from mmvidattn.live.state_file import StateFile
 from mmvidattn.live.step_reader import StepReader
 from mmvidattn.sources import Frame, RecordedSource, Source
 
-FRAMES = 240
+FRAMES = 120
 
 
 def image_of(index):
@@ -97,7 +97,7 @@ def uninterrupted(model, tmp_path_factory):
 def test_resumes_from_any_moment(model, uninterrupted, tmp_path, monkeypatch):
     """Copies of the files simulate a killed run."""
     monkeypatch.setattr(os, 'fsync', lambda file: None)
-    moments = 0, 1, 40
+    moments = 0, 1, 20
     events, state = tmp_path / 'events.jsonl', tmp_path / 'state'
     run = Run(model, Recording(), **options(tmp_path, state_seconds=1e-6))
     shutil.copytree(tmp_path, tmp_path / 'at0')
@@ -143,7 +143,7 @@ def kill_again_and_again(model, folder, times, seed):
     while True:
         process = context.Process(target=work, args=(model, folder))
         process.start()
-        process.join(rng.uniform(0.02, 0.4) if kills < times else 60)
+        process.join(rng.uniform(0.02, 0.2) if kills < times else 60)
         if not process.is_alive():
             assert process.exitcode == 0
             return kills
@@ -186,12 +186,12 @@ def test_stop_keeps_actions_in_progress(model, uninterrupted, tmp_path):
         run = Run(model, Recording(), **options(tmp_path))
         for _ in run:
             done += 1
-            if done in (20, 40):
+            if done in (10, 20):
                 run.stop()
     assert (tmp_path / 'events.jsonl').read_bytes() == uninterrupted[0]
     # After the end, another run changes nothing.
     run = Run(model, Recording(), **options(tmp_path))
-    assert 'had ended at 20.00 s' in run.resumed
+    assert 'had ended at 10.00 s' in run.resumed
     assert list(run) == [] and run.health.is_ready and not run.health.problem
     assert run.report()['status'] == 'ended'
     assert (tmp_path / 'events.jsonl').read_bytes() == uninterrupted[0]
@@ -217,10 +217,10 @@ def test_changed_thresholds_are_resumed(model, tmp_path):
 @pytest.mark.parametrize('away', [0, 3600], ids=['short', 'an-hour'])
 def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     """Events after the saved state are neither lost nor repeated."""
-    run = Run(model, Camera(240), **options(tmp_path))
+    run = Run(model, Camera(120), **options(tmp_path))
     shutil.copy(tmp_path / 'state', tmp_path / 'early')
     for detection in run:
-        if detection.step == 60:
+        if detection.step == 30:
             break
     path = tmp_path / 'events.jsonl'
     before = path.read_bytes()
@@ -232,7 +232,7 @@ def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     state = torch.load(tmp_path / 'state', weights_only=True)
     state['clock'] -= away
     torch.save(state, tmp_path / 'state')
-    run = Run(model, Camera(360), **options(tmp_path))
+    run = Run(model, Camera(180), **options(tmp_path))
     assert 'after a gap of ' in run.resumed
     first = next(steps := iter(run)).step
     # The gap is measured by the clock, from the time of the state.
@@ -292,11 +292,11 @@ def test_resumes_a_clip_model(clip_files, clip, tmp_path):
 def test_duration_ends_the_run(model, tmp_path, monkeypatch):
     """The frames count, or the clock if the source stalls."""
     path = tmp_path / 'events.jsonl'
-    run = Run(model, Recording(), path, duration=10)
-    assert [d.step for d in run] == list(range(40))
+    run = Run(model, Recording(), path, duration=5)
+    assert [d.step for d in run] == list(range(20))
     assert run.report()['status'] == 'ended' and run.health.is_up
     ends = [json.loads(line) for line in path.read_text().splitlines()]
-    assert all(event['time'] <= 10 for event in ends)
+    assert all(event['time'] <= 5 for event in ends)
 
     class Stalling(Camera):
 

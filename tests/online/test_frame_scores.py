@@ -41,8 +41,8 @@ def entry(**change):
 
 @pytest.mark.parametrize('change, message', [
     (dict(format=2), 'newer than 1'),
-    (dict(classes=['x']), r'shape \(steps, 1\)'),
-    (entry(rate=-1), 'rate must be positive'),
+    (dict(classes=['x']), r'shape \[T, 1\]'),
+    (entry(rate=-1), 'rate of a.mp4 must be positive'),
     (entry(file='../a.npy'), 'same folder'),
     (entry(file='b.npy'), 'No such file'),
     (entry(file='objects.npy'), 'allow_pickle'),

@@ -299,7 +299,7 @@ def test_int8_weights(model):
 
 
 def test_step_compiles_as_one_graph(model):
-    video, plain = video_like(6), random_detector().float()
+    video, plain = video_like(6), random_detector(num_layers=1).float()
     session = StreamSession(plain)
     want = session.push(dict(frames=video))['action']
     session.reset()

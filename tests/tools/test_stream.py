@@ -20,8 +20,7 @@ from rich.console import Console
 from mmvidattn.cli.stream import parse_args
 from mmvidattn.commands import stream
 from mmvidattn.evaluation.events import detect_events, tune_thresholds
-from mmvidattn.live import load_live_model
-from mmvidattn.live import model as live_model
+from mmvidattn.live import base_model, load_live_model
 from mmvidattn.online.frame_scores import read_frame_scores
 from mmvidattn.online.testra_step import TeSTraStep
 
@@ -242,7 +241,7 @@ def test_view_in_a_terminal(run_main, files, clip, monkeypatch):
 def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
                                          monkeypatch, capsys):
     compiled = []
-    monkeypatch.setattr(live_model, 'compile_in_place', compiled.append)
+    monkeypatch.setattr(base_model, 'compile_in_place', compiled.append)
     recognizer = files[1].with_name('recognizer.pth')
     run_main('stream.py', clip, *files, '--rgb', 'linear_ff_tiny_motion',
              recognizer, '--compile')

@@ -93,7 +93,8 @@ class SegmentSink(Sink):
         for event in detection.events:
             if event['event'] == 'start':
                 self.path(event['id']).unlink(missing_ok=True)
-        self._waiting += _ends(detection.events)
+            else:
+                self._waiting.append(event)
         due = [event for event in self._waiting
                if event['end'] + self.after <= detection.time]
         self._write_clips(due)
@@ -164,7 +165,3 @@ class SegmentSink(Sink):
             # Missing frames are replaced by the previous frame.
             video.write(cv2.cvtColor(image, cv2.COLOR_BGR2RGB),
                         [f'{time:.2f} s: {name}'])
-
-
-def _ends(events: Sequence[dict]) -> list[dict]:
-    return [event for event in events if event['event'] == 'end']
