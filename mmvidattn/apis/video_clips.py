@@ -311,11 +311,12 @@ def source_name(source: VideoSource) -> str:
 
 
 def is_folder_of_videos(source: Any) -> bool:
-    """Return True for a folder without frames as images."""
+    """Return True for a folder with videos, or without images as frames."""
     if not isinstance(source, (str, Path)) or not Path(source).is_dir():
         return False
-    return not any(path.suffix.lower() in IMAGE_SUFFIXES
-                   for path in Path(source).iterdir())
+    suffixes = {path.suffix.lower() for path in Path(source).iterdir()}
+    return not suffixes.isdisjoint(VIDEO_SUFFIXES) or (
+        suffixes.isdisjoint(IMAGE_SUFFIXES))
 
 
 def _sample(name: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ..apis.models import (
     is_checkpoint,
     is_config,
 )
+from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..utils.printable import echo
 
 
@@ -34,6 +35,13 @@ def split_model(words: Sequence[str]) -> tuple[list[str], str, str | None]:
     if is_bundle(last):
         return rest, last, None
     before = rest[-1] if rest else ''
+    if last and is_bundle(Path(last, 'bundle')):
+        raise ValueError(f'{last} is not a bundle; did you mean '
+                         f'{Path(last, "bundle")}?')
+    if is_checkpoint(last) and not is_checkpoint(before) and (
+            Path(before).suffix.lower() in VIDEO_SUFFIXES):
+        raise ValueError(f'the checkpoint {last} needs a config before it, '
+                         f'got {before}')
     if before and (is_config(before) or is_checkpoint(last)
                    or last == DEFAULT):
         if is_checkpoint(before):

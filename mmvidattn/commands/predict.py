@@ -45,6 +45,11 @@ def plan_outputs(videos: dict[str, Path], out: Path | None
     """Choose the file to write for each video."""
     if out is None:
         return {}
+    unreadable = [video for video in videos
+                  if Path(video).is_dir() or '://' in video]
+    if unreadable:
+        raise ValueError('--out needs video files, but '
+                         f'{unreadable[0]} is not a video file')
     if out.suffix.lower() in OUTPUTS:
         if len(videos) > 1:
             raise ValueError(f'--out {out} must be a folder for '
@@ -53,11 +58,6 @@ def plan_outputs(videos: dict[str, Path], out: Path | None
     else:
         outputs = {video: out / name.with_suffix('.mp4')
                    for video, name in videos.items()}
-    unreadable = [video for video in videos
-                  if Path(video).is_dir() or '://' in video]
-    if unreadable:
-        raise ValueError('--out needs video files, but '
-                         f'{unreadable[0]} is not a video file')
     taken = {Path(video).resolve() for video in videos}
     count = Counter(outputs.values())
     for video, path in outputs.items():

@@ -205,22 +205,37 @@ class Worker(threading.Thread):
         self.latest: Detection | None = None
         self.error: Exception | None = None
         self._log = log
+        recent = source_run.events.recent
+        self._last_id = recent[-1]['id'] if recent else -1
 
     def run(self) -> None:
         try:
             for detection in self.source_run:
                 self.latest = detection
-                for event in detection.events:
-                    self._log(describe_event(event))
+                self._log_events()
         except Exception as error:
             # The other sources continue. The program reports the error last.
             self.error = error
             self._log(f'{self.source_run.source.name}: {error}')
+        # The end of the source ends the actions after its last detection.
+        self._log_events()
+
+    def _log_events(self) -> None:
+        for event in self.source_run.events.recent:
+            if event['id'] > self._last_id:
+                self._last_id = event['id']
+                self._log(describe_event(event))
 
 
-def show(console: Console, workers: Sequence[Worker], forever: bool) -> None:
-    """Show the runs in a terminal until all have ended."""
+def show(console: Console, workers: Sequence[Worker], forever: bool,
+         log: Callable[[str], None]) -> None:
+    """Show the runs in a terminal until all have ended.
+
+    Elsewhere, log each loss and return of a source.
+    """
     wait = threading.Event()
+    sources = [worker.source_run.source for worker in workers]
+    shown = [source.status for source in sources]
 
     def views() -> Group:
         return Group(*(view(w.source_run, w.latest) for w in workers))
@@ -234,6 +249,14 @@ def show(console: Console, workers: Sequence[Worker], forever: bool) -> None:
             wait.wait(0.2)
             if live:
                 live.update(views(), refresh=True)
+                continue
+            for i, source in enumerate(sources):
+                status = source.status
+                # A worker logs the error of a failed source.
+                if status != shown[i] and not (
+                        status.startswith(('ended', 'failed'))):
+                    log(f'{source.name}: {status}')
+                shown[i] = status
 
 
 def stop_service(*args: Any) -> None:
@@ -281,10 +304,11 @@ def run(args: argparse.Namespace) -> None:
         code = 0
         try:
             show(console, workers,
-                 forever=args.serve and args.duration is None)
+                 args.serve and args.duration is None, log)
         except (KeyboardInterrupt, Stopped) as stop:
             code = getattr(stop, 'code', CTRL_C)
-            log('stopped' + '; the same command continues' * bool(args.state))
+            can_resume = args.state and any(w.is_alive() for w in workers)
+            log('stopped' + '; the same command continues' * bool(can_resume))
         for run in runs:
             run.stop()
         for worker in workers:

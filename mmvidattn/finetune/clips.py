@@ -216,6 +216,6 @@ def describe_use(out: Path) -> str:
     mmvidattn predict VIDEO_OR_FOLDER {bundle}
     mmvidattn stream 0 {bundle}{window}
     mmvidattn export {bundle} model.onnx
-Continue training after a change of the config, such as more epochs (then
-repeat this command for the metrics):
+Continue training after a change of the config, such as more epochs; then
+repeat `mmvidattn finetune` with the same options to compute the metrics:
     mmvidattn train {config} --resume --work-dir {run}'''

@@ -69,5 +69,5 @@ class Endpoints:
         bad = sum(not x for x in good)
         if not bad:
             return PlainTextResponse('ok\n')
-        return PlainTextResponse(f'{bad} of {len(good)} runs are not ok\n',
+        return PlainTextResponse(f'{bad} of {len(good)} sources are not ok\n',
                                  503)

@@ -415,7 +415,7 @@ class Source {
                                   ['missing', message.missing]])
       counts.append(make(number ? 'b' : 'span', number + ' ' + what));
     for (const [name, number] of Object.entries(message.lost))
-      counts.append(', ', make('b', `${number} lost by ${name}`));
+      counts.append(', ', make('b', `${number} items lost by ${name}`));
     this.classList();
   }
 

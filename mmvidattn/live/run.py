@@ -294,9 +294,9 @@ class Run:
             progress.num_done += 1
             self.peaks = np.fmax(self.peaks, scores[0])
             # 4. Detect events, and write them.
-            end = progress.next_step / self.rate
+            end = self._time_of(progress.next_step)
             events += self._event_detector.update(
-                step.number / self.rate, end, scores[0])
+                self._time_of(step.number), end, scores[0])
             self._write(events)
         return Detection(step.number, end, scores[0], scores[1:], events,
                          [frame.image for frame in step.new_frames], seconds,
@@ -304,7 +304,11 @@ class Run:
 
     def _end_actions(self) -> list[dict]:
         return self._event_detector.finish(
-            self._progress.next_step / self.rate)
+            self._time_of(self._progress.next_step))
+
+    def _time_of(self, step: int) -> float:
+        """Return the start of a step in seconds, without rounding noise."""
+        return round(step / self.rate, 9)
 
     def _write(self, events: Sequence[dict]) -> None:
         self.event_counts.update(

@@ -123,7 +123,8 @@ class LivePage:
         self._history: list[deque[dict]] = [
             deque(maxlen=int(HISTORY * run.rate)) for run in runs
         ]
-        self._pictures = [''] * len(runs)
+        # Latest pictures, as JPEG.
+        self._pictures = [b''] * len(runs)
         self._event_frames = [EventFrames() for _ in runs]
         self._segments = segments
         self._marks = marks
@@ -209,7 +210,7 @@ class LivePage:
         self._latest[source] = time.monotonic()
         self._event_frames[source].add(message['time'], small, events)
         self._history[source].append(message)
-        self._pictures[source] = picture or self._pictures[source]
+        self._pictures[source] = small
         self._send(dict(message, picture=picture, events=events))
 
     def _send(self, message: dict) -> None:
@@ -246,7 +247,7 @@ class LivePage:
                      events=list(run.events.recent),
                      classes=[name for k, name in enumerate(run.classes)
                               if k not in run.ignore],
-                     picture=self._pictures[i],
+                     picture=encode_text(self._pictures[i]),
                      marked=self._marks and self._marks.state(i))
                 for i, run in enumerate(self._runs)
             ])

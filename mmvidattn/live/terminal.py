@@ -27,7 +27,7 @@ def describe_report(report: dict[str, Any]) -> str:
     """Describe counts and latency of :meth:`Run.report` in one line."""
     stages = ', '.join(f'{stage} {ms["median"]:.1f}'
                        for stage, ms in report['latency'].items())
-    lost = ''.join(f', {number} lost by {name}'
+    lost = ''.join(f', {number} items lost by {name}'
                    for name, number in report['lost'].items())
     duration = f'step of {1000 / report["rate"]:g} ms'
     timing = (f'median ms of a {duration}: {stages}' if stages else

@@ -218,8 +218,10 @@ class EventDetector:
         self._next_id = event['id'] + 1
         self._current.pop(event['index'], None)
         if event['event'] == 'start':
+            # The start event does not have the score, which is at least `on`.
             self._current[event['index']] = _Action(
-                event['start'], 0., event['id'])
+                event['start'], float(self._thresholds[0, event['index']]),
+                event['id'])
 
     def _smooth(self, end: float, scores: np.ndarray) -> np.ndarray:
         """Return the moving average of the scores, [K]."""

@@ -89,6 +89,12 @@ def test_detector_takes_options_of_clip_models(clip_files, clip):
         OnlineDetector(config, checkpoint, clip, seconds=1, stride=2)
 
 
+def test_times_have_no_rounding_noise(clip_files, clip):
+    run = OnlineDetector(*clip_files, clip, seconds=1, stride=5 / 12)
+    times = [d.time for d in run]
+    assert times == [round(i * 5 / 12, 9) for i in range(1, len(times) + 1)]
+
+
 def test_classes_without_labels_are_numbered(clip_files):
     model = LiveClipModel(clip_files[0], None, cfg_options={
         'test_dataloader.dataset.metainfo.classes': '',

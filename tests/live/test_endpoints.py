@@ -117,19 +117,19 @@ def test_health(model):
     with LivePage([one, two], port=0) as page:
         assert get(page, 'healthz') == (200, 'ok\n')
         # No step has been scored yet.
-        assert get(page, 'readyz') == (503, '2 of 2 runs are not ok\n')
+        assert get(page, 'readyz') == (503, '2 of 2 sources are not ok\n')
         steps = iter(one)
         next(steps)
-        assert get(page, 'readyz') == (503, '1 of 2 runs are not ok\n')
+        assert get(page, 'readyz') == (503, '1 of 2 sources are not ok\n')
         one.source.status = 'lost, reconnecting'
-        assert get(page, 'readyz') == (503, '2 of 2 runs are not ok\n')
+        assert get(page, 'readyz') == (503, '2 of 2 sources are not ok\n')
         assert get(page, 'healthz')[0] == 200
         list(steps)
-        assert get(page, 'readyz') == (503, '1 of 2 runs are not ok\n')
+        assert get(page, 'readyz') == (503, '1 of 2 sources are not ok\n')
         with pytest.raises(ValueError, match='it broke'):
             list(two)
-        assert get(page, 'healthz') == (503, '1 of 2 runs are not ok\n')
-        assert get(page, 'readyz') == (503, '1 of 2 runs are not ok\n')
+        assert get(page, 'healthz') == (503, '1 of 2 sources are not ok\n')
+        assert get(page, 'readyz') == (503, '1 of 2 sources are not ok\n')
 
 
 def test_a_step_that_hangs_is_unhealthy(model, monkeypatch):

@@ -132,6 +132,8 @@ def test_new_clients_get_past_steps(page):
     assert [s['time'] for s in a['past']] == [
         (t + 1) / 4 for t in range(60, 300)]
     assert b['past'] == []
+    # Also after the source has ended.
+    assert image_of(a['picture']).shape == (64, 128, 3)
 
 
 def test_pictures_are_scaled_down(page):

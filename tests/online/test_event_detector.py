@@ -196,6 +196,17 @@ def test_changed_thresholds_are_saved():
     assert other.thresholds()['changed'] == {}
 
 
+def test_replayed_start_has_the_threshold_as_its_peak():
+    scores = np.array(jump(.8)[0])
+    events = EventDetector(NAMES, min_duration=0).update(0., .25, scores)
+    detector = EventDetector(NAMES, on=.6)
+    detector.replay(events[0])
+    assert [e['peak'] for e in detector.finish(1.)] == [.6]
+    detector.replay(events[0])
+    detector.update(.25, .5, scores)
+    assert [e['peak'] for e in detector.finish(1.)] == [.8]
+
+
 @pytest.mark.parametrize('name, on, message', [
     ('background', .5, "must be an action, got 'background'"),
     ('swim', .5, "must be an action, got 'swim'"),

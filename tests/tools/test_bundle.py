@@ -129,9 +129,15 @@ def test_splits_the_model_from_the_sources(words, model, monkeypatch,
     (['.', NAME], f"config {NAME} needs a checkpoint after it, .*'default'"),
     (['.', 'linear_ff_ssv2'], 'needs a checkpoint after it$'),
     (['x.pth'], 'x.pth needs a config before it'),
+    (['x.mp4', 'x.pth'], 'x.pth needs a config before it, got x.mp4'),
     (['.', 'a.pth', 'b.pth'], 'got two checkpoints'),
     (['none.mp4'], 'none.mp4 does not exist'),
     (['.', 'linear_ff_tiny_moton'], f'did you mean .*{NAME}')])
 def test_wrong_models(words, message):
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         split_model(words)
+
+
+def test_folder_of_a_fine_tuning_is_no_bundle(bundle):
+    with pytest.raises(ValueError, match='did you mean .*bundle?'):
+        split_model(['.', str(bundle.parent)])

@@ -15,12 +15,14 @@ from mmvidattn.visualization import VideoWriter
 
 @pytest.fixture(scope='module')
 def clips(motion_dir, tmp_path_factory):
-    """Folder with three videos, one in a subfolder, and a text file."""
+    """Folder with three videos, one in a subfolder, and other files."""
     folder = tmp_path_factory.mktemp('clips')
     (folder / 'sub').mkdir()
     for i, name in enumerate(('a.mp4', 'b.mp4', 'sub/a.MP4')):
         shutil.copy(motion_dir / f'val/{i:06d}.mp4', folder / name)
     (folder / 'notes.txt').write_text('no video')
+    # The picture of an earlier prediction does not make it a folder of frames.
+    (folder / 'prediction.png').write_bytes(b'')
     return folder
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -21,6 +22,7 @@ from mmvidattn.cli.stream import parse_args
 from mmvidattn.commands import stream
 from mmvidattn.evaluation.events import detect_events, tune_thresholds
 from mmvidattn.live import base_model, load_live_model
+from mmvidattn.live.terminal import describe_event
 from mmvidattn.online.frame_scores import read_frame_scores
 from mmvidattn.online.testra_step import TeSTraStep
 
@@ -48,8 +50,7 @@ def test_video_plot_and_events(run_main, files, clip, tmp_path, monkeypatch,
     events = [json.loads(line) for line in (
         tmp_path / 'events.jsonl').read_text().splitlines()]
     assert events
-    assert all(f'{e["class"]} started at {e["start"]:.2f} s' in out
-               for e in events if e['event'] == 'start')
+    assert all(map(out.__contains__, map(describe_event, events)))
 
 
 def test_stream_without_events_reports_the_highest_scores(
@@ -207,6 +208,41 @@ def test_signal_keeps_the_outputs(files, camera, tmp_path):
     assert 'stopped' in out and 'secret' not in out + error
     video = cv2.VideoCapture(str(tmp_path / 'out.mp4'))
     assert video.read()[0]
+
+
+def test_ends_at_the_end_of_the_source_are_logged():
+    start = {'id': 7, 'event': 'start', 'class': 'jump', 'start': 2.}
+    end = dict(start, id=8, event='end', end=4., peak=.5)
+
+    class ScriptedRun:
+        # An event before a restart.
+        events = SimpleNamespace(recent=[dict(end, id=6)])
+
+        def __iter__(self):
+            self.events.recent.append(start)
+            yield SimpleNamespace(events=[start])
+            self.events.recent.append(end)
+
+    lines = []
+    stream.Worker(ScriptedRun(), lines.append).run()
+    assert lines == ['jump started at 2.00 s',
+                     'jump from 2.00 to 4.00 s, peak score 0.50']
+
+
+def test_losses_of_a_source_are_logged():
+    source = SimpleNamespace(name='rtsp://door', status='running')
+    statuses = iter(['lost, reconnecting', 'lost, reconnecting', 'running',
+                     'failed: gone'])
+
+    def is_alive():
+        source.status = next(statuses, '')
+        return source.status != ''
+
+    lines = []
+    worker = SimpleNamespace(source_run=SimpleNamespace(source=source),
+                             is_alive=is_alive)
+    stream.show(Console(file=io.StringIO()), [worker], False, lines.append)
+    assert lines == ['rtsp://door: lost, reconnecting', 'rtsp://door: running']
 
 
 def test_view_in_a_terminal(run_main, files, clip, monkeypatch):

@@ -195,6 +195,7 @@ Look at the detected events on a page, and mark mistakes:
     mmvidattn stream VIDEO {model} --events events.jsonl
     mmvidattn stream 0 {model} --serve
 {report}\
-Continue training after a change of the config, such as more epochs (then
-repeat this command for the thresholds and the metrics):
+Continue training after a change of the config, such as more epochs; then
+repeat `mmvidattn finetune` with the same options to tune the thresholds and
+compute the metrics:
     mmvidattn train {config} --resume --work-dir {run}'''
