@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Worker processes that survive videos which crash or block a decoder."""
+"""Pool of worker processes for videos that may crash or block a decoder."""
 import multiprocessing
 import os
 import signal
