@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 from mmvidattn.apis import load_config
 from mmvidattn.engine import SafeRunner
 
-STEPS = 20
+STEPS = 10
 # Samples of a step of all processes together.
 BATCH = 4
 STREAM = dict(rgb=32, flow=16)

@@ -69,8 +69,8 @@ def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Rename and reshape the tensors of a published checkpoint.
 
     If the result is only a start for training, a report on stderr lists the
-    tensors that are used, folded into others, dropped or added. The backbone
-    reports mismatches when it loads the weights.
+    used, folded, dropped and added tensors. The backbone reports mismatches
+    when it loads the weights.
 
     Args:
         source: Key of ``SOURCES``.
