@@ -170,6 +170,8 @@ def launch(number, function, *args, **kwargs):
     context = multiprocessing.get_context('fork')
 
     def start(rank):
+        # Threads of OpenMP do not survive a fork.
+        torch.set_num_threads(1)
         os.environ.update(
             RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number),
             MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
