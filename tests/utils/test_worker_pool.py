@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import faulthandler
 import multiprocessing
 import os
 import signal
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mmvidattn.utils import worker_pool
 from mmvidattn.utils.remote_files import RemoteError
 from mmvidattn.utils.worker_pool import WorkerPool
 
@@ -17,6 +19,8 @@ def make(folder):
 
     def double(item):
         if item == 'crash':
+            # Writing a report would take time, which is limited.
+            faulthandler.disable()
             os.kill(os.getpid(), signal.SIGSEGV)
         if item == 'crash once' and not (folder / 'crashed').exists():
             (folder / 'crashed').touch()
@@ -43,7 +47,7 @@ def die_at_start():
 @pytest.mark.parametrize('processes', [1, 3])
 def test_each_item_is_finished_once(tmp_path, processes):
     items = [1, 'crash', 2, 'block', 3, 'fail', 'crash once', 4]
-    with WorkerPool(partial(make, tmp_path), processes, timeout=1,
+    with WorkerPool(partial(make, tmp_path), processes, timeout=2,
                     start_method='fork') as pool:
         done = [one for one in pool.run(items) if one is not None]
         assert sorted(map(str, items)) == sorted(str(one.item) for one in done)
@@ -51,7 +55,7 @@ def test_each_item_is_finished_once(tmp_path, processes):
             1: 2, 2: 4, 3: 6, 4: 8, 'crash once': 2 * 'crash once',
             'crash': 'it crashed the process that read it (exit status '
                      f'{-signal.SIGSEGV})',
-            'block': 'TimeoutError: it took more than 1 s',
+            'block': 'TimeoutError: it took more than 2 s',
             'fail': 'ValueError: no frames'}
         # The processes remain for further items.
         before = {worker.process.pid for worker in pool._workers}
@@ -95,7 +99,14 @@ def test_replaces_an_idle_process_that_was_killed(tmp_path):
 @pytest.mark.parametrize('start, error', [
     (fail_to_start, 'cannot start: ValueError: no weights'),
     (die_at_start, 'cannot start: the last one had the exit status 7')])
-def test_reports_processes_that_cannot_start(start, error):
+@pytest.mark.parametrize('is_late', [False, True])
+def test_reports_processes_that_cannot_start(monkeypatch, start, error,
+                                             is_late):
+    if is_late:
+        # The processes end before they receive an item.
+        begin = worker_pool._Worker.begin
+        monkeypatch.setattr(worker_pool._Worker, 'begin', lambda self, *args: (
+            self.process.join(), begin(self, *args)))
     with WorkerPool(start, 2, start_method='fork') as pool:
         with pytest.raises(RuntimeError, match=error):
             [*pool.run([1, 2])]
