@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 from mmvidattn.apis import load_config
 from mmvidattn.engine import SafeRunner
 
-STEPS = 20
+STEPS = 10
 # Samples of a step of all processes together.
 BATCH = 4
 STREAM = dict(rgb=32, flow=16)
@@ -171,6 +171,8 @@ def launch(number, function, *args, **kwargs):
     context = multiprocessing.get_context('fork')
 
     def start(rank):
+        # Threads of OpenMP do not survive a fork.
+        torch.set_num_threads(1)
         os.environ.update(
             RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number),
             MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))

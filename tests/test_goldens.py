@@ -37,8 +37,9 @@ def test_outputs_match_golden(name, backends):
     with use_backends(backends, unmeasured=backends):
         got = compute(name, model, x)
     assert got.keys() == expected.keys()
-    # ResT's norm of attention weights amplifies the order of summation.
-    tolerance = 1e-4 if backends and name == 'laps_rest' else 1e-5
+    # ResT's norm of attention weights amplifies rounding: the stored result
+    # differs from a computation in float64 by 1.8e-5.
+    tolerance = 1e-4 if name == 'laps_rest' else 1e-5
     for key, value in expected.items():
         torch.testing.assert_close(got[key], value, rtol=tolerance,
                                    atol=tolerance,

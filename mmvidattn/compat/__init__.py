@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Workarounds for mmaction2 1.2 and mmengine 0.10 on current Python and torch.
 
-Each workaround fixes one fault in the library itself. If a config imports this
-package, mmaction2's own tools therefore work too. ``python -m
-mmvidattn.compat`` lists each workaround with its symptom, upstream issue,
-expected end and changes. ``MMVIDATTN_SKIP_PATCHES=name,name`` skips some of
-them.
+Each workaround fixes one fault, by replacing a part of the faulty library.
+mmaction2's own tools therefore work too, if their config imports this package.
+``python -m mmvidattn.compat`` lists each workaround with its symptom, the
+upstream issue, the condition to remove it, and the replaced parts.
+``MMVIDATTN_SKIP_PATCHES=name,name`` in the environment skips workarounds.
 
 - ``registry.py``: The list of workarounds, and helpers to write one.
 - ``imports.py``: Imports that fail or print warnings.

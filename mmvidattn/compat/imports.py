@@ -15,9 +15,9 @@ from .registry import changes, replace, workaround, wrap
     until='mmengine and mmcv-lite no longer cause them',
     upstream='open-mmlab/mmcv#3325 (pkg_resources)')
 def quiet_warnings() -> None:
-    """Ignore these warnings about calls of mmengine or mmcv.
+    """Ignore warnings that calls in mmengine, mmcv and torch cause.
 
-    They are about ``torch.cuda.amp.GradScaler`` and DDP's
+    The warnings are about ``torch.cuda.amp.GradScaler`` and DDP's
     ``broadcast_buffers`` (deprecated in torch), ``pkg_resources`` (deprecated
     in setuptools), the missing CUDA operator of mmcv-lite, and the strides
     that torch gives to the gradient of a depth-wise convolution under DDP.
@@ -80,11 +80,11 @@ def hide_broken_torchvision() -> str | None:
     upstream='open-mmlab/mmaction2#2714',
     before=('mmaction.models', ))
 def add_missing_drn() -> str | None:
-    """Add a module of this name.
+    """Add a stand-in for the module ``mmaction.models.localizers.drn``.
 
-    The folder has no ``__init__.py``, so mmaction2's wheel lacks it. In
-    mmaction2's sources, it needs torchvision. Its only class is replaced by a
-    class that explains this when it is built.
+    The module has no ``__init__.py``, so mmaction2's wheel lacks it. In
+    mmaction2's sources, it needs torchvision. The stand-in has a class DRN,
+    whose constructor raises an error that explains this.
     """
     name = 'mmaction.models.localizers.drn'
     package = importlib.util.find_spec('mmaction').submodule_search_locations
@@ -200,11 +200,11 @@ def find_our_base_configs() -> None:
     upstream='facebookresearch/pytorchvideo#251',
     after=('mmaction.datasets', ))
 def import_pytorchvideo() -> None:
-    """Add the module that pytorchvideo imports and torchvision renamed.
+    """Restore a module of torchvision under the name that pytorchvideo uses.
 
-    pytorchvideo is no longer maintained. If it cannot be imported
-    nevertheless, the error gives the reason and names equivalent transforms of
-    mmvidattn.
+    torchvision has renamed the module, and pytorchvideo is no longer
+    maintained. If pytorchvideo cannot be imported for another reason, the
+    error gives the reason, and names equivalent transforms of mmvidattn.
     """
     from mmaction.datasets.transforms import PytorchVideoWrapper
 

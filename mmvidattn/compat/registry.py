@@ -30,10 +30,9 @@ class Workaround:
         upstream: Report of the fault; None if it is not reported.
         before: Modules before whose execution it is applied.
         after: Modules after whose execution it is applied, because it changes
-            them. Without ``before`` and ``after``, it is applied when
-            mmvidattn is imported. With them, it waits for the import of the
-            first of these modules, so that importing mmvidattn does not import
-            them.
+            them. The first import of a module in ``before`` or ``after``
+            applies the workaround. Without both, the import of mmvidattn
+            applies it.
         changes: Full names of the objects that it replaced or added.
         skipped: Reason why it changes nothing; None if it is active.
         is_applied: True once it has run.
@@ -58,13 +57,11 @@ class Workaround:
         return self.before + self.after
 
     def apply(self) -> None:
-        """Apply the workaround unless it is applied already.
-
-        Imports in it may apply other workarounds.
-        """
+        """Apply the workaround, unless it is applied already."""
         if self.is_applied:
             return
         self.is_applied = True
+        # Imports in the function may apply other workarounds.
         outer = [*changes]
         changes.clear()
         self.skipped = (f'{SKIP} names it' if self.name in _skipped_names()
@@ -98,7 +95,7 @@ def _skipped_names() -> set[str]:
 
 
 def apply() -> None:
-    """Apply the workarounds, each of them when its modules are imported.
+    """Apply each workaround, now or when its modules are imported.
 
     A second call changes nothing.
 
@@ -198,8 +195,10 @@ def main() -> None:
     """Print all workarounds, and whether they are needed."""
     apply_all()
     versions = ', '.join(
-        f'{name} {_version(name)}' for name in (
-            'mmaction2', 'mmengine', 'mmcv', 'torch', 'numpy'))
+        f'{name} {getattr(sys.modules.get(module), "__version__", "missing")}'
+        for name, module in (
+            ('mmaction2', 'mmaction'), ('mmengine', 'mmengine'),
+            ('mmcv', 'mmcv'), ('torch', 'torch'), ('numpy', 'numpy')))
     lines = [f'Workarounds on {versions}, Python '
              f'{platform.python_version()}:']
     for one in WORKAROUNDS:
@@ -216,11 +215,6 @@ def main() -> None:
         lines += [f'  {"changes" if not i else "":10}{change}'
                   for i, change in enumerate(one.changes)]
     print('\n'.join(lines))
-
-
-def _version(name: str) -> str:
-    module = sys.modules.get({'mmaction2': 'mmaction'}.get(name, name))
-    return getattr(module, '__version__', 'not imported')
 
 
 class Overlay(types.ModuleType):

@@ -118,11 +118,12 @@ def _plain_scalar(dtype: Any, data: bytes | str) -> Any:
     upstream='open-mmlab/mmengine#1655, #1650',
     after=('torch', ))
 def load_own_checkpoints() -> None:
-    """Allow only the types in mmengine's checkpoints.
+    """Let ``torch.load(weights_only=True)`` read mmengine's checkpoints.
 
-    These types are the message hub, numpy numbers, and numpy arrays of
-    numbers, times or text, from numpy 1 and 2. ``getattr`` is allowed only on
-    HistoryBuffer, whose statistics are stored in this way.
+    The types that are allowed in addition to torch's are the message hub,
+    numpy numbers, and numpy arrays of numbers, times or text, from numpy 1 and
+    2. ``getattr`` is allowed only on HistoryBuffer, whose statistics are
+    stored in this way.
 
     torch calls ``__setstate__`` of an object, and numpy's implementation can
     corrupt memory. Arrays and dtypes are therefore loaded as classes that
@@ -195,7 +196,7 @@ def load_own_checkpoints() -> None:
     until='mmengine passes `weights_only` to torch',
     after=('mmengine.runner', ))
 def load_weights_only() -> None:
-    """Load weights only by default.
+    """Load checkpoints with ``weights_only=True`` by default.
 
     By default, ``torch.hub`` and torch below 2.6 unpickle without checks. An
     explicit ``weights_only=False`` and ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``
@@ -449,13 +450,13 @@ class _DataUnpickler(pickle._Unpickler):
     until='mmengine loads data only',
     after=('mmengine.fileio', ))
 def load_data_as_data() -> None:
-    """Load data only.
+    """Let ``mmengine.load`` read data, but not code, from pickles and YAML.
 
     Data are plain types, the containers, dates and paths of Python's library,
     numpy's arrays of numbers, times and text, torch's tensors, and mmengine's
-    and mmaction2's configs and samples; in YAML, the tags that PyYAML writes
-    for these. Files that would crash Python, or that need more memory than
-    their data, are refused.
+    and mmaction2's configs and samples. A YAML file may have the tags that
+    PyYAML writes for these types. Files that would crash Python, or that need
+    more memory than their data, are refused.
     """
     import yaml
     from mmengine.fileio.handlers import pickle_handler, yaml_handler

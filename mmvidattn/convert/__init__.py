@@ -68,8 +68,9 @@ UNSTORED_OPTIONS = dict(
 def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Rename and reshape the tensors of a published checkpoint.
 
-    For start weights, it reports used, folded, dropped and added tensors on
-    stderr. The backbone reports mismatches when it loads the weights.
+    If the result is only a start for training, a report on stderr lists the
+    used, folded, dropped and added tensors. The backbone reports mismatches
+    when it loads the weights.
 
     Args:
         source: Key of ``SOURCES``.

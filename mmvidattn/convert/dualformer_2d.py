@@ -16,12 +16,14 @@ _FIRST, _SECOND = '.attn.lr.0.', '.attn.lr.3.'
 def dualformer_2d(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert the authors' image model, with or without prefix 'backbone.'.
 
-    Kernels stay two-dimensional: the backbone repeats them over its frames,
-    and divides them by the number of frames. As released, the second
-    convolution of a coarse level becomes a mean, regardless of the checkpoint;
-    here, it is a 1x1 kernel that the backbone spreads. Unlike in the released
-    code, which always divides by the size for 32 frames, it is a mean for any
-    number of frames. The classifier is left out.
+    Kernels stay two-dimensional. The backbone repeats them over its frames,
+    and divides them by the number of frames. The classifier is left out.
+
+    As in the authors' code, the second convolution of a coarse pyramid level
+    becomes a mean, whatever the checkpoint contains. The result has a 1x1
+    kernel of ones, which the backbone extends to the size of the level, so
+    that it is a mean for any number of frames. (The authors' code always
+    divides by the size for 32 frames.)
     """
     named = {}
     for name, value in state_dict.items():

@@ -37,7 +37,7 @@ def is_hf(state_dict: dict[str, Tensor]) -> bool:
 
 
 def check_hf(state_dict: dict[str, Tensor]) -> None:
-    """Raise a ``ValueError`` unless :func:`is_hf`."""
+    """Raise a ``ValueError`` if :func:`is_hf` returns False."""
     if not is_hf(state_dict):
         raise missing_tensor(
             'a ViT of transformers',
@@ -51,8 +51,6 @@ def timm_names(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         ValueError: If it is another model or incomplete.
     """
     check_hf(state_dict)
-    renamed = {
-        rename(name, RENAMES): value
-        for name, value in state_dict.items()
-    }
+    renamed = {rename(name, RENAMES): value
+               for name, value in state_dict.items()}
     return join_qkv(renamed, QKV, '.attn.qkv.')

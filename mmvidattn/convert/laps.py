@@ -13,9 +13,8 @@ from .rename import missing_tensor, rename
 # Weights of 1x1 convolutions or linear layers.
 _ATTENTION = re.compile(r'\.attn\.(qkv|proj)\.weight$')
 _RENAMES = {
-    'visformer': (
-        # The released norms are in a submodule.
-        (r'\.bn\.', '.'), ),
+    # The released norms are in a submodule.
+    'visformer': ((r'\.bn\.', '.'), ),
     'rest': (
         # The stem has norms of the same names, which stay.
         (r'^(stage\d\.\d+)\.norm1\.', r'\1.attn_norm.'),
@@ -62,10 +61,8 @@ def laps(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     if unknown:
         raise ValueError(
             f'{unknown[0]} is not a tensor of a released LAPS or TokShift')
-    tensors = {
-        re.sub(r'^(module\.)?base_model\.', '', name): value
-        for name, value in state_dict.items()
-    }
+    tensors = {re.sub(r'^(module\.)?base_model\.', '', name): value
+               for name, value in state_dict.items()}
     kind = next(
         (kind for kind, mark in _MARKS.items() if mark in tensors), None)
     if kind is None:

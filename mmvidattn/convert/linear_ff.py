@@ -3,6 +3,8 @@
 
 https://github.com/OpenNLPLab/Linear_VideoTransformer
 """
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from .rename import rename_all
@@ -18,13 +20,16 @@ _FACTORIZED = (
     (r'\.attn\.', '.spatial_attn.'),
 )
 _RENAMES = (
-    (r'^base_model\.temp_embed$', 'backbone.cyclic_temporal_embed'),
-    (r'^base_model\.patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
     (r'\.temporal_norm1\.', '.temporal_attn_norm.'),
-    (r'\.norm2\.', '.mlp_norm.'),
     (r'_attn\.pgate\.', '_attn.fixation.gate.'),
     (r'_attn\.([qk]_gate)\.', r'_attn.fixation.\1.'),
     (r'\.mlp\.dwconv\.dwconv\.', '.mlp.dwconv.'),
+)
+# The same in all models of the authors.
+_COMMON = (
+    (r'\.norm2\.', '.mlp_norm.'),
+    (r'^base_model\.temp_embed$', 'backbone.cyclic_temporal_embed'),
+    (r'^base_model\.patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
     (r'^base_model\.', 'backbone.'),
     (r'^consensus\.mlp_head\.0\.', 'cls_head.norm.'),
     (r'^consensus\.mlp_head\.1\.', 'cls_head.fc_hidden.'),
@@ -33,25 +38,40 @@ _RENAMES = (
 
 
 def linear_ff(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Convert a checkpoint of the authors' code.
+    """Convert a checkpoint of the authors' code, see :func:`convert_released`.
 
-    ``new_fc``, which the released model never uses, is left out. The table of
-    8 temporal embeddings is used cyclically. It gets another name, and the
-    backbone repeats it over its frames.
-
-    Blocks without temporal attention are treated as joint attention
-    (``pattern='joint'``). The released option to share weights between time
-    and space gives the same tensors. It is not supported, and no released
-    config uses it.
+    A model without temporal attention is converted for ``pattern='joint'``. A
+    model that shares its weights between time and space has the same tensors,
+    and is not supported; no released config is such a model.
 
     Returns:
         Tensors that load strictly into a recognizer with
         ``LinearVideoTransformer`` and ``LinearVideoTransformerHead``.
     """
     is_joint = not any('.temporal_attn.' in name for name in state_dict)
-    out = rename_all(
+    return convert_released(
         state_dict, (*(_JOINT if is_joint else _FACTORIZED), *_RENAMES),
-        'the released linear video transformer', unused=('new_fc.', ))
+        'the released linear video transformer')
+
+
+def convert_released(state_dict: dict[str, Tensor],
+                     rules: Sequence[tuple[str, str]], model: str,
+                     unused: tuple[str, ...] = ()) -> dict[str, Tensor]:
+    """Convert a checkpoint of any model in the authors' repository.
+
+    The unused layer ``new_fc`` is left out. The table of 8 temporal embeddings
+    becomes ``cyclic_temporal_embed``, which the backbone repeats over its
+    frames.
+
+    Args:
+        state_dict: Tensors by published name.
+        rules: Rules of :func:`~mmvidattn.convert.rename.rename` for this
+            model.
+        model: Published model, for the error.
+        unused: Prefixes of further names to leave out.
+    """
+    out = rename_all(state_dict, (*rules, *_COMMON), model,
+                     unused=('new_fc.', *unused))
     table = 'backbone.cyclic_temporal_embed'
     if table in out:
         out[table] = out[table].unsqueeze(2)

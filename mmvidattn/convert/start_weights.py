@@ -15,8 +15,8 @@ class StartWeights(dict[str, Tensor]):
 
     Args:
         tensors: Converted tensors.
-        account: Lists of tensor names by use. Each tensor of the source is in
-            'used', 'folded' or 'dropped'. Further keys, such as 'set to zero',
+        account: Lists of tensor names. 'used', 'folded' and 'dropped' together
+            list all tensors of the source. Other keys, such as 'set to zero',
             list added tensors.
         notes: Remarks, such as required options of the backbone.
     """

@@ -50,9 +50,9 @@ def convert_lstr(state_dict: dict[str, Tensor],
                  model: str) -> dict[str, Tensor]:
     """Convert a checkpoint of LSTR's code, or of code derived from it.
 
-    The sinusoidal positions are left out, because our models compute them.
-    The packed projection of queries, keys and values is split into queries
-    and the rest.
+    The sinusoidal positions are left out, because our models compute them. The
+    projection of queries, keys and values is split into two: queries, and keys
+    with values.
 
     Args:
         state_dict: Tensors by name.

@@ -66,8 +66,7 @@ def bn_inception(state_dict: dict[str, Tensor]) -> StartWeights:
         Tensors of a ``Recognizer2D`` with ``BNInception`` and ``TSNHead``.
         For an SSN, tensors of the head are missing.
     """
-    return _convert(state_dict, _INCEPTION, _OUR_INCEPTION, 'BN-Inception',
-                    'conv1.conv.weight')
+    return _convert(state_dict, _INCEPTION, _OUR_INCEPTION, 'BN-Inception')
 
 
 def tsn_resnet(state_dict: dict[str, Tensor]) -> StartWeights:
@@ -81,21 +80,20 @@ def tsn_resnet(state_dict: dict[str, Tensor]) -> StartWeights:
         ``TSNHead``.
     """
     return _convert(state_dict, _RESNET, _MMACTION_RESNET,
-                    'a TSN on a ResNet', 'conv1.conv.weight')
+                    'a TSN on a ResNet')
 
 
 def _convert(state_dict: dict[str, Tensor], rules: tuple, ours: re.Pattern,
-             model: str, mark: str) -> StartWeights:
+             model: str) -> StartWeights:
     out = {}
     account = dict(used=[], folded=[], dropped=[])
     for name, value in state_dict.items():
         new = rename(name, rules)
         plain = rename(name, (_PREFIX, ))
-        classifier = _CLASSIFIER.fullmatch(plain)
         if _DROPPED.fullmatch(plain):
             account['dropped'].append(name)
             continue
-        if classifier:
+        if classifier := _CLASSIFIER.fullmatch(plain):
             new = f'cls_head.fc_cls.{classifier[1]}'
         elif ours.fullmatch(new):
             if re.search(r'\.(?:norm|bn)\.', new):
@@ -108,6 +106,6 @@ def _convert(state_dict: dict[str, Tensor], rules: tuple, ours: re.Pattern,
             raise ValueError(f'{name} is a second tensor for {new}')
         out[new] = value
         account['used'].append(name)
-    if f'backbone.{mark}' not in out:
+    if 'backbone.conv1.conv.weight' not in out:
         raise missing_tensor(model, 'first convolution', state_dict)
     return StartWeights(out, account)

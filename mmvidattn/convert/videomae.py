@@ -21,19 +21,15 @@ from .image_vit import named_by, sort_tensors
 from .rename import missing_tensor, rename
 from .start_weights import StartWeights
 
-# Names in transformers.
-_HF = (
-    (r'\.attention\.([qv])_bias$', r'.\1_bias'),
-    *RENAMES,
-)
 # Names in the authors' code; in pre-training, they begin with ``encoder``.
 _AUTHORS = (
     (r'^(?:model|encoder)\.', ''),
     (r'\.gamma_([12])$', r'.ls\1.gamma'),
 )
+# Names in the authors' code and in published files of transformers.
 _BOTH = (
-    (r'^(blocks\.\d+)(?:\.attention|\.attn)?\.q_bias$', r'\1.attn.query.bias'),
-    (r'^(blocks\.\d+)(?:\.attention|\.attn)?\.v_bias$', r'\1.attn.value.bias'),
+    (r'\.(?:attention\.)*(?:attn\.)?q_bias$', '.attn.query.bias'),
+    (r'\.(?:attention\.)*(?:attn\.)?v_bias$', '.attn.value.bias'),
 )
 # Only used in pre-training.
 _DROPPED = re.compile(r'(decoder|encoder_to_decoder)\..+|mask_token')
@@ -43,6 +39,8 @@ _OURS = (
     (r'\.norm1\.', '.attn_norm.'),
     (r'\.norm2\.', '.mlp_norm.'),
     (r'^blocks\.', 'backbone.encoder.blocks.'),
+    (r'^pos_embed$', 'backbone.encoder.pos_embed'),
+    (r'^head\.', 'cls_head.fc_cls.'),
 )
 # Clip size of all published models.
 _FRAMES, _SIDE = 16, 224
@@ -60,7 +58,7 @@ def vivit_videomae(state_dict: dict[str, Tensor]) -> StartWeights:
     16 frames of 224 x 224, and the backbone resizes them. Keys get a bias of
     zeros, because the source omits it. The decoder is left out.
     """
-    rules = _HF if is_hf(state_dict) else _AUTHORS
+    rules = RENAMES if is_hf(state_dict) else _AUTHORS
     decoder = [name for name in state_dict if _DROPPED.fullmatch(name)]
     named = named_by([name for name in state_dict if name not in decoder],
                      (*rules, *_BOTH))
@@ -90,12 +88,7 @@ def vivit_videomae(state_dict: dict[str, Tensor]) -> StartWeights:
             (_FRAMES, _SIDE, _SIDE), kernel.shape[2:])]
         tensors['pos_embed'] = sine_positions(grid, len(kernel)).to(kernel)
         account['computed'] = ['pos_embed']
-    out = {}
-    for name, value in tensors.items():
-        new = rename(name, _OURS)
-        new = re.sub(r'^head\.', 'cls_head.fc_cls.', new)
-        out['backbone.encoder.pos_embed' if name == 'pos_embed' else
-            new] = value
+    out = {rename(name, _OURS): value for name, value in tensors.items()}
     return StartWeights(out, account, notes)
 
 

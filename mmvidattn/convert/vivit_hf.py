@@ -47,8 +47,8 @@ def vivit_image(state_dict: dict[str, Tensor]) -> StartWeights:
     """Convert any ViT of :func:`image_vit` to start weights of ``ViViT``.
 
     Load them with ``init_cfg=dict(type='Pretrained', ...)`` into any of the
-    four models. The backbone then spreads patches and positions over time.
-    Models 3 and 4 ignore the class token.
+    four models of ViViT. The backbone then extends the patch embedding and the
+    positions to several frames. Models 3 and 4 ignore the class token.
     """
     image = image_vit(state_dict)
     out = {rename(name, _RENAMES): value for name, value in image.items()

@@ -6,43 +6,37 @@ https://github.com/OpenNLPLab/Linear_VideoTransformer
 from torch import Tensor
 
 from .image_vit import image_vit
-from .rename import missing_tensor, rename, rename_all
+from .linear_ff import convert_released
+from .rename import missing_tensor, rename
 from .start_weights import StartWeights
 
 _RENAMES = (
     (r'\.norm1\.', '.attn_norm.'),
-    (r'\.norm2\.', '.mlp_norm.'),
-    (r'^base_model\.patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
-    (r'^base_model\.temp_embed$', 'backbone.cyclic_temporal_embed'),
-    (r'^base_model\.', 'backbone.'),
     (r'^consensus\.cls_token$', 'cls_head.cls_token'),
     (r'^consensus\.temporal_encoder\.0\.', 'cls_head.block.'),
-    (r'^consensus\.mlp_head\.0\.', 'cls_head.norm.'),
-    (r'^consensus\.mlp_head\.1\.', 'cls_head.fc_hidden.'),
-    (r'^consensus\.mlp_head\.4\.', 'cls_head.fc_cls.'),
+)
+_IMAGE_RENAMES = (
+    (r'^patch_embed\.proj\.', 'patch_embed.projection.'),
+    (r'^norm_pre\.', 'pre_norm.'),
+    (r'\.norm1\.', '.attn_norm.'),
+    (r'\.norm2\.', '.mlp_norm.'),
 )
 _TOKENS = 'base_model.cls_token', 'base_model.pos_embed'
-_IMAGE_RENAMES = ((r'\.norm_pre\.', '.pre_norm.'), *_RENAMES)
 
 
 def xvit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert a checkpoint of the authors' code.
 
-    ``new_fc``, which the released model never uses, is left out. The first
-    position belongs to the class token, and is added to it. The table of 8
-    temporal embeddings is used cyclically, so it gets another name, and the
-    backbone repeats it over its frames.
+    See :func:`~mmvidattn.convert.linear_ff.convert_released`. The first
+    position belongs to the class token, and is added to it.
 
     Returns:
         Tensors that load strictly into a recognizer with ``XViT`` and
         ``XViTHead``.
     """
-    out = rename_all(state_dict, _RENAMES, 'the released XViT',
-                     unused=('new_fc.', *_TOKENS))
-    table = 'backbone.cyclic_temporal_embed'
-    if table in out:
-        out[table] = out[table].unsqueeze(2)
-    return {**out, **_tokens(state_dict)}
+    return convert_released(
+        state_dict, _RENAMES, 'the released XViT', unused=_TOKENS
+    ) | _tokens(state_dict)
 
 
 def xvit_image(state_dict: dict[str, Tensor]) -> StartWeights:
@@ -50,7 +44,7 @@ def xvit_image(state_dict: dict[str, Tensor]) -> StartWeights:
 
     The paper starts from a ViT-B/16 of ImageNet-21k. The ViT must have a
     class token. Load the result with ``init_cfg=dict(type='Pretrained',
-    ...)``; temporal embeddings and head are then initialized.
+    ...)``. Temporal embeddings and head keep their initialization.
     """
     image = image_vit(state_dict)
     for name in 'cls_token', 'pos_embed':
@@ -58,7 +52,7 @@ def xvit_image(state_dict: dict[str, Tensor]) -> StartWeights:
             raise missing_tensor('a ViT with class token and positions', name,
                                  state_dict)
     out = {
-        rename(f'base_model.{name}', _IMAGE_RENAMES): value
+        f'backbone.{rename(name, _IMAGE_RENAMES)}': value
         for name, value in image.items()
     }
     out['backbone.cls_token'] = image['cls_token'][:, None, None]

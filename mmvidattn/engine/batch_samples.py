@@ -15,7 +15,7 @@ def metainfos(batch: Any) -> list[dict]:
 
 
 def name_files(batch: Any) -> list[str]:
-    """Return the known names of the files in a batch, at most 32."""
+    """Return the files of a batch, as far as known; '...' after 32 of them."""
     names = [next(filter(None, map(metainfo.get, FILE_KEYS)), None)
              for metainfo in metainfos(batch)]
     names = [str(name) for name in names if name]

@@ -24,10 +24,10 @@ def read_crashed_videos(work_dir: str) -> list[str]:
 
 @contextmanager
 def crashes_named(notes: list[ReadNotes], work_dir: str) -> Iterator[None]:
-    """Add to the error the name of the file that crashed a worker.
+    """Name the video in the error about a data loader worker that died.
 
-    If the worker died of a fault such as a segmentation fault, the file is
-    also added to ``crashed_videos.txt``.
+    If the worker died of a fault such as a segmentation fault, the video that
+    it was reading is also added to ``crashed_videos.txt``.
 
     Args:
         notes: List with a record for each data loader: the file that each of

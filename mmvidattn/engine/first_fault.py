@@ -15,9 +15,10 @@ def watch_outputs(model: nn.Module) -> Iterator[list[str]]:
     """Watch the inputs and outputs of all modules of a model.
 
     Yields:
-        A list that is empty until a fault occurs. It then has a description of
-        the first faulty module: either its output is not finite although its
-        input is, or its input is not finite although no module produced it.
+        A list, which is empty until a value is not finite. It then describes
+        the first faulty module: a module whose input is finite and whose
+        output is not, or a module with an input that is not finite and that no
+        other module returned.
     """
     fault: list[str] = []
 

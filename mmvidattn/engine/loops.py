@@ -54,8 +54,8 @@ class SafeTrainLoop(SafeLoop):
     position of its checkpoint.
 
     Attributes:
-        batches: Batch sampler with the position in the run; None without the
-            hook, or if the data loader is not a plain ``DataLoader``.
+        batches: Batch sampler that knows the position in the run; None without
+            the hook, or if the data loader is not a plain ``DataLoader``.
         first: Number of the current epoch, and of its first iteration.
     """
 
@@ -81,13 +81,13 @@ class SafeTrainLoop(SafeLoop):
         return getattr(loader.batch_sampler, 'sampler', loader.sampler)
 
     def batches_done(self, epoch: int, iter: int) -> int:
-        """Return how many batches of an epoch are complete at an iteration."""
+        """Return how many batches of an epoch precede an iteration."""
         return iter - self.first[1] if epoch == self.first[0] else 0
 
     def resume(self) -> None:
         """Move to the position of the checkpoint, if the run is resumed."""
         hook = self.exact_resume
-        state = None if hook is None else hook.resumed
+        state = hook and hook.resumed
         if self.batches is not None:
             if hook.of_rank is not None:
                 self._use_seeds(hook.of_rank['seed'],

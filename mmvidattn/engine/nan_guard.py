@@ -14,11 +14,10 @@ from .sharding.shards import is_shard, local
 
 
 class NanGuard(OptimWrapper):
-    """Mixin for optimizer wrappers that skips steps with bad gradients.
+    """Optimizer wrapper mixin that skips steps with non-finite gradients.
 
-    A gradient is bad if it is not finite. A loss scaler lets gradients
-    overflow by design, to find its scale; if there is one, only steps with a
-    scale below 1 are checked.
+    With a loss scaler, only steps with a scale below 1 are checked, because at
+    larger scales, the scaler lets gradients overflow to find its scale.
 
     Attributes:
         skips: Number of consecutive skipped steps until now.

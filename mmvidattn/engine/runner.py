@@ -60,33 +60,32 @@ OURS = {
 class SafeRunner(Runner):
     """mmengine's ``Runner``, extended for the hooks of this package.
 
-    Set ``runner_type = 'SafeRunner'`` in a config. The runner
+    Set ``runner_type = 'SafeRunner'`` in a config. The runner replaces
+    mmengine's loops by the loops of this package, and keeps custom loops.
+    These hooks and options of a config have further effects:
 
-    - replaces mmengine's loops by those of this package, and keeps custom
-      loops;
-    - with :class:`~mmvidattn.engine.SkippedVideosHook`, adds guards to
-      mmaction2's datasets, and reports files that crash a decoder;
-    - with :class:`~mmvidattn.engine.NanGuardHook`, adds a ``NanGuard`` to the
-      optimizer wrapper;
-    - with :class:`~mmvidattn.engine.FeatureCacheHook`, lets datasets return
-      the features of a frozen network;
-    - with :class:`~mmvidattn.engine.FullyShard`, shards the initialized model,
-      and gathers it to save it;
-    - decodes videos with the ``video_backend`` of the config, if it is set;
-    - prints only messages from ``console_log_level`` of the config upwards, if
-      it is set. The log file has all messages.
+    - ``SkippedVideosHook``: the runner adds a guard to each dataset of
+      mmaction2, and reports files that crash a decoder.
+    - ``NanGuardHook``: the runner adds a ``NanGuard`` to the optimizer
+      wrapper.
+    - ``FeatureCacheHook``: datasets return the features of a frozen network.
+    - ``FullyShard`` as model wrapper: the runner shards the initialized model,
+      and gathers it to save it.
+    - ``video_backend``: the library that decodes videos.
+    - ``console_log_level``: the lowest level of the messages in the terminal.
+      The log file has all messages.
     """
     # SafeHook checks this attribute, because it cannot import this class.
     has_safe_parts = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # For each data loader, the file that each of its workers reads.
         self._notes: list[ReadNotes] = []
         super().__init__(*args, **kwargs)
 
     @classmethod
     def from_cfg(cls, cfg: Config) -> 'SafeRunner':
-        """Build a runner whose pipelines use the config's ``video_backend``.
-        """
+        """Build a runner from a config that uses only supported options."""
         check_scaling(cfg)
         apply_video_backend(cfg)
         return super().from_cfg(cfg)
@@ -99,29 +98,48 @@ class SafeRunner(Runner):
         for handler in logger.handlers:
             if level and not isinstance(handler, logging.FileHandler):
                 handler.setLevel(level)
-                handler.addFilter(_is_not_deprecation)
+                # mmengine warns about its own deprecated calls.
+                handler.addFilter(
+                    lambda record: 'deprecated' not in record.getMessage())
         return logger
 
     def train(self) -> nn.Module:
         """Train, and return the model."""
-        self._shard(initialize=True)
-        with crashes_named(self._notes, self.work_dir), self._ending_workers():
+        with self._running(initialize=True):
             return super().train()
 
     def val(self) -> dict:
         """Validate, and return the metrics."""
-        self._shard()
-        with crashes_named(self._notes, self.work_dir), self._ending_workers():
+        with self._running():
             return super().val()
 
     def test(self) -> dict:
         """Test, and return the metrics."""
-        self._shard()
-        with crashes_named(self._notes, self.work_dir), self._ending_workers():
+        with self._running():
             return super().test()
 
-    def _shard(self, initialize: bool = False) -> None:
-        """Shard the model, if it is to be shared and is still complete."""
+    @contextmanager
+    def _running(self, initialize: bool = False) -> Iterator[None]:
+        """Shard the model before a loop, and end the loop's workers after it.
+
+        If a signal ends the program, the workers are left to Python.
+
+        Args:
+            initialize: Initialize the weights before sharding. Defaults to
+                False.
+        """
+        self._shard(initialize)
+        try:
+            with crashes_named(self._notes, self.work_dir):
+                yield
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
+            self._end_workers()
+            raise
+        self._end_workers()
+
+    def _shard(self, initialize: bool) -> None:
         if not isinstance(self.model, FullyShard) or self.model.is_sharded:
             return
         if initialize:
@@ -185,19 +203,6 @@ class SafeRunner(Runner):
             # Hooks and model receive complete tensors.
             join_shards(kwargs['checkpoint'], self._loading)
         super().call_hook(fn_name, **kwargs)
-
-    @contextmanager
-    def _ending_workers(self) -> Iterator[None]:
-        """End all data loader workers, unless a signal ends the program.
-        """
-        try:
-            yield
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:
-            self._end_workers()
-            raise
-        self._end_workers()
 
     def _end_workers(self) -> None:
         for loop in self._train_loop, self._val_loop, self._test_loop:
@@ -265,11 +270,6 @@ class SafeRunner(Runner):
         if is_new and isinstance(self.model, FullyShard):
             cut_optimizer_on_load(built.optimizer)
         return built
-
-
-def _is_not_deprecation(record: logging.LogRecord) -> bool:
-    """Return False for mmengine's warnings about its own deprecated calls."""
-    return 'deprecated' not in record.getMessage()
 
 
 def _cached(loader: Any) -> Any:

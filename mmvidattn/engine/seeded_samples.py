@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Data loading in which a sample's randomness depends on its position."""
+"""Data loading in which a sample's seed depends on its position in a run."""
 import inspect
 from collections.abc import Iterator
 from itertools import islice
@@ -97,13 +97,13 @@ def loader_like(loader: DataLoader, **changes: Any) -> LazyLoader:
 
 def seed_samples(loader: DataLoader, seed: int, rank: int = 0,
                  num_ranks: int = 1) -> LazyLoader:
-    """Let the randomness of a sample depend only on its position in the run.
+    """Return a loader that seeds each sample by its position in the run.
 
     The position consists of the epoch, the step, and the index among the
-    samples of all processes in the step. The worker that loads the sample, and
-    the samples that it loaded before, have no effect. A run can therefore
-    resume within an epoch and with another number of processes. The loader
-    does not draw from the random generators of the main process.
+    samples of all processes in the step. The random numbers of a sample then
+    do not depend on the worker that loads it, nor on earlier samples. A run
+    can therefore resume within an epoch and with another number of processes.
+    The loader does not draw from the random generators of the main process.
 
     Args:
         loader: A loader of batches of a map-style dataset.

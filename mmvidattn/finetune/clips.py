@@ -14,12 +14,7 @@ from mmengine.hooks import Hook
 
 from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
-from ..apis.models import (
-    DEFAULT,
-    find_default,
-    find_weights,
-    load_config,
-)
+from ..apis.models import DEFAULT, find_default, find_weights, load_config
 from ..apis.runner import build_runner
 from ..datasets.annotations.custom.labeled_videos import (
     count,
@@ -28,6 +23,7 @@ from ..datasets.annotations.custom.labeled_videos import (
 from ..utils.checkpoint import is_url, read_checkpoint
 from ..utils.files import write_atomically
 from ..utils.printable import echo
+from ..visualization.training_curves import draw_training_curves
 from .config import build_config, format_config, load_base, metric_of
 from .console import no_prints
 from .epochs import fit_epochs
@@ -39,13 +35,8 @@ from .multi_label import (
 )
 from .options import FineTuneOptions
 from .plan import make_plan
-from .report import (
-    CollectAnswersHook,
-    chance_of,
-    write_curves,
-    write_report,
-)
-from .work_dir import BUNDLE, NOTES, load_run_config, read_notes, save_best
+from .report import CollectAnswersHook, chance_of, read_logs, write_report
+from .work_dir import BUNDLE, load_run_config, read_notes, save_best
 
 # Fewer epochs trigger a note.
 FEW_EPOCHS = 10
@@ -56,8 +47,7 @@ EXPECTED = ('With 12 clips per class, a small model reached 52 to 79 % on '
 
 def count_entries(options: FineTuneOptions) -> int:
     """Return the number of videos of the source."""
-    return len(read_labeled_videos(
-        options.source, options.multi_label)[1])
+    return len(read_labeled_videos(options.source, options.multi_label)[1])
 
 
 def complete_options(options: FineTuneOptions) -> FineTuneOptions:
@@ -74,7 +64,6 @@ def _choose_weights(options: FineTuneOptions) -> Path | str | None:
     """
     weights, model = options.weights, options.model
     if str(weights) == 'auto':
-        weights = DEFAULT
         with suppress(ValueError):
             find_default(model)
             echo(f'start weights: {model}, included in the package')
@@ -107,9 +96,6 @@ def prepare(options: FineTuneOptions, command: str,
     """
     out, source = options.out, options.source
     load_base(options.model)
-    if (out / 'run').exists() and not dry_run:
-        raise ValueError(f'{out / "run"} exists, but {out / NOTES} does not: '
-                         'choose another --work-dir')
     if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
         raise ValueError(f'--work-dir {out} must not be inside {source}: it '
                          'would become a class')
@@ -166,8 +152,10 @@ def write_results(out: Path) -> None:
                 seconds=read_notes(out).get('seconds'), replace=True)
     is_multi_label = cfg.model.cls_head.get('multi_class', False)
     metric = metric_of(is_multi_label)
-    write_curves(out, out / 'run', read_notes(out).get('chance'), metric,
-                 'mAP' if is_multi_label else 'top-1')
+    draw_training_curves(
+        out / 'curves.png', *read_logs(out / 'run', metric),
+        chance=read_notes(out).get('chance'), metric=metric,
+        title='mAP' if is_multi_label else 'top-1')
     if cfg.get('test_dataloader') is None:
         echo('note: there are no test videos, so metrics and mistakes.png are '
              'not written')

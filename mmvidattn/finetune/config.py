@@ -48,7 +48,7 @@ NOTES = dict(
 
 
 class Source(str):
-    """Python source in a config, such as a reference to ``_base_``."""
+    """Text that a config contains without quotes, such as ``_base_.x``."""
 
     __repr__ = str.__str__
 
@@ -124,19 +124,21 @@ def metric_of(multi_label: bool) -> str:
 
 def choose_layers(options: FineTuneOptions, base: Config,
                   number: int) -> FineTuneOptions:
-    """Replace ``freeze`` if it is ``'auto'`` or ``'none'``.
+    """Replace ``freeze='auto'`` and ``'none'`` by the layers that they mean.
 
     Args:
         options: Options of the run.
         base: Config of the model.
         number: Number of training clips.
+
+    Returns:
+        Options with ``freeze`` None, a number, 'backbone' or 'spatial'.
     """
     if options.freeze not in ('auto', 'none'):
         return options
-    is_given = options.freeze == 'none' or options.lora is not None or (
-        options.layer_decay is not None)
-    if (is_given or options.weights is None or number >= FEW_CLIPS
-            or base.model.type != 'Recognizer3D'):
+    if (options.freeze == 'none' or options.lora is not None
+            or options.layer_decay is not None or options.weights is None
+            or number >= FEW_CLIPS or base.model.type != 'Recognizer3D'):
         return replace(options, freeze=None)
     if _has_projections(base):
         return replace(options, freeze=None, lora=RANK)
@@ -242,9 +244,8 @@ def _model(base: Config, options: FineTuneOptions,
 
 def _replaced(inherited: dict, name: str, **options: Any) -> dict[str, Any]:
     """Return options that replace an inherited dict instead of extending it.
-
-    ``_delete_`` would stay in the config if nothing is inherited.
     """
+    # Without an inherited dict, _delete_ would stay in the config.
     return (dict(_delete_=True) if inherited.get(name) else {}) | options
 
 

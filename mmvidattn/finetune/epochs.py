@@ -34,7 +34,6 @@ class _StepTimerHook(Hook):
     def after_train_iter(self, runner: Runner, batch_idx: int,
                          data_batch: dict | None = None,
                          outputs: dict | None = None) -> None:
-        """Count the step."""
         now = time.monotonic()
         self.steps += 1
         if not self.steps:
@@ -45,9 +44,9 @@ class _StepTimerHook(Hook):
 
 
 def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
-    """Time some training steps, and compute how many epochs fit.
+    """Time some training steps, and compute how many epochs fit into a time.
 
-    The config is not changed, and no files are kept.
+    The config does not change, and no files remain.
 
     Args:
         cfg: Config of the training.

@@ -10,14 +10,17 @@ from mmengine.runner import Runner
 from ..apis.labels import probabilities
 from ..evaluation.average_precision import average_precision
 from ..utils.unwrap import unwrap
+from .report import percent
 
 UNTUNED = 0.5
 
 
 class CollectProbabilitiesHook(Hook):
-    """Collect the probabilities and the labels of test videos, [K] each.
+    """Collect results of each test video, in a single process.
 
-    Supports a single process.
+    Attributes:
+        scores: Probabilities of the K classes, [K] for each video.
+        labels: True labels, bool [K] for each video.
     """
 
     def __init__(self) -> None:
@@ -26,7 +29,6 @@ class CollectProbabilitiesHook(Hook):
 
     def after_test_iter(self, runner: Runner, batch_idx: int,
                         data_batch: dict, outputs: list) -> None:
-        """Store a batch."""
         model = unwrap(runner.model)
         for sample in outputs:
             self.scores.append(
@@ -89,10 +91,6 @@ def measure_labels(scores: np.ndarray, labels: np.ndarray,
 
 def format_labels(metrics: dict[str, Any]) -> str:
     """Format the metrics as a table."""
-
-    def percent(value: float | None) -> str:
-        return '-' if value is None else f'{100 * value:.1f}'
-
     width = max(len('class'), *(len(one['name'])
                                 for one in metrics['classes']))
     lines = [f'{"class":{width}}  videos     AP  threshold     F1  F1 at 0.5']

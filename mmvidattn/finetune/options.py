@@ -31,11 +31,11 @@ class FineTuneOptions:
     Attributes:
         source: Folder with a folder of videos for each class, or a CSV file.
         model: Name or path of the config to inherit.
-        weights: Checkpoint to start from. ``'default'`` means the weights that
-            come with the package; ``'none'`` or None means random weights.
-            ``'auto'`` means ``'default'`` if the package has weights of the
-            model; if not, it asks for a file in a terminal, and means
-            ``'none'`` elsewhere. Defaults to None.
+        weights: Checkpoint to start from, or ``'default'`` for the weights
+            that come with the package, or ``'none'`` or None for random
+            weights. ``'auto'`` is ``'default'`` if the package has weights of
+            the model. Otherwise, the program asks for a file if it runs in a
+            terminal, and uses random weights if not. Defaults to None.
         work_dir: Folder for all results. Defaults to
             ``work_dirs/finetune_<name of source>``, or
             ``<continued>_marks``; if it is in use, ``..._2`` and so on.
@@ -45,18 +45,17 @@ class FineTuneOptions:
             ``'auto'``.
         freeze: Layers to freeze: ``'backbone'``, ``'spatial'``, a number of
             blocks, or ``'none'``, which trains the same layers as the
-            inherited config. ``'auto'`` depends on the set: with start weights
-            and a small set, it means ``lora=RANK``, or ``'backbone'`` if the
-            model has no attention projections; otherwise, it means ``'none'``.
-            Defaults to ``'auto'``.
-        cache_features: Folder for cached features of the frozen layers. An
-            empty string means ``features`` in ``work_dir``. Defaults to None,
-            no cache.
+            inherited config. ``'auto'`` is ``'none'`` without start weights,
+            or with 500 training clips or more. With fewer clips, it trains
+            LoRA updates of rank 8 instead of the backbone, or freezes a
+            backbone without attention projections. Defaults to ``'auto'``.
+        cache_features: Folder for cached features of the frozen layers; an
+            empty string for ``features`` in ``work_dir``. Defaults to None, no
+            cache.
         variants: Number of random augmentations of each training video to
             cache.
         lora: Rank of LoRA updates of the attention projections.
-        layer_decay: Learning rate of a layer, divided by that of the next
-            layer.
+        layer_decay: Learning rate of a layer relative to the next layer.
         balance: Method to balance the classes; see ``BALANCES``.
         batch_size: Batch size of training. Defaults to the inherited
             config's, or less for a small dataset.
@@ -76,7 +75,7 @@ class FineTuneOptions:
         stream: Train a detector of events in untrimmed videos instead of a
             classifier of clips. ``source`` is then a file of annotations,
             ``model`` is ``'auto'``, ``'pixels'`` or ``'features'``, and
-            ``weights`` are of the network ``features``.
+            ``weights`` belong to the frozen network ``features``.
         videos: With ``stream``, folder of the videos.
         features: With ``stream``, frozen network of ``model='features'``: a
             config, or the name of another network of

@@ -38,12 +38,13 @@ class Plan(NamedTuple):
 
     Attributes:
         root: Folder that the files are relative to.
-        number: Number of videos in the source, unreadable ones included.
+        number: Number of videos in the source, including unreadable ones.
         splits: Videos of ``train``, ``val`` and ``test``. Empty splits are
             left out.
         classes: Class names in the order of the labels.
         facts: Duration, frame rate and size of each file.
-        multi_label: A video may have several entries with different labels.
+        multi_label: Whether a video may have several entries with different
+            labels.
     """
     root: Path
     number: int
@@ -54,10 +55,7 @@ class Plan(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """File suffix of the lists.
-
-        ``csv`` with segments or several labels, or else ``txt``.
-        """
+        """File suffix of the lists: csv with segments or labels, else txt."""
         is_whole = all(video.is_whole for side in self.splits.values()
                        for video in side)
         return 'txt' if is_whole and not self.multi_label else 'csv'
@@ -71,11 +69,9 @@ class Plan(NamedTuple):
     @property
     def clip_seconds(self) -> float:
         """Median length of the training clips, rounded to 3 digits."""
-        return float(f'{statistics.median(self._lengths("train")):.3g}')
-
-    def _lengths(self, name: str) -> list[float]:
-        return [min(video.end, self.facts[video.file].duration) - video.start
-                for video in self.splits[name]]
+        median = statistics.median(
+            _seconds(video, self.facts) for video in self.splits['train'])
+        return float(f'{median:.3g}')
 
     def write_lists(self, folder: Path) -> None:
         """Write the lists of the splits and the class names to a folder."""
@@ -99,6 +95,11 @@ class Plan(NamedTuple):
         return text.getvalue()
 
 
+def _seconds(video: LabeledVideo, facts: dict[str, VideoFacts]) -> float:
+    """Return the length of a video or segment."""
+    return min(video.end, facts[video.file].duration) - video.start
+
+
 def make_plan(options: FineTuneOptions) -> Plan:
     """Read, check and split the videos, and print a summary.
 
@@ -110,10 +111,6 @@ def make_plan(options: FineTuneOptions) -> Plan:
     number = len(videos)
     facts, bad = check_videos(root, [video.file for video in videos],
                               options)
-    if not facts:
-        name, why = next(iter(bad.items()))
-        raise ValueError(f'cannot read any of the {len(bad)} videos; first '
-                         f'error: {name}: {why}')
     classes = {video.label for video in videos}
     videos, cut = _fit_segments(
         [video for video in videos if video.file in facts], facts)
@@ -123,7 +120,8 @@ def make_plan(options: FineTuneOptions) -> Plan:
     if not videos:
         raise ValueError('no segment starts within a readable video, out of '
                          f'{number} segments')
-    _print_summary(root, videos, facts, bad)
+    _print_summary(root, videos, facts)
+    print_unreadable(bad)
     if cut:
         echo(f'segments: {cut}')
     splits = split_videos(videos, options.val_share, options.seed)
@@ -138,7 +136,14 @@ def make_plan(options: FineTuneOptions) -> Plan:
 
 def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
                  ) -> tuple[dict[str, VideoFacts], dict[str, str]]:
-    """Decode all files; return facts of good files and faults of bad files."""
+    """Decode all files.
+
+    Returns:
+        Facts of the readable files, and faults of the other files.
+
+    Raises:
+        ValueError: If no file can be read.
+    """
     files = dict.fromkeys(files)
     bad = {name: 'file not found' for name in files
            if not (root / name).is_file()}
@@ -151,9 +156,21 @@ def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
             [*paths], max(1, options.workers), options.timeout,
             not options.quick, lambda: bar.advance(task)) if paths else ()
     bad |= {paths[path]: fault for path, fault in faults}
+    if bad.keys() == files.keys():
+        name, why = next(iter(bad.items()))
+        raise ValueError(f'cannot read any of the {len(bad)} videos; first '
+                         f'error: {name}: {why}')
     # Safe in this process: the check above has decoded these files.
     return {name: read_facts(root / name) for name in files
             if name not in bad}, bad
+
+
+def print_unreadable(bad: dict[str, str]) -> None:
+    """Print the unreadable files and their faults, if there are any."""
+    if bad:
+        echo(f'{count(bad, "unreadable video")} left out:')
+        for name, why in sorted(bad.items()):
+            echo(f'  {name}: {why}')
 
 
 def _fit_segments(videos: Sequence[LabeledVideo], facts: dict[str, VideoFacts]
@@ -177,13 +194,11 @@ def _fit_segments(videos: Sequence[LabeledVideo], facts: dict[str, VideoFacts]
 
 
 def _print_summary(root: Path, videos: Sequence[LabeledVideo],
-                   facts: dict[str, VideoFacts], bad: dict[str, str]) -> None:
-    """Print classes, lengths, sizes and unreadable files."""
+                   facts: dict[str, VideoFacts]) -> None:
+    """Print classes, lengths and sizes."""
     classes = Counter(video.label for video in videos)
-    lengths = [min(video.end, facts[video.file].duration) - video.start
-               for video in videos]
-    echo(f'{root}: {count(videos, "video")} of '
-         f'{count(classes, "class")}')
+    lengths = [_seconds(video, facts) for video in videos]
+    echo(f'{root}: {count(videos, "video")} of {count(classes, "class")}')
     for name, number in sorted(classes.items()):
         seconds = [length for video, length in zip(videos, lengths)
                    if video.label == name]
@@ -194,10 +209,6 @@ def _print_summary(root: Path, videos: Sequence[LabeledVideo],
          f'{statistics.median(lengths):.1f}); sizes '
          + some(f'{size} ({n})' for size, n in sizes.most_common())
          + f'; {min(rates):.4g} to {max(rates):.4g} frames/s')
-    if bad:
-        echo(f'{count(bad, "unreadable video")} left out:')
-        for name, why in sorted(bad.items()):
-            echo(f'  {name}: {why}')
 
 
 def find_warnings(splits: dict[str, list[LabeledVideo]]) -> list[str]:

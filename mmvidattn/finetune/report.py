@@ -20,7 +20,6 @@ from ..utils.lines import read_lines
 from ..utils.unwrap import unwrap
 from ..utils.video_readers import open_video
 from ..visualization.clip_rows import draw_clip_rows
-from ..visualization.training_curves import draw_training_curves
 
 MAX_MISTAKES = 10
 # The metrics are called rough if the 95 % interval is wider.
@@ -47,9 +46,10 @@ class Answer(NamedTuple):
 
 
 class CollectAnswersHook(Hook):
-    """Collect the prediction of each test video in ``answers``.
+    """Collect the prediction of each test video, in a single process.
 
-    Supports a single process.
+    Attributes:
+        answers: Predictions in the order of the dataset.
     """
 
     def __init__(self) -> None:
@@ -57,12 +57,10 @@ class CollectAnswersHook(Hook):
 
     def after_test_iter(self, runner: Runner, batch_idx: int,
                         data_batch: dict, outputs: list) -> None:
-        """Store the predictions of a batch."""
         dataset = runner.test_dataloader.dataset
         model = unwrap(runner.model)
         for sample in outputs:
-            # The test loader does not shuffle, so answers are in the order of
-            # the dataset.
+            # The test loader does not shuffle.
             info = dataset.get_data_info(len(self.answers))
             best, = top_predictions(
                 probabilities(model, sample.pred_score), (), topk=1)
@@ -87,9 +85,10 @@ def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
     """Compute accuracies, and recall, precision and F1 of each class.
 
     Returns:
-        Metrics in [0, 1], None if undefined, with the 95 % ``interval`` of
-        ``top1``, and ``chance``, the accuracy of always predicting the most
-        frequent class. Also the confusion matrix, ``[truth, prediction]``.
+        Metrics in [0, 1], None if undefined, and the confusion matrix,
+        ``[truth, prediction]``. ``interval`` is the 95 % confidence interval
+        of ``top1``; ``chance`` is the accuracy of always predicting the most
+        frequent class.
     """
     matrix = ConfusionMatrix.calculate(
         [answer.predicted for answer in answers],
@@ -116,12 +115,13 @@ def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
         classes=by_class), matrix
 
 
+def percent(value: float | None) -> str:
+    """Format a share as a percentage; '-' for None."""
+    return '-' if value is None else f'{100 * value:.1f}'
+
+
 def format_metrics(metrics: dict[str, Any]) -> str:
     """Format the metrics as a table, followed by advice."""
-
-    def percent(value: float | None) -> str:
-        return '-' if value is None else f'{100 * value:.1f}'
-
     width = max(len(one['name']) for one in metrics['classes'])
     lines = [f'{"class":{width}}  videos  recall  precision     F1']
     lines += [
@@ -247,19 +247,3 @@ def write_report(out: Path, answers: Sequence[Answer],
                       ensure_ascii=False)
     (out / 'metrics.json').write_text(text + '\n', 'utf-8')
     return format_metrics(metrics)
-
-
-def write_curves(out: Path, work_dir: Path, chance: float | None,
-                 metric: str = 'acc/top1', title: str = 'top-1') -> None:
-    """Write ``curves.png`` from the logs of a training.
-
-    Args:
-        out: Folder to write to.
-        work_dir: Folder of the training.
-        chance: Accuracy of a constant answer, drawn as a line.
-        metric: Metric of validation. Defaults to 'acc/top1'.
-        title: Title of its curve. Defaults to 'top-1'.
-    """
-    draw_training_curves(
-        out / 'curves.png', *read_logs(work_dir, metric), chance=chance,
-        metric=metric, title=title)

@@ -56,19 +56,15 @@ def finetune(options: FineTuneOptions, command: str,
                 _train(runner, options.out)
             with one_line_errors():
                 _kind(options).write_results(options.out)
-    _print_next_steps(options)
+    out = options.out
+    names = ', '.join(sorted(path.name for path in out.glob('[!.]*')))
+    echo(f'\n{out}: {names}\n\n{_kind(options).describe_use(out)}')
     leave('' if runner is None else unsaved(runner))
 
 
 def _kind(options: FineTuneOptions) -> ModuleType:
     """Return the module that prepares a run and writes its results."""
     return streams if options.stream else clips
-
-
-def _print_next_steps(options: FineTuneOptions) -> None:
-    out = options.out
-    names = ', '.join(sorted(path.name for path in out.glob('[!.]*')))
-    echo(f'\n{out}: {names}\n\n{_kind(options).describe_use(out)}')
 
 
 def _choose_folder(options: FineTuneOptions) -> Path:
@@ -98,6 +94,9 @@ def _start(options: FineTuneOptions, command: str) -> Runner | None:
     """Build the training, or return None if it is complete."""
     out, notes = options.out, None
     if not (out / NOTES).is_file():
+        if (out / 'run').exists():
+            raise ValueError(f'{out / "run"} exists, but {out / NOTES} does '
+                             'not: choose another --work-dir')
         notes = _kind(options).prepare(options, command)
     else:
         _check_resumable(options)

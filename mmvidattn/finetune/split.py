@@ -101,7 +101,8 @@ def _cover_classes(counts: Sequence[Counter],
                    is_chosen: np.ndarray) -> np.ndarray:
     """Change a choice of units so that it covers as many classes as possible.
 
-    Among these choices, return the one that moves the fewest videos.
+    If several choices cover the same number of classes, return the choice that
+    moves the fewest videos.
 
     Args:
         counts: Videos of each class in each of the U units.

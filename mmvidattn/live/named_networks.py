@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from ..utils.checkpoint import (
     load_checkpoint,
-    load_exactly,
     load_state_dict_file,
+    load_tensors,
 )
 from ..utils.hub import SCHEME, hub_model
 
@@ -139,7 +139,7 @@ def _load_timm(model: nn.Module, tensors: dict[str, Tensor],
     layers = (layers, ) if isinstance(layers, str) else layers
     heads = tuple(f'{layer}.' for layer in layers)
     kept = {k: v for k, v in tensors.items() if not k.startswith(heads)}
-    load_exactly(model, kept, source)
+    load_tensors(model, kept, source)
 
 
 def timm_input(cfg: dict[str, Any], name: str) -> dict[str, Any]:

@@ -72,9 +72,9 @@ def download(url: str, sha256: str | None = None) -> Path:
         url: URL with http or https, ``hf://`` (see :func:`hub_file`, which
             has a separate cache), or of an object store (see
             :func:`~mmvidattn.utils.remote_files.local_path`). If the file
-            name ends like
-            ``-0123abcd.pth``, with at least 8 hexadecimal digits that are not
-            a date, the SHA-256 of the file must start with these digits.
+            name ends with 8 or more hexadecimal digits that are not a date,
+            such as ``-0123abcd.pth``, the SHA-256 of the file must start with
+            these digits.
         sha256: Required start of the SHA-256. Not checked by default.
 
     Raises:
@@ -200,8 +200,7 @@ def load_checkpoint(model: nn.Module, path: str | Path,
         model: Model. After an error, it may have some of the weights.
         path: Checkpoint, as in :func:`read_checkpoint`.
         sha256: Start of the SHA-256, as in :func:`read_checkpoint`.
-        optional: Prefix of tensors that are not loaded. They may be missing or
-            have another shape.
+        optional: Prefix of tensors to skip, as in :func:`load_tensors`.
 
     Returns:
         The ``meta`` of the checkpoint.
@@ -218,15 +217,29 @@ def load_tensors(model: nn.Module, state_dict: Mapping[str, Tensor],
                  path: str | Path, optional: str | None = None) -> None:
     """Load tensors that must match a model exactly.
 
-    See :func:`load_checkpoint` for ``optional`` and :func:`load_exactly` for
-    the other arguments and the error.
+    Args:
+        model: Model. After an error, it may have some of the tensors.
+        state_dict: The tensors, by name.
+        path: Source of the tensors, for the error.
+        optional: Prefix of tensors that are not loaded. They may be missing or
+            have another shape.
+
+    Raises:
+        ValueError: If a tensor is missing, unexpected or has the wrong shape.
     """
     if optional:
         kept = {name: value for name, value in model.state_dict().items()
                 if name.startswith(optional)}
         state_dict = {name: value for name, value in state_dict.items()
                       if not name.startswith(optional)} | kept
-    load_exactly(model, state_dict, path)
+    try:
+        model.load_state_dict(state_dict)
+    except RuntimeError as error:
+        text = str(error)
+        raise ValueError(
+            f'{path} does not fit the model {_describe(model)}: ' + report_fit(
+                model, state_dict, lambda name: f'"{name}"' in text
+                or f'size mismatch for {name}:' in text)) from None
 
 
 def require_overlap(model: nn.Module, path: str | Path) -> str:
@@ -264,28 +277,6 @@ def _new_classifier(model: nn.Module,
             return (f'. The classifier starts from new weights: the file has '
                     f'{len(tensor)} classes, the model {len(value)}')
     return ''
-
-
-def load_exactly(model: nn.Module, state_dict: Mapping[str, Tensor],
-                 path: str | Path) -> None:
-    """Load tensors that must match a model exactly.
-
-    Args:
-        model: Model. After an error, it may have some of the tensors.
-        state_dict: The tensors, by name.
-        path: Source of the tensors, for the error.
-
-    Raises:
-        ValueError: If a tensor is missing, unexpected or has the wrong shape.
-    """
-    try:
-        model.load_state_dict(state_dict)
-    except RuntimeError as error:
-        text = str(error)
-        raise ValueError(
-            f'{path} does not fit the model {_describe(model)}: ' + report_fit(
-                model, state_dict, lambda name: f'"{name}"' in text
-                or f'size mismatch for {name}:' in text)) from None
 
 
 def report_fit(model: nn.Module, state_dict: Mapping[str, Tensor],

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checks of values and of combinations of arguments.
-"""
+"""Checks of values and of combinations of arguments."""
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
@@ -16,8 +15,7 @@ def check_choice(name: str, value: Any, allowed: Iterable) -> None:
 
 
 def check_finite(**values: Any) -> None:
-    """Raise a ``ValueError`` if a tensor or array has a value that is not
-    finite.
+    """Raise a ``ValueError`` if a tensor or array has an inf or NaN value.
 
     Args:
         **values: Tensors or arrays of any shape, by name.

@@ -76,8 +76,7 @@ class FeatureFolder:
 
     Args:
         root: Root of all cache folders.
-        settings: Everything that the features depend on, except the clip, in
-            plain types.
+        settings: All settings that the features depend on, in plain types.
 
     Raises:
         ValueError: If a setting is not of a plain type.
@@ -99,7 +98,8 @@ class FeatureFolder:
 
         Args:
             video: Video file of the clip.
-            **clip: Everything else that identifies the clip, in plain types.
+            **clip: Values in plain types that identify the clip in the video,
+                such as the segment.
 
         Raises:
             OSError: If the video cannot be read.

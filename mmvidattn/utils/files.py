@@ -21,10 +21,10 @@ def replacing(path: str | Path, to_disk: bool = True,
         path: The file. Missing folders are created.
         to_disk: Wait until the file is on the disk, so that it survives a
             power failure. Defaults to True.
-        shared: Set it to True if several processes may write the same file at
-            the same time; the last one wins. A killed process then leaves a
-            temporary file behind. With False, the next write would replace
-            this temporary file. Defaults to False.
+        shared: Whether several processes may write the same file at the same
+            time; the last one wins. Each write then has its own temporary
+            file, which a killed process leaves behind. Otherwise, the next
+            write replaces the temporary file. Defaults to False.
 
     Yields:
         A temporary path to write. It is renamed to ``path`` after the block,

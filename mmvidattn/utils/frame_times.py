@@ -91,10 +91,10 @@ def find_frames(reader: Any, times: Sequence[float]
 class ConstantRate:
     """View of a video at a constant frame rate, based on its time stamps.
 
-    A video stays unchanged if its frames deviate from its average rate by at
-    most one frame. Otherwise, the rate is the rate of its fast parts: nine in
-    ten intervals between frames are as long or longer, and the rate is at most
-    240. Slower parts repeat frames, and faster parts drop frames.
+    If all frames are within one frame of their place at the average rate, the
+    video is unchanged. Otherwise, the interval of the view is the 10th
+    percentile of the intervals between frames, and at least 1/240 s. Slower
+    parts of the video then repeat frames, and faster parts drop frames.
 
     Args:
         reader: Reader of the video, as in :func:`frame_times`.

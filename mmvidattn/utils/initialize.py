@@ -5,11 +5,13 @@ from torch import nn
 
 
 def initialize(model: nn.Module, std: float) -> None:
-    """Initialize the layers of a model like the released code.
+    """Initialize the layers of a model like the authors' code.
 
-    Linear: truncated normal of ``std``, zero bias. Convolution: normal of
-    variance 2 / fan-out, zero bias. LayerNorm: zero bias. Parameters outside
-    of these layers stay unchanged.
+    - Linear layer: truncated normal distribution of ``std``, zero bias.
+    - Convolution: normal distribution of variance 2 / fan-out, zero bias.
+    - LayerNorm: zero bias.
+
+    Parameters outside of these layers stay unchanged.
     """
     for module in model.modules():
         if isinstance(module, nn.Linear):

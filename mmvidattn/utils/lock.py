@@ -24,8 +24,8 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
     """Lock a folder for this process.
 
     The lock file ``.lock`` names the host, the process and its start. The
-    system releases the lock when the process ends, even if it is killed. The
-    remaining file then has no effect. Forked workers do not keep the lock.
+    system releases the lock when the process ends, even if it is killed; a
+    remaining lock file has no effect. Forked workers do not keep the lock.
 
     Args:
         folder: The folder, which is created if it is missing.
@@ -54,10 +54,10 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
 
 @contextmanager
 def wait_for_folder(folder: str | Path) -> Iterator[None]:
-    """Wait until no other program is inside of this function, then lock it.
+    """Hold the lock of a folder while this program changes a file in it.
 
-    For a short change of a file that several programs change. Where the
-    system lacks such locks (Windows, some network disks), nothing is locked.
+    If another program holds the lock, wait for it. Systems without such locks
+    (Windows, some network disks) do not lock the folder.
 
     Args:
         folder: The folder, which is created if it is missing.

@@ -39,8 +39,8 @@ def decide(differences: Sequence[float], equal: bool = False) -> Verdict:
 
     Args:
         differences: Difference of each seed in points.
-        equal: Return 'none' if both 'none' and a small difference are proven.
-            Defaults to False.
+        equal: Return 'none' instead of 'above' or 'below' if the difference
+            is proven to be less than a point. Defaults to False.
 
     Raises:
         ValueError: If `differences` is empty.

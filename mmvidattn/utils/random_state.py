@@ -44,8 +44,7 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 
 def random_place() -> tuple:
-    """Return the positions of the CPU's generators, to detect draws.
-    """
+    """Return a value that changes with each draw from a CPU generator."""
     name, keys, *rest = np.random.get_state()
     return (random.getstate(), name, keys.tobytes(), *rest,
             torch.get_rng_state().numpy().tobytes())

@@ -11,7 +11,7 @@ process, with the tensors
 import math
 import shutil
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -133,10 +133,6 @@ def join_shards(checkpoint: Any, path: str | Path) -> None:
 def remove_shards(path: str | Path, keep: str | None = None) -> None:
     """Remove the folders of a checkpoint, except ``keep``."""
     path = Path(path)
-    for folder in _folders(path):
+    for folder in [*path.parent.glob(f'{escape(path.name)}.*{SUFFIX}')]:
         if folder.name != keep:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _folders(path: Path) -> Iterable[Path]:
-    return list(path.parent.glob(f'{escape(path.name)}.*{SUFFIX}'))

@@ -1,10 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Worker processes that survive videos which crash or block a decoder."""
+"""Pool of worker processes for videos that may crash or block a decoder."""
 import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
@@ -119,7 +120,9 @@ class WorkerPool:
         worker = _Worker(self._context, self._make, self._silent,
                          [other.pipe for other in self._workers])
         self._workers.append(worker)
-        worker.begin(item, attempt)
+        # If it has already died, reading from its pipe fails, too.
+        with suppress(OSError):
+            worker.begin(item, attempt)
 
     def _look_at(self, worker: '_Worker') -> Finished | None:
         item = worker.item

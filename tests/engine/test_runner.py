@@ -25,17 +25,18 @@ GUARDS = dict(skipped_videos=dict(
     type='SkippedVideosHook', max_failures=3, timeout=None, in_test='flag'))
 
 
-@pytest.mark.parametrize('loop, kind', [
-    (dict(type='EpochBasedTrainLoop', max_epochs=1), SafeEpochBasedTrainLoop),
-    (dict(by_epoch=True, max_epochs=1), SafeEpochBasedTrainLoop),
-    (dict(type='mmengine.IterBasedTrainLoop', max_iters=1),
-     SafeIterBasedTrainLoop),
-    (dict(type='SafeIterBasedTrainLoop', max_iters=1),
-     SafeIterBasedTrainLoop),
-    (dict(by_epoch=False, max_iters=1), SafeIterBasedTrainLoop)], ids=str)
-def test_replaces_loops_of_mmengine(tmp_path, loop, kind):
+def test_replaces_loops_of_mmengine(tmp_path):
     runner = build(tmp_path)
-    assert type(runner.build_train_loop(loop)) is kind
+    for loop, kind in (
+            (dict(type='EpochBasedTrainLoop', max_epochs=1),
+             SafeEpochBasedTrainLoop),
+            (dict(by_epoch=True, max_epochs=1), SafeEpochBasedTrainLoop),
+            (dict(type='mmengine.IterBasedTrainLoop', max_iters=1),
+             SafeIterBasedTrainLoop),
+            (dict(type='SafeIterBasedTrainLoop', max_iters=1),
+             SafeIterBasedTrainLoop),
+            (dict(by_epoch=False, max_iters=1), SafeIterBasedTrainLoop)):
+        assert type(runner.build_train_loop(loop)) is kind, loop
     assert type(runner.build_val_loop({})) is SafeValLoop
     assert type(runner.val_loop) is SafeValLoop
 

@@ -113,7 +113,7 @@ def test_resumes_from_state():
 @pytest.mark.parametrize('kwargs, message', [
     (dict(warmup=11, end=10), 'warmup must be between 0 and end - begin = 10'),
     (dict(warmup=6, begin=5, end=10), 'between 0 and end - begin = 5, got 6'),
-    (dict(warmup=-1, end=10), 'warmup must be between'),
+    (dict(warmup=-1, end=10), 'warmup must be a non-negative number'),
 ])
 def test_rejects_options(kwargs, message):
     with pytest.raises(ValueError, match=message):

@@ -243,7 +243,8 @@ class Server:
         handler = functools.partial(Quiet, directory=str(folder))
         self.server = http.server.ThreadingHTTPServer(
             ('127.0.0.1', 0), handler)
-        threading.Thread(target=self.server.serve_forever).start()
+        threading.Thread(
+            target=self.server.serve_forever, args=(0.02, )).start()
         self.url = f'http://127.0.0.1:{self.server.server_port}'
 
 

@@ -266,8 +266,9 @@ def test_names_missing_backend_and_another_one(monkeypatch):
         open_video('a.mp4', 'pyav')
 
 
-@pytest.mark.parametrize('name', [
-    'arm_wrestling.mp4', 'structuralize.mp4', 'test.mp4'])
+@pytest.mark.parametrize('name', ['test.mp4', *(
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ('arm_wrestling.mp4', 'structuralize.mp4'))])
 def test_real_clips_are_bit_equal(shared_dir, name):
     for backend in 'decord', 'torchcodec', 'pyav', 'opencv':
         require_backend(backend)

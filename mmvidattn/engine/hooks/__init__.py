@@ -18,5 +18,5 @@ __all__ = [
     'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook', 'NanGuardHook',
     'NewClassifierHook', 'PatientStoppingHook', 'PreciseBNHook',
     'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
-    'ShardedEMAHook',     'SkippedVideosHook', 'find_hook'
+    'ShardedEMAHook', 'SkippedVideosHook', 'find_hook'
 ]

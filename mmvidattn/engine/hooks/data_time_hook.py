@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Log of the time that training waits for data."""
+"""Hook that logs the time that training waits for data."""
 import time
 from typing import Any
 
@@ -14,13 +14,12 @@ from ..batch_samples import metainfos
 class DataTimeHook(Hook):
     """Log the share of each epoch that training waited for data.
 
-    mmengine logs the seconds that a step waited for its batch as
-    ``data_time``, and the seconds of the whole step as ``time``. This hook
-    logs the ratio of their sums over the epoch. It also logs the mean time in
-    which a worker opened and decoded a clip, in milliseconds; only samples
-    loaded by a :class:`~mmvidattn.datasets.broken_files.guard.Guard` have this
-    time. The figures are for the main process. They exclude validation, and
-    the work of other hooks before the first step.
+    The share is the sum of mmengine's ``data_time`` over the epoch, divided by
+    the sum of its ``time``. The log also has the mean time in milliseconds in
+    which a worker opens and decodes a clip, if a
+    :class:`~mmvidattn.datasets.broken_files.guard.Guard` loads the samples.
+    Both figures are for the main process. They exclude validation, and the
+    work of other hooks before the first step.
     """
     # Run after the hooks that save and log, to exclude their time.
     priority = 'LOWEST'

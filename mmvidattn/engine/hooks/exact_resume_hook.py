@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checkpoints that allow exact resumption."""
+"""Hook that makes a resumed run equal to an uninterrupted run."""
 import difflib
 import platform
 from typing import Any
@@ -30,32 +30,34 @@ MAX_LINES = 12
 
 @HOOKS.register_module()
 class ExactResumeHook(SafeHook):
-    """Save and restore the state that exact resumption needs.
+    """Save and restore everything that exact resumption needs.
 
-    mmengine's checkpoints lack this state: the random generators of Python,
-    numpy and torch of each process and device; the position in the data of the
-    epoch; accumulated gradients; the state that an online detector carries
-    from batch to batch; and whether the validation after the epoch is complete
-    (if not, it is repeated). On a CPU, the result of a resumed run is
-    bit-equal to an uninterrupted run, whether it resumes between two epochs or
-    within one.
+    On a CPU, a resumed run ends with the same bits as an uninterrupted run,
+    whether it resumes between two epochs or within one. The hook adds to the
+    checkpoint what mmengine's checkpoints lack:
 
-    For this, the randomness of a sample depends only on its position in the
-    run (:func:`mmvidattn.engine.seeded_samples.seed_samples`), and the
-    generators are restored after validation. Random numbers in a
-    ``collate_fn`` are not covered. Only the training loops of
-    :class:`~mmvidattn.engine.SafeRunner` track the position; with another
-    loop, the hook warns that a run cannot resume within an epoch.
+    - the random generators of Python, numpy and torch of each process and
+      device (for several processes, this needs :class:`SafeCheckpointHook`);
+    - the position in the data of the epoch;
+    - accumulated gradients;
+    - the state that an online detector carries from batch to batch;
+    - whether the validation after the epoch is complete. If it is not, a
+      resumed run repeats it;
+    - the backends of the ops (:mod:`mmvidattn.ops.dispatch`) in the first
+      process. A resumed run uses these backends on every machine.
+
+    The random numbers that load a sample depend only on the position of the
+    sample in the run
+    (:func:`mmvidattn.engine.seeded_samples.seed_samples`); random numbers in a
+    ``collate_fn`` do not. The generators are restored after each validation.
+    Only the training loops of :class:`~mmvidattn.engine.SafeRunner` track the
+    position; with another loop, the hook warns that a run cannot resume within
+    an epoch.
 
     A run can resume with another number of processes if the number of samples
-    per step of all processes stays the same; otherwise, it is an error. If the
-    config or the versions of packages have changed, the run resumes as exactly
-    as possible, with a warning that lists the differences. Ops
-    (:mod:`mmvidattn.ops.dispatch`) use the backends recorded in the
-    checkpoint, those of the first process, on every machine.
-
-    To save the generators of several processes, the hook needs
-    :class:`SafeCheckpointHook`.
+    per step of all processes stays the same; otherwise, the hook raises an
+    error. If the config or the versions of packages have changed, the hook
+    warns, and lists the differences.
 
     Attributes:
         resumed: State from the checkpoint; None in a new run.
@@ -72,8 +74,6 @@ class ExactResumeHook(SafeHook):
         self._shared_gradients: dict = {}
         self._before_val: dict | None = None
         self._validated: tuple[int, int] | None = None
-
-    # Saving
 
     def before_save_on_all_ranks(self, runner: Runner) -> None:
         self._ranks = all_gather_object(self._state(runner))
@@ -124,8 +124,6 @@ class ExactResumeHook(SafeHook):
         return {name: p.grad.cpu() for name, p in unwrap(
             runner.model).named_parameters() if p.grad is not None}
 
-    # Loading
-
     @staticmethod
     def check_processes(runner: Runner, checkpoint: dict) -> None:
         """Check that a run can resume with this number of processes.
@@ -173,8 +171,7 @@ class ExactResumeHook(SafeHook):
                 + '\n'.join(differences))
 
     def before_train(self, runner: Runner) -> None:
-        self.resumed, self._loaded = self._loaded, None
-        self.of_rank = None
+        self.resumed, self._loaded, self.of_rank = self._loaded, None, None
         loop, rank = runner.train_loop, get_rank()
         if not _knows_place(loop):
             runner.logger.warning(
@@ -216,8 +213,6 @@ class ExactResumeHook(SafeHook):
             runner.logger.warning('not all random generators could be '
                                   f'restored: {error}')
 
-    # Validation
-
     def before_val(self, runner: Runner) -> None:
         self._before_val = get_random_state()
 
@@ -231,8 +226,7 @@ class ExactResumeHook(SafeHook):
 
 
 def _device_of(runner: Runner) -> torch.device:
-    first = next(runner.model.parameters(), torch.empty(0))
-    return first.device
+    return next(runner.model.parameters(), torch.empty(0)).device
 
 
 def _carried_state(runner: Runner) -> Any:

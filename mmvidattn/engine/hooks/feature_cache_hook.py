@@ -16,33 +16,32 @@ from .safe_hook import SafeHook
 @HOOKS.register_module()
 @check_arguments
 class FeatureCacheHook(SafeHook):
-    """Compute the features of a frozen network once per clip, and cache them.
+    """Compute the features of frozen layers once per clip, and cache them.
 
     The model must be a :class:`~mmvidattn.recognizers.FineTunedRecognizer3D`
     with ``freeze='spatial'`` or ``freeze='backbone'``. The first epoch writes
     the features to disk. Later epochs neither open a video nor run the frozen
-    layers. Validation and test also use the cache, with the views of their
-    pipelines. Several processes, runs and resumed runs can share a cache.
-    :class:`~mmvidattn.engine.SafeRunner` wraps the datasets in
-    :class:`~mmvidattn.datasets.FeatureCacheDataset`.
+    layers. Validation and test also use the cache. Several processes, runs and
+    resumed runs can share a cache. :class:`~mmvidattn.engine.SafeRunner` wraps
+    the datasets in :class:`~mmvidattn.datasets.FeatureCacheDataset`.
 
-    A feature is computed again if any part of its key changes: the content of
-    the video, the segment, the pipeline, the options of the backbone and the
-    preprocessor, the frozen weights, or ``dtype``. A video is hashed again if
-    its size or modification time changes. The device and the versions of
-    packages are not part of the key, although they may change rounding and
-    decoding: clear the folder after a change of decoder.
+    The features of a clip are computed again after a change of the video's
+    content, the segment, the pipeline, the options of the backbone and the
+    preprocessor, the frozen weights, or ``dtype``. (The content is compared by
+    a hash, which is computed again if the size or the modification time of the
+    file changes.) A change of the device or of a package has no effect on the
+    cache, although it may change rounding and decoding: clear the folder after
+    a change of decoder.
 
     The frozen layers process one clip at a time, without autocast, so that the
     features of a clip do not depend on the other clips of its batch.
 
     Args:
         cache_dir: Folder of the features. Several runs may share it.
-        num_variants: Number of random outcomes of the training pipeline that
-            are cached for each video. Epochs use them in turn; with 1, all
-            epochs use the same outcome. By default, a random pipeline is an
-            error. Only draws from the generators of Python, numpy and torch
-            are detected.
+        num_variants: Number of random augmentations of each training video
+            to cache. Epochs use them in turn; with 1, all epochs use the same
+            one. Defaults to None; then, a training pipeline that draws random
+            numbers from Python, numpy or torch is an error.
         dtype: Type of the features on disk, 'float32' or 'float16'. Defaults
             to 'float32'.
         max_gb: Limit of all files under ``cache_dir``, in gigabytes. Defaults
@@ -55,8 +54,7 @@ class FeatureCacheHook(SafeHook):
                  dtype: Literal['float32', 'float16'] = 'float32',
                  max_gb: Positive | None = None) -> None:
         self.num_variants = num_variants
-        # Settings that determine the features. They do not change during
-        # training.
+        # Settings that determine the features, while a training runs.
         self._settings: dict | None = None
         self._last_counts: dict[str, tuple[int, int]] = {}
         self.writer = FeatureWriter(cache_dir, dtype, max_gb)
@@ -101,7 +99,7 @@ class FeatureCacheHook(SafeHook):
             dataset.open_cache(self.writer.root, settings, self.num_variants)
 
     def _describe(self, runner: Runner) -> dict:
-        """Pass the writer to the model; return settings of features."""
+        """Pass the writer to the model; return what features depend on."""
         model = unwrap(runner.model)
         if not hasattr(model, 'describe_frozen'):
             raise ValueError(

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Hook against infinite and NaN values."""
+"""Hook that skips training steps with infinite or NaN gradients."""
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -25,19 +25,20 @@ from .safe_hook import SafeHook, find_hook
 class NanGuardHook(SafeHook):
     """Skip steps whose gradients are not finite, and log the cause.
 
-    The log names the files of the batch and the cause: the first module whose
-    output is not finite although its inputs are (found by a second forward
-    pass), or else the parameters whose gradients are not finite. A skipped
-    step changes neither the weights nor the statistics of normalization
-    layers. After more than ``max_skips`` skipped steps in a row, the hook
-    saves a checkpoint of the weights before these steps, and stops the run
+    A skipped step changes neither the weights nor the statistics of
+    normalization layers. The log names the files of the batch. It also names
+    the first module whose output is not finite although its inputs are, which
+    a second forward pass finds, or else the parameters whose gradients are not
+    finite. After more than ``max_skips`` skipped steps in a row, the hook
+    saves a checkpoint with the weights before these steps, and stops the run
     with an error.
 
-    Validation and testing stop with an error if a prediction is not finite,
+    Validation and test stop with an error if a prediction is not finite,
     because most metrics would count it like any other prediction.
 
-    :class:`mmvidattn.engine.nan_guard.NanGuard` skips the steps. Its check
-    synchronizes with the device once per step.
+    :class:`mmvidattn.engine.nan_guard.NanGuard`, a mixin of the optimizer
+    wrapper, checks the gradients. The check synchronizes with the device once
+    per step.
 
     Args:
         max_skips: Number of consecutive steps that may be skipped; with 0, the

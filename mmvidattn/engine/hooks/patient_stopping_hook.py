@@ -12,11 +12,12 @@ from ...utils.arguments import Fraction, check_arguments
 @HOOKS.register_module()
 @check_arguments
 class PatientStoppingHook(EarlyStoppingHook):
-    """Early stopping that first waits until the training set is learned.
+    """Stop training early, but not before the training set is learned.
 
     A model that starts from random weights can stay at chance for many epochs
-    before it learns. Therefore, a validation is ignored unless the mean
-    training accuracy of its epoch is at least ``learned``.
+    before it learns. mmengine's ``EarlyStoppingHook`` would stop such a run.
+    This hook ignores a validation unless the mean training accuracy of its
+    epoch is at least ``learned``.
 
     Args:
         learned: Mean training accuracy of an epoch from which validations

@@ -23,12 +23,17 @@ from .safe_hook import SafeHook, find_hook
 
 
 class _OutliveSignal:
-    """Worker initialization that lets a worker survive the signal for a while.
+    """``worker_init_fn`` whose worker ends only seconds after a signal.
 
-    A scheduler sends its signal also to the workers of data loaders. They
-    continue for ``seconds``, so that the main process can save. They must end
-    later, because Python ends leftover workers with the same signal, and waits
-    for them.
+    A scheduler sends its signal to the workers of data loaders, too. They
+    continue for ``seconds``, so that the main process can finish its step and
+    save. They must then end, because Python ends its child processes with the
+    same signal, and waits for them.
+
+    Args:
+        number: Number of the signal.
+        then: ``worker_init_fn`` to call afterwards, or None.
+        num_workers: Number of workers.
     """
     seconds = 10
 
@@ -76,15 +81,15 @@ class _OutliveSignal:
 class PreemptionHook(SafeHook):
     """Save a checkpoint on SIGTERM or Ctrl-C, and exit.
 
-    On the signal, the loops of :class:`~mmvidattn.engine.SafeRunner` stop
-    after the current iteration of training or validation. They write a
-    checkpoint, from which ``--resume`` continues. The exit code is 143 (128 +
+    After the signal, the loops of :class:`~mmvidattn.engine.SafeRunner` finish
+    the current iteration of training or validation, write a checkpoint, from
+    which ``--resume`` continues, and exit. The exit code is 143 (128 +
     SIGTERM), which Slurm, Kubernetes and similar systems recognize as a
     stopped job; after Ctrl-C, it is 130 (128 + SIGINT). A second Ctrl-C stops
     at once, without saving.
 
-    All processes stop at the same iteration, even if only one of them receives
-    the signal: they exchange a number after each iteration.
+    All processes stop at the same iteration, even if only one receives the
+    signal. For this, they exchange a number after each iteration.
 
     Without :class:`SafeCheckpointHook`, this hook has no effect.
 
@@ -148,8 +153,6 @@ class PreemptionHook(SafeHook):
             ends = torch.tensor([length, -length])
             dist.all_reduce(ends, dist.ReduceOp.MAX, self._group)
             self._may_stop_in_val = bool(ends[0] == -ends[1])
-
-    # Called by the loops
 
     def worker_init_fn(self, then: Callable | None,
                        num_workers: int) -> Callable:

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections import deque
 from pathlib import Path
-from typing import Any
 
 import torch
 from mmaction.registry import HOOKS
@@ -35,25 +34,26 @@ TENSORS = 'state_dict', 'ema_state_dict'
 class SafeCheckpointHook(CheckpointHook):
     """mmengine's ``CheckpointHook``, safe against crashes and full disks.
 
-    A checkpoint is written under a temporary name, flushed, verified, and
-    renamed. Then the file ``last_checkpoint``, which has its path, is updated.
-    Finally, the outdated checkpoint is deleted. The newest ``.pth`` file is
-    therefore always complete.
+    The hook writes a checkpoint under a temporary name, flushes it to the
+    disk, checks that it opens, and renames it. It then writes the path to the
+    file ``last_checkpoint``, and deletes the outdated checkpoint. Every file
+    ``*.pth`` is therefore complete, at any moment.
 
     A checkpoint contains only tensors and plain types, so that any program can
-    read it with ``torch.load(weights_only=True)``.
+    read it with ``torch.load(weights_only=True)``. A model is not saved as the
+    best one if its score or a weight is not finite.
 
-    If a checkpoint cannot be written (full disk, missing permission), the log
-    shows an error with the last complete checkpoint, and training continues.
-    ``unsaved`` has a message until a later checkpoint is written.
-
-    A model is not saved as the best one if its score or a weight is not
-    finite.
+    If a checkpoint cannot be written (full disk, missing permission), training
+    continues. The log has an error that names the last complete checkpoint.
 
     The hook calls two methods of other hooks, if they exist:
     ``before_save_on_all_ranks(runner)`` in every process before saving
     (mmengine calls ``before_save_checkpoint`` only in the first process), and
     ``before_save_best(runner)`` after validation.
+
+    Attributes:
+        unsaved: Message about a checkpoint that could not be written; empty
+            once a later one is written.
     """
     # Metrics that save_best='auto' maximizes, with two of this package.
     _default_greater_keys = [
@@ -81,12 +81,12 @@ class SafeCheckpointHook(CheckpointHook):
     def save_interrupted(self, runner: Runner, epoch: int, iter: int) -> bool:
         """Save a run that is about to stop, unless it has just been saved.
 
-        All processes must call it.
+        All processes must call this method.
 
         Args:
             runner: The runner.
-            epoch: Number of finished epochs.
-            iter: Number of finished iterations.
+            epoch: Number of complete epochs.
+            iter: Number of complete iterations.
 
         Returns:
             True if there is a checkpoint of this iteration.
@@ -101,13 +101,8 @@ class SafeCheckpointHook(CheckpointHook):
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int,
                                    meta: dict) -> None:
-        hub, before = runner.message_hub, {}
-
-        def update_hub(key: str, value: Any) -> None:
-            before[key] = hub.get_info(key)
-            hub.update_info(key, value)
-
         # 1. Update the message hub, which is part of the checkpoint.
+        hub = runner.message_hub
         name = self.filename_tmpl.format(step)
         path, outdated = self._path(name), None
         kept = None
@@ -118,17 +113,21 @@ class SafeCheckpointHook(CheckpointHook):
                     outdated = self._path(
                         self.filename_tmpl.format(kept.popleft()))
                 kept.append(step)
-            update_hub('keep_ckpt_ids', list(kept))
-        update_hub('last_ckpt', path)
-        update_hub('outdated_ckpt', outdated)
+        new = dict(last_ckpt=path, outdated_ckpt=outdated)
+        if kept is not None:
+            new['keep_ckpt_ids'] = list(kept)
+        before = {key: hub.get_info(key) for key in new}
+        for key, value in new.items():
+            hub.update_info(key, value)
         # 2. Write the file. If that fails, restore the message hub.
         if not self._write(runner, name, meta):
             self.unsaved = (f'{path} could not be saved; the last complete '
                             f'checkpoint is {self.last_ckpt or "none"}')
             for key, value in before.items():
-                hub.update_info(key, value)
                 if value is None:
                     hub.pop_info(key)
+                else:
+                    hub.update_info(key, value)
             return
         # 3. Update last_checkpoint, and delete outdated files.
         self.last_ckpt, self._saved = path, meta['iter']
@@ -184,10 +183,10 @@ class SafeCheckpointHook(CheckpointHook):
         """Return True if the score and all weights are finite."""
         if not math.isfinite(score):
             reason = 'it is not finite'
+        # Each process checks its part of a sharded model.
+        elif all(all_gather_object(is_finite(runner.model.state_dict()))):
+            return True
         else:
-            # Each process checks its part of a sharded model.
-            if all(all_gather_object(is_finite(runner.model.state_dict()))):
-                return True
             reason = 'weights of the model are not finite'
         runner.logger.error(
             f'{key} {score} is not saved as the best: {reason}')
@@ -218,12 +217,9 @@ class SafeCheckpointHook(CheckpointHook):
 
     def _write(self, runner: Runner, name: str, meta: dict,
                weights_only: bool = False) -> bool:
-        """Write a checkpoint completely or not at all.
+        """Write a checkpoint completely, or return False.
 
-        All processes must call it.
-
-        Returns:
-            True if the checkpoint is written.
+        All processes must call this method.
         """
         runner.call_hook('before_save_on_all_ranks')
         part, saved = f'{name}.part', True

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Base class of hooks that need :class:`SafeRunner`."""
+"""Base class of hooks that need ``SafeRunner``, and a search for hooks."""
 from typing import TypeVar
 
 from mmengine.hooks import Hook
@@ -14,8 +14,7 @@ def find_hook(runner: Runner, kind: type[Kind]) -> Kind | None:
 
 
 class SafeHook(Hook):
-    """Hook that enables a feature of :class:`SafeRunner`.
-    """
+    """Base of hooks that work only with :class:`SafeRunner`."""
 
     def before_run(self, runner: Runner) -> None:
         if not getattr(runner, 'has_safe_parts', False):

@@ -22,17 +22,18 @@ KEY = 'skipped_videos'
 class SkippedVideosHook(SafeHook):
     """Skip unreadable videos in training, and list them.
 
-    :class:`~mmvidattn.engine.SafeRunner` adds a guard with the options of
-    this hook to each dataset of mmaction2 that has no guard yet; see
-    :class:`mmvidattn.datasets.broken_files.guard.Guard`. The hook counts the
-    ``skipped_videos`` in the meta information of the samples, over all
-    workers, ranks and resumed runs. It logs the counts at the end of training.
-    After each epoch, it writes them to ``skipped_videos.txt`` in the work
-    directory, one video per line (count, path and error, separated by tabs).
+    With this hook, :class:`~mmvidattn.engine.SafeRunner` wraps each dataset of
+    mmaction2 in a guard
+    (:class:`mmvidattn.datasets.broken_files.guard.Guard`), which replaces an
+    unreadable video by another one. The hook counts the skipped videos over
+    all workers, ranks and resumed runs. After each epoch, it writes
+    ``skipped_videos.txt`` to the work directory, one video per line (count,
+    path and error, separated by tabs). At the end of training, it logs the
+    counts.
 
-    If a decoder crashes, the worker process dies with it, and the run stops
-    with an error that names the video. The video is added to
-    ``crashed_videos.txt``, and a resumed run treats it as unreadable; see
+    If a decoder crashes its worker process, the run stops with an error that
+    names the video. The video is added to ``crashed_videos.txt``, and a
+    resumed run treats it as unreadable; see
     :func:`mmvidattn.engine.crashed_videos.crashes_named`.
 
     Args:
@@ -41,9 +42,9 @@ class SkippedVideosHook(SafeHook):
         timeout: Maximum seconds for loading a sample; None for no limit.
             Defaults to 60.
         in_test: Reaction to an unreadable video in validation and test.
-            ``'raise'`` raises an error. ``'flag'`` replaces the video by
-            zeros, and adds ``unreadable`` to the meta information of its
-            result. Defaults to ``'raise'``.
+            ``'raise'`` stops the run with an error. ``'flag'`` replaces the
+            video by zeros, and adds ``unreadable`` to the meta information of
+            its result. Defaults to ``'raise'``.
     """
 
     def __init__(self,

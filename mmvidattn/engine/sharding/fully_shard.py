@@ -24,32 +24,32 @@ PRECISION_KEYS = 'param_dtype', 'reduce_dtype'
 class FullyShard(nn.Module):
     """Share parameters, gradients and optimizer state among all processes.
 
-    This wrapper calls ``torch.distributed.fsdp.fully_shard`` (FSDP2), and
-    replaces ``MMDistributedDataParallel``: each of n processes stores an n-th
-    part of every tensor. A unit, usually a block of the backbone, is assembled
-    shortly before it computes, and released afterwards. The results equal the
-    results of DistributedDataParallel, up to the order of sums.
+    Use this wrapper instead of ``MMDistributedDataParallel`` for models that
+    are too large for one device. Each of n processes stores an n-th part of
+    every tensor. A unit, usually a block of the backbone, is assembled shortly
+    before it computes, and released afterwards. The results equal the results
+    of DistributedDataParallel, up to the order of sums.
 
-    Needs :class:`~mmvidattn.engine.SafeRunner`, and torch 2.6 or later. The
-    runner initializes the weights before it shards them. Without a launcher,
-    the model is not wrapped.
+    The wrapper calls ``torch.distributed.fsdp.fully_shard`` (FSDP2). It needs
+    :class:`~mmvidattn.engine.SafeRunner`, which initializes the weights before
+    it shards them, and torch 2.6 or later. Without a launcher, the model is
+    not wrapped.
 
-    - Checkpoints are complete, and equal to the checkpoints of one process:
-      the first process gathers and writes them, unless
-      ``sharded_checkpoints`` is set.
-    - Gradients are reduced in each iteration, also if the optimizer wrapper
+    - Checkpoints are complete, like the checkpoints of one process: the first
+      process gathers and writes them, unless ``sharded_checkpoints`` is set.
+    - Gradients are reduced in each iteration, even if the optimizer wrapper
       accumulates them, so that they stay sharded.
-    - ``AmpOptimWrapper`` (autocast) needs no ``mixed_precision``. It keeps
-      float32 parameters in communication, which ``mixed_precision`` halves.
+    - ``AmpOptimWrapper`` (autocast) works without ``mixed_precision``, and
+      sends float32 parameters. With ``mixed_precision``, the processes send
+      half as many bytes.
 
     Args:
         module: Model.
-        units: Names of classes whose modules are units, such as
-            ``['SwinTransformerBlock3D']``. Such modules must be called like
-            functions; their parts must not be used from outside. By default,
-            the elements of each ``nn.ModuleList`` of this package's clip
-            backbones. The rest of the model, or all of it if no module
-            matches, is one more unit.
+        units: Names of the classes whose modules are units, such as
+            ``['SwinTransformerBlock3D']``. The model must call such modules as
+            a whole, not their parts. Defaults to the elements of each
+            ``nn.ModuleList`` of this package's clip backbones. All other
+            modules together are one more unit.
         mixed_precision: Types of the parameters and inputs of a unit while it
             computes, and of gradients while they are reduced:
             ``dict(param_dtype='bfloat16', reduce_dtype='float32')``.
@@ -62,8 +62,9 @@ class FullyShard(nn.Module):
             ``with_cp`` of the backbone does. Defaults to False.
         sharded_checkpoints: Let each process write its part of a checkpoint to
             a folder beside the ``.pth`` file, see
-            :mod:`mmvidattn.utils.shard_folder`. Both are needed to load it,
-            with any number of processes. Defaults to False.
+            :mod:`mmvidattn.utils.shard_folder`. A run with any number of
+            processes can load the file together with its folder. Defaults to
+            False.
 
     Example::
 

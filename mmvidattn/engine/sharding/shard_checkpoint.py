@@ -1,24 +1,23 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checkpoints of which each process writes its part."""
+"""Save a checkpoint to a folder in which each process writes its part."""
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import torch
 from mmengine.dist import broadcast_object_list
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...utils.shard_folder import SUFFIX, storage
 from .shards import is_shard
-from .whole_checkpoint import replaced_states
+from .whole_checkpoint import Owners, replaced_states
 
 
 def new_folder(out_dir: str, filename: str) -> Path:
     """Return a new folder for the tensors of a checkpoint.
 
-    All processes must call it.
+    All processes must call this function.
 
     Args:
         out_dir: Folder of the checkpoint.
@@ -37,12 +36,14 @@ def new_folder(out_dir: str, filename: str) -> Path:
     return Path(out_dir, f'{name}.{token[0]}{SUFFIX}')
 
 
-@contextmanager
-def shard_states(owners: Mapping[str, nn.Module | torch.optim.Optimizer],
-                 folder: Path) -> Iterator[None]:
-    """Write all shards; let ``state_dict()`` return everything else.
+def shard_states(owners: Owners, folder: Path) -> AbstractContextManager[None]:
+    """Write this process's shards to a folder.
 
-    All processes must enter it.
+    All processes must call this function.
+
+    Returns:
+        A context in which ``state_dict()`` of each model and optimizer in
+        ``owners`` returns only the tensors that are not sharded.
 
     Raises:
         OSError: If a process cannot write its part.
@@ -57,12 +58,11 @@ def shard_states(owners: Mapping[str, nn.Module | torch.optim.Optimizer],
                 str(folder), save_distributed=True))
     except checkpoint.api.CheckpointException as error:
         raise OSError(f'cannot write {folder}: {error}') from error
-    with replaced_states(states, owners):
-        yield
+    return replaced_states(states, owners)
 
 
 def _take_shards(state: Any, name: str, shards: dict[str, Tensor]) -> Any:
-    """Return nested dicts without their shards, which ``shards`` receives."""
+    """Move all shards of nested dicts to ``shards``; return all else."""
     if not isinstance(state, Mapping):
         return state
     rest = type(state)()

@@ -21,12 +21,13 @@ def local(value: Tensor) -> Tensor:
 
 
 def cut_axis(shape: torch.Size, num_processes: int) -> int:
-    """Return the axis along which a tensor is cut.
+    """Return the axis along which a tensor is divided among processes.
 
-    The first axis needs no copies in communication. If it is too short or does
-    not divide evenly, the longest axis that does is used, so that, for
-    example, the first process does not hold an entire position table
-    [1, N, D].
+    Prefer the first axis, because it needs no copies in communication. If the
+    first axis would give one process over 5 % more than an equal part, return
+    the longest axis that divides evenly. For example, a position table
+    [1, N, D] is divided along N or D; otherwise, the first process would hold
+    all of it.
     """
     first = shape[0] if shape else 1
     largest = -(-first // num_processes) * num_processes
@@ -38,10 +39,12 @@ def cut_axis(shape: torch.Size, num_processes: int) -> int:
 
 
 def cut_as(value: Tensor, like: Tensor) -> Tensor:
-    """Cut a complete tensor like another one; no process sends anything.
+    """Return this process's part of a complete tensor, without communication.
 
-    If the shapes differ or ``like`` is complete, the tensor is returned
-    unchanged.
+    Args:
+        value: Complete tensor, equal in all processes.
+        like: Sharded tensor with the wanted division. If it is not sharded or
+            has another shape, ``value`` is returned unchanged.
     """
     if not is_shard(like) or is_shard(value) or value.shape != like.shape:
         return value
@@ -110,10 +113,10 @@ def _cut_state(optimizer: torch.optim.Optimizer,
 
 
 def shared_tree(model: nn.Module) -> nn.Module:
-    """Return modules that hold a sharded model's tensors, and no code.
+    """Return plain modules with the parameters and buffers of a sharded model.
 
-    torch does not copy sharded models; it does copy this one. Parameters and
-    buffers have the same names, and are the same objects.
+    ``copy.deepcopy`` fails for a sharded model, and works for the result.
+    Parameters and buffers keep their names, and are the same objects.
     """
     tree = nn.Module()
     for name, parameter in model.named_parameters(recurse=False):

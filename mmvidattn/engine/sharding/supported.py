@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Refuse strategies and wrappers that have no effect, or hang."""
+"""Check that a config uses only supported ways to train on many devices."""
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -15,20 +15,19 @@ STRATEGIES = dict(
     DeepSpeedStrategy=FSDP, ColossalAIStrategy=FSDP, FSDPStrategy=FSDP,
     DDPStrategy=f'{DDP}, which needs no option',
     SingleDeviceStrategy='start one process, without a launcher')
-OPTIM_WRAPPERS = {
-    'DeepSpeedOptimWrapper': 'OptimWrapper or AmpOptimWrapper',
-    'ColossalAIOptimWrapper': 'OptimWrapper or AmpOptimWrapper',
-}
+OPTIM_WRAPPERS = 'DeepSpeedOptimWrapper', 'ColossalAIOptimWrapper'
 
 
 def check_scaling(cfg: Mapping) -> None:
-    """Check that a config scales a training by supported means.
+    """Check that a config uses only supported strategies and wrappers.
 
-    mmengine's ``Runner`` silently ignores ``strategy``, and would train with
-    plain DistributedDataParallel. Its ``MMFullyShardedDataParallel`` hangs
-    when it saves a checkpoint, because only the first process calls
-    ``state_dict``; and other wrappers either lack ``train_step``, or change
-    the names of tensors in checkpoints.
+    Some options of mmengine do not work with its ``Runner``:
+
+    - ``strategy`` is ignored, and the run uses DistributedDataParallel.
+    - ``MMFullyShardedDataParallel`` hangs when it saves a checkpoint, because
+      only the first process calls ``state_dict``.
+    - Other model wrappers lack ``train_step``, or change the names of tensors
+      in checkpoints.
 
     Args:
         cfg: Config of a runner.
@@ -64,8 +63,8 @@ def check_scaling(cfg: Mapping) -> None:
     if name in OPTIM_WRAPPERS:
         raise ValueError(
             f'optim_wrapper.type {name!r} is not supported: it works only '
-            'with the strategy of the same library. Use '
-            f'{OPTIM_WRAPPERS[name]}')
+            'with the strategy of the same library. Use OptimWrapper or '
+            'AmpOptimWrapper')
     if isinstance(optim_wrapper, Mapping) and optim_wrapper.get('use_fsdp'):
         raise ValueError(
             'optim_wrapper.use_fsdp is not supported: it belongs to '

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checkpoints of one file, from a model that several processes share."""
+"""Save a model that several processes share as one checkpoint file."""
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -11,28 +11,24 @@ from torch import Tensor, nn
 
 from .shards import gather, is_shard
 
+Owners = Mapping[str, nn.Module | torch.optim.Optimizer]
 
-@contextmanager
-def whole_states(
-        owners: Mapping[str, nn.Module | torch.optim.Optimizer]
-) -> Iterator[None]:
-    """Let ``state_dict()`` of models and optimizers return complete tensors.
 
-    All processes must enter it. Within it, only the first process may call
-    ``state_dict``.
+def whole_states(owners: Owners) -> AbstractContextManager[None]:
+    """Return a context in which ``state_dict()`` returns complete tensors.
+
+    All processes must call this function. Within the context, only the first
+    process may call ``state_dict()`` of a model or an optimizer in ``owners``.
     """
-    with replaced_states({
-            name: gather(owner.state_dict(), is_main_process())
-            for name, owner in owners.items()}, owners):
-        yield
+    return replaced_states({
+        name: gather(owner.state_dict(), is_main_process())
+        for name, owner in owners.items()}, owners)
 
 
 @contextmanager
-def replaced_states(
-        states: Mapping[str, Any],
-        owners: Mapping[str, nn.Module | torch.optim.Optimizer]
-) -> Iterator[None]:
-    """Let ``state_dict()`` of each owner return the given state."""
+def replaced_states(states: Mapping[str, Any],
+                    owners: Owners) -> Iterator[None]:
+    """Let ``state_dict()`` of each model or optimizer return a given state."""
     with ExitStack() as hooks:
         for name, owner in owners.items():
             hooks.enter_context(owner.register_state_dict_post_hook(
@@ -42,7 +38,6 @@ def replaced_states(
 
 def _replace(state: Mapping[str, Any], owner: Any,
              state_dict: dict[str, Any], *args: Any) -> None:
-    """Replace the content of a ``state_dict``."""
     state_dict.clear()
     state_dict.update(state)
 
@@ -50,7 +45,7 @@ def _replace(state: Mapping[str, Any], owner: Any,
 def whole_gradients(model: nn.Module) -> dict[str, Tensor]:
     """Gather the gradients of a sharded model in the first process.
 
-    All processes must call it.
+    All processes must call this function.
 
     Returns:
         Gradients by name of the parameter, on the CPU; empty if the model is

@@ -55,9 +55,10 @@ def choose(plan: StreamPlan, minutes: float, kind: str,
            time_pixels: Callable[[int], Speed],
            time_features: Callable[[], float],
            sides: Sequence[int] = SIDES) -> Choice:
-    """Choose pixels if they allow enough updates, and features otherwise.
+    """Choose a network that reads pixels, or features of a frozen network.
 
-    The images are as large as the time allows.
+    A network of pixels is chosen if the time allows enough updates of it, with
+    images as large as the time allows.
 
     Args:
         plan: Videos of the run.

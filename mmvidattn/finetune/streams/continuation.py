@@ -84,8 +84,8 @@ def correct_lists(lists: Lists, marks: Sequence[Mark], root: Path,
                   classes: Sequence[str]) -> Lists:
     """Correct the events of each split by the marks of its videos.
 
-    Videos that no split has join the training, and only their marked parts are
-    labeled.
+    A marked video that belongs to no split is added to the training videos.
+    Only its marked parts count as labeled.
 
     Args:
         lists: Lists of the first training.

@@ -56,9 +56,9 @@ def write_features(plan: StreamPlan, extractor: FeatureExtractor,
         plan: Videos of the run.
         extractor: The frozen network.
         folder: Folder of the data.
-        spans: Seconds of the labeled parts of videos that have no other
-            labels. Other steps have zero targets, which the loss leaves out.
-            Defaults to complete labels.
+        spans: For videos that are labeled only in parts, start and end of
+            these parts in seconds. Steps outside of them have zero targets,
+            which the loss ignores. Defaults to complete labels.
 
     Returns:
         Seconds that the extraction took.

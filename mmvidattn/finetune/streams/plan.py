@@ -37,7 +37,7 @@ from ...datasets.video_facts import VideoFacts
 from ...utils.files import write_atomically
 from ...utils.printable import echo
 from ..options import FineTuneOptions
-from ..plan import check_videos
+from ..plan import check_videos, print_unreadable
 from ..split import split_videos
 
 # The model reads at least this number of frames of a short event, the 10th
@@ -155,19 +155,15 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
     """
     root, source = options.videos, options.source
     found = read_source(source, root)
-    segments = found.segments
     names = [name for name in found.videos if name not in found.missing]
     facts, bad = check_videos(root, names, options)
-    if not facts:
-        name, why = next(iter(bad.items()))
-        raise ValueError(f'cannot read any of the {len(bad)} videos; first '
-                         f'error: {name}: {why}')
     segments, counts = fit_to_videos(
-        [one for one in segments if one.video in facts],
+        [one for one in found.segments if one.video in facts],
         {name: one.duration for name, one in facts.items()})
     if not segments:
         raise ValueError('no event starts within a readable video')
-    _print_summary(root, segments, facts, bad)
+    _print_summary(root, segments, facts)
+    print_unreadable(bad)
     if counts:
         echo(f'events: {describe(counts)}')
     splits = split_streams(
@@ -278,8 +274,8 @@ def find_warnings(plan: StreamPlan) -> list[str]:
 
 
 def _print_summary(root: Path, segments: Sequence[VideoSegment],
-                   facts: dict[str, VideoFacts], bad: dict[str, str]) -> None:
-    """Print classes, durations and unreadable files."""
+                   facts: dict[str, VideoFacts]) -> None:
+    """Print classes and durations."""
     total = sum(one.duration for one in facts.values())
     echo(f'{root}: {count(segments, "event")} in {count(facts, "video")} of '
          f'{total / 60:.1f} minutes')
@@ -289,7 +285,3 @@ def _print_summary(root: Path, segments: Sequence[VideoSegment],
                    if one.labels['action'] == name]
         echo(f'  {name}: {number}, {min(seconds):.1f} to {max(seconds):.1f} s,'
              f' {100 * sum(seconds) / total:.0f} % of the time')
-    if bad:
-        echo(f'{count(bad, "unreadable video")} left out:')
-        for name, why in sorted(bad.items()):
-            echo(f'  {name}: {why}')

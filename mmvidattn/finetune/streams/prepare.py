@@ -14,7 +14,6 @@ from ..config import format_config
 from ..console import no_prints
 from ..epochs import fit_epochs
 from ..options import FineTuneOptions
-from ..work_dir import NOTES
 from .choice import EXTRACTION, SIDES, Speed, choose, time_features
 from .config import build_config, checkpoint_of
 from .continuation import prepare_continuation
@@ -41,9 +40,6 @@ def prepare(options: FineTuneOptions, command: str,
         Content of ``finetune.json``, which is written when training begins.
     """
     out = options.out
-    if (out / 'run').exists() and not dry_run:
-        raise ValueError(f'{out / "run"} exists, but {out / NOTES} does not: '
-                         'choose another --work-dir')
     if options.continued is not None:
         return prepare_continuation(options)
     plan = make_stream_plan(options)

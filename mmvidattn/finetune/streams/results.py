@@ -25,7 +25,8 @@ from ...online.frame_scores import FrameScores, ScoredVideos
 from ...utils.files import write_atomically
 from ...utils.printable import echo
 from ...visualization.event_plots import draw_timelines
-from ..report import write_curves
+from ...visualization.training_curves import draw_training_curves
+from ..report import percent, read_logs
 from ..work_dir import BUNDLE, read_notes, save_best
 from .config import METRIC
 from .plan import read_events
@@ -41,7 +42,9 @@ def write_results(out: Path) -> None:
     cfg = load_config(out / 'config.py')
     classes = read_labels(out / 'data/classes.txt')
     metric = METRIC['pixels' if is_pixels(out) else 'features']
-    write_curves(out, out / 'run', None, metric, 'mAP of frames')
+    draw_training_curves(
+        out / 'curves.png', *read_logs(out / 'run', metric), metric=metric,
+        title='mAP of frames')
     events = dict(cfg.online.events)
     if cfg.get('val_dataloader') is not None:
         scores, frames = _score(out, 'val', classes)
@@ -79,8 +82,8 @@ def _compare(out: Path, metrics: dict[str, Any]) -> None:
     if earlier and path.is_file():
         before = json.loads(path.read_text('utf-8'))['tuned']['F1@50']
         after = metrics['tuned']['F1@50']
-        echo(f'F1@50 before the marks {_percent(before)} %, now '
-             f'{_percent(after)} %')
+        echo(f'F1@50 before the marks {percent(before)} %, now '
+             f'{percent(after)} %')
 
 
 def _score(out: Path, split: str, classes: Sequence[str]
@@ -139,29 +142,24 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else round(float(value), 4)
 
 
-def _percent(value: float | None) -> str:
-    return '-' if value is None else f'{100 * value:.1f}'
-
-
 def format_metrics(metrics: dict[str, Any]) -> str:
     """Format the content of ``metrics.json`` as a table."""
     tuned, untuned = metrics['tuned'], metrics['untuned']
     width = max(len('class'), *(
         len(one['name']) for one in tuned['classes']))
-
     before = {one['name']: one['f1'] for one in untuned['classes']}
     rows = [(one['name'], one['events'], one['f1'], before.get(one['name']))
             for one in tuned['classes']]
     rows.append(('all', sum(one['events'] for one in tuned['classes']),
                  tuned['F1@50'], untuned['F1@50']))
     lines = [f'{"class":{width}}  events  F1@50  F1@50 untuned']
-    lines += [f'{name:{width}}  {number:6}  {_percent(value):>5}  '
-              f'{_percent(other):>13}' for name, number, value, other in rows]
+    lines += [f'{name:{width}}  {number:6}  {percent(value):>5}  '
+              f'{percent(other):>13}' for name, number, value, other in rows]
     mean = next(value for name, value in metrics['frames'].items()
                 if '/mAP' in name)
     lines.append(
         f'{metrics["split"]}: {metrics["videos"]} videos, mAP of frames '
-        f'{_percent(mean)} %, recall {_percent(tuned["recall"])} %, '
+        f'{percent(mean)} %, recall {percent(tuned["recall"])} %, '
         f'{tuned["false_alarms_per_hour"]:.1f} false alarms per hour '
         f'(untuned: {ON} and {OFF})')
     return '\n'.join(lines)

@@ -123,9 +123,10 @@ def local_file(path: str | os.PathLike, *, latest: bool = False,
 
 
 def local_path(path: str | os.PathLike) -> Path:
-    """Return the newest version of a file, held until the process ends.
+    """Return a local copy of the newest version of a file.
 
-    See :func:`local_file` for the errors.
+    The copy stays in the cache until the process ends. See :func:`local_file`
+    for the errors.
     """
     if not is_url(path):
         return Path(path)
@@ -163,9 +164,10 @@ def read_span(path: str, start: int, size: int) -> bytes:
 
 
 def read_with(path: str, function: Callable[[BinaryIO], T]) -> T:
-    """Call a function that reads some places of a file, without the cache.
+    """Open a file without the cache, and return the result of a function.
 
-    The function is called again if the server of a URL was away.
+    If the connection to the server of a URL fails, the function is called
+    again.
     """
     def read(fs: Any, at: str) -> T:
         with fs.open(at, 'rb', block_size=BLOCK_SIZE) as file:
@@ -178,12 +180,12 @@ def read_with(path: str, function: Callable[[BinaryIO], T]) -> T:
 
 
 def derived_content(path: str, kind: str, make: Callable[[], bytes]) -> bytes:
-    """Return data about a file that never changes, made once.
+    """Return data that is computed from a file, from the cache if possible.
 
     Args:
-        path: Path or URL of the file.
+        path: Path or URL of the file. A file at a URL must never change.
         kind: Name of the data.
-        make: Function that returns the data, if the cache lacks it.
+        make: Function that computes the data, if the cache lacks it.
     """
     made = []
 
@@ -225,10 +227,10 @@ def _download(fs: Any, at: str, part: Path) -> None:
 
 
 def ask(url: str, question: Callable[[Any, str], T]) -> T:
-    """Call a function with the fsspec file system and path of a URL.
+    """Call a function with the fsspec file system of a URL, and with the path.
 
-    While the server is away, the call is repeated with growing pauses. See
-    :func:`local_file` for the errors.
+    If the connection to the server fails, the call is repeated with growing
+    pauses. See :func:`local_file` for the errors.
     """
     shown = without_secrets(url)
     begin, pause = time.monotonic(), FIRST_PAUSE

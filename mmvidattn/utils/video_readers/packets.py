@@ -136,9 +136,9 @@ def open_container(source: str | bytes) -> av.container.InputContainer:
 def keep_in_forks(owner: Any) -> None:
     """Keep an object with an open container alive in forked processes.
 
-    Closing a container waits for its decoding threads. These do not exist in a
-    forked process, so it would wait forever if Python's garbage collection
-    closed the container.
+    Closing a container waits for its decoding threads, which do not exist in a
+    forked process. A forked process would therefore wait forever if Python's
+    garbage collection closed the container.
     """
     _owners.add(owner)
 
@@ -229,8 +229,11 @@ def refuse(backend: str, source: str | bytes, why: str) -> NoReturn:
 
 
 def _leading(packets: list[tuple]) -> Iterator[tuple[Any, int]]:
-    """Yield the time stamps of each frame that is shown before the preceding
-    key frame, and of that key frame."""
+    """Find frames that are shown before the key frame that they follow.
+
+    Yields:
+        Time stamps of the frame and of the key frame.
+    """
     key = None
     for time, is_key, _ in packets:
         if is_key:

@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import functools
 import random
 import shutil
 from pathlib import Path
@@ -10,7 +11,7 @@ import torch
 from mmengine.hooks import EMAHook, Hook
 from toy_runs import Stop, build, log_of
 
-from mmvidattn.engine.hooks import ExactResumeHook, exact_resume_hook
+from mmvidattn.engine.hooks import ExactResumeHook
 from mmvidattn.ops import dispatch
 from mmvidattn.ops.choice import Choice
 from mmvidattn.utils.random_state import get_random_state, set_random_state
@@ -61,87 +62,108 @@ class SeedEpochHook(Hook):
         torch.manual_seed(runner.epoch)
 
 
+# Checkpoints of every second iteration.
+EVERY_SECOND = dict(by_epoch=False, interval=2)
+# Event and number of it after which a run stops, and options of the run.
 STOPS = {
-    'at the end of an epoch': dict(stop=('after_train_epoch', 2)),
-    'in validation': dict(stop=('after_val_iter', 3)),
-    'at the end of validation': dict(stop=('after_val_epoch', 2)),
+    'at the end of an epoch': (('after_train_epoch', 2), {}),
+    'in validation': (('after_val_iter', 3), {}),
+    'at the end of validation': (('after_val_epoch', 2), {}),
     # The first score is a new best, so the checkpoint is saved twice.
-    'after a new best score': dict(stop=('after_val_epoch', 1)),
-    'in the last validation': dict(stop=('after_val_iter', 8)),
-    'in an epoch': dict(
-        stop=('after_train_iter', 6),
-        checkpoint=dict(by_epoch=False)),
-    'at the last batch': dict(
-        stop=('after_train_iter', 8),
-        checkpoint=dict(by_epoch=False)),
-    'with workers': dict(
-        stop=('after_train_iter', 6), workers=1,
-        checkpoint=dict(by_epoch=False)),
-    'by iterations': dict(
-        stop=('after_train_iter', 6), by_epoch=False),
-    'by iterations in validation': dict(
-        stop=('after_val_iter', 3), by_epoch=False),
-    'by iterations without end': dict(
-        stop=('after_train_iter', 6), by_epoch=False, workers=1,
-        sampler='InfiniteSampler'),
-    'with accumulated gradients': dict(
-        stop=('after_train_iter', 6), wrapper=dict(accumulative_counts=4),
-        checkpoint=dict(by_epoch=False)),
-    'with averaged weights': dict(
-        stop=('after_train_iter', 6), hooks=[EMAHook],
-        checkpoint=dict(by_epoch=False)),
-    'in an epoch that a hook seeds': dict(
-        stop=('after_train_iter', 6), hooks=[SeedEpochHook],
-        checkpoint=dict(by_epoch=False)),
-    'without a seed': dict(
-        stop=('after_train_iter', 6), seed=None,
-        checkpoint=dict(by_epoch=False)),
+    'after a new best score': (('after_val_epoch', 1), {}),
+    'in the last validation': (('after_val_iter', 8), {}),
+    'in an epoch': (('after_train_iter', 6), dict(save='iter')),
+    'at the last batch': (('after_train_iter', 8), dict(save='iter')),
+    'with workers': (('after_train_iter', 6), dict(save='iter', workers=1)),
+    'by iterations': (('after_train_iter', 6), dict(by_epoch=False)),
+    'by iterations in validation': (
+        ('after_val_iter', 3), dict(by_epoch=False)),
+    'by iterations without end': (('after_train_iter', 6), dict(
+        by_epoch=False, workers=1, sampler='InfiniteSampler')),
+    'with accumulated gradients': (
+        ('after_train_iter', 6), dict(save='iter', counts=4)),
+    'with averaged weights': (
+        ('after_train_iter', 6), dict(save='iter', hooks=(EMAHook, ))),
+    'in an epoch that a hook seeds': (
+        ('after_train_iter', 6), dict(save='iter', hooks=(SeedEpochHook, ))),
 }
 
 
-@pytest.mark.parametrize('options', STOPS.values(), ids=STOPS)
-def test_resumed_run_ends_bit_equal(tmp_path, options):
-    options = dict(options)
-    stop, hooks = options.pop('stop'), options.pop('hooks', [])
+@pytest.fixture(scope='module')
+def full_run(tmp_path_factory):
+    """Function that returns the final state of an uninterrupted run."""
 
-    def run(name, **more):
-        return build(tmp_path / name, hooks=[hook() for hook in hooks],
-                     **options, **more)
+    @functools.cache
+    def run(**options):
+        return trained(build_run(tmp_path_factory.mktemp('full'), **options))
 
-    if 'seed' in options:
-        # The reference is a run resumed from the first checkpoint.
-        with pytest.raises(Stop):
-            run('start', stop=('after_train_iter', 1)).train()
-        for name in 'full', 'run':
-            copy_run(tmp_path / 'start', tmp_path / name)
-        full = trained(run('full', resume=True))
-        stop, resume = ('after_train_iter', 5), True
-    else:
-        full, resume = trained(run('full')), False
+    return run
+
+
+def build_run(folder, by_epoch=True, hooks=(), counts=1, save='epoch', **more):
+    """Build a run whose options, except ``more``, can be hashed."""
+    return build(
+        folder, by_epoch=by_epoch, hooks=[hook() for hook in hooks],
+        wrapper=dict(accumulative_counts=counts),
+        checkpoint=dict(by_epoch=True) if by_epoch and save == 'epoch'
+        else EVERY_SECOND, **more)
+
+
+@pytest.mark.parametrize('stop, options', STOPS.values(), ids=STOPS)
+def test_resumed_run_ends_bit_equal(tmp_path, full_run, stop, options):
+    full = full_run(**options)
     with pytest.raises(Stop):
-        run('run', stop=stop, resume=resume).train()
-    assert_same(full, trained(run('run', resume=True)))
-    assert 'from another run' not in log_of(tmp_path / 'run')
+        build_run(tmp_path, stop=stop, **options).train()
+    assert_same(full, trained(build_run(tmp_path, resume=True, **options)))
+    assert 'from another run' not in log_of(tmp_path)
+
+
+def test_run_without_a_seed_resumes_bit_equal(tmp_path):
+    """The reference is a run resumed from the first checkpoint."""
+    options = dict(seed=None, checkpoint=EVERY_SECOND)
+    with pytest.raises(Stop):
+        build(tmp_path / 'start', stop=('after_train_iter', 2),
+              **options).train()
+    for name in 'full', 'run':
+        copy_run(tmp_path / 'start', tmp_path / name)
+    full = trained(build(tmp_path / 'full', resume=True, **options))
+    with pytest.raises(Stop):
+        build(tmp_path / 'run', resume=True, stop=('after_train_iter', 4),
+              **options).train()
+    assert_same(full, trained(build(tmp_path / 'run', resume=True, **options)))
 
 
 def copy_run(source, target):
-    shutil.copytree(source, target)
+    shutil.copytree(source, target, dirs_exist_ok=True)
     last = Path((source / 'last_checkpoint').read_text()).name
     (target / 'last_checkpoint').write_text(str(target / last))
 
 
-def test_changed_generator_state_changes_the_run(tmp_path):
-    """Prove that the tests above detect a state that is not restored."""
-    full = trained(build(tmp_path / 'full'))
+@pytest.fixture(scope='module')
+def stopped(tmp_path_factory):
+    """Folder of a run that was interrupted after its first epoch."""
+    folder = tmp_path_factory.mktemp('stopped')
     with pytest.raises(Stop):
-        build(tmp_path / 'run', stop=('after_train_epoch', 2)).train()
-    path = tmp_path / 'run/epoch_2.pth'
+        build(folder, stop=('after_train_epoch', 1)).train()
+    return folder
+
+
+@pytest.fixture
+def run(stopped, tmp_path):
+    """Copy of a run that was interrupted after its first epoch."""
+    copy_run(stopped, tmp_path)
+    return tmp_path
+
+
+def test_changed_generator_state_changes_the_run(run, full_run):
+    """Prove that the tests above detect a state that is not restored."""
+    path = run / 'epoch_1.pth'
     checkpoint = torch.load(path, weights_only=True)
     state = checkpoint['exact_resume']['ranks'][0]['random']
     state['torch'] = torch.Generator().manual_seed(9).get_state()
     torch.save(checkpoint, path)
-    other = trained(build(tmp_path / 'run', resume=True))
-    assert not torch.equal(full['weights']['layers.0.weight'],
+    other = trained(build(run, resume=True))
+    assert not torch.equal(full_run()['weights']['layers.0.weight'],
                            other['weights']['layers.0.weight'])
 
 
@@ -182,12 +204,10 @@ def change_state(folder, **changes):
     # If the number of processes is unchanged, the batch size may change.
     (dict(), 1, 2, None)])
 def test_resumes_only_with_the_same_samples_per_step(
-        tmp_path, monkeypatch, then, now, size, message):
-    with pytest.raises(Stop):
-        build(tmp_path, stop=('after_train_epoch', 1)).train()
-    change_state(tmp_path, **then)
+        run, monkeypatch, then, now, size, message):
+    change_state(run, **then)
     processes(monkeypatch, now)
-    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1),
+    runner = build(run, resume=True, stop=('after_train_iter', 1),
                    loader=dict(batch_size=size))
     with pytest.raises(ValueError if message else Stop, match=message):
         runner.train()
@@ -213,37 +233,32 @@ def test_added_process_uses_the_same_order_of_samples(
 def test_batches_know_rank_and_number_of_processes(tmp_path, monkeypatch):
     monkeypatch.setattr('mmvidattn.engine.loops.get_rank', lambda: 1)
     monkeypatch.setattr('mmvidattn.engine.loops.get_world_size', lambda: 3)
-    runner = build(tmp_path, stop=('after_train_iter', 1))
-    with pytest.raises(Stop):
-        runner.train()
-    batches = runner.train_loop.batches
+    batches = build(tmp_path).train_loop.batches
     assert (batches.rank, batches.num_ranks) == (1, 3)
 
 
-def test_warns_of_differences(tmp_path, monkeypatch):
-    with pytest.raises(Stop):
-        build(tmp_path, stop=('after_train_epoch', 1)).train()
+def test_warns_of_differences(run, monkeypatch):
     processes(monkeypatch, 3)
     # Three times as many samples fit three processes.
-    change_state(tmp_path, samples=3 * 5, world_size=1)
-    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1),
+    change_state(run, samples=3 * 5, world_size=1)
+    runner = build(run, resume=True, stop=('after_train_iter', 1),
                    loader=dict(batch_size=5))
     runner.cfg.data_set = {f'option_{i}': i for i in range(20)}
     monkeypatch.setattr(np, '__version__', '0.1')
     with pytest.raises(Stop):
         runner.train()
-    log = log_of(tmp_path)
+    log = log_of(run)
     for text in ('processes: 1 then, 3 now', 'batches of an epoch: 4 then, 3',
                  'numpy: ', 'then, 0.1 now', 'config: +data_set'):
         assert text in log
     lines = [line for line in log.splitlines()
              if line.startswith('  config: ')]
-    assert len(lines) == 13 and lines[-1].startswith('  config: ... and ')
+    assert len(lines) == 13 and lines[-1] == '  config: ... and 10 more'
 
 
 def test_resumes_at_same_share_of_epoch_of_another_length(tmp_path):
     with pytest.raises(Stop):
-        build(tmp_path, checkpoint=dict(by_epoch=False),
+        build(tmp_path, checkpoint=EVERY_SECOND,
               stop=('after_train_iter', 6)).train()
     runner = build(tmp_path, resume=True, loader=dict(batch_size=4))
     runner.train()
@@ -257,16 +272,17 @@ def test_resumes_checkpoint_of_mmengine_with_warning(tmp_path):
         build(tmp_path, stop=('after_train_epoch', 1),
               checkpoint=dict(type='CheckpointHook'),
               exact_resume=None).train()
-    runner = build(tmp_path, resume=True)
-    runner.train()
-    assert runner.epoch == 4
+    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1))
+    with pytest.raises(Stop):
+        runner.train()
+    assert (runner.epoch, runner.iter) == (1, 4)
     assert 'lacks the state of the random generators' in log_of(tmp_path)
 
 
 def test_warns_that_gradients_of_several_processes_are_not_saved(
         tmp_path, monkeypatch):
     runner = build(tmp_path, wrapper=dict(accumulative_counts=4),
-                   checkpoint=dict(by_epoch=False),
+                   checkpoint=EVERY_SECOND,
                    stop=('after_train_iter', 6))
     processes(monkeypatch, 2)
     with pytest.raises(Stop):
@@ -309,18 +325,6 @@ def test_iterations_resume_without_this_hook(tmp_path):
     assert len(full) == 16 and seen == full[6:]
 
 
-def test_long_difference_is_truncated(monkeypatch):
-    config = '\n'.join(f'option_{i} = {i}' for i in range(40))
-    runner = SimpleNamespace(
-        train_dataloader=[1, 2], cfg=SimpleNamespace(pretty_text=config))
-    state = dict(versions=exact_resume_hook._versions(), world_size=1,
-                 num_batches=2)
-    lines = exact_resume_hook._differences(
-        runner, {exact_resume_hook.KEY: state, 'meta': dict(cfg='')})
-    most = exact_resume_hook.MAX_LINES
-    assert len(lines) == most + 1 and f'{40 - most} more' in lines[-1]
-
-
 ONE, OTHER = (f'linear/oneDNN/{mode}/float32/eager'
               for mode in ('training', 'inference'))
 
@@ -338,11 +342,6 @@ def chosen(monkeypatch):
     dispatch.set_choice('cpu', None)
 
 
-def stop_after_an_epoch(folder):
-    with pytest.raises(Stop):
-        build(folder, stop=('after_train_epoch', 1)).train()
-
-
 def resume_one_step(folder):
     with pytest.raises(Stop):
         build(folder, resume=True, stop=('after_train_iter', 1)).train()
@@ -350,50 +349,48 @@ def resume_one_step(folder):
             if 'backends: the checkpoint' in line]
 
 
-def test_resumed_run_follows_the_choice_of_the_checkpoint(tmp_path, chosen):
+def test_saves_the_choice_and_resumes_it_without_a_line(tmp_path, chosen):
     chosen(ONE)
-    stop_after_an_epoch(tmp_path)
+    with pytest.raises(Stop):
+        build(tmp_path, stop=('after_train_epoch', 1)).train()
     saved = torch.load(tmp_path / 'epoch_1.pth', weights_only=True)
     assert saved['exact_resume']['backends'] == [ONE]
+    assert resume_one_step(tmp_path) == []
+
+
+def test_resumed_run_follows_the_choice_of_the_checkpoint(run, chosen):
+    change_state(run, backends=[ONE])
     chosen(OTHER)
-    line, = resume_one_step(tmp_path)
+    line, = resume_one_step(run)
     assert ONE in line and OTHER in line and 'follows' in line
     assert dispatch.running_keys() == [ONE]
 
 
-def test_the_same_choice_is_resumed_without_a_line(tmp_path, chosen):
+def test_a_switch_that_is_set_wins_over_the_checkpoint(run, chosen):
+    change_state(run, backends=[ONE])
     chosen(ONE)
-    stop_after_an_epoch(tmp_path)
-    assert resume_one_step(tmp_path) == []
-
-
-def test_a_switch_that_is_set_wins_over_the_checkpoint(tmp_path, chosen):
-    chosen(ONE)
-    stop_after_an_epoch(tmp_path)
     with dispatch.use_backends(False):
-        line, = resume_one_step(tmp_path)
+        line, = resume_one_step(run)
         assert dispatch.running_keys() == []
     assert 'MMVIDATTN_DISPATCH takes precedence' in line
 
 
 @pytest.mark.parametrize('unmeasured', [False, True])
-def test_the_checkpoint_selects_the_switch(tmp_path, chosen, unmeasured):
+def test_the_checkpoint_selects_the_switch(run, chosen, unmeasured):
     chosen(ONE)
     with dispatch.use_backends(unmeasured, unmeasured):
         expected = dispatch.running_keys()
-        stop_after_an_epoch(tmp_path)
-    assert len(resume_one_step(tmp_path)) == 1
+    change_state(run, backends=expected)
+    assert len(resume_one_step(run)) == 1
     assert dispatch.running_keys() == expected
     assert unmeasured == (len(expected) > 1)
 
 
-def test_earlier_checkpoints_have_no_choice(tmp_path, chosen):
-    chosen(ONE)
-    stop_after_an_epoch(tmp_path)
-    path = tmp_path / 'epoch_1.pth'
+def test_earlier_checkpoints_have_no_choice(run, chosen):
+    path = run / 'epoch_1.pth'
     checkpoint = torch.load(path, weights_only=True)
     del checkpoint['exact_resume']['backends']
     torch.save(checkpoint, path)
     chosen(OTHER)
-    assert resume_one_step(tmp_path) == []
+    assert resume_one_step(run) == []
     assert dispatch.running_keys() == [OTHER]

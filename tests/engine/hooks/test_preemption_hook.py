@@ -33,29 +33,39 @@ def run(work_dir, *hooks, **options):
                  preemption=dict(type='PreemptionHook'), **options)
 
 
+# No regular checkpoint is due in the first epochs.
+LATE = dict(checkpoint=dict(interval=4, save_best=None))
+
+
+@pytest.fixture(scope='module')
+def full(tmp_path_factory):
+    """Weights, and their averages, of an uninterrupted run."""
+    folder = tmp_path_factory.mktemp('full')
+    before = signal.getsignal(signal.SIGTERM)
+    weights = run(folder, **LATE).train().state_dict()
+    assert signal.getsignal(signal.SIGTERM) is before
+    return weights, torch.load(folder / 'epoch_4.pth')['ema_state_dict']
+
+
 @pytest.mark.parametrize('event, count, epoch, iter, workers', [
     ('before_train_iter', 6, 1, 6, 0), ('after_train_iter', 8, 1, 8, 0),
     ('before_val_iter', 4, 2, 8, 1)], ids=str)
-def test_saves_exits_and_resumes(tmp_path, event, count, epoch, iter,
+def test_saves_exits_and_resumes(full, tmp_path, event, count, epoch, iter,
                                  workers):
-    # No regular checkpoint is due in these epochs.
-    options = dict(checkpoint=dict(interval=4, save_best=None),
-                   workers=workers)
-    full = run(tmp_path / 'full', **options).train()
     with pytest.raises(SystemExit) as end:
-        run(tmp_path / 'run', SignalHook(event, count), **options).train()
+        run(tmp_path, SignalHook(event, count), workers=workers,
+            **LATE).train()
     assert end.value.code == 143
-    path = tmp_path / 'run/interrupted.pth'
+    path = tmp_path / 'interrupted.pth'
     meta = torch.load(path, weights_only=True)['meta']
     assert (meta['epoch'], meta['iter']) == (epoch, iter)
-    assert (tmp_path / 'run/last_checkpoint').read_text() == str(path)
-    assert 'SIGTERM: stopped after' in log_of(tmp_path / 'run')
-    again = run(tmp_path / 'run', resume=True, **options).train()
-    for name, value in full.state_dict().items():
-        assert torch.equal(value, again.state_dict()[name]), name
-    ends = [torch.load(tmp_path / name / 'epoch_4.pth')['ema_state_dict']
-            for name in ('full', 'run')]
-    assert all(torch.equal(ends[0][k], ends[1][k]) for k in ends[0])
+    assert (tmp_path / 'last_checkpoint').read_text() == str(path)
+    assert 'SIGTERM: stopped after' in log_of(tmp_path)
+    model = run(tmp_path, resume=True, workers=workers, **LATE).train()
+    averages = torch.load(tmp_path / 'epoch_4.pth')['ema_state_dict']
+    for expected, found in zip(full, (model.state_dict(), averages)):
+        for name, value in expected.items():
+            assert torch.equal(value, found[name]), name
     # The next regular checkpoint replaces it.
     assert not path.exists()
 
@@ -105,12 +115,6 @@ def test_does_not_save_twice(tmp_path):
         run(tmp_path, SignalHook('before_val_iter', 1)).train()
     assert not (tmp_path / 'interrupted.pth').exists()
     assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_1.pth')
-
-
-def test_restores_signal_handler_after_training(tmp_path):
-    before = signal.getsignal(signal.SIGTERM)
-    run(tmp_path).train()
-    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_is_off_without_checkpoint_hook():

@@ -430,7 +430,7 @@ def causal_linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def op_rows(name: str, op: Callable, inputs: list[Tensor], size: int,
-            others: dict[str, tuple[Callable, Callable]] | None = None,
+            references: dict[str, tuple[Callable, Callable]] | None = None,
             step_size: int = 0) -> Iterator[Row]:
     """Yield the forward pass and the training step of an op.
 
@@ -461,7 +461,7 @@ def op_rows(name: str, op: Callable, inputs: list[Tensor], size: int,
             'ours': Variant(build(op)),
             'plain, compiled': Variant(build(op, True), plain=True),
             **{other: Variant(build(function), alike=False, want=build(want))
-               for other, (function, want) in (others or {}).items()}
+               for other, (function, want) in (references or {}).items()}
         }
         yield Row(f'{name}, {task}', variants, 1, 'calls/s',
                   size if task == 'forward' else step_size)
