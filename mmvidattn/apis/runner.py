@@ -5,6 +5,7 @@ import atexit
 import logging
 import os
 import os.path as osp
+import select
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -264,6 +265,9 @@ def program_name() -> str:
 def one_line_errors(prog: str | None = None) -> Iterator[None]:
     """Convert errors about invalid input to one line, and exit.
 
+    If the reader of the output has closed it, as ``head`` does, exit without
+    a message and with the status of a program that SIGPIPE ends.
+
     Args:
         prog: Name of the program, with which the line starts. Defaults to
             :func:`program_name`.
@@ -272,10 +276,21 @@ def one_line_errors(prog: str | None = None) -> Iterator[None]:
         yield
     except (ValueError, TypeError, LookupError, OSError,
             ImportError) as error:
+        if isinstance(error, BrokenPipeError) and _stdout_is_closed():
+            # Python writes the rest of the output when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(128 + 13) from None
         message = error.args[0] if isinstance(error, KeyError) else error
         raise SystemExit(
             printable(f'{prog or program_name()}: error: {message}', LAYOUT)
         ) from error
+
+
+def _stdout_is_closed() -> bool:
+    """Return True if nobody reads the pipe that stdout is."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def unsaved(runner: Runner) -> str:

@@ -1,9 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import os
+import sys
+
 import pytest
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from mmvidattn.apis.runner import add_default_runtime, build_runner
+from mmvidattn.apis.runner import (
+    add_default_runtime,
+    build_runner,
+    one_line_errors,
+)
 from mmvidattn.engine import SafeRunner
 
 OLD = dict(runner_type='Mine', default_hooks=dict(
@@ -40,3 +47,21 @@ def test_config_without_runner_type_gets_safe_runner(tmp_path, added):
         runner = build_runner(cfg, strict=False)
     assert type(runner) is SafeRunner
     assert cfg.get('runner_type') == added.get('runner_type')
+
+
+@pytest.mark.parametrize('is_read, code', [
+    (False, 141), (True, 'prog: error: [Errno 32] Broken pipe')])
+def test_output_that_nobody_reads_is_no_error(monkeypatch, is_read, code):
+    """Errors of other pipes are reported."""
+    out, stdout = os.pipe()
+    other, broken = os.pipe()
+    os.close(other)
+    monkeypatch.setattr(sys, 'stdout', open(stdout, 'w'))
+    if not is_read:
+        os.close(out)
+    with pytest.raises(SystemExit) as end, one_line_errors('prog'):
+        if is_read:
+            os.write(broken, b'x')
+        print('x' * 100_000, flush=True)
+    assert end.value.code == code
+    sys.stdout.close()
