@@ -287,7 +287,7 @@ def one_line_errors(prog: str | None = None) -> Iterator[None]:
 
 
 def _stdout_is_closed() -> bool:
-    """Return True if nobody reads the pipe that stdout is."""
+    """Return True if stdout is a pipe whose reader has closed it."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))

@@ -176,8 +176,9 @@ class BaseBackbone(BaseModule):
         """Compute features of the next frames of streams.
 
         The features of a frame depend on this frame and the frames before
-        it. A stream that is split at any frame has the results of one pass,
-        and a stream's entire history is in its state.
+        it. A call for each part of a stream gives the
+        results of one call for the whole stream, because the state contains
+        the stream's entire history.
 
         Args:
             x: T >= 1 frames of each stream, [B, C, T, H, W].

@@ -63,7 +63,9 @@ class NeighborShift(nn.Module):
 
     def forward_causal(self, x: Tensor,
                        state: Tensor) -> tuple[Tensor, Tensor]:
-        """Shift next frames of streams, for a shift that reads past frames.
+        """Shift the next frames of streams.
+
+        The shift must read no later frames.
 
         Args:
             x: Tokens, [B, T, H, W, *, C].

@@ -183,7 +183,7 @@ class VideoSelfAttention(nn.Module):
 
         Args:
             qkv: [B, T, H, W, 3 C].
-            state: State of streams, updated by assignment; or None.
+            state: State of streams, whose entries are replaced; or None.
             elapsed: Option of :meth:`forward_causal`.
         """
         q, kv = qkv.unflatten(-1, (3, -1)).split((1, 2), dim=-2)

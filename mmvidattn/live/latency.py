@@ -15,7 +15,7 @@ BOUNDS = .005, .01, .025, .05, .1, .25, .5, 1., 2.5, 5., 10., 30.
 
 
 class Latency:
-    """Durations of the stages of the latest steps.
+    """Durations of the stages of a run's steps.
 
     Attributes:
         counts: Number of steps in each bin of :data:`BOUNDS`, by stage.

@@ -85,10 +85,15 @@ class EventMarks:
 
         Args:
             source: Number of the run.
-            message: ``mark``, one of the marks or ``'none'``, which removes
-                the mark; ``start``; the detected ``class``, or '' for a
-                missed event; ``label``, the class of a missed event and of
-                the mark ``'class'``; ``end`` of a missed event.
+            message: Dictionary with the keys
+
+                - ``mark``: One of the marks, or ``'none'`` to clear the
+                  mark.
+                - ``start``: Start of the event.
+                - ``class``: Detected class, or '' for a missed event.
+                - ``label``: Right class, if ``mark`` is ``'class'`` or the
+                  event was missed.
+                - ``end``: End of a missed event.
 
         Raises:
             ValueError: If the message is malformed.

@@ -262,7 +262,7 @@ class StreamStep(nn.Module):
 
     @torch.no_grad()
     def skip(self, number: int, state: dict[str, Tensor]) -> None:
-        """Take missing frames without scoring them.
+        """Advance the state past missing frames, without scoring them.
 
         Args:
             number: Number of missing frames of each stream.

@@ -142,10 +142,10 @@ MACHINES = (
 def default_gains(capability: str | None) -> dict[str, float]:
     """Return the smallest measured gain of each backend and condition.
 
-    A key consists of the op, the backend, the mode, the dtype and the
-    compiler.
+    A gain is the speed relative to the plain code. A key consists of the op,
+    the backend, the mode, the dtype and the compiler.
 
-    If several machines of this capability were measured, the smallest gain
+    If several machines with this capability were measured, the smallest gain
     counts, so a backend that is slower on any of them is not used by default.
     """
     gains: dict[str, float] = {}

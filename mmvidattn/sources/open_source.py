@@ -27,8 +27,8 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
 
     Args:
         source: Video file, folder of frames, number or device of a camera,
-            named pipe, URL, or an open source. An http(s) URL with a length is
-            a video file.
+            named pipe, URL, or a source that is open already. An http(s) URL
+            is a video file if its server sends a length.
         realtime: Play recordings in real time.
         fps: Frames per second of a folder (default: 25) or of a live source
             (default: the rate that it reports).

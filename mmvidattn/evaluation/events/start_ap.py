@@ -54,8 +54,8 @@ class StartAP(ClassRankings):
     def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
         """Return the mean over classes at each offset, and over all offsets.
 
-        Names are such as 'start_mAP@1s' and 'start_mAP'. Values are nan if no
-        segment is annotated.
+        The result is keyed by names such as 'start_mAP@1s' and 'start_mAP'.
+        Values are nan if no segment is annotated.
         """
         return mean_by_threshold('start_mAP@{:g}s', 'start_mAP', self.offsets,
                                  self.average_precision(weights))

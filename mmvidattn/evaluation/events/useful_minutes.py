@@ -101,7 +101,10 @@ def entropy(p: np.ndarray) -> np.ndarray:
 
 
 def disagreement(p: np.ndarray, reach: int) -> np.ndarray:
-    """Return the Jensen-Shannon divergence around each step.
+    """Return how much the scores of each class vary around each step.
+
+    The measure is the Jensen-Shannon divergence of the probabilities within
+    ``reach`` of the step.
 
     Args:
         p: Probabilities [T, K], float64.

@@ -38,12 +38,13 @@ RATE = 0.3
 
 
 class Lists(NamedTuple):
-    """Lists of a work directory.
+    """Videos and labels in the list files of a work directory.
 
     Attributes:
         videos: Videos of each split.
         events: Events of each split.
-        spans: Labeled parts of training videos that have no other labels.
+        spans: Labeled parts of those training videos whose other parts have no
+            labels.
     """
     videos: dict[str, list[str]]
     events: dict[str, list[VideoSegment]]

@@ -5,8 +5,8 @@ It serves to check :class:`mmvidattn.backbones.LinearVideoTransformer` and to
 compare its speed. It has Eqs. 3 and 5 and the shifts of Sec. 4.3 of the paper,
 written literally in plain PyTorch. The fixation ratio is evaluated once for Q
 and once for K, ``K^T V`` always comes first, and a shift fills a buffer with
-slice copies. It has the parameters of our backbone under the same names, so
-that both can use the same weights, and only the default options of
+slice copies. The parameters have the names of our backbone's, so
+that both can use the same weights. The only options are the default options of
 ``configs/linear_ff_ssv2.py``.
 
 Axes: B batch, T frames, S tokens of a frame, N tokens of a sequence, G heads,

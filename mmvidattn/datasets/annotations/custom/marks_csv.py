@@ -159,12 +159,13 @@ def apply_marks(segments: Sequence[VideoSegment],
 
     First, the segments of :func:`negatives` are cut out of segments of the
     same video and class. Then each segment of :func:`positives` is added,
-    unless it shares at least half of the shorter one with a segment of the
-    same video and class. The order of the marks has no effect on the cuts.
+    unless it overlaps a segment of the same video and class by at least half
+    of the shorter of the two. The order of the marks has no effect on the
+    cuts.
 
-    A mark belongs to the video with the same end of the path, without the
-    suffix: ``videos/day/1.mp4`` to ``day/1``. Positives of other videos are
-    added with the name in the mark.
+    A mark belongs to the video whose name is the end of the path in the mark,
+    without the suffix: a mark of ``videos/day/1.mp4`` belongs to the video
+    ``day/1``. Positives of other videos are added with the name in the mark.
 
     Args:
         segments: Annotated or predicted segments, labeled in part ``action``.
