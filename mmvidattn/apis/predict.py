@@ -89,6 +89,7 @@ class VideoClassifier:
       video, which is downloaded to a temporary file, or an object store such
       as ``s3://bucket/a.mp4`` (``docs/remote.md``);
     - a folder of frames, as images in the order of the numbers in their names;
+    - a folder of videos, which has at least one video directly in it;
     - frames in memory, a numpy array or tensor, **uint8 [T, H, W, 3], RGB**;
     - for :meth:`windows`, also the number of a camera, the URL of a stream,
       or a :class:`mmvidattn.sources.Source`.

@@ -26,9 +26,10 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument(
         'videos', nargs='+', metavar='VIDEO',
-        help='video file or its URL, folder of videos, or folder of frames; '
-        'with --engine also a list of videos (.txt, .csv or .parquet), '
-        'with --windows also the number of a camera, or the URL of a stream')
+        help='video file or its URL, folder of videos, or folder of frames '
+        '(without any video); with --engine also a list of videos (.txt, '
+        '.csv or .parquet), with --windows also the number of a camera, or '
+        'the URL of a stream')
     add_model(parser)
     parser.add_argument(
         '--labels', help='file with one class name per line (default: the '

@@ -104,10 +104,13 @@ class LiveSessionModel(BaseLiveModel):
     Attributes:
         ignore: Indices of classes that are not actions: the background, and
             the class that the dataset ignores.
+        frames_on_cpu: True if the scorer pushes frames in CPU memory, False
+            if they are on the device of the model.
 
     See :class:`BaseLiveModel` for the arguments and the other attributes.
     """
     has_background = True
+    frames_on_cpu = False
 
     def start_session(self, compile_step: bool, *args: Any,
                       **kwargs: Any) -> None:
@@ -124,9 +127,12 @@ class LiveSessionModel(BaseLiveModel):
         if compile_step:
             step = self._session.step
             compile_in_place(step)
-            # The first call compiles.
-            self.new_session().push(
-                {name: x[0] for name, x in step.blank_frames(1).items()})
+            # The first call compiles, for frames like those of the scorer.
+            device = 'cpu' if self.frames_on_cpu else None
+            self.new_session().push({
+                name: x[0].to(device)
+                for name, x in step.blank_frames(1).items()
+                if name not in step.frame_defaults})
 
     def new_session(self) -> StreamSession:
         """Create the session of a stream."""

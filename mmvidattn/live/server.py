@@ -45,7 +45,8 @@ POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; "
 HISTORY = 60
 # Number of classes of a step that are sent, the most probable ones.
 MAX_CLASSES = 8
-# Longer side in pixels of the latest picture, and of pictures of events.
+# Longer side in pixels of pictures for connected clients, and of stored
+# pictures, for events and new clients.
 PICTURE_SIDE, EVENT_SIDE = 640, 400
 PICTURE_QUALITY = 70
 # Maximum bytes of an event's video. Instead of a larger video, pictures are

@@ -46,6 +46,7 @@ class LiveVideoModel(LiveSessionModel):
     See :class:`BaseLiveModel` for the other attributes.
     """
     online_keys = 'events', 'max_gap'
+    frames_on_cpu = True
 
     def __init__(self,
                  config: str | Path,

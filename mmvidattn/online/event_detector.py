@@ -218,7 +218,8 @@ class EventDetector:
         self._next_id = event['id'] + 1
         self._current.pop(event['index'], None)
         if event['event'] == 'start':
-            # The start event does not have the score, which is at least `on`.
+            # The start event does not have the score, which was at least the
+            # `on` of that time.
             self._current[event['index']] = _Action(
                 event['start'], float(self._thresholds[0, event['index']]),
                 event['id'])

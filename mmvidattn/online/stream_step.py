@@ -285,10 +285,10 @@ class FrameStep(StreamStep):
 
     @property
     def reach(self) -> int | None:
-        """Number of later frames that a frame influences.
+        """Number of equal frames after which no older frame has an influence.
 
-        None if a frame influences all later frames. Then :meth:`advance`
-        must not depend on its argument ``step``.
+        None if there is no such number. Then :meth:`advance` must not depend
+        on its argument ``step``.
         """
         return None
 

@@ -101,8 +101,11 @@ def test_can_be_traced_and_saved(tmp_path):
 
 
 def test_dropout_acts_in_training_only():
-    for kind in ('LinearAttention', 'SoftmaxAttention'):
-        module = _module(attention=dict(type=kind, dropout=0.5), dropout=0.5)
+    for options in (
+            dict(attention=dict(type='LinearAttention', dropout=0.5)),
+            dict(attention=dict(type='SoftmaxAttention', dropout=0.5)),
+            dict(dropout=0.5)):
+        module = _module(**options)
         x = torch.randn(2, *GRID, 12, dtype=torch.float64)
         assert not torch.equal(module(x), module(x))
         module.eval()

@@ -170,6 +170,7 @@ def test_predictions(folder, small_config, small_checkpoint, ran):
     cwd, results = ran
     assert f'{folder}/broken.mp4: ' in results['predictions'][0]
     rows = read(cwd / 'predictions/parts')
+    assert {*rows} == {'a', 'broken', 'c', 'sub_a'}
     classifier = VideoClassifier(small_config, small_checkpoint)
     for name, row in rows.items():
         if name == 'broken':

@@ -91,7 +91,7 @@ def make_set(name: str, out: Path, seed: int,
 def run(clips: Path, out: Path, options: list[str], seed: int,
         args: argparse.Namespace) -> dict:
     """Fine-tune by a method; return its correct answers and seconds."""
-    if args.weights and 'none' not in options:
+    if args.weights and '--weights' not in options:
         options = [*options, '--weights', args.weights]
     metrics, seconds = fine_tune(
         clips, out, '--epochs', args.epochs, '--seed', seed, *options)

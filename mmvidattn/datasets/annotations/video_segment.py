@@ -138,7 +138,10 @@ def read_columns(path: str | Path, needed: Iterable[str],
     names = [aliases.get(name, name) for name in header]
     missing = [name for name in needed if name not in names]
     if missing:
-        raise ValueError(f'{path} must have columns {", ".join(needed)}, got '
+        columns = ', '.join(
+            ' or '.join([name, *(old for old, new in aliases.items()
+                                 if new == name)]) for name in needed)
+        raise ValueError(f'{path} must have columns {columns}, got '
                          + (', '.join(header) or 'nothing'))
     for name, number in Counter(filter(None, names)).items():
         if number > 1:

@@ -74,7 +74,8 @@ def test_several_labels(tmp_path):
 
 
 @pytest.mark.parametrize('lines, error', [
-    (['name,label', 'a,b'], 'must have columns video, label, got name'),
+    (['name,label', 'a,b'],
+     'must have columns video or file, label, got name'),
     ([''], 'got nothing'), (['file,label'], 'lists no videos'),
     (['file,label', 'a.mp4,'], 'line 2: file and label must not be empty'),
     (['file,label', 'a.mp4'], 'line 2: expected 2 fields'),

@@ -66,7 +66,6 @@ def read(path: Path, frame_rate: FrameRate) -> Annotations:
         fps = data.read('fps', JsonValue.positive) or (
             data.read('frame_rate', JsonValue.positive))
         found.add_video(video, fps=fps)
-        subset = data.read('subset', JsonValue.name, 'all')
         results = predictions = task.read('predictions', list, [])
         if annotated:
             results = _submitted(task)
@@ -74,6 +73,7 @@ def read(path: Path, frame_rate: FrameRate) -> Annotations:
             ignored += len(predictions)
         if not results:
             continue
+        subset = data.read('subset', JsonValue.name, 'all')
         for region in results[-1]['result']:
             found.segments += _segments(
                 region, video, fps, frame_rate, subset, left_out)
