@@ -100,13 +100,12 @@ def build_runner(cfg: Config, strict: bool,
     Args:
         cfg: Config. Its ``runner_type`` defaults to
             :class:`~mmvidattn.engine.SafeRunner`.
-        strict: Require that ``load_from`` is a checkpoint of exactly this
-            model, instead of start weights. To resume, this is always
-            required.
-        compile: Compile the backbone. mmengine's option, ``compile`` in a
-            config, compiles the whole training step with data samples and
-            optimizer, which gives 15 graphs (one of them is the backbone); it
-            has no effect in testing.
+        strict: Require that ``load_from`` has exactly the tensors of this
+            model, unlike start weights for fine-tuning. To resume, this is
+            always required.
+        compile: Compile the backbone. In contrast, mmengine's ``compile`` in a
+            config compiles the whole training step into 15 graphs, and does
+            nothing in testing.
         force_amp: Keep bfloat16 even where it is slower than float32; see
             :func:`drop_slow_bfloat16`.
     """

@@ -90,16 +90,16 @@ class WindowShape:
 
 
 class DenseWindows:
-    """Windows of a video that begin at each of its steps.
+    """A window of a video for each step at which it can begin.
 
-    All rows of the first window are scored, and the last row of each other
-    window.
+    All steps of the first window are scored. Of every other window, only the
+    last step is scored.
 
     Args:
         shape: Sizes of a window.
         streams: Features and targets.
         segments: Segments of all videos.
-        test_mode: Evaluation.
+        test_mode: True for evaluation, False for training.
         protocol: Position of a segment's window in evaluation, see
             :class:`SegmentWindows`.
     """

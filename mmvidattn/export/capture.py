@@ -48,8 +48,8 @@ def capture(program: Program) -> ExportedProgram:
 def _any_sizes(program: Program) -> AbstractContextManager:
     """Keep torch from checking whether a derived size is 1.
 
-    Otherwise, if the example's grid is one attention window long, the program
-    only accepts such grids.
+    Otherwise, torch.export would accept only grids that are one attention
+    window long, if the example input has such a grid.
     """
     if all(len(axes) == 1 for axes in program.axes):
         return nullcontext()

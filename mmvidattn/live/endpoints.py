@@ -22,7 +22,7 @@ class Endpoints:
 
     Args:
         runs: One run for each source.
-        names: Names of the sources without secrets.
+        names: Names of the sources, in which secrets are masked.
         token: Token. '' allows every client.
         is_allowed: Function that checks that a request is for this server.
     """

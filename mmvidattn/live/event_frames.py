@@ -79,14 +79,15 @@ class EventFrames:
         return sum(clip.size for clip in self._clips.values())
 
     def get(self, index: int, start: float) -> list[tuple[float, bytes]]:
-        """Return times and pictures of an event, oldest first.
+        """Return the pictures of an event with their times, oldest first.
 
         Args:
             index: Index of the class.
             start: Start of the event.
 
         Returns:
-            The pictures; an empty list for an unknown or old event.
+            Pairs of a time and a picture; an empty list for an unknown or old
+            event.
         """
         clip = self._clips.get((index, start))
         return list(clip.frames) if clip else []

@@ -57,8 +57,8 @@ class ImageInput:
                 uint8.
 
         Returns:
-            For 'frames' [T, 3, H, W], or [1, 2 T, H, W] with flow; for
-            'clips' [1, C, T, H, W].
+            [T, 3, H, W] for a network that takes 'frames', [1, 2 T, H, W] if
+            these are flow, and [1, C, T, H, W] for one that takes 'clips'.
 
         Raises:
             ValueError: If the images are smaller than the crop, or mean or

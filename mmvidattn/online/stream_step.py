@@ -113,7 +113,9 @@ class StreamStep(nn.Module):
 
     def blank_frames(self, batch_size: int,
                      value: float = 0.) -> dict[str, Tensor]:
-        """Return frames with one value, and defaults where there are any.
+        """Return frames that are filled with one value.
+
+        Inputs with a default, such as the elapsed time, get their default.
 
         Args:
             batch_size: Number of streams B.
@@ -287,7 +289,7 @@ class FrameStep(StreamStep):
     def reach(self) -> int | None:
         """Number of equal frames after which no older frame has an influence.
 
-        None if there is no such number. Then :meth:`advance` must not depend
+        None if no such number exists. Then :meth:`advance` must not depend
         on its argument ``step``.
         """
         return None

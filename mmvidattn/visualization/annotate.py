@@ -129,8 +129,8 @@ def annotate_video(video: str | Path, out: str | Path,
     Args:
         video: Path of the video.
         out: Path to write: .mp4 for a video, .png or .jpg for an image.
-        lines: Lines of the caption; for a video also a function that returns
-            the lines, always the same number, at a time in seconds.
+        lines: Lines of the caption. For a video, this can be a function that
+            maps a time in seconds to a fixed number of lines.
     """
     out = Path(out)
     suffix = out.suffix.lower()

@@ -154,7 +154,7 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
     of all runs, and the class counts are added.
 
     Args:
-        output: Run.
+        output: Files that this run creates, and their report.
         segments: All segments of the run.
         lengths: Number of steps by video.
         kinds: Kinds of targets. Class counts use the first.

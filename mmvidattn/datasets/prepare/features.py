@@ -24,7 +24,7 @@ def place_features(output: Output, sources: Mapping[str, Path | None],
     Features in RULSTM's LMDB are converted to ``.npy`` files.
 
     Args:
-        output: Run.
+        output: Files that this run creates, and their report.
         sources: Folder that the user gave for each modality, or None.
         folders: Folder name in the data root for each modality.
         videos: Videos to convert from an LMDB.

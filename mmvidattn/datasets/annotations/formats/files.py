@@ -99,9 +99,9 @@ def read_annotations(path: str | Path, format: str | None = None, *,
         format: Name in ``FORMATS``. Defaults to the format that fits the
             content.
         videos: Folder of the videos. Segments then have the paths of their
-            videos relative to this folder, and ``videos`` of the result has
-            the facts of the files where the annotations state none;
-            differences are in ``problems``.
+            videos relative to this folder. In the result, ``videos`` has the
+            frame rate, duration and size of the files where annotations state
+            none, and ``problems`` lists where the two differ.
         fps: Frames per second, for formats that count frames. Defaults to the
             rate that the file states, or else the rate of the video.
 

@@ -75,7 +75,7 @@ def _overlaps(segments: Sequence[VideoSegment]) -> int:
 
 def compare(annotations: Annotations, stated: Mapping[str, VideoInfo],
             known: Mapping[str, VideoInfo]) -> list[str]:
-    """Return a line for each kind of difference to the videos.
+    """Return a line for each kind of difference from the video files.
 
     Args:
         annotations: Annotations whose segments have the names of ``known``.
