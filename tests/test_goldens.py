@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from goldens.make import BACKBONES, FOLDER, ONLINE, compute
+from goldens.make import BACKBONES, FOLDER, ONLINE, compute, in_float64
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 from safetensors import safe_open
@@ -34,14 +34,15 @@ def test_outputs_match_golden(name, backends):
     init_default_scope('mmaction')
     model = MODELS.build(config).eval()
     model.load_state_dict(state)
+    if not backends:
+        model, x = in_float64(name, model, x)
     with use_backends(backends, unmeasured=backends):
         got = compute(name, model, x)
     assert got.keys() == expected.keys()
-    # ResT's norm of attention weights amplifies rounding: the stored result
-    # differs from a computation in float64 by 1.8e-5.
-    tolerance = 1e-4 if name == 'laps_rest' else 1e-5
+    # ResT's norm of attention weights amplifies the order of summation.
+    tolerance = 1e-4 if backends and name == 'laps_rest' else 1e-5
     for key, value in expected.items():
-        torch.testing.assert_close(got[key], value, rtol=tolerance,
+        torch.testing.assert_close(got[key].float(), value, rtol=tolerance,
                                    atol=tolerance,
                                    msg=lambda m: f'{name}, {key}: {m}')
 

@@ -210,7 +210,7 @@ def compute_step(build: Callable[[], nn.Module],
         model = model.to_empty(device='cpu').train()
         batch = make_batch(model, batch_size)
         live = LiveBytes([*model.parameters(), *model.buffers()])
-        for x in _tensors(batch):
+        for x in nested_tensors(batch):
             live.add(x)
 
         def before_backward() -> None:
@@ -271,10 +271,10 @@ def _optimizer_bytes(model: nn.Module, cfg: Config,
         if like_gpu and group.get('foreach', 0) is None:
             group['foreach'] = True
     optimizer.step()
-    state = {kind: _bytes(_tensors(optimizer.state[example]))
+    state = {kind: _bytes(nested_tensors(optimizer.state[example]))
              for kind, example in examples.items()}
     known = [*examples.values(), *(p.grad for p in examples.values()),
-             *_tensors([*optimizer.state.values()])]
+             *nested_tensors([*optimizer.state.values()])]
     with LiveBytes(known) as live:
         optimizer.step()
     temporary = max((other for _, other in live.timeline), default=0)
@@ -301,7 +301,7 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
     return sum(storages.values())
 
 
-def _tensors(value: Any) -> list[Tensor]:
+def nested_tensors(value: Any) -> list[Tensor]:
     """Return all tensors in nested containers and data samples."""
     if isinstance(value, Tensor):
         return [value]
@@ -310,5 +310,5 @@ def _tensors(value: Any) -> list[Tensor]:
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return [x for item in value for x in _tensors(item)]
+        return [x for item in value for x in nested_tensors(item)]
     return []

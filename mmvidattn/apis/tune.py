@@ -33,6 +33,7 @@ from ..ops.processor import has_bfloat16_units, is_emulated
 from ..ops.torch_private import without_compile_caches
 from ..utils.files import write_atomically
 from .compiling import why_not_compile
+from .memory import nested_tensors
 
 # Maximum relative difference between a backend and the plain code, by dtype.
 # On a GPU, float32 products may use TF32.
@@ -74,7 +75,7 @@ class Call(NamedTuple):
     @property
     def tensors(self) -> list[Tensor]:
         """Tensor arguments, including those in tuples, such as a gate's."""
-        return [*_tensors((*self.args, *self.kwargs.values()))]
+        return nested_tensors((*self.args, *self.kwargs.values()))
 
 
 class Result(NamedTuple):
@@ -139,14 +140,6 @@ def record(function: Callable[[], Any]) -> list[Call]:
     with dispatch.recording(recorder):
         function()
     return [*calls.values()]
-
-
-def _tensors(x: Any) -> Iterator[Tensor]:
-    if torch.is_tensor(x):
-        yield x
-    elif isinstance(x, tuple):
-        for value in x:
-            yield from _tensors(value)
 
 
 def _signature(x: Any) -> Any:

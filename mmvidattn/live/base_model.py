@@ -127,7 +127,7 @@ class LiveSessionModel(BaseLiveModel):
         if compile_step:
             step = self._session.step
             compile_in_place(step)
-            # The first call compiles, for frames like those of the scorer.
+            # The first call compiles. Its frames are on the scorer's device.
             device = 'cpu' if self.frames_on_cpu else None
             self.new_session().push({
                 name: x[0].to(device)

@@ -140,6 +140,13 @@ def compute(name: str, model: nn.Module, x: Tensor) -> dict[str, Tensor]:
     return outputs(model, x)
 
 
+def in_float64(name: str, model: nn.Module,
+               x: Tensor) -> tuple[nn.Module, Tensor]:
+    """Convert ResT and its input, whose norm of attention weights amplifies
+    the rounding of float32."""
+    return (model.double(), x.double()) if name == 'laps_rest' else (model, x)
+
+
 def make(name: str) -> None:
     if name in ONLINE:
         config, x = detector_of(ONLINE[name]), random(LENGTH, 10)
@@ -148,7 +155,9 @@ def make(name: str) -> None:
         frames = config.get('num_frames', 8)
         x = random(1, 3, frames, 32, 32)
     model = build(config)
-    outputs = compute(name, model, x)
+    outputs = compute(name, *in_float64(name, model, x))
+    outputs = {k: v.float() for k, v in outputs.items()}
+    model.float()
     assert all(y.isfinite().all() for y in outputs.values()), name
     tensors = {f'state.{k}': v.half() if v.is_floating_point() else v
                for k, v in model.state_dict().items()}

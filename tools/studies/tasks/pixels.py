@@ -2,7 +2,7 @@
 """Streams of small noisy frames whose actions need a memory.
 
 ``tools/data/online/make_pixels.py`` draws the frames. They are smaller than
-those of the videos that it writes, and are stored as arrays. In the test, the
+its videos' frames, and are stored as arrays. In the test, the
 strength of cues varies, and some are almost hidden in the noise.
 
 The frames of the test are drawn at twice the frame rate. The test at the
