@@ -28,9 +28,10 @@ PACKAGE = Path(mmvidattn.__file__).parent
 
 
 @pytest.fixture(scope='module')
-def results() -> dict[str, Any]:
+def results(tmp_path_factory) -> dict[str, Any]:
     """Return the outcomes of all symptoms, and the list of workarounds."""
-    run = python(HERE / 'compat_symptoms.py', PACKAGE)
+    run = python(HERE / 'compat_symptoms.py', PACKAGE,
+                 TMPDIR=str(tmp_path_factory.mktemp('symptoms')))
     return json.loads(run.stdout.splitlines()[-1])
 
 

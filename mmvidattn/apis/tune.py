@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ..online import StreamSession
 from ..ops import dispatch
 from ..ops.choice import (
+    LEAST_GAIN,
     Choice,
     Condition,
     cache_folder,
@@ -593,6 +594,7 @@ def check_choice_by_time(device: torch.device | str,
         text += result.errors.get(
             'eager', f'{gain:.2f} times as fast as the plain code')
         runs = choice.runs(key)
-        # Differences below a tenth are within the noise of this measurement.
-        is_right = (gain > 0.9 if runs else gain < 1.1)
+        # Allow for a noise of a tenth in this quick measurement.
+        is_right = (gain > LEAST_GAIN - 0.1 if runs
+                    else gain < LEAST_GAIN + 0.1)
         yield is_right, f'{text}; {"runs" if runs else "does not run"}'

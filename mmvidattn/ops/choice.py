@@ -18,6 +18,9 @@ from .processor import capability, processor_name
 
 # Maximum size of a file written by ``mmvidattn tune``.
 MAX_BYTES = 2**20
+# Lowest gain of a backend that is used. Measured calls find their weights in
+# the cache, so gains of up to 6 % turned into losses in whole models.
+LEAST_GAIN = 1.1
 
 
 class Condition(NamedTuple):
@@ -38,7 +41,7 @@ class Choice(NamedTuple):
 
     Attributes:
         gains: Speedup over the plain code, with keys of :func:`key_of`. A
-            backend is used if its gain is at least 1.
+            backend is used if its gain is at least ``LEAST_GAIN``.
         origin: Source of the gains, for logs.
     """
     gains: Mapping[str, float]
@@ -46,7 +49,7 @@ class Choice(NamedTuple):
 
     def runs(self, key: str) -> bool:
         """Return True if the backend of this key is used."""
-        return self.gains.get(key, 0) >= 1
+        return self.gains.get(key, 0) >= LEAST_GAIN
 
     @property
     def chosen(self) -> list[str]:

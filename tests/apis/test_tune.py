@@ -380,7 +380,8 @@ def test_default_shapes_reach_every_cpu_backend():
 
 @pytest.mark.parametrize('seconds, runs, is_right', [
     (0.5, True, True), (0.5, False, False), (2., True, False),
-    (2., False, True), (1.05, True, True), (0.95, False, True)])
+    (2., False, True), (0.95, True, True), (0.95, False, True),
+    (1.05, True, False), (0.87, False, True)])
 def test_a_wrong_choice_is_found(monkeypatch, tensors, seconds, runs,
                                  is_right):
     SPEED['now'] = seconds

@@ -44,8 +44,8 @@ def test_keys_are_readable():
     assert OTHER == 'linear/oneDNN/training/float32/compiled'
 
 
-def test_a_backend_runs_from_a_gain_of_one():
-    result = Choice(dict(a=0.99, b=1., c=3.), '')
+def test_a_backend_runs_from_a_gain_of_a_tenth():
+    result = Choice(dict(a=1.09, b=1.1, c=3.), '')
     assert result.chosen == ['b', 'c']
     assert not result.runs('unknown')
 

@@ -114,7 +114,7 @@ def test_an_unmeasured_backend_runs_only_on_request(op):
 
 
 @pytest.mark.parametrize('gain, runs', [
-    (0., False), (0.99, False), (1., True), (3., True)])
+    (0., False), (1.09, False), (1.1, True), (3., True)])
 def test_a_backend_runs_where_it_was_measured_to_be_faster(op, gain, runs):
     matrix = torch.zeros(2, 3)
     with use_choice('cpu', Choice(gains_of('matrices', gain), 'x')):

@@ -146,15 +146,17 @@ def tiny(monkeypatch, tmp_path):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     data = coverage.CoverageData(str(tmp_path / '.coverage'))
-    # Paths are from a different checkout. In a program that a test starts,
-    # the context is the node of the test.
-    file = '/home/mmvidattn/mmvidattn/tiny.py'
-    for context, lines in {
-            '': [1, 8], 'tests.test_tiny.test_clamp': [3, 4, 5],
-            'tests/test_tiny.py::test_fails_anyway (call)': [
-                1, 3, 4, 8, 9]}.items():
+    # Paths are from a different checkout and from a copy of it. In a program
+    # that a test starts, the context is the node of the test.
+    file, copy = (f'/home/{name}/mmvidattn/tiny.py'
+                  for name in ('mmvidattn', 'copy'))
+    for context, name, lines in (
+            ('', file, [1, 8]),
+            ('tests.test_tiny.test_clamp', file, [3, 4, 5]),
+            ('tests/test_tiny.py::test_fails_anyway (call)', copy,
+             [1, 3, 4, 8, 9])):
         data.set_context(context)
-        data.add_lines({file: lines})
+        data.add_lines({name: lines})
     # Copies that were never imported, in arbitrary order.
     for i in range(20):
         data.touch_file(f'/home/copy_{i}/mmvidattn/tiny.py')

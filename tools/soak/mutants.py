@@ -230,10 +230,10 @@ class Suite:
 
         self._data = CoverageData(str(coverage))
         self._data.read()
-        # Copies of the package that tests create may be listed without lines.
-        self._files = {
-            _in_package(x): x for x in self._data.measured_files()
-            if self._data.lines(x)}
+        # Tests also run copies of the package, which count as well.
+        self._files: dict[str, list[str]] = defaultdict(list)
+        for name in self._data.measured_files():
+            self._files[_in_package(name)].append(name)
         self._seconds: dict[str, float] = defaultdict(float)
         self._nodes: dict[str, str] = {}
         for case in ElementTree.parse(durations).iter('testcase'):
@@ -253,11 +253,13 @@ class Suite:
 
     def of(self, mutant: Mutant) -> list[tuple[str, float]]:
         """Return the tests of a mutant and their seconds, in run order."""
-        name = self._files.get(_in_package(mutant.path))
-        if name is None:
+        lines: dict[int, set[str]] = defaultdict(set)
+        for name in self._files.get(_in_package(mutant.path), ()):
+            for line, contexts in self._data.contexts_by_lineno(name).items():
+                lines[line].update(contexts)
+        if not lines:
             return []
-        lines = self._data.contexts_by_lineno(name)
-        reach = self._known(lines.get(mutant.line, ()))
+        reach = self._known(lines[mutant.line])
         # The line may also run on import, in a process without a context, or
         # as a later line of a statement, so that tests of the file follow.
         in_file = self._known(x for tests in lines.values() for x in tests)
