@@ -208,6 +208,19 @@ def test_runs_no_code(manifest, kind, monkeypatch):
         mmvidattn.get_model(manifest(change))
 
 
+@pytest.mark.parametrize('place', [
+    lambda config, step: config['test_pipeline'].append(step),
+    lambda config, step: config['test_pipeline'].append(
+        dict(type='RandomApply', transforms=[[dict(type='Flip')], [step]])),
+    lambda config, step: config['model']['backbone'].update(
+        norm_cfg={'tuple': [1, step]})])
+def test_lists_run_no_code(manifest, place):
+    step = dict(type='TorchVisionWrapper')
+    path = manifest(lambda content: place(content['config'], step))
+    with pytest.raises(ValueError, match="type='TorchVisionWrapper'"):
+        load_bundle(path)
+
+
 def test_ignores_imports_and_other_files(manifest):
     def change(content):
         content['config'].update(

@@ -4,6 +4,7 @@ import base64
 import json
 import logging
 import socket
+import struct
 import threading
 import urllib.request
 from contextlib import ExitStack, suppress
@@ -272,6 +273,7 @@ def test_malformed_requests_are_refused(page, caplog, headers):
         answer = connection.recv(4096)
     assert answer.split()[1] in (b'400', b'403')
     assert not caplog.records
+    assert 0
 
 
 def test_publishing_after_the_end_does_nothing():
@@ -433,6 +435,15 @@ def test_slow_client_gets_the_latest_messages(page):
         numbers = [receive(websocket, 'step')['number'] for _ in range(16)]
         assert numbers == list(range(84, 100))
         assert queue.maxsize == 16
+
+
+def test_few_connections_wait_to_be_accepted():
+    with LivePage([make_run()], port=0) as page:
+        # For a listening socket, Linux has its backlog in tcpi_sacked.
+        info = page._socket.getsockopt(
+            socket.IPPROTO_TCP, socket.TCP_INFO, 32)
+        backlog, = struct.unpack_from('=I', info, 28)
+        assert backlog == server.BACKLOG < 100
 
 
 def test_exit_frees_the_port():
