@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import errno
+import fcntl
 import os
 import signal
 import socket
@@ -7,7 +9,8 @@ import sys
 
 import pytest
 
-from mmvidattn.utils.lock import LOCK, lock_folder
+from mmvidattn.utils import lock
+from mmvidattn.utils.lock import LOCK, lock_folder, wait_for_folder
 
 HOLD = '''
 import os, sys, time
@@ -67,3 +70,51 @@ def test_error_releases_the_lock(tmp_path):
         raise RuntimeError
     with lock_folder(tmp_path):
         pass
+
+
+def test_run_that_has_not_written_its_name_yet(tmp_path):
+    with lock_folder(tmp_path):
+        (tmp_path / LOCK).write_text('')
+        with pytest.raises(ValueError, match='another run: it has just start'):
+            with lock_folder(tmp_path):
+                pass
+
+
+def test_disk_without_locks_prints_a_note(tmp_path, monkeypatch, capsys):
+    def refuse(file, mode):
+        raise OSError(errno.ENOLCK, 'No locks available')
+
+    monkeypatch.setattr(fcntl, 'flock', refuse)
+    for _ in range(2):
+        with lock_folder(tmp_path), lock_folder(tmp_path):
+            pass
+        with wait_for_folder(tmp_path):
+            pass
+    note = f'note: {tmp_path} cannot be locked (No locks available)'
+    assert capsys.readouterr().err.count(note) == 4
+
+
+def test_system_without_locks_does_not_lock(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, 'fcntl', None)
+    with lock_folder(tmp_path / 'a'), lock_folder(tmp_path / 'a'):
+        with wait_for_folder(tmp_path / 'b'), wait_for_folder(tmp_path / 'b'):
+            assert not [*(tmp_path / 'a').iterdir()]
+
+
+def test_file_that_an_ended_run_deletes_meanwhile_locks_nothing(
+        tmp_path, monkeypatch):
+    """The other run deletes the file after this run has opened it."""
+    flock = fcntl.flock
+    deletions = [True]
+
+    def delete_first(file, mode):
+        if deletions:
+            deletions.clear()
+            (tmp_path / LOCK).unlink()
+        flock(file, mode)
+
+    monkeypatch.setattr(fcntl, 'flock', delete_first)
+    with lock_folder(tmp_path):
+        with pytest.raises(ValueError, match='in use by another run'):
+            with lock_folder(tmp_path):
+                pass
