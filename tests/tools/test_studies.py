@@ -315,6 +315,8 @@ def test_report_of_streams(run_main, tmp_path, monkeypatch, first_seed):
     page = Path('out/report.md').read_text()
     assert all((note in page) == (first_seed == 0)
                for note in load('testra').notes)
+    assert page.splitlines()[0].endswith(
+        ' transformers, seeds from 100' if first_seed else ' transformers')
 
 
 @pytest.mark.parametrize('option, value, message', [

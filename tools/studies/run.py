@@ -271,7 +271,8 @@ def main() -> None:
         scores[run.row][run.seed] = result
     if args.first_seed:
         # The notes are about the seeds from 0 on.
-        study = replace(study, notes=())
+        study = replace(study, notes=(),
+                        title=f'{study.title}, seeds from {args.first_seed}')
     report = make_report(study, task.METRICS, limits, scores,
                          getattr(task, 'DISTANCES', None))
     report['command'] = shlex.join(
