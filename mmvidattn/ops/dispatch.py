@@ -26,7 +26,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .choice import Choice, Condition, default_choice, key_of, read_choice
+from .choice import (
+    LEAST_GAIN,
+    Choice,
+    Condition,
+    default_choice,
+    key_of,
+    read_choice,
+)
 from .defaults import MACHINES
 from .torch_private import (
     constant_while_compiling,
@@ -256,7 +263,7 @@ def follow(device: torch.device | str, keys: list[str],
     if is_overridden():
         return (f'{text}{VARIABLE} takes precedence, so the results may '
                 'differ in rounding')
-    set_choice(device, Choice(dict.fromkeys(keys, 1.), origin))
+    set_choice(device, Choice(dict.fromkeys(keys, LEAST_GAIN), origin))
     return f'{text}this run follows {origin}'
 
 
@@ -370,7 +377,8 @@ def _explain_gain(op: str, backend: str, args: tuple,
     if gain is None:
         return (f'not measured on this machine ({choice.origin}); `mmvidattn '
                 f'tune` measures it, {VARIABLE}=all runs it')
-    return f'{gain:.2f} times as fast as the plain code ({choice.origin})'
+    return (f'{gain:.2f} times as fast as the plain code ({choice.origin}), '
+            f'less than {LEAST_GAIN}')
 
 
 def table() -> str:
