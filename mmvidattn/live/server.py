@@ -449,7 +449,8 @@ async def _file(path: Path) -> FileResponse:
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ':' in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        return socket.create_server((host, port), family=family,
+                                    backlog=BACKLOG)
     except OSError as error:
         raise OSError(f'cannot listen on {host}, port {port}: {error}'
                       ) from error

@@ -437,12 +437,17 @@ def test_slow_client_gets_the_latest_messages(page):
 
 
 def test_few_connections_wait_to_be_accepted():
-    with LivePage([make_run()], port=0) as page:
+    def backlog(page):
         # For a listening socket, Linux has its backlog in tcpi_sacked.
         info = page._socket.getsockopt(
             socket.IPPROTO_TCP, socket.TCP_INFO, 32)
-        backlog, = struct.unpack_from('=I', info, 28)
-        assert backlog == server.BACKLOG < 100
+        return struct.unpack_from('=I', info, 28)[0]
+
+    page = LivePage([make_run()], port=0)
+    assert backlog(page) == server.BACKLOG < 100
+    with page, client(page) as websocket:
+        receive(websocket, 'hello')
+        assert backlog(page) == server.BACKLOG
 
 
 def test_exit_frees_the_port():
