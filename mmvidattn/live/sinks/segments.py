@@ -33,9 +33,9 @@ class SegmentSink(Sink):
             number of the action's start event is 12 (:meth:`path`). A file of
             this name from an earlier run is deleted when the action starts.
         run: The run.
-        before: Seconds in a clip before the action.
-        after: Seconds in a clip after the action.
-        max_bytes: Maximum size of all buffered frames.
+        before: Seconds in a clip before the action. Defaults to 2.
+        after: Seconds in a clip after the action. Defaults to 2.
+        max_bytes: Maximum size of all buffered frames. Defaults to 64 MiB.
 
     Raises:
         ValueError: If a number is out of range.
