@@ -223,7 +223,8 @@ def _serve(pipe: Connection, make: Callable[[], Callable[[Any], Any]],
     while True:
         try:
             item = pipe.recv()
-        except EOFError:
+        except (EOFError, OSError):
+            # The other end is closed, or its process was killed.
             return
         try:
             answer = 'result', function(item)

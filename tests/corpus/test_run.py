@@ -150,7 +150,9 @@ def run_and_kill(out, listed, kills, programs, seed, **options):
         while len([*out.glob('parts/*.parquet')]) < moment:
             time.sleep(0.005)
         time.sleep(draw.random() * 0.05)
-        number = draw.randrange(programs)
+        # Kill workers of each program in turn: a video that ends two of its
+        # workers is a failed one.
+        number = i // 2 % programs if i % 2 else draw.randrange(programs)
         workers = children_of(running[number].pid)
         if workers and i % 2:
             os.kill(draw.choice(workers), signal.SIGKILL)

@@ -137,6 +137,20 @@ def test_processes_end_with_their_parent():
         time.sleep(0.05)
 
 
+def test_process_whose_answer_is_not_read_ends_quietly(capfd):
+    context = multiprocessing.get_context('fork')
+    pipe, child_end = context.Pipe()
+    process = context.Process(target=worker_pool._serve, args=(
+        child_end, lambda: print, False, [pipe]))
+    process.start()
+    child_end.close()
+    # Closing a pipe with an unread message resets its other end.
+    assert pipe.poll(60)
+    pipe.close()
+    process.join()
+    assert process.exitcode == 0 and capfd.readouterr().err == ''
+
+
 def test_a_lost_server_is_not_a_fault_of_an_item(tmp_path):
     with WorkerPool(partial(make, tmp_path), 2) as pool:
         with pytest.raises(RemoteError, match='s3://b/a.mp4: no answer'):
