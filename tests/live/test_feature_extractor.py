@@ -111,6 +111,14 @@ def test_features_are_the_output_or_the_input_of_a_layer():
     assert (layer.width, output.width, output.clip_len) == (3, 2, 1)
 
 
+def test_layer_must_run():
+    model = Pooled()
+    model.unused = nn.Linear(2, 2)
+    extractor = FeatureExtractor(model, input=FRAMES, layer='unused')
+    with pytest.raises(RuntimeError, match='layer unused did not run'):
+        extractor.features([[_image()]])
+
+
 def test_network_is_in_eval_mode():
     model = Pooled().train()
     FeatureExtractor(model, input=FRAMES)

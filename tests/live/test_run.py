@@ -348,6 +348,13 @@ def test_live_model_rejects_a_clip_model():
         LiveModel('linear_ff_tiny_motion', None)
 
 
+@pytest.mark.parametrize('stretch', [True, False])
+def test_sessions_sample_the_long_memory_as_the_dataset(files, stretch):
+    model = LiveModel(*files, cfg_options={
+        'test_dataloader.dataset.stretch_long_memory': stretch})
+    assert model.new_session().step.stretch_long_memory is stretch
+
+
 def test_source_is_checked_before_the_model(files, tmp_path):
     cv2.imwrite(str(tmp_path / '0.png'), np.zeros((64, 64, 3), np.uint8))
     source = OnlineDetector(*files, tmp_path, realtime=True, fps=16).source

@@ -98,8 +98,9 @@ def test_onednn_gives_the_gradients_that_are_asked_for(onednn):
 def test_onednn_is_a_sound_operator(onednn):
     x, weight, bias = (torch.randn(*shape, requires_grad=True)
                        for shape in [(5, 7), (11, 7), (11, )])
-    torch.library.opcheck(
-        torch.ops.mmvidattn.onednn_linear.default, (x, weight, bias))
+    for tokens in x, torch.randn(2, 3, 4, 7, requires_grad=True):
+        torch.library.opcheck(
+            torch.ops.mmvidattn.onednn_linear.default, (tokens, weight, bias))
     torch.library.opcheck(
         torch.ops.mmvidattn.onednn_sum_of_products.default,
         (x, torch.randn(5, 3, requires_grad=True)))

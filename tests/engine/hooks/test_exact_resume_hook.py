@@ -251,6 +251,9 @@ def test_warns_of_differences(run, monkeypatch):
     for text in ('processes: 1 then, 3 now', 'batches of an epoch: 4 then, 3',
                  'numpy: ', 'then, 0.1 now', 'config: +data_set'):
         assert text in log
+    lines = [line for line in log.splitlines() if ' then, ' in line]
+    # Nothing else differs.
+    assert len(lines) == 3, lines
     lines = [line for line in log.splitlines()
              if line.startswith('  config: ')]
     assert len(lines) == 13 and lines[-1] == '  config: ... and 10 more'

@@ -3,7 +3,10 @@ import json
 
 import pytest
 
-from mmvidattn.datasets.annotations.formats import read_annotations
+from mmvidattn.datasets.annotations.formats import (
+    read_annotations,
+    write_annotations,
+)
 
 ATTRIBUTES = {
     '1': dict(aname='action', anchor_id='FILE1_Z2_XY0', type=4, desc='',
@@ -56,6 +59,22 @@ def test_each_attribute_is_a_label(tmp_path):
     assert found.remarks == [
         '2 regions and labels of entire files left out',
         '1 segments without a label left out']
+
+
+def test_written_project_opens_in_via(tmp_path):
+    """VIA finds views by text, and reads these fields of a project."""
+    path = tmp_path / 'p.json'
+    write_annotations(read(tmp_path, project({
+        '1_x': entry(1.5, 2.25, n1='a'), '2_y': entry(3, vid='2', n1='b')})
+    ).segments, path, 'via')
+    written = json.loads(path.read_text())
+    assert {*written} == {'project', 'config', 'attribute', 'file', 'view',
+                          'metadata'}
+    assert {*written['project']} == {
+        'pid', 'rev', 'rev_timestamp', 'pname', 'creator', 'created',
+        'data_format_version', 'vid_list'}
+    assert written['project']['vid_list'] == [*written['view']] == ['1', '2']
+    assert [one['vid'] for one in written['metadata'].values()] == ['1', '2']
 
 
 @pytest.mark.parametrize('content, error', [
