@@ -70,6 +70,24 @@ def scores_of(model, frames, elapsed=None):
         [x[:, None], backbone.anticipate(x)], dim=1))['action']
 
 
+@torch.no_grad()
+def test_anticipated_features_are_those_of_the_definition(model):
+    backbone = model.backbone
+    norm, widen, _, narrow = backbone.anticipation
+    features = torch.randn(3, 16, dtype=torch.float64)
+    for x, got in zip(features, backbone.anticipate(features), strict=True):
+        for token, step in zip(backbone.anticipation_tokens, got,
+                               strict=True):
+            hidden = x + token
+            hidden = (hidden - hidden.mean()) / (
+                hidden.var(correction=0) + norm.eps).sqrt()
+            hidden = widen.weight @ (
+                hidden * norm.weight + norm.bias) + widen.bias
+            hidden = hidden * (1 + torch.erf(hidden / 2 ** 0.5)) / 2
+            torch.testing.assert_close(
+                step, x + narrow.weight @ hidden + narrow.bias)
+
+
 def test_stream_equals_the_whole_video(model):
     video = video_like(20)
     out = StreamSession(model).push(dict(frames=video))
