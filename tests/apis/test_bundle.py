@@ -153,12 +153,12 @@ def test_keeps_an_existing_file(trained, copy, tmp_path):
         save_bundle(copy, *trained[:2])
     save_bundle(copy, *trained[:2], labels=['x'] * 8, replace=True)
     assert load_bundle(copy).labels == ['x'] * 8
-    other = tmp_path / 'other'
-    other.mkdir()
-    with pytest.raises(FileExistsError):
-        save_bundle(other, *trained[:2], replace=True)
+    for name in 'other', 'other.zip':
+        (tmp_path / name).mkdir()
+        with pytest.raises(FileExistsError):
+            save_bundle(tmp_path / name, *trained[:2], replace=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        'copy', 'other']
+        'copy', 'other', 'other.zip']
 
 
 def test_wrong_number_of_labels(trained, tmp_path):
