@@ -180,8 +180,8 @@ class _ClipAugment(OptionTransform):
     Required and modified key: ``imgs``, a list of ``(H, W, 3)`` uint8 arrays.
     """
 
-    def __init__(self, fill: int | Sequence[int] = 128,
-                 interpolation: Interpolation = 'bilinear') -> None:
+    def __init__(self, fill: int | Sequence[int],
+                 interpolation: Interpolation) -> None:
         color = (fill, ) * 3 if isinstance(fill, int) else tuple(fill)
         if len(color) != 3 or not all(
                 isinstance(c, int) and 0 <= c <= 255 for c in color):

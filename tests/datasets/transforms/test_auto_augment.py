@@ -127,12 +127,15 @@ def test_level_zero_is_the_identity(image, name):
     np.testing.assert_array_equal(apply(image, name, 0), image)
 
 
-@pytest.mark.parametrize('fill', [FILL, 0, 255])
+@pytest.mark.parametrize('fill', [None, FILL, 0, 255])
 @pytest.mark.parametrize('op, axis', [('translate_x', 1), ('translate_y', 0)])
 def test_translation_uncovers_the_fill_color(image, op, axis, fill):
-    augment = RandAugment(num_ops=1, ops=[op], fill=fill)
+    options = {} if fill is None else dict(fill=fill)
+    augment = RandAugment(num_ops=1, ops=[op], **options)
     results = augment.transform(dict(imgs=[image]))
-    filled = (results['imgs'][0] == fill).all(2).all(1 - axis)
+    # The default is gray.
+    color = 128 if fill is None else fill
+    filled = (results['imgs'][0] == color).all(2).all(1 - axis)
     assert filled.sum() == pytest.approx(
         image.shape[axis] * .9 * 150 / 331, abs=1)
 

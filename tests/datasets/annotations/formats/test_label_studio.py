@@ -67,6 +67,16 @@ def test_choices_label_the_video_and_audio_labels_have_seconds(tmp_path):
     assert math.isnan(result[0].end) and result[2].end == 2
 
 
+@pytest.mark.parametrize('key', ['video', 'video_url', 'url', 'clip'])
+def test_finds_the_video_of_a_task(tmp_path, key):
+    # Addresses under any other key need the suffix of a video.
+    video = 'http://host/watch?id=7' + '.mp4' * (key == 'clip')
+    given = task([frames(1, 25, 'x')], fps=25, note='of a camera')
+    del given['data']['video']
+    given['data'][key] = video
+    assert [one.video for one in read(tmp_path, given).segments] == [video]
+
+
 def test_reports_regions_that_are_left_out(tmp_path):
     result = read(tmp_path, task([region('videorectangle', sequence=[])] * 2))
     assert result.remarks == ['2 regions of type videorectangle left out']
