@@ -252,7 +252,7 @@ def test_warns_of_differences(run, monkeypatch):
                  'numpy: ', 'then, 0.1 now', 'config: +data_set'):
         assert text in log
     lines = [line for line in log.splitlines() if ' then, ' in line]
-    # Nothing else differs.
+    # Other values are equal and not listed.
     assert len(lines) == 3, lines
     lines = [line for line in log.splitlines()
              if line.startswith('  config: ')]

@@ -122,8 +122,8 @@ def test_all_combinations_match_naive(pattern, mode, gate, dtype):
 def guarded(monkeypatch):
     """Surround new memory of kernels with NaN, and check that it stays NaN.
 
-    The memory itself is NaN as well, so that results reveal what a kernel
-    reads or leaves unwritten.
+    The memory itself is NaN as well. Therefore, a result is NaN if a kernel
+    reads too early or leaves out an output.
     """
     blocks, real = [], torch.Tensor.new_empty
 
