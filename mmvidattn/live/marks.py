@@ -87,8 +87,7 @@ class EventMarks:
             source: Number of the run.
             message: Dictionary with the keys
 
-                - ``mark``: One of the marks, or ``'none'`` to clear the
-                  mark.
+                - ``mark``: The new mark, or ``'none'`` to clear it.
                 - ``start``: Start of the event.
                 - ``class``: Detected class, or '' for a missed event.
                 - ``label``: Right class, if ``mark`` is ``'class'`` or the

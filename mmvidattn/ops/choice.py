@@ -19,7 +19,7 @@ from .processor import capability, processor_name
 # Maximum size of a file written by ``mmvidattn tune``.
 MAX_BYTES = 2**20
 # Lowest gain of a backend that is used. Measured calls find their weights in
-# the cache: a gain of 1.05 was a loss of 6 % in the steps of a whole model.
+# the cache, so that small gains can be losses in whole models.
 LEAST_GAIN = 1.1
 
 
