@@ -48,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         version = runpy.run_path(str(PACKAGE / 'version.py'))['__version__']
         print(f'mmvidattn {version}')
         return
+    runpy.run_path(str(PACKAGE / 'cli/_removed.py'))['refuse_removed'](
+        name, rest)
     if name not in commands:
         close = difflib.get_close_matches(name, commands, 1)
         hint = f'did you mean {close[0]}? ' if close else ''

@@ -9,6 +9,7 @@ import pytest
 
 import mmvidattn_cli
 from mmvidattn import __version__, convert
+from mmvidattn.cli import _removed as removed
 from mmvidattn.cli._shared import FLOWS
 from mmvidattn.cli.convert import SOURCES
 from mmvidattn.cli.prepare import DATASETS
@@ -135,3 +136,20 @@ def test_rejects_numbers_out_of_range(run_command, capsys, command, options,
             run_command(command, f'--{option}={value}')
         assert re.search(f'argument --{option}: must be .*got {value}',
                          capsys.readouterr().err)
+
+
+def test_removed_commands_and_options_are_refused_in_one_line(run_command):
+    cases = [([name], name) for name in removed.COMMANDS]
+    cases += [([command, f'{option}=1'], f'{command} {option}')
+              for command, option in removed.OPTIONS]
+    for arguments, name in cases:
+        with pytest.raises(SystemExit) as error:
+            run_command(*arguments)
+        line = str(error.value)
+        assert line.startswith(f'mmvidattn: error: {name} was removed; ')
+        assert removed.LAST in line and '\n' not in line
+
+
+def test_removed_names_are_free():
+    assert not {*removed.COMMANDS} & {*COMMANDS}
+    assert {command for command, _ in removed.OPTIONS} <= {*COMMANDS}

@@ -1,0 +1,30 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Removed commands and options, each with its replacement."""
+from collections.abc import Sequence
+
+# The last commit that had all of them.
+LAST = '1ec24a0'
+
+COMMANDS: dict[str, str] = {
+}
+
+# By command and option.
+OPTIONS: dict[tuple[str, str], str] = {
+}
+
+
+def refuse_removed(command: str, arguments: Sequence[str]) -> None:
+    """Exit with one line if a command or one of its options was removed.
+
+    Raises:
+        SystemExit: If it was.
+    """
+    found = {command: COMMANDS.get(command)}
+    found.update({
+        f'{command} {option}': OPTIONS.get((command, option))
+        for option in (text.partition('=')[0] for text in arguments)})
+    for name, instead in found.items():
+        if instead is not None:
+            raise SystemExit(
+                f'mmvidattn: error: {name} was removed; the last commit '
+                f'with it is {LAST}. Instead: {instead}')
