@@ -1,0 +1,28 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Results that no change may alter; see goldens/behavior.py."""
+import copy
+import json
+
+import pytest
+from goldens.behavior import FILE, KINDS, compute, differences
+
+STORED = json.loads(FILE.read_text())
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_results_are_those_of_the_last_accepted_state(kind):
+    if kind == 'export':
+        pytest.importorskip('onnxruntime')
+    assert differences(compute(kind), STORED[kind], kind) == []
+
+
+def test_names_each_difference():
+    got = copy.deepcopy(STORED)
+    assert differences(got, STORED) == []
+    got['logits']['default'][2] += 1e-3
+    got['stream']['clips']['events'][0]['start'] = 0.04
+    del got['configs']['linear_ff_ssv2']['data']
+    got['export']['pt2'].append([])
+    places = [line.partition(':')[0] for line in differences(got, STORED)]
+    assert places == ['.configs.linear_ff_ssv2', '.export.pt2',
+                      '.logits.default.2', '.stream.clips.events.0.start']
