@@ -27,7 +27,7 @@ from ..engine.hooks import (
     SafeCheckpointHook,
     find_hook,
 )
-from ..engine.sharding import FullyShard, check_scaling
+from ..engine.scaling import check_scaling
 from ..ops import dispatch
 from ..utils.checkpoint import (
     download,
@@ -124,8 +124,6 @@ def build_runner(cfg: Config, strict: bool,
             fallback_message(' and '.join(dropped), override))
     model = unwrap(runner.model)
     runner.logger.info(dispatch.summary(next(model.parameters()).device))
-    if compile and isinstance(runner.model, FullyShard):
-        raise ValueError('FullyShard does not support --compile')
     if compile:
         compile_in_place(model.backbone)
     checkpoint = cfg.get('load_from')

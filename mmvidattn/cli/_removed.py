@@ -6,6 +6,7 @@ from collections.abc import Sequence
 LAST = '1ec24a0'
 
 COMMANDS: dict[str, str] = {
+    'memory': 'the table in docs/scale.md',
 }
 
 # By command and option.

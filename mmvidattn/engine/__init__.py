@@ -20,11 +20,10 @@ from .loops import (
     SafeValLoop,
 )
 from .runner import SafeRunner
-from .sharding import FullyShard
 from .warmup_cosine_lr import WarmupCosineLR
 
 __all__ = [
-    'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook', 'FullyShard',
+    'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook',
     'LearningRateDecayOptimWrapperConstructor',
     'NanGuardHook', 'NewClassifierHook', 'PatientStoppingHook',
     'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook',

@@ -7,8 +7,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from .sharding.shards import local
-
 
 @contextmanager
 def watch_outputs(model: nn.Module) -> Iterator[list[str]]:
@@ -52,12 +50,8 @@ def name_bad_gradients(model: nn.Module) -> str:
 
 
 def is_finite(value: Any) -> bool:
-    """Return True if all tensors in nested dicts and lists are finite.
-
-    Only this process's parts of sharded tensors are checked.
-    """
+    """Return True if all tensors in nested dicts and lists are finite."""
     if torch.is_tensor(value):
-        value = local(value)
         return not value.is_floating_point() or bool(value.isfinite().all())
     if isinstance(value, dict):
         return all(map(is_finite, value.values()))

@@ -5,12 +5,10 @@ from functools import cache
 from typing import Any
 
 import torch
-from mmengine.dist import all_reduce
 from mmengine.optim import OptimWrapper
 from torch import Tensor
 
 from ..ops.torch_private import largest_values
-from .sharding.shards import is_shard, local
 
 
 class NanGuard(OptimWrapper):
@@ -52,18 +50,10 @@ class NanGuard(OptimWrapper):
                  for p in group['params'] if p.grad is not None]
         if not grads:
             return True
-        # A process may have no part of some gradients.
-        parts = [x for x in map(local, grads) if x.numel()]
-        finite = torch.tensor(True, device=local(grads[0]).device)
-        if parts:
-            # Check the largest values instead of the norm, which may overflow.
-            finite = torch.stack([
-                x.float().to(finite.device)
-                for x in largest_values(parts)]).isfinite().all()
-        if any(map(is_shard, grads)):
-            finite = finite.float()
-            all_reduce(finite, 'min')
-        return bool(finite)
+        # Check the largest values instead of the norm, which may overflow.
+        return bool(torch.stack([
+            x.float().to(grads[0].device)
+            for x in largest_values(grads)]).isfinite().all())
 
 
 @cache

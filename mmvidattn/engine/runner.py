@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mmaction.registry import HOOKS, LOOPS, OPTIM_WRAPPERS, RUNNERS
+from mmaction.registry import LOOPS, OPTIM_WRAPPERS, RUNNERS
 from mmengine.config import Config
-from mmengine.hooks import EMAHook, Hook
 from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import (
@@ -27,13 +26,11 @@ from ..datasets.broken_files.read_notes import ReadNotes
 from ..datasets.feature_cache_dataset import with_feature_cache
 from ..ops.torch_private import end_workers
 from ..utils.printable import PrintableFilter
-from ..utils.shard_folder import join_shards
 from ..utils.video_backend import apply_video_backend
 from .crashed_videos import crashes_named, read_crashed_videos
 from .hooks import (
     FeatureCacheHook,
     NanGuardHook,
-    ShardedEMAHook,
     SkippedVideosHook,
     find_hook,
 )
@@ -43,11 +40,8 @@ from .loops import (
     SafeValLoop,
 )
 from .nan_guard import with_nan_guard
+from .scaling import check_scaling
 from .seeded_samples import loader_like
-from .sharding import FullyShard, check_scaling
-from .sharding.shard_checkpoint import new_folder, shard_states
-from .sharding.shards import cut_optimizer_on_load
-from .sharding.whole_checkpoint import whole_states
 
 OURS = {
     EpochBasedTrainLoop: SafeEpochBasedTrainLoop,
@@ -69,8 +63,6 @@ class SafeRunner(Runner):
     - ``NanGuardHook``: the runner adds a ``NanGuard`` to the optimizer
       wrapper.
     - ``FeatureCacheHook``: datasets return the features of a frozen network.
-    - ``FullyShard`` as model wrapper: the runner shards the initialized model,
-      and gathers it to save it.
     - ``video_backend``: the library that decodes videos.
     - ``console_log_level``: the lowest level of the messages in the terminal.
       The log file has all messages.
@@ -105,7 +97,7 @@ class SafeRunner(Runner):
 
     def train(self) -> nn.Module:
         """Train, and return the model."""
-        with self._running(initialize=True):
+        with self._running():
             return super().train()
 
     def val(self) -> dict:
@@ -119,16 +111,11 @@ class SafeRunner(Runner):
             return super().test()
 
     @contextmanager
-    def _running(self, initialize: bool = False) -> Iterator[None]:
-        """Shard the model before a loop, and end the loop's workers after it.
+    def _running(self) -> Iterator[None]:
+        """End the data loaders' workers after a loop.
 
         If a signal ends the program, the workers are left to Python.
-
-        Args:
-            initialize: Initialize the weights before sharding. Defaults to
-                False.
         """
-        self._shard(initialize)
         try:
             with crashes_named(self._notes, self.work_dir):
                 yield
@@ -138,71 +125,6 @@ class SafeRunner(Runner):
             self._end_workers()
             raise
         self._end_workers()
-
-    def _shard(self, initialize: bool) -> None:
-        if not isinstance(self.model, FullyShard) or self.model.is_sharded:
-            return
-        if initialize:
-            # Each process can initialize only a complete model.
-            super()._init_model_weights()
-        self.model.shard()
-        part, whole = self.model.count_parameters()
-        self.logger.info(
-            f'FullyShard: {self.model.num_units} units; this '
-            f'process stores {part:,} of {whole:,} parameters')
-
-    def _init_model_weights(self) -> None:
-        if not isinstance(self.model, FullyShard):
-            super()._init_model_weights()
-
-    def register_hook(self, hook: Hook | dict, *args: Any,
-                      **kwargs: Any) -> None:
-        """Register a hook."""
-        if isinstance(hook, dict) and isinstance(self.model, FullyShard):
-            kind = hook.get('type')
-            kind = HOOKS.get(kind) if isinstance(kind, str) else kind
-            if kind is EMAHook:
-                hook = dict(hook, type=ShardedEMAHook)
-        super().register_hook(hook, *args, **kwargs)
-
-    def save_checkpoint(self, out_dir: str, filename: str, *args: Any,
-                        save_optimizer: bool = True, **kwargs: Any) -> None:
-        """Save a checkpoint in the first process.
-
-        With :class:`FullyShard`, all processes must call it.
-        """
-        owners: dict[str, Any] = {}
-        if isinstance(self.model, FullyShard):
-            owners['model'] = self.model.module
-            if save_optimizer:
-                owners['optimizer'] = self.optim_wrapper.optimizer
-            ema = find_hook(self, ShardedEMAHook)
-            if ema is not None:
-                owners['ema'] = ema.ema_model
-        if owners and self.model.sharded_checkpoints:
-            folder = new_folder(out_dir, filename)
-            kwargs['meta'] = dict(
-                kwargs.get('meta') or {}, shards=folder.name,
-                num_shards=self.world_size)
-            states = shard_states(owners, folder)
-        else:
-            states = whole_states(owners)
-        with states:
-            super().save_checkpoint(out_dir, filename, *args,
-                                    save_optimizer=save_optimizer, **kwargs)
-
-    def load_checkpoint(self, filename: str, *args: Any,
-                        **kwargs: Any) -> dict:
-        """Load a checkpoint, and return it."""
-        self._loading = filename
-        return super().load_checkpoint(filename, *args, **kwargs)
-
-    def call_hook(self, fn_name: str, **kwargs: Any) -> None:
-        """Call a method of all hooks."""
-        if fn_name == 'after_load_checkpoint':
-            # Hooks and model receive complete tensors.
-            join_shards(kwargs['checkpoint'], self._loading)
-        super().call_hook(fn_name, **kwargs)
 
     def _end_workers(self) -> None:
         for loop in self._train_loop, self._val_loop, self._test_loop:
@@ -265,11 +187,7 @@ class SafeRunner(Runner):
             kind = OPTIM_WRAPPERS.get(kind) if isinstance(kind, str) else kind
             if inspect.isclass(kind) and issubclass(kind, OptimWrapper):
                 optim_wrapper = dict(optim_wrapper, type=with_nan_guard(kind))
-        is_new = isinstance(optim_wrapper, dict)
-        built = super().build_optim_wrapper(optim_wrapper)
-        if is_new and isinstance(self.model, FullyShard):
-            cut_optimizer_on_load(built.optimizer)
-        return built
+        return super().build_optim_wrapper(optim_wrapper)
 
 
 def _cached(loader: Any) -> Any:

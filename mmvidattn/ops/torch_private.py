@@ -27,7 +27,7 @@ __all__ = [
     'is_functional_transform',
     'is_mkldnn_bf16_supported', 'is_operator', 'largest_values',
     'onednn_linear', 'reorder_weight', 'shallow_copy',
-    'statically_known_true', 'tensors_without_data', 'without_compile_caches'
+    'statically_known_true', 'without_compile_caches'
 ]
 
 # If removed: HAS_ONEDNN is False, and ops run their plain code.
@@ -165,28 +165,6 @@ def end_workers(loader: DataLoader | None) -> None:
     if hasattr(workers, '_shutdown_workers'):
         workers._shutdown_workers()
         loader._iterator = None
-
-
-@contextmanager
-def tensors_without_data() -> Iterator[None]:
-    """Let operators compute only the shapes of tensors, not their values.
-
-    If removed: raise a ValueError; `mmvidattn memory` is then not available.
-
-    Raises:
-        ValueError: If an operator depends on the values of tensors.
-    """
-    from torch._subclasses.fake_tensor import (
-        DataDependentOutputException,
-        FakeTensorMode,
-    )
-
-    try:
-        with FakeTensorMode(allow_non_fake_inputs=True):
-            yield
-    except DataDependentOutputException as error:
-        raise ValueError('tensors without data need operators that do not '
-                         f'depend on values, got {error.func}') from error
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from .hub import SCHEME, hub_file
 from .printable import brief
 from .remote_files import STORES, is_url, local_path
 from .safe_load import safe_load
-from .shard_folder import check_shards, find_shards, join_shards
 
 # Text for an error without a message.
 EMPTY = 'the file is empty'
@@ -168,7 +167,6 @@ def read_checkpoint(path: str | Path,
     if not isinstance(checkpoint, Mapping):
         raise ValueError(f'{path} is not a checkpoint: it contains a '
                          f'{type(checkpoint).__name__}')
-    join_shards(checkpoint, path)
     return checkpoint
 
 
@@ -328,11 +326,7 @@ def check_opens(source: str | Path | bytes) -> Any:
     try:
         if not zipfile.is_zipfile(io.BytesIO(source) if is_data else source):
             raise ValueError('it is not a zip archive, which has checksums')
-        checkpoint = safe_load(source, mmap=not is_data)
-        folder = None if is_data else find_shards(checkpoint, source)
-        if folder is not None:
-            check_shards(folder)
-        return checkpoint
+        return safe_load(source, mmap=not is_data)
     except Exception as error:
         # A damaged file can raise any error.
         raise ValueError(

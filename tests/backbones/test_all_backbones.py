@@ -86,7 +86,6 @@ def test_forward_is_finite_and_every_parameter_gets_a_gradient(backbone,
 def test_gradient_checkpointing_keeps_outputs_and_gradients(backbone, options):
     model = build(backbone, **options).eval()
     again = build(backbone, **options).eval()
-    # FullyShard sets it after construction.
     again.with_cp = True
     again.load_state_dict(model.state_dict())
     assert build(backbone, **options, with_cp=True).with_cp

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Several processes, by torchrun and by Slurm."""
 import json
+import multiprocessing
 import os
 import pickle
 import runpy
@@ -11,11 +12,46 @@ from pathlib import Path
 
 import pytest
 import torch
-from sharded_runs import launched
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL_NAMES = ('dist_train.sh', 'dist_test.sh', 'slurm_train.sh',
               'slurm_test.sh')
+
+
+def launched(number, function, *args, **kwargs):
+    """Run a function in forked processes that communicate by gloo.
+
+    The function receives the number of processes as ``num_ranks``. If a
+    process fails, all are killed.
+    """
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    context = multiprocessing.get_context('fork')
+
+    def start(rank):
+        # Threads of OpenMP do not survive a fork.
+        torch.set_num_threads(1)
+        os.environ.update(
+            RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number),
+            MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
+        function(*args, num_ranks=number, **kwargs)
+        torch.distributed.barrier()
+        # Skip the regular shutdown, in which gloo may abort the process.
+        os._exit(0)
+
+    processes = [context.Process(target=start, args=(rank, ))
+                 for rank in range(number)]
+    for process in processes:
+        process.start()
+    while any(p.is_alive() for p in processes):
+        for process in processes:
+            process.join(0.05)
+        if any(p.exitcode for p in processes):
+            for process in processes:
+                process.kill()
+    codes = [p.exitcode for p in processes]
+    assert codes == [0] * number, codes
 
 
 def start(program, *args, launcher, num_ranks):
@@ -71,35 +107,6 @@ def test_two_processes_train(run_tool, small_config, tmp_path):
     assert top1 * 7 == pytest.approx(round(top1 * 7))
     meta = torch.load(tmp_path / 'work/epoch_1.pth')['meta']
     assert meta['iter'] == 2
-
-
-@pytest.mark.slow
-def test_sharded_processes_train_and_test_as_ddp(run_tool, small_config,
-                                                 tmp_path):
-    states = []
-    for name, options in (('ddp', ()), ('shared', (
-            'model_wrapper_cfg.type=FullyShard', ))):
-        done = run_tool(
-            'dist_train.sh', small_config, 2, '--work-dir', name,
-            '--cfg-options', 'train_cfg.max_epochs=1', 'randomness.seed=1',
-            *options, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert 'has no effect' not in done.stderr
-        assert ('FullyShard: 2 units' in done.stdout + done.stderr) == bool(
-            options)
-        states.append(torch.load(tmp_path / name / 'epoch_1.pth'))
-    for name, value in states[0]['state_dict'].items():
-        torch.testing.assert_close(states[1]['state_dict'][name], value,
-                                   rtol=1e-5, atol=1e-6)
-    # One process reads the checkpoint of two.
-    done = run_tool('test.py', small_config, 'shared/epoch_1.pth',
-                    '--work-dir', 'test', cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    done = run_tool(
-        'dist_test.sh', small_config, 'ddp/epoch_1.pth', 2, '--work-dir',
-        'test', '--cfg-options', 'model_wrapper_cfg.type=FullyShard',
-        cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

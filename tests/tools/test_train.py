@@ -250,9 +250,9 @@ def test_starts_from_weights_for_other_classes(run_main, small_config,
      (['--auto-scale-lr', '--cfg-options', 'auto_scale_lr={}'],
       '--auto-scale-lr needs auto_scale_lr'),
      (['--cfg-options', 'strategy.type=DeepSpeedStrategy'],
-      "strategy 'DeepSpeedStrategy' is not supported: .*mmengine#1213"),
+      "strategy 'DeepSpeedStrategy' is not supported: .*Remove `strategy`"),
      (['--cfg-options', 'model_wrapper_cfg.type=MMFullyShardedDataParallel'],
-      "type 'MMFullyShardedDataParallel' is not supported: use")],
+      "'MMFullyShardedDataParallel' is not supported: use")],
     ids=lambda value: value if isinstance(value, str) else ' '.join(value))
 def test_error_names_the_fault(run_main, small_config, small_checkpoint,
                                tmp_path, options, error):

@@ -11,12 +11,11 @@ from .preemption_hook import PreemptionHook
 from .safe_checkpoint_hook import SafeCheckpointHook
 from .safe_hook import find_hook
 from .safe_logger_hook import SafeLoggerHook
-from .sharded_ema_hook import ShardedEMAHook
 from .skipped_videos_hook import SkippedVideosHook
 
 __all__ = [
     'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook', 'NanGuardHook',
     'NewClassifierHook', 'PatientStoppingHook', 'PreciseBNHook',
     'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
-    'ShardedEMAHook', 'SkippedVideosHook', 'find_hook'
+    'SkippedVideosHook', 'find_hook'
 ]

@@ -16,9 +16,6 @@ from ...ops import dispatch
 from ...utils.random_state import get_random_state, set_random_state
 from ...utils.unwrap import unwrap
 from ...version import __version__
-from ..sharding import FullyShard
-from ..sharding.shards import cut_as
-from ..sharding.whole_checkpoint import whole_gradients
 from .safe_hook import SafeHook
 
 KEY = 'exact_resume'
@@ -71,18 +68,15 @@ class ExactResumeHook(SafeHook):
         self.of_rank: dict | None = None
         self._loaded: dict | None = None
         self._ranks: list | None = None
-        self._shared_gradients: dict = {}
         self._before_val: dict | None = None
         self._validated: tuple[int, int] | None = None
 
     def before_save_on_all_ranks(self, runner: Runner) -> None:
         self._ranks = all_gather_object(self._state(runner))
-        self._shared_gradients = whole_gradients(unwrap(runner.model))
 
     def before_save_checkpoint(self, runner: Runner,
                                checkpoint: dict) -> None:
         ranks, self._ranks = self._ranks, None
-        gradients, self._shared_gradients = self._shared_gradients, {}
         if 'optimizer' not in checkpoint:
             return
         loop = runner.train_loop
@@ -96,8 +90,7 @@ class ExactResumeHook(SafeHook):
             validated=at == self._validated,
             versions=_versions(),
             backends=dispatch.running_keys(_device_of(runner)),
-            gradients=gradients if isinstance(runner.model, FullyShard)
-            else self._gradients(runner, at[1]))
+            gradients=self._gradients(runner, at[1]))
 
     def _state(self, runner: Runner) -> dict:
         loop = runner.train_loop
@@ -188,9 +181,8 @@ class ExactResumeHook(SafeHook):
                 runner.logger.warning(line)
         for name, parameter in unwrap(runner.model).named_parameters():
             if name in self.resumed['gradients']:
-                parameter.grad = cut_as(
-                    self.resumed['gradients'][name].to(parameter.device),
-                    parameter)
+                parameter.grad = self.resumed['gradients'][name].to(
+                    parameter.device)
         if rank < len(self.resumed['ranks']):
             self.of_rank = self.resumed['ranks'][rank]
             self.restore_generators(runner)

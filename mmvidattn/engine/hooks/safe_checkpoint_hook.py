@@ -10,7 +10,6 @@ from pathlib import Path
 import torch
 from mmaction.registry import HOOKS
 from mmengine.dist import (
-    all_gather_object,
     broadcast_object_list,
     is_main_process,
 )
@@ -21,7 +20,6 @@ from mmengine.runner import Runner
 from ...utils.checkpoint import check_opens
 from ...utils.files import flush, write_atomically
 from ...utils.plain import restore_histories, to_plain
-from ...utils.shard_folder import KEY, remove_shards
 from ..first_fault import is_finite
 
 # Checkpoint of a run that is stopped between two regular checkpoints.
@@ -183,8 +181,7 @@ class SafeCheckpointHook(CheckpointHook):
         """Return True if the score and all weights are finite."""
         if not math.isfinite(score):
             reason = 'it is not finite'
-        # Each process checks its part of a sharded model.
-        elif all(all_gather_object(is_finite(runner.model.state_dict()))):
+        elif is_finite(runner.model.state_dict()):
             return True
         else:
             reason = 'weights of the model are not finite'
@@ -201,8 +198,6 @@ class SafeCheckpointHook(CheckpointHook):
         try:
             if self.file_backend.isfile(path):
                 self.file_backend.remove(path)
-            if '://' not in path:
-                remove_shards(path)
         except OSError as error:
             print_log(f'cannot remove {path}: {error}', 'current',
                       logging.ERROR)
@@ -249,10 +244,9 @@ class SafeCheckpointHook(CheckpointHook):
     def _finish(self, part: str, path: str) -> None:
         if '://' not in path:
             flush(part)
-            checkpoint = check_opens(part)
+            check_opens(part)
             os.replace(part, path)
             flush(Path(path).parent)
-            remove_shards(path, keep=checkpoint['meta'].get(KEY))
         else:
             # An object store writes a whole object or none.
             data = self.file_backend.get(part)
