@@ -8,8 +8,7 @@ from typing import Any
 # Methods to compute optical flow.
 FLOWS = 'dis', 'tvl1', 'farneback'
 # Formats of mmvidattn.datasets.annotations.formats.
-ANNOTATION_FORMATS = ('csv', 'activitynet', 'label-studio', 'cvat', 'via',
-                      'elan', 'boris')
+ANNOTATION_FORMATS = 'csv', 'activitynet', 'label-studio', 'elan'
 # Options of add_corpus that need --engine.
 CORPUS = 'shard_size', 'shard', 'lease'
 ENGINES = 'local', 'ray'
@@ -67,6 +66,29 @@ def _device(text: str) -> str:
         return text
     from mmengine.device import get_device
     return get_device()
+
+
+class ColumnsAction(argparse.Action):
+    """Collect ``NAME=COLUMN`` in a dict."""
+
+    def __call__(self, parser: argparse.ArgumentParser,
+                 namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        pairs = [text.partition('=')[::2] for text in values]
+        wrong = [name for name, column in pairs if not (name and column)]
+        if wrong:
+            parser.error(f'{option_string} must be NAME=COLUMN, got '
+                         f'{wrong[0] or values[0]}')
+        setattr(namespace, self.dest, dict(pairs))
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the columns of another program's table."""
+    parser.add_argument(
+        '--columns', nargs='+', action=ColumnsAction, metavar='NAME=COLUMN',
+        help='columns of a table (csv or tsv) of any program, such as video='
+        "'Media file' start='Start (s)' end='Stop (s)' label=Behavior; with "
+        '--fps, start and end are frame numbers')
 
 
 def add_page(parser: argparse.ArgumentParser) -> None:

@@ -5,15 +5,19 @@
     mmvidattn annotations export.json mine.csv --videos FOLDER
     mmvidattn annotations mine.csv tasks.json --to label-studio --fps 25
 
-The formats are csv, activitynet, label-studio, cvat, via, elan and boris; see
-docs/annotations.md. With --videos, lengths and frame rates are compared with
-the videos. The exit status is 1 if a video is missing or does not fit.
+    mmvidattn annotations events.tsv mine.csv --columns video='Media file' \\
+        start='Start (s)' end='Stop (s)' label=Behavior
+
+The formats are csv, activitynet, label-studio and elan; --columns reads other
+tables. See docs/annotations.md. With --videos, lengths and frame rates are
+compared with the videos. The exit status is 1 if a video is missing or does
+not fit.
 """
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import ANNOTATION_FORMATS, positive
+from ._shared import ANNOTATION_FORMATS, add_columns, positive
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -25,15 +29,16 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='file of annotations, or a folder of files of one format')
     parser.add_argument(
         'out', type=Path, nargs='?', metavar='OUT',
-        help='file to write; a folder for several videos in cvat and elan, '
-        'which have a file for each video (default: only check and count)')
+        help='file to write; a folder for several videos in elan, '
+        'which has a file for each video (default: only check and count)')
     parser.add_argument(
-        '--from', dest='source_format', choices=ANNOTATION_FORMATS,
-        help='format of IN (default: recognized by its content)')
+        '--from', dest='source_format', metavar='FORMAT',
+        help=f'format of IN, one of {", ".join(ANNOTATION_FORMATS)} (default: '
+        'recognized by its content)')
+    add_columns(parser)
     parser.add_argument(
-        '--to', choices=ANNOTATION_FORMATS,
-        help='format of OUT (default: by its suffix: .csv, .xml for cvat, '
-        '.eaf for elan, .boris)')
+        '--to', metavar='FORMAT',
+        help='format of OUT (default: by its suffix: .csv, .eaf for elan)')
     parser.add_argument(
         '--videos', type=Path, metavar='FOLDER',
         help='folder of the videos; OUT has their paths in this folder')

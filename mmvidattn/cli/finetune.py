@@ -45,7 +45,7 @@ from ..finetune.options import (
     RANK,
     FineTuneOptions,
 )
-from ._shared import at_least, positive
+from ._shared import add_columns, at_least, positive
 
 # Options that a continued run takes from the first one.
 OF_FIRST_RUN = ('videos', 'model', 'features', 'weights', 'batch_size',
@@ -60,6 +60,10 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add('source', type=Path, metavar='FOLDER', nargs='?',
         help='folder with a folder for each class, or a CSV file; with '
         '--stream, a file of annotated events')
+    add_columns(parser)
+    add('--fps', type=positive,
+        help='frames per second, for files that count frames (default: as in '
+        'the file, or else as in the videos)')
     add('--multi-label', action='store_true',
         help='several labels per clip: a CSV file with a line for each label '
         'of a video or segment')

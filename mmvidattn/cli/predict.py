@@ -58,8 +58,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         'scores as annotations, to be corrected in an annotation program. '
         'Clip models use windows (default: as in mmvidattn stream)')
     parser.add_argument(
-        '--to', choices=ANNOTATION_FORMATS,
-        help='format of --segments (default: by the suffix of OUT)')
+        '--to', metavar='FORMAT',
+        help=f'format of --segments, one of {", ".join(ANNOTATION_FORMATS)} '
+        '(default: by the suffix of OUT)')
     parser.add_argument(
         '--thresholds', type=Path, metavar='FILE',
         help='thresholds of each class for --segments, from mmvidattn '

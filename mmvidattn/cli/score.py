@@ -5,7 +5,8 @@
     mmvidattn score predictions.csv annotations.json --videos FOLDER \\
         --scores SCORES --report REPORT
 
-Both files may have any format of `mmvidattn annotations`. Names of videos may
+Both files may have any format of `mmvidattn annotations`; --columns is for the
+file of annotations. Names of videos may
 differ in their folders and suffixes. The table has 95 % intervals over videos.
 docs/event_metrics.md explains which number answers which question.
 """
@@ -13,7 +14,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import at_least, positive
+from ._shared import add_columns, at_least, positive
 
 PROTOCOLS = 'activitynet', 'thumos14'
 
@@ -36,6 +37,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--fps', type=positive,
         help='frames per second, for files that count frames (default: as in '
         'the file, or else as in the videos)')
+    add_columns(parser)
     parser.add_argument(
         '--subset', help='evaluate only the videos of this subset of the '
         'annotations, such as test')

@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import positive
+from ._shared import add_columns, positive
 
 OBJECTIVES = 'f1@50', 'f1@25', 'f1@10', 'recall'
 
@@ -44,6 +44,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--fps', type=positive,
         help='frames per second, for annotations that count frames (default: '
         'as in the file, or else as in the videos)')
+    add_columns(parser)
     args = parser.parse_args(argv)
     if (args.objective == 'recall') != (args.false_alarms is not None):
         parser.error('--objective recall and --false-alarms need each other')

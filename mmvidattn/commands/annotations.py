@@ -18,7 +18,8 @@ def run(args: argparse.Namespace) -> None:
                 args.source.resolve():
             raise ValueError(f'OUT must differ from IN, got {args.out}')
         found = read_annotations(args.source, args.source_format,
-                                 videos=args.videos, fps=args.fps)
+                                 videos=args.videos, fps=args.fps,
+                                 columns=args.columns)
         echo(f'{FORMATS[found.format].title}:', *summarize(found), sep='\n')
         for remark in found.remarks:
             echo(f'note: {remark}')

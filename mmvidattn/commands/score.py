@@ -44,9 +44,12 @@ IOU = .5
 
 def read(args: argparse.Namespace) -> tuple[Annotations, Annotations]:
     """Read predictions and annotations, with equal names of videos."""
-    predicted, true = (
-        read_annotations(path, videos=args.videos, fps=args.fps)
-        for path in (args.predictions, args.annotations))
+    predicted = read_annotations(args.predictions, videos=args.videos,
+                                 fps=args.fps)
+    true = read_annotations(args.annotations, videos=args.videos,
+                            fps=args.fps, columns=args.columns)
+    for remark in true.remarks:
+        echo(f'note: {remark}')
     if args.subset is not None:
         subsets = sorted({one.subset for one in true.segments})
         if args.subset not in subsets:

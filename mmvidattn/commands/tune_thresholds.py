@@ -15,7 +15,9 @@ def run(args: argparse.Namespace) -> None:
     with one_line_errors():
         scored = read_frame_scores(args.scores)
         found = read_annotations(args.annotations, videos=args.videos,
-                                 fps=args.fps)
+                                 fps=args.fps, columns=args.columns)
+        for remark in found.remarks:
+            echo(f'note: {remark}')
         names = VideoNames(scored.videos)
         tuned = tune_thresholds(
             scored.videos,

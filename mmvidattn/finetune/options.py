@@ -82,6 +82,10 @@ class FineTuneOptions:
             :class:`~mmvidattn.live.FeatureExtractor`.
         continued: Work directory of an earlier run with ``stream``, to train
             its model further. ``source`` is then a file of marks.
+        columns: Columns of ``source`` if it is another program's table, see
+            :func:`~mmvidattn.datasets.annotations.video_segment.read_table`.
+        fps: Frames per second if ``source`` counts frames. Defaults to the
+            rate in the file, or else of the video.
     """
     source: Path
     model: str = 'linear_ff_tiny_motion'
@@ -108,13 +112,16 @@ class FineTuneOptions:
     videos: Path | None = None
     features: str = 'linear_ff_tiny_motion'
     continued: Path | None = None
+    columns: dict[str, str] | None = None
+    fps: float | None = None
 
     # Options that may change on resume.
     FREE: ClassVar = {'workers', 'timeout', 'quick', 'minutes', 'work_dir'}
     # Options that older work directories did not record, and their values.
     ADDED: ClassVar = dict(cache_features=None, variants=1, stream=False,
                            videos=None, features='linear_ff_tiny_motion',
-                           multi_label=False, loss='bce', continued=None)
+                           multi_label=False, loss='bce', continued=None,
+                           columns=None, fps=None)
 
     @property
     def out(self) -> Path:

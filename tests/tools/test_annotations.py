@@ -102,6 +102,8 @@ def test_reports_what_does_not_fit_the_videos(folder, run_main, capsys):
 @pytest.mark.parametrize('args, error', [
     (['mine.csv', 'mine.csv'], 'OUT must differ from IN'),
     (['none.csv'], 'file not found: none.csv'),
+    (['mine.csv', '--from', 'boris'], 'BORIS was removed; the last commit'),
+    (['mine.csv', 'x.xml', '--to', 'cvat'], 'CVAT was removed; the last com'),
     (['mine.csv', 'x.json', '--to', 'label-studio'],
      'the frame rate of day/a.mp4 is unknown: give the folder'),
     (['mine.csv', 'x.eaf'], 'x.eaf must be a folder'),
@@ -111,6 +113,19 @@ def test_one_line_for_each_error(folder, run_main, monkeypatch, args,
                                  error):
     monkeypatch.chdir(folder)
     assert error in run(run_main, *args)
+
+
+def test_converts_a_table_with_named_columns(folder, run_main, capsys):
+    (folder / 'table.tsv').write_text(
+        'Media file\tBehavior\tFirst\tLast\nday/a.mp4\trun\t5\t15\n')
+    names = ('video=Media file', 'start=First', 'end=Last', 'label=Behavior')
+    assert run(run_main, folder / 'table.tsv', folder / 'out.csv',
+               '--columns', *names, '--fps', 10) == 0
+    assert 'frame numbers at 10 fps' in capsys.readouterr().out
+    assert (folder / 'out.csv').read_text() == (
+        'video,start,end,label\nday/a.mp4,0.5,1.5,run\n')
+    assert run(run_main, folder / 'table.tsv', '--columns', 'video') == 2
+    assert 'must be NAME=COLUMN, got video' in capsys.readouterr().err
 
 
 def test_out_is_needed_to_convert(folder, run_main, capsys):

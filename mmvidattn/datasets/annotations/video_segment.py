@@ -18,6 +18,10 @@ from ...utils.remote_files import local_path
 Fault = Callable[[str], None]
 # Separators of CSV files: spreadsheet programs use all of them.
 SEPARATORS = ',;\t'
+# Columns of our CSV files, and other names for two of them.
+NAMES = ('video', 'start', 'end', 'label', 'id', 'subset', 'score', 'split',
+         'group')
+ALIASES = dict(file='video', stop='end')
 # [hh:]mm:ss[.ff]. Seconds are below 60, and minutes too if there are hours.
 CLOCK = re.compile(
     r'(?:(\d+):(?=[0-5]?\d:))?(\d+):([0-5]?\d(?:\.\d*)?)', re.ASCII)
@@ -156,6 +160,48 @@ def read_columns(path: str | Path, needed: Iterable[str],
                 f'({", ".join(header)}), got {len(row)}: {", ".join(row)}. '
                 'Put quotes around a field that contains the separator')
         yield {name: word for name, word in zip(names, row) if name}, where
+
+
+def read_table(path: str | Path, needed: Iterable[str],
+               columns: Mapping[str, str] | None = None,
+               fps: float | None = None
+               ) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield the rows of a CSV file under our names of its columns.
+
+    Args:
+        path: File.
+        needed: Required columns, by our names.
+        columns: Column of the file for each of our names (``NAMES``), such as
+            ``dict(video='Media file', start='Start (s)')``. Other columns are
+            ignored, and the end ``NA`` is unknown. Defaults to our own names
+            and ``ALIASES``.
+        fps: With ``columns``, the start and end are frame numbers at this
+            rate. Defaults to None, seconds.
+
+    Raises:
+        ValueError: If a column is unknown, missing or repeated, or the number
+            of fields in a row differs from the header.
+    """
+    if columns is None:
+        yield from read_columns(path, needed, ALIASES)
+        return
+    if columns.keys() - {*NAMES} or {*needed} - columns.keys():
+        raise ValueError(
+            f'columns must name {", ".join(needed)}, and may name '
+            f'{", ".join(name for name in NAMES if name not in needed)}; got '
+            + (', '.join(columns) or 'none'))
+    for fields, where in read_columns(path, columns.values()):
+        row = {name: fields[column] for name, column in columns.items()}
+        if row.get('end') == 'NA':
+            row['end'] = ''
+        for name in 'start', 'end':
+            if fps and row.get(name):
+                frame = parse_number(row[name])
+                if math.isnan(frame):
+                    raise ValueError(f'{where}: {name} must be a frame number '
+                                     f'at {fps:g} fps, got {row[name]!r}')
+                row[name] = repr(frame / fps)
+        yield row, where
 
 
 def parse_number(text: str | float) -> float:

@@ -2,9 +2,9 @@
 """Plan of a run on untrimmed videos: check, match and split them."""
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from ...datasets.annotations.custom.labeled_videos import (
 )
 from ...datasets.annotations.custom.marks_csv import read_marks
 from ...datasets.annotations.custom.segment_csv import (
-    ALIASES,
     read_segment_csv,
     write_segment_csv,
 )
@@ -30,7 +29,7 @@ from ...datasets.annotations.video_segment import (
     checked,
     describe,
     fit_to_videos,
-    read_columns,
+    read_table,
 )
 from ...datasets.prepare.feature_targets import BACKGROUND
 from ...datasets.video_facts import VideoFacts
@@ -109,10 +108,15 @@ def read_events(out: Path, split: str) -> list[VideoSegment]:
     return read_segment_csv(out / f'data/{split}.csv')
 
 
-def read_source(source: Path, root: Path) -> Annotations:
+def read_source(source: Path, root: Path, **table: Any) -> Annotations:
     """Read the events of a user, with videos as paths relative to ``root``.
 
     Videos that the folder lacks are left out.
+
+    Args:
+        source: File of annotations.
+        root: Folder of the videos.
+        table: ``columns`` and ``fps`` of :func:`read_annotations`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -121,7 +125,7 @@ def read_source(source: Path, root: Path) -> Annotations:
     """
     if not source.exists():
         raise FileNotFoundError(f'no annotations {source}')
-    found = read_annotations(source, videos=root)
+    found = read_annotations(source, videos=root, **table)
     if not found.segments:
         raise ValueError(f'{source} lists no events')
     found.segments = checked(one for one in found.segments
@@ -143,7 +147,9 @@ def count_entries(options: FineTuneOptions) -> int:
     """Return the number of annotated events, or of marks."""
     if options.continued is not None:
         return len(read_marks(options.source))
-    return len(read_source(options.source, options.videos).segments)
+    return len(read_source(options.source, options.videos,
+                           columns=options.columns,
+                           fps=options.fps).segments)
 
 
 def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
@@ -154,7 +160,8 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
             class lacks training events.
     """
     root, source = options.videos, options.source
-    found = read_source(source, root)
+    columns = options.columns
+    found = read_source(source, root, columns=columns, fps=options.fps)
     names = [name for name in found.videos if name not in found.missing]
     facts, bad = check_videos(root, names, options)
     segments, counts = fit_to_videos(
@@ -167,7 +174,8 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
     if counts:
         echo(f'events: {describe(counts)}')
     splits = split_streams(
-        segments, read_groups(source, root), options.val_share, options.seed)
+        segments, read_groups(source, root, columns), options.val_share,
+        options.seed)
     # Listed videos without events are background.
     used = {video for side in splits.values() for video in side}
     splits['train'] = [*splits.get('train', ()), *(
@@ -186,17 +194,18 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
     return plan
 
 
-def read_groups(source: Path, root: Path) -> dict[str, str]:
+def read_groups(source: Path, root: Path,
+                columns: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the group of each video, from a CSV file's column ``group``.
 
     Raises:
         ValueError: If a video has two groups.
     """
     groups: dict[str, str] = {}
-    if source.suffix.lower() not in ('.csv', '.tsv'):
+    if columns is None and source.suffix.lower() not in ('.csv', '.tsv'):
         return groups
     folder = VideoFolder(root)
-    for row, where in read_columns(source, ('video', ), ALIASES):
+    for row, where in read_table(source, ('video', ), columns):
         video, group = folder.find(row['video']), row.get('group')
         if video and group and groups.setdefault(video, group) != group:
             raise ValueError(f'{where}: the group of {video} must be '

@@ -148,3 +148,15 @@ def test_reports_the_encoding_of_old_spreadsheets(tmp_path):
     with pytest.raises(ValueError, match='UTF-8, got the byte 0xe9 in line 2; '
                        '.*save the file as "CSV UTF-8"'):
         read_labeled_videos(path)
+
+
+def test_columns_read_any_table(tmp_path):
+    path = write(tmp_path / 'table.txt', 'Clip;Begin;Stop;Behavior;Set',
+                 'a.mp4;25;50;run;train', 'b.mp4;;;jump;val')
+    columns = dict(video='Clip', start='Begin', end='Stop', label='Behavior',
+                   split='Set')
+    assert read_labeled_videos(path, False, columns, 25.)[1] == [
+        LabeledVideo('a.mp4', 'run', 1., 2., 'train'),
+        LabeledVideo('b.mp4', 'jump', split='val')]
+    with pytest.raises(ValueError, match='columns needs a table'):
+        read_labeled_videos(tmp_path, False, columns)

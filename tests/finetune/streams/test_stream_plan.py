@@ -150,6 +150,8 @@ def test_reads_groups(tmp_path):
         ('a', 0, 1, 'x', 'anna'), ('a', 2, 3, 'x', ''),
         ('b', 0, 1, 'x', '')], header)
     assert read_groups(path, tmp_path) == {'a.mp4': 'anna'}
+    columns = dict(video='video', group='group')
+    assert read_groups(path, tmp_path, columns) == {'a.mp4': 'anna'}
     write_rows(path, [('a', 0, 1, 'x', 'anna'), ('a', 2, 3, 'x', 'bob')],
                header)
     with pytest.raises(ValueError, match='line 3: the group of a.mp4 must be'):

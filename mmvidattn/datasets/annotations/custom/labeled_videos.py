@@ -2,13 +2,12 @@
 """Reader of a user's labeled videos: a folder per class, or a CSV file."""
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ...video_facts import VIDEO_SUFFIXES
-from ..video_segment import read_columns, seconds
-from .segment_csv import ALIASES
+from ..video_segment import read_table, seconds
 
 COLUMNS = 'video', 'label', 'start', 'end', 'split', 'group'
 SPLITS = dict(train='train', training='train', val='val', valid='val',
@@ -41,7 +40,9 @@ class LabeledVideo(NamedTuple):
         return self.start == 0 and self.end == math.inf
 
 
-def read_labeled_videos(source: Path, multi_label: bool = False
+def read_labeled_videos(source: Path, multi_label: bool = False,
+                        columns: Mapping[str, str] | None = None,
+                        fps: float | None = None
                         ) -> tuple[Path, list[LabeledVideo], list[str]]:
     """Read labeled videos from a folder or a CSV file.
 
@@ -59,6 +60,9 @@ def read_labeled_videos(source: Path, multi_label: bool = False
         source: The folder or CSV file.
         multi_label: Accept several lines with different labels for a video or
             segment of a CSV file. Defaults to False.
+        columns: Columns of another program's table, see
+            :func:`~..video_segment.read_table`.
+        fps: Frames per second, if ``columns`` has frame numbers.
 
     Returns:
         Folder that the paths are relative to, the videos, and remarks about
@@ -70,14 +74,16 @@ def read_labeled_videos(source: Path, multi_label: bool = False
         FileNotFoundError: If the source does not exist.
     """
     if source.is_dir():
+        if columns is not None:
+            raise ValueError(f'columns needs a table, got the folder {source}')
         return source, *_read_folder(source)
     if not source.is_file():
         raise FileNotFoundError(f'no folder or CSV file {source}')
-    if source.suffix.lower() not in ('.csv', '.tsv'):
+    if columns is None and source.suffix.lower() not in ('.csv', '.tsv'):
         raise ValueError(
             f'{source} must be a folder with a folder of videos for each '
             'class, or a CSV file with columns file and label')
-    return source.parent, *_read_csv(source, multi_label)
+    return source.parent, *_read_csv(source, multi_label, columns, fps)
 
 
 def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
@@ -127,12 +133,13 @@ def _videos_in(paths: Iterable[Path]) -> list[Path]:
                   if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
 
 
-def _read_csv(path: Path, multi_label: bool
+def _read_csv(path: Path, multi_label: bool,
+              columns: Mapping[str, str] | None, fps: float | None
               ) -> tuple[list[LabeledVideo], list[str]]:
     seen: dict[tuple, tuple[str, str]] = {}
     videos, remarks, unused = [], [], []
     repeated = 0
-    for row, where in read_columns(path, ('video', 'label'), ALIASES):
+    for row, where in read_table(path, ('video', 'label'), columns, fps):
         unused = [name for name in row if name not in COLUMNS]
         video = _parse(row, where)
         key = video.file, video.start, video.end, multi_label and video.label

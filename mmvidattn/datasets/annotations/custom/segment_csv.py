@@ -3,22 +3,23 @@
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ....utils.files import write_atomically
 from ..video_segment import (
+    ALIASES,
     SEPARATORS,
     VideoSegment,
     parse_number,
-    read_columns,
     read_rows,
+    read_table,
     seconds,
     segment_reader,
 )
 
 NUMBERS = 'verb', 'noun'
-ALIASES = dict(file='video', stop='end')
+NEEDED = 'video', 'start', 'end', 'label'
 
 
 def recognizes(start: str) -> bool:
@@ -38,7 +39,9 @@ def has_segment_columns(header: list[str]) -> bool:
 
 
 @segment_reader
-def read_segment_csv(path: str | Path) -> Iterator[VideoSegment]:
+def read_segment_csv(path: str | Path,
+                     columns: Mapping[str, str] | None = None,
+                     fps: float | None = None) -> Iterator[VideoSegment]:
     """Read a user's segments from a CSV file.
 
     Required columns are ``video`` (or ``file``), ``start`` and ``end`` (or
@@ -48,13 +51,18 @@ def read_segment_csv(path: str | Path) -> Iterator[VideoSegment]:
     optional. An empty ``end`` is unknown. In a file of marks
     (:mod:`.marks_csv`), rows with the mark ``wrong`` are not events, and are
     left out.
+
+    ``columns`` and ``fps`` read another program's table, see
+    :func:`~..video_segment.read_table`.
     """
     names, _ = next(read_rows(path), ([], ''))
-    if not has_segment_columns(names):
+    if columns is None and not has_segment_columns(names):
         raise ValueError(
             f'{path} must have columns video, start, end and label (or verb '
-            f'and noun instead of label), got {", ".join(names) or "none"}')
-    for row, where in read_columns(path, (), ALIASES):
+            f'and noun instead of label), got {", ".join(names) or "none"}; '
+            'name the columns of another table with --columns')
+    needed = () if columns is None else NEEDED
+    for row, where in read_table(path, needed, columns, fps):
         if row.get('mark', '').lower() == 'wrong':
             continue
         if 'label' in row:

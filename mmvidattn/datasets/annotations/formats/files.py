@@ -3,12 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ....utils.arguments import Positive, check_arguments
 from ..custom import segment_csv
 from ..video_segment import VideoSegment, checked, read_text
-from . import activitynet, boris, cvat, elan, label_studio, via
+from . import activitynet, elan, label_studio
 from .base import (
     Annotations,
     Format,
@@ -23,9 +23,10 @@ from .summary import compare
 from .videos import VideoFolder
 
 
-def _read_csv(path: Path, frame_rate: FrameRate) -> Annotations:
+def _read_csv(path: Path, frame_rate: FrameRate | None = None,
+              **table: Any) -> Annotations:
     created = Annotations(
-        segment_csv.read_segment_csv(path, points=True), format='csv')
+        segment_csv.read_segment_csv(path, points=True, **table), format='csv')
     for segment in created.segments:
         created.add_video(segment.video)
     return created
@@ -40,18 +41,9 @@ FORMATS = {
     'csv': Format(
         'csv', '.csv', _read_csv, _write_csv, segment_csv.recognizes,
         lacks=('empty videos', )),
-    'cvat': Format(
-        'CVAT', '.xml', cvat.read, cvat.write, cvat.recognizes, 'frame',
-        ('several subsets', ), one_video=True),
     'elan': Format(
         'ELAN', '.eaf', elan.read, elan.write, elan.recognizes, 'ms',
         ('scores', 'subsets', 'points'), one_video=True),
-    'boris': Format(
-        'BORIS', '.boris', boris.read, boris.write, boris.recognizes,
-        lacks=('subsets', )),
-    'via': Format(
-        'VIA', '.json', via.read, via.write, via.recognizes,
-        lacks=('subsets', )),
     'label-studio': Format(
         'Label Studio', '.json', label_studio.read, label_studio.write,
         label_studio.recognizes, 'frame',
@@ -60,13 +52,30 @@ FORMATS = {
         'ActivityNet', '.json', activitynet.read, activitynet.write,
         activitynet.recognizes, lacks=('several subsets', )),
 }
+# Removed formats: title, and texts that recognize a file.
+REMOVED = {
+    'cvat': ('CVAT', ('<annotations', )),
+    'via': ('VIA', ('"vid_list"', '"data_format_version"', '# CSV_HEADER')),
+    'boris': ('BORIS', ('"project_format_version"', '"behaviors_conf"',
+                        'Observation id')),
+}
 # Characters of a file that recognize its format.
 MAX_START = 20_000
 # Characters that XML cannot express, or that separate lines.
 CONTROL = re.compile('[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]')
 
 
+def _refuse_removed(name: str, what: str) -> NoReturn:
+    raise ValueError(
+        f'{what}: the format of {REMOVED[name][0]} was removed; the last '
+        'commit with it is 1ec24a0. Save a table of the events, and name its '
+        "columns: --columns video='Media file' start='Start (s)' end='Stop "
+        "(s)' label=Behavior")
+
+
 def _format(name: str) -> Format:
+    if name in REMOVED:
+        _refuse_removed(name, name)
     if name not in FORMATS:
         raise ValueError(f'format must be one of {", ".join(FORMATS)}, got '
                          f'{name!r}')
@@ -80,18 +89,25 @@ def recognize(path: Path) -> str:
         ValueError: If no format fits.
     """
     start = read_text(path)[:MAX_START].lstrip()
+    if FORMATS['csv'].recognizes(start):
+        return 'csv'
+    for name, (_, texts) in REMOVED.items():
+        if any(text in start for text in texts):
+            _refuse_removed(name, str(path))
     for name, kind in FORMATS.items():
         if kind.recognizes(start):
             return name
     raise ValueError(
         f'{path}: no format recognized in {start[:40]!r}; the formats are '
-        f'{", ".join(FORMATS)}')
+        f'{", ".join(FORMATS)}. A csv has the columns video, start, end and '
+        'label; --columns names the columns of another table')
 
 
 @check_arguments
 def read_annotations(path: str | Path, format: str | None = None, *,
                      videos: str | Path | None = None,
-                     fps: Positive | None = None) -> Annotations:
+                     fps: Positive | None = None,
+                     columns: Mapping[str, str] | None = None) -> Annotations:
     """Read annotations of any format.
 
     Args:
@@ -104,6 +120,9 @@ def read_annotations(path: str | Path, format: str | None = None, *,
             none, and ``problems`` lists where the two differ.
         fps: Frames per second, for formats that count frames. Defaults to the
             rate that the file states, or else the rate of the video.
+        columns: Columns of another program's table, see
+            :func:`~..video_segment.read_table`. With ``fps``, the table has
+            frame numbers.
 
     Raises:
         ValueError: If the file is invalid, with its line, or a frame rate is
@@ -120,7 +139,13 @@ def read_annotations(path: str | Path, format: str | None = None, *,
                 'folder of the videos (--videos), or the rate (--fps)')
         return rate
 
-    annotations = _read(Path(path), format, frame_rate)
+    if columns is not None and format not in (None, 'csv'):
+        raise ValueError(f'columns are for tables, not for {format}')
+    annotations = _read(Path(path), format, frame_rate) if columns is None \
+        else _read_csv(Path(path), columns=columns, fps=fps)
+    if columns is not None and fps:
+        annotations.remarks.append(
+            f'{path}: start and end are frame numbers at {fps:g} fps')
     for segment in annotations.segments:
         for label in segment.labels.values():
             if label == '':
@@ -140,8 +165,7 @@ def _read(path: Path, format: str | None,
     suffixes = {kind.suffix for kind in FORMATS.values()} if format is None \
         else {_format(format).suffix}
     files = sorted(file for file in path.rglob('*')
-                   if file.suffix.lower() in suffixes and file.is_file()
-                   and not file.name.endswith('_config.xml'))
+                   if file.suffix.lower() in suffixes and file.is_file())
     if not files:
         raise ValueError(f'{path} lacks files that end with '
                          f'{", ".join(sorted(suffixes))}')
@@ -189,7 +213,7 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
         segments: Segments; ``labels`` must have the part ``action``, and for
             csv may have ``verb`` and ``noun`` instead.
         path: File. A folder for several videos in a format with one file per
-            video (cvat, elan).
+            video (elan).
         format: Name in ``FORMATS``. Defaults to the format of the suffix.
         videos: Facts of videos by name. May contain videos without segments.
         fps: Frames per second of videos without a rate in ``videos``, for

@@ -21,8 +21,6 @@ LOSSES: dict[str, tuple[Callable[[VideoSegment], bool], str]] = {
                 'cannot express subsets: left out'),
     'points': (is_point, 'cannot express point events: they get the '
                'shortest possible duration'),
-    'unknown ends': (is_open, 'cannot express unknown ends: these segments '
-                     'become point events'),
 }
 
 

@@ -43,22 +43,13 @@ class XmlElement:
         """Yield the children with any of the names."""
         return (child for child in self.children if child.tag in tags)
 
-    def find(self, path: str) -> 'XmlElement | None':
-        """Return the first descendant with a path such as ``meta/task``.
+    def find(self, tag: str) -> 'XmlElement | None':
+        """Return the first child with a name; None if it is missing."""
+        return next(self.all(tag), None)
 
-        ``*`` stands for any name.
-        """
-        tag, _, rest = path.partition('/')
-        for child in self.children:
-            if tag in ('*', child.tag):
-                element = child.find(rest) if rest else child
-                if element is not None:
-                    return element
-        return None
-
-    def words(self, path: str) -> str:
-        """Return the text of a descendant, '' if it is missing."""
-        element = self.find(path)
+    def words(self, tag: str) -> str:
+        """Return the text of a child; '' if it is missing."""
+        element = self.find(tag)
         return '' if element is None else ' '.join(element.text.split())
 
     def __getitem__(self, name: str) -> str:
@@ -72,13 +63,6 @@ class XmlElement:
         if math.isnan(number):
             self.fail(f'{name} must be a number, got {self[name]!r}')
         return number
-
-    def natural(self, name: str) -> int:
-        """Return an attribute as an integer of at least 0."""
-        number = self.number(name)
-        if number < 0 or number != int(number):
-            self.fail(f'{name} must be a frame number, got {self[name]!r}')
-        return int(number)
 
 
 def read_xml(path: str | Path, root: str) -> XmlElement:

@@ -209,6 +209,65 @@ def test_mutated_file_is_read_or_refused(tmp_path, name):
     assert refused > 10
 
 
+@pytest.mark.parametrize('name, text', [
+    ('CVAT', '<?xml version="1.0"?>\n<annotations>\n<version>1.1</version>'),
+    ('VIA', '{"project": {"vid_list": ["1"]}, "attribute": {}}'),
+    ('VIA', '# Exported using VGG\n# CSV_HEADER = metadata_id,file_list\n'),
+    ('BORIS', '{"time_format": "s", "behaviors_conf": {}}'),
+    ('BORIS', 'Observation id\tMedia file\tBehavior\tStart (s)\n')])
+def test_files_of_removed_formats_are_refused(tmp_path, name, text):
+    path = tmp_path / 'file'
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f'file: the format of {name} was '
+                       'removed; .* 1ec24a0. .* --columns') as caught:
+        read_annotations(path)
+    assert '\n' not in str(caught.value)
+
+
+TABLE = '''Observation id;Media file;Behavior;Start (s);Stop (s);Comment
+1;day/a.mp4;run;12.5;0:00:15;x
+1;day/a.mp4;jump;20;NA;
+2;b.mp4;run;3;3;
+'''
+COLUMNS = dict(video='Media file', start='Start (s)', end='Stop (s)',
+               label='Behavior')
+
+
+def test_columns_read_any_table(tmp_path):
+    path = tmp_path / 'events.txt'
+    path.write_text(TABLE)
+    found = read_annotations(path, columns=COLUMNS)
+    assert [(one.video, one.start, str(one.end), one.labels['action'])
+            for one in found.segments] == [
+        ('day/a.mp4', 12.5, '15.0', 'run'), ('day/a.mp4', 20., 'nan', 'jump'),
+        ('b.mp4', 3., '3.0', 'run')]
+    assert not found.remarks
+    path.write_text(TABLE.replace('0:00:15', '15'))
+    frames = read_annotations(path, columns=COLUMNS, fps=25.)
+    assert [(one.start, str(one.end)) for one in frames.segments] == [
+        (0.5, '0.6'), (0.8, 'nan'), (0.12, '0.12')]
+    assert frames.remarks == [
+        f'{path}: start and end are frame numbers at 25 fps']
+
+
+@pytest.mark.parametrize('text, options, error', [
+    (TABLE, dict(columns=COLUMNS | dict(label='Class')),
+     'must have columns Media file, .*, Class, got Observation id, Media'),
+    (TABLE, dict(columns=dict(video='Media file')),
+     'columns must name video, start, end, label, and .*; got video'),
+    (TABLE, dict(columns=COLUMNS | dict(lable='x')), 'got video, .*, lable'),
+    (TABLE, dict(columns=COLUMNS, format='elan'), 'tables, not for elan'),
+    (TABLE, dict(columns=COLUMNS, fps=25.),
+     "line 2: end must be a frame number at 25 fps, got '0:00:15'"),
+    ('Name,From,To\na,1,2\n', {},
+     'no format recognized in .*Name,From.* video, start, end .* --columns')])
+def test_a_table_that_does_not_fit_is_refused(tmp_path, text, options, error):
+    path = tmp_path / 'table.csv'
+    path.write_text(text)
+    with pytest.raises(ValueError, match=error):
+        read_annotations(path, **options)
+
+
 def test_several_formats_in_a_folder_are_refused(tmp_path):
     write_annotations(example(), tmp_path / 'a.csv')
     write_annotations(example(), tmp_path / 'b.json', 'activitynet')
@@ -220,8 +279,9 @@ def test_several_formats_in_a_folder_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize('kwargs, error', [
-    (dict(path='x.json'), r'give the format of x.json \(--to\): one of via, '),
+    (dict(path='x.json'), r'give the format of x.json \(--to\): one of label'),
     (dict(path='x.csv', format='xls'), "one of csv, .*, got 'xls'"),
+    (dict(path='x.xml', format='cvat'), 'CVAT was removed; .* 1ec24a0'),
     (dict(path='x.json', format='label-studio'),
      'Label Studio counts frames, and the frame rate of a.mp4 is unknown')])
 def test_rejects_what_cannot_be_written(kwargs, error):
