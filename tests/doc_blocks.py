@@ -260,7 +260,7 @@ def parse(words: list[str], monkeypatch: Any) -> None:
         for name in 'parse_args', 'parse_intermixed_args':
             patch.setattr(argparse.ArgumentParser, name, parsing(
                 getattr(argparse.ArgumentParser, name)))
-        patch.setattr(sys, 'argv', [])
+        patch.setattr(sys, 'argv', ['mmvidattn'])
         try:
             start(program, args)
         except Parsed as parsed:
