@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Runner, training loops, optimizer wrappers and hooks."""
+"""Runner, training loops, hooks and schedules."""
 from .hooks import (
     DataTimeHook,
     ExactResumeHook,
@@ -14,11 +14,7 @@ from .hooks import (
     SkippedVideosHook,
 )
 from .layer_decay_constructor import LearningRateDecayOptimWrapperConstructor
-from .loops import (
-    SafeEpochBasedTrainLoop,
-    SafeIterBasedTrainLoop,
-    SafeValLoop,
-)
+from .loops import SafeEpochBasedTrainLoop, SafeIterBasedTrainLoop
 from .runner import SafeRunner
 from .warmup_cosine_lr import WarmupCosineLR
 
@@ -28,6 +24,5 @@ __all__ = [
     'NanGuardHook', 'NewClassifierHook', 'PatientStoppingHook',
     'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook',
     'SafeEpochBasedTrainLoop', 'SafeIterBasedTrainLoop', 'SafeLoggerHook',
-    'SafeRunner', 'SafeValLoop', 'SkippedVideosHook',
-    'WarmupCosineLR'
+    'SafeRunner', 'SkippedVideosHook', 'WarmupCosineLR'
 ]

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""mmengine's loops with exact resumption and preemption."""
+"""mmengine's training loops with exact resumption and preemption."""
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -7,7 +7,6 @@ from typing import Any
 from mmaction.registry import LOOPS
 from mmengine.dataset import InfiniteSampler
 from mmengine.dist import get_rank, get_world_size
-from mmengine.hooks import EMAHook
 from mmengine.runner import (
     EpochBasedTrainLoop,
     IterBasedTrainLoop,
@@ -19,39 +18,25 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from .hooks import ExactResumeHook, PreemptionHook, find_hook
-from .seeded_samples import SeededBatches, loader_like, seed_samples
+from .seeded_samples import (
+    LazyLoader,
+    SeededBatches,
+    loader_like,
+    seed_samples,
+)
+
+# Name in configs of earlier versions.
+LOOPS.register_module('SafeValLoop', module=ValLoop)
 
 
-class SafeLoop(BaseLoop):
-    """Base class of the loops of :class:`~mmvidattn.engine.SafeRunner`.
-
-    With :class:`~mmvidattn.engine.PreemptionHook`, a loop stops after the
-    iteration in which the signal arrives.
-    """
-
-    def __init__(self, runner: Runner, dataloader: DataLoader | dict) -> None:
-        super().__init__(runner, dataloader)
-        self.preemption = find_hook(runner, PreemptionHook)
-        loader = self.dataloader
-        # Loaders of other types stay unchanged.
-        if type(loader) is DataLoader and loader.batch_sampler is not None:
-            self._adapt_loader()
-
-    def _adapt_loader(self) -> None:
-        """Let workers survive the signal that stops the run."""
-        init = self.dataloader.worker_init_fn
-        if self.preemption is not None:
-            init = self.preemption.worker_init_fn(
-                init, self.dataloader.num_workers)
-        self.dataloader = loader_like(self.dataloader, worker_init_fn=init)
-
-
-class SafeTrainLoop(SafeLoop):
+class SafeTrainLoop(BaseLoop):
     """Base class of the two training loops.
 
-    With :class:`~mmvidattn.engine.ExactResumeHook`, the seed of a sample
-    depends on its position in the run, and a resumed run continues at the
-    position of its checkpoint.
+    With :class:`~mmvidattn.engine.PreemptionHook`, a loop stops after the
+    iteration in which the signal arrives. With
+    :class:`~mmvidattn.engine.ExactResumeHook`, the seed of a sample depends on
+    its position in the run, and a resumed run continues at the position of its
+    checkpoint.
 
     Attributes:
         batches: Batch sampler that knows the position in the run; None without
@@ -60,19 +45,22 @@ class SafeTrainLoop(SafeLoop):
     """
 
     def __init__(self, runner: Runner, dataloader: DataLoader | dict) -> None:
+        super().__init__(runner, dataloader)
+        self.preemption = find_hook(runner, PreemptionHook)
         self.exact_resume = find_hook(runner, ExactResumeHook)
         self.batches: SeededBatches | None = None
         self.first = (0, 0)
-        self._config = dataloader
-        super().__init__(runner, dataloader)
-
-    def _adapt_loader(self) -> None:
-        super()._adapt_loader()
-        if self.exact_resume is not None:
-            self.dataloader = seed_samples(
-                self.dataloader, self.runner.seed, get_rank(),
-                get_world_size())
-            self.batches = self.dataloader.batch_sampler
+        loader = self.dataloader
+        if (type(loader) not in (DataLoader, LazyLoader)
+                or loader.batch_sampler is None):
+            # Loaders of other types stay unchanged.
+            return
+        if self.exact_resume is None:
+            self.dataloader = loader_like(loader)
+            return
+        self.dataloader = seed_samples(
+            loader, runner.seed, get_rank(), get_world_size())
+        self.batches = self.dataloader.batch_sampler
 
     @property
     def sampler(self) -> Any:
@@ -90,31 +78,20 @@ class SafeTrainLoop(SafeLoop):
         state = hook and hook.resumed
         if self.batches is not None:
             if hook.of_rank is not None:
-                self._use_seeds(hook.of_rank['seed'],
-                                hook.of_rank['sampler_seed'])
+                self.batches.seed = hook.of_rank['seed']
+                if hook.of_rank['sampler_seed'] is not None:
+                    # Samplers read their seed when an epoch starts.
+                    self.sampler.seed = hook.of_rank['sampler_seed']
             self._go_to(state)
         if state is not None and not state['validated'] and self._val_is_due():
             self.runner.logger.info(
                 'Repeating the validation that was interrupted')
             self.runner.val_loop.run()
 
-    def _use_seeds(self, seed: int, sampler_seed: int | None) -> None:
-        now = getattr(self.sampler, 'seed', None)
-        if sampler_seed is not None and sampler_seed != now:
-            if isinstance(self._config, dict):
-                dataset = self.dataloader.dataset.dataset
-                self.dataloader = self.runner.build_dataloader(
-                    dict(self._config, dataset=dataset), seed=sampler_seed)
-                self._adapt_loader()
-                self.exact_resume.restore_generators(self.runner)
-            else:
-                self.runner.logger.warning(
-                    f'the data loader has the seed {now}, but the checkpoint '
-                    f'{sampler_seed}: the order of samples changes')
-        self.batches.seed = seed
-
     def _val_is_due(self) -> bool:
-        done, end = self._progress()
+        by_epoch = isinstance(self, EpochBasedTrainLoop)
+        done, end = ((self._epoch, self._max_epochs) if by_epoch
+                     else (self._iter, self._max_iters))
         self._decide_current_val_interval()
         return (self.runner.val_loop is not None
                 and done >= max(self.val_begin, 1)
@@ -167,9 +144,6 @@ class SafeEpochBasedTrainLoop(EpochBasedTrainLoop, SafeTrainLoop):
             self.batches.start = (state['batch'] * len(self.dataloader)
                                   // state['num_batches'])
 
-    def _progress(self) -> tuple[int, int]:
-        return self._epoch, self._max_epochs
-
     def _val_is_due(self) -> bool:
         within_epoch = self.batches is not None and self.batches.start > 0
         return not within_epoch and super()._val_is_due()
@@ -219,23 +193,3 @@ class SafeIterBasedTrainLoop(IterBasedTrainLoop, SafeTrainLoop):
             # This sampler is endless: there is only one epoch.
             epoch, start = 0, self._iter
         self.first, self.batches.start = (epoch, self._iter - start), start
-
-    def _progress(self) -> tuple[int, int]:
-        return self._iter, self._max_iters
-
-
-@LOOPS.register_module()
-class SafeValLoop(ValLoop, SafeLoop):
-    """mmengine's ``ValLoop``, as a :class:`SafeLoop`."""
-
-    def run_iter(self, idx: int, data_batch: Any) -> None:
-        """Validate on a batch."""
-        super().run_iter(idx, data_batch)
-        if self.preemption is None or not self.preemption.is_requested(
-                in_val=True):
-            return
-        for hook in self.runner.hooks:
-            if isinstance(hook, EMAHook):
-                # Swap back the averaged weights that validation uses.
-                hook.after_val_epoch(self.runner)
-        self.preemption.leave(self.runner)

@@ -14,8 +14,6 @@ from mmengine.runner import (
     EpochBasedTrainLoop,
     IterBasedTrainLoop,
     Runner,
-    TestLoop,
-    ValLoop,
 )
 from mmengine.runner.base_loop import BaseLoop
 from torch import nn
@@ -34,19 +32,14 @@ from .hooks import (
     SkippedVideosHook,
     find_hook,
 )
-from .loops import (
-    SafeEpochBasedTrainLoop,
-    SafeIterBasedTrainLoop,
-    SafeValLoop,
-)
-from .nan_guard import with_nan_guard
+from .hooks.nan_guard_hook import with_nan_guard
+from .loops import SafeEpochBasedTrainLoop, SafeIterBasedTrainLoop
 from .scaling import check_scaling
 from .seeded_samples import loader_like
 
 OURS = {
     EpochBasedTrainLoop: SafeEpochBasedTrainLoop,
     IterBasedTrainLoop: SafeIterBasedTrainLoop,
-    ValLoop: SafeValLoop,
 }
 
 
@@ -55,8 +48,8 @@ class SafeRunner(Runner):
     """mmengine's ``Runner``, extended for the hooks of this package.
 
     Set ``runner_type = 'SafeRunner'`` in a config. The runner replaces
-    mmengine's loops by the loops of this package, and keeps custom loops.
-    These hooks and options of a config have further effects:
+    mmengine's training loops by the loops of this package, and keeps custom
+    loops. These hooks and options of a config have further effects:
 
     - ``SkippedVideosHook``: the runner adds a guard to each dataset of
       mmaction2, and reports files that crash a decoder.
@@ -112,49 +105,38 @@ class SafeRunner(Runner):
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """End the data loaders' workers after a loop.
-
-        If a signal ends the program, the workers are left to Python.
-        """
+        """Name videos that crash a loop's workers, and end its workers."""
         try:
             with crashes_named(self._notes, self.work_dir):
                 yield
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:
-            self._end_workers()
-            raise
-        self._end_workers()
-
-    def _end_workers(self) -> None:
-        for loop in self._train_loop, self._val_loop, self._test_loop:
-            end_workers(getattr(loop, 'dataloader', None))
+        finally:
+            # The garbage collector waits five seconds for each worker.
+            for loop in self._train_loop, self._val_loop, self._test_loop:
+                end_workers(getattr(loop, 'dataloader', None))
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         """Build the training loop, and its data loader."""
-        if isinstance(loop, dict) and 'type' not in loop:
+        if isinstance(loop, dict):
             loop = dict(loop)
-            loop['type'] = EpochBasedTrainLoop if loop.pop(
-                'by_epoch') else IterBasedTrainLoop
+            kind = loop.pop('type', None) or (
+                EpochBasedTrainLoop if loop.pop('by_epoch')
+                else IterBasedTrainLoop)
+            kind = LOOPS.get(kind) if isinstance(kind, str) else kind
+            loop['type'] = OURS.get(kind, kind)
         return self._build('train', loop)
 
     def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         """Build the validation loop, and its data loader."""
-        return self._build('val', loop, ValLoop)
+        return self._build('val', loop)
 
     def build_test_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         """Build the test loop, and its data loader."""
-        return self._build('test', loop, TestLoop)
+        return self._build('test', loop)
 
-    def _build(self, split: str, loop: BaseLoop | dict,
-               default: type[BaseLoop] | None = None) -> BaseLoop:
+    def _build(self, split: str, loop: BaseLoop | dict) -> BaseLoop:
         build = getattr(super(), f'build_{split}_loop')
         if not isinstance(loop, dict):
             return build(loop)
-        kind = loop.get('type', default)
-        kind = LOOPS.get(kind) if isinstance(kind, str) else kind
-        if kind in OURS:
-            loop = dict(loop, type=OURS[kind])
         name = f'_{split}_dataloader'
         if find_hook(self, FeatureCacheHook) is not None:
             setattr(self, name, _cached(getattr(self, name)))

@@ -1,5 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Data loading in which a sample's seed depends on its position in a run."""
+"""Data loading in which a sample's seed depends on its position in a run.
+
+``torchdata.stateful_dataloader`` restores the order of samples, but not the
+random numbers of workers, on which augmentations depend.
+"""
 import inspect
 from collections.abc import Iterator
 from itertools import islice
@@ -31,9 +35,11 @@ class SeededDataset(DatasetWrapper):
 class SeededBatches:
     """Batch sampler that yields a :class:`Place` for each sample.
 
-    If the sampler distributes samples to processes in turn, like mmengine's
-    ``DefaultSampler``, the seed of a sample does not depend on the number of
-    processes.
+    The position of a sample consists of the epoch, the step, and the index
+    among the samples of all processes in the step. Its random numbers then do
+    not depend on the worker that loads it, nor on earlier samples. If the
+    sampler distributes samples to processes in turn, like mmengine's
+    ``DefaultSampler``, they do not depend on the number of processes either.
 
     Attributes:
         seed: Seed of all samples.
@@ -42,8 +48,8 @@ class SeededBatches:
             to 0.
     """
 
-    def __init__(self, batches: Any, seed: int, rank: int,
-                 num_ranks: int) -> None:
+    def __init__(self, batches: Any, seed: int, rank: int = 0,
+                 num_ranks: int = 1) -> None:
         self.batches = batches
         self.seed, self.rank, self.num_ranks = seed, rank, num_ranks
         self.epoch = self.start = 0
@@ -81,12 +87,7 @@ class LazyLoader(DataLoader):
 
 
 def loader_like(loader: DataLoader, **changes: Any) -> LazyLoader:
-    """Copy a loader with some options changed.
-
-    Args:
-        loader: A loader with a batch sampler.
-        changes: New values of options.
-    """
+    """Copy a loader that has a batch sampler, with some options changed."""
     names = inspect.signature(DataLoader).parameters.keys() - {
         # The batch sampler replaces these.
         'batch_size', 'shuffle', 'sampler', 'drop_last'}
@@ -95,29 +96,17 @@ def loader_like(loader: DataLoader, **changes: Any) -> LazyLoader:
     return LazyLoader(**(options | changes))
 
 
-def seed_samples(loader: DataLoader, seed: int, rank: int = 0,
-                 num_ranks: int = 1) -> LazyLoader:
-    """Return a loader that seeds each sample by its position in the run.
+def seed_samples(loader: DataLoader, *place: int) -> LazyLoader:
+    """Copy a loader, with a seed for each sample.
 
-    The position consists of the epoch, the step, and the index among the
-    samples of all processes in the step. The random numbers of a sample then
-    do not depend on the worker that loads it, nor on earlier samples. A run
-    can therefore resume within an epoch and with another number of processes.
-    The loader does not draw from the random generators of the main process.
+    The copy does not draw from the random generators of the main process.
 
     Args:
         loader: A loader of batches of a map-style dataset.
-        seed: Seed of all samples.
-        rank: Rank of this process. Defaults to 0.
-        num_ranks: Number of processes. Defaults to 1.
-
-    Returns:
-        A loader of the same batches, whose ``batch_sampler`` is a
-        :class:`SeededBatches`.
+        place: Seed, rank and number of processes of :class:`SeededBatches`,
+            which the copy has as its ``batch_sampler``.
     """
     return loader_like(
-        loader,
-        dataset=SeededDataset(loader.dataset),
-        batch_sampler=SeededBatches(
-            loader.batch_sampler, seed, rank, num_ranks),
+        loader, dataset=SeededDataset(loader.dataset),
+        batch_sampler=SeededBatches(loader.batch_sampler, *place),
         generator=torch.Generator())

@@ -148,7 +148,7 @@ def test_classes_check_their_arguments():
     assert unchecked == {
         'FeatureStreamPreprocessor', 'SafeCheckpointHook',
         'SafeEpochBasedTrainLoop', 'SafeIterBasedTrainLoop',
-        'SafeLoggerHook', 'SafeValLoop'}
+        'SafeLoggerHook'}
 
 
 @check_arguments

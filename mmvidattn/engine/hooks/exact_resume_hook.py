@@ -12,7 +12,6 @@ from mmaction.registry import HOOKS
 from mmengine.dist import all_gather_object, get_rank, get_world_size
 from mmengine.runner import Runner
 
-from ...ops import dispatch
 from ...utils.random_state import get_random_state, set_random_state
 from ...utils.unwrap import unwrap
 from ...version import __version__
@@ -23,6 +22,10 @@ KEY = 'exact_resume'
 IGNORED = ('resume', 'load_from', 'work_dir', 'launcher', 'log_level',
            'runner_type')
 MAX_LINES = 12
+VERSIONS = dict(
+    python=platform.python_version(), torch=str(torch.__version__),
+    numpy=np.__version__, mmengine=mmengine.__version__,
+    mmaction2=mmaction.__version__, mmvidattn=__version__)
 
 
 @HOOKS.register_module()
@@ -39,17 +42,14 @@ class ExactResumeHook(SafeHook):
     - accumulated gradients;
     - the state that an online detector carries from batch to batch;
     - whether the validation after the epoch is complete. If it is not, a
-      resumed run repeats it;
-    - the backends of the ops (:mod:`mmvidattn.ops.dispatch`) in the first
-      process. A resumed run uses these backends on every machine.
+      resumed run repeats it.
 
     The random numbers that load a sample depend only on the position of the
-    sample in the run
-    (:func:`mmvidattn.engine.seeded_samples.seed_samples`); random numbers in a
-    ``collate_fn`` do not. The generators are restored after each validation.
-    Only the training loops of :class:`~mmvidattn.engine.SafeRunner` track the
-    position; with another loop, the hook warns that a run cannot resume within
-    an epoch.
+    sample in the run (:class:`mmvidattn.engine.seeded_samples.SeededBatches`);
+    random numbers in a ``collate_fn`` do not. The generators are restored
+    after each validation. Only the training loops of
+    :class:`~mmvidattn.engine.SafeRunner` track the position; with another
+    loop, the hook warns that a run cannot resume within an epoch.
 
     A run can resume with another number of processes if the number of samples
     per step of all processes stays the same; otherwise, the hook raises an
@@ -88,34 +88,20 @@ class ExactResumeHook(SafeHook):
             batch=loop.batches_done(*at) if _knows_place(loop) else 0,
             num_batches=len(runner.train_dataloader),
             validated=at == self._validated,
-            versions=_versions(),
-            backends=dispatch.running_keys(_device_of(runner)),
-            gradients=self._gradients(runner, at[1]))
+            versions=VERSIONS,
+            gradients=_accumulated_gradients(runner, at[1]))
 
     def _state(self, runner: Runner) -> dict:
         loop = runner.train_loop
-        seeds = dict(seed=runner.seed, sampler_seed=None)
+        state = dict(random=self._before_val or get_random_state(),
+                     seed=runner.seed, sampler_seed=None)
         if _knows_place(loop):
-            seeds = dict(seed=loop.batches.seed,
+            state.update(seed=loop.batches.seed,
                          sampler_seed=getattr(loop.sampler, 'seed', None))
         carried = _carried_state(runner)
         if carried is not None:
-            seeds['carried'] = carried.state_dict()
-        return dict(random=self._before_val or get_random_state(), **seeds)
-
-    @staticmethod
-    def _gradients(runner: Runner, iter: int) -> dict:
-        counts = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
-        if iter % counts == 0 or iter == runner.max_iters:
-            return {}
-        if get_world_size() > 1:
-            runner.logger.warning(
-                'the gradients that each process has accumulated are not '
-                'saved: to resume exactly, save after a multiple of '
-                f'accumulative_counts={counts} iterations')
-            return {}
-        return {name: p.grad.cpu() for name, p in unwrap(
-            runner.model).named_parameters() if p.grad is not None}
+            state['carried'] = carried.state_dict()
+        return state
 
     @staticmethod
     def check_processes(runner: Runner, checkpoint: dict) -> None:
@@ -129,22 +115,17 @@ class ExactResumeHook(SafeHook):
         if state is None or state['world_size'] == now:
             return
         then, samples = state.get('samples'), _samples_of_step(runner)
-        steps = state['num_batches'], len(runner.train_dataloader)
-        # Checkpoints of earlier versions lack the number of samples.
-        if then == samples and samples or then is None and (
-                steps[0] == steps[1]):
+        if then == samples:
             return
         remedy = '' if not then or then % now else (
             f'set train_dataloader.batch_size={then // now}, for {then} '
             'samples per step, or ')
         raise ValueError(
             f'the checkpoint is from {state["world_size"]} processes, with '
-            f'{then or "an unknown number of"} samples per step and '
-            f'{steps[0]} steps per epoch; this run has {now} processes, '
-            f'{samples or "an unknown number of"} samples per step and '
-            f'{steps[1]} steps per epoch, which would change the schedule: '
-            f'{remedy}start a new run from these weights, with load_from and '
-            'without resume')
+            f'{then or "an unknown number of"} samples per step; this run has '
+            f'{now} processes and {samples or "an unknown number of"} samples '
+            f'per step, which would change the schedule: {remedy}start a new '
+            'run from these weights, with load_from and without resume')
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if not runner._resume:
@@ -173,28 +154,22 @@ class ExactResumeHook(SafeHook):
                 f'{type(loop.dataloader.dataset).__name__}')
         if self.resumed is None:
             return
-        if 'backends' in self.resumed:
-            line = dispatch.follow(
-                _device_of(runner), self.resumed['backends'],
-                'the checkpoint')
-            if line:
-                runner.logger.warning(line)
         for name, parameter in unwrap(runner.model).named_parameters():
             if name in self.resumed['gradients']:
                 parameter.grad = self.resumed['gradients'][name].to(
                     parameter.device)
-        if rank < len(self.resumed['ranks']):
-            self.of_rank = self.resumed['ranks'][rank]
-            self.restore_generators(runner)
-            carried = _carried_state(runner)
-            if carried is not None and 'carried' in self.of_rank:
-                carried.load_state_dict(self.of_rank['carried'])
-        else:
+        if rank >= len(self.resumed['ranks']):
             # The order of samples is the same for all processes.
             self.of_rank = dict(self.resumed['ranks'][0], random=None)
             runner.logger.warning(
                 'the checkpoint lacks the random generators of process '
                 f'{rank}')
+            return
+        self.of_rank = self.resumed['ranks'][rank]
+        self.restore_generators(runner)
+        carried = _carried_state(runner)
+        if carried is not None and 'carried' in self.of_rank:
+            carried.load_state_dict(self.of_rank['carried'])
 
     def restore_generators(self, runner: Runner) -> None:
         """Restore the random generators, if the checkpoint has them."""
@@ -217,8 +192,18 @@ class ExactResumeHook(SafeHook):
         self._before_val = None
 
 
-def _device_of(runner: Runner) -> torch.device:
-    return next(runner.model.parameters(), torch.empty(0)).device
+def _accumulated_gradients(runner: Runner, iter: int) -> dict:
+    counts = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
+    if iter % counts == 0 or iter == runner.max_iters:
+        return {}
+    if get_world_size() > 1:
+        runner.logger.warning(
+            'the gradients that each process has accumulated are not '
+            'saved: to resume exactly, save after a multiple of '
+            f'accumulative_counts={counts} iterations')
+        return {}
+    return {name: p.grad.cpu() for name, p in unwrap(
+        runner.model).named_parameters() if p.grad is not None}
 
 
 def _carried_state(runner: Runner) -> Any:
@@ -237,28 +222,19 @@ def _samples_of_step(runner: Runner) -> int | None:
     return size and size * get_world_size()
 
 
-def _versions() -> dict[str, str]:
-    return dict(
-        python=platform.python_version(), torch=str(torch.__version__),
-        numpy=np.__version__, mmengine=mmengine.__version__,
-        mmaction2=mmaction.__version__, mmvidattn=__version__)
-
-
 def _differences(runner: Runner, checkpoint: dict) -> list[str]:
     state = checkpoint[KEY]
+    now = dict(VERSIONS, processes=get_world_size())
     then = dict(state['versions'], processes=state['world_size'])
-    then['batches of an epoch'] = state['num_batches']
-    now = dict(_versions(), processes=get_world_size())
-    now['batches of an epoch'] = len(runner.train_dataloader)
     lines = [f'  {key}: {then.get(key)} then, {value} now'
              for key, value in now.items() if then.get(key) != value]
     texts = ([line for line in text.splitlines()
               if line.partition(' = ')[0] not in IGNORED]
              for text in (checkpoint['meta'].get('cfg', ''),
                           runner.cfg.pretty_text))
-    changed = [line for line in difflib.unified_diff(*texts, n=0, lineterm='')
-               if not line.startswith(('---', '+++', '@@'))]
-    lines += [f'  config: {line}' for line in changed[:MAX_LINES]]
-    if len(changed) > MAX_LINES:
-        lines.append(f'  config: ... and {len(changed) - MAX_LINES} more')
-    return lines
+    changed = [f'  config: {line}' for line in difflib.unified_diff(
+        *texts, n=0, lineterm='')
+        if not line.startswith(('---', '+++', '@@'))]
+    more = len(changed) - MAX_LINES
+    return lines + changed[:MAX_LINES] + (
+        [f'  config: ... and {more} more'] if more > 0 else [])

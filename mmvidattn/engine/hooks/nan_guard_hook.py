@@ -1,23 +1,105 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Hook that skips training steps with infinite or NaN gradients."""
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 
 import torch
 from mmaction.registry import HOOKS
+from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from mmengine.structures import BaseDataElement
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from ...ops.torch_private import largest_values
 from ...utils.arguments import Natural, check_arguments
 from ...utils.random_state import get_random_state, set_random_state
 from ...utils.unwrap import unwrap
-from ..batch_samples import FILE_KEYS, name_files
-from ..first_fault import is_finite, name_bad_gradients, watch_outputs
-from ..nan_guard import NanGuard
 from .safe_checkpoint_hook import SafeCheckpointHook
-from .safe_hook import SafeHook, find_hook
+from .safe_hook import FILE_KEYS, SafeHook, find_hook, is_finite, name_files
+
+
+class NanGuard(OptimWrapper):
+    """Optimizer wrapper mixin that skips steps with non-finite gradients.
+
+    With a loss scaler, only steps with a scale below 1 are checked, because at
+    larger scales, the scaler lets gradients overflow to find its scale.
+
+    Attributes:
+        skips: Number of consecutive skipped steps until now.
+        report: Function called at each skipped step, before the gradients are
+            cleared. None turns the guard off.
+    """
+    skips = 0
+    report: Callable[[], None] | None = None
+
+    def update_params(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Compute gradients, and step after enough accumulations."""
+        # Make the gradients NaN if the loss is not finite, because other
+        # processes receive only the gradients.
+        poison = torch.where(loss.detach().isfinite(), 1., torch.nan)
+        super().update_params(loss * poison.to(loss.dtype), *args, **kwargs)
+
+    def step(self, **kwargs: Any) -> None:
+        """Step unless a gradient is not finite."""
+        if self.report is None or self._may_step():
+            self.skips = 0
+            super().step(**kwargs)
+            return
+        self.skips += 1
+        self.report()
+
+    def _may_step(self) -> bool:
+        scaler = getattr(self, 'loss_scaler', None)
+        if (scaler is not None and scaler.is_enabled()
+                and scaler.get_scale() >= 1):
+            return True
+        grads = [p.grad for group in self.optimizer.param_groups
+                 for p in group['params']
+                 if p.grad is not None and p.grad.numel()]
+        # Check the largest values instead of the norm, which may overflow.
+        return not grads or bool(torch.stack([
+            x.float().to(grads[0].device)
+            for x in largest_values(grads)]).isfinite().all())
+
+
+@cache
+def with_nan_guard(kind: type[OptimWrapper]) -> type[OptimWrapper]:
+    """Derive a class from an optimizer wrapper and :class:`NanGuard`."""
+    if issubclass(kind, NanGuard):
+        return kind
+    return type(f'NanGuard{kind.__name__}', (NanGuard, kind), {})
+
+
+@contextmanager
+def watch_outputs(model: nn.Module) -> Iterator[list[str]]:
+    """Watch the inputs and outputs of all modules of a model.
+
+    Yields:
+        A list, which is empty until a value is not finite. It then describes
+        the first faulty module: a module whose input is finite and whose
+        output is not, or a module with an input that is not finite and that no
+        other module returned.
+    """
+    found: list[str] = []
+
+    def watch(name: str, module: nn.Module, args: Any, output: Any) -> None:
+        kind = type(module).__name__
+        if not found and name and not is_finite(args):
+            found.append(f'the input of {name} ({kind})')
+        elif not found and is_finite(args) and not is_finite(output):
+            found.append(f'{name or "the model"} ({kind})')
+
+    handles = [module.register_forward_hook(partial(watch, name))
+               for name, module in model.named_modules()
+               if name != 'data_preprocessor']
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 @HOOKS.register_module()
@@ -36,9 +118,8 @@ class NanGuardHook(SafeHook):
     Validation and test stop with an error if a prediction is not finite,
     because most metrics would count it like any other prediction.
 
-    :class:`mmvidattn.engine.nan_guard.NanGuard`, a mixin of the optimizer
-    wrapper, checks the gradients. The check synchronizes with the device once
-    per step.
+    :class:`~mmvidattn.engine.SafeRunner` adds :class:`NanGuard` to the
+    optimizer wrapper, which synchronizes with the device once per step.
 
     Args:
         max_skips: Number of consecutive steps that may be skipped; with 0, the
@@ -89,12 +170,10 @@ class NanGuardHook(SafeHook):
     def _report(self, runner: Runner) -> None:
         skips = runner.optim_wrapper.skips
         self._restore_statistics()
-        where = self._find(runner)
-        files = name_files(self._batch)
-        files = (f'files of the batch: {", ".join(files)}' if files else
-                 'the files of the batch are unknown')
+        files = ', '.join(name_files(self._batch)) or 'unknown'
         message = (f'epoch {runner.epoch + 1}, iteration {runner.iter + 1}: '
-                   f'values that are not finite, {where}; {files}')
+                   f'values that are not finite, {self._find(runner)}; files '
+                   f'of the batch: {files}')
         if skips <= self.max_skips:
             runner.logger.error(
                 f'{message}. This step is skipped, {skips} in a row of '
@@ -113,7 +192,8 @@ class NanGuardHook(SafeHook):
     def _find(self, runner: Runner) -> str:
         """Describe the cause; run the batch again without side effects."""
         model = unwrap(runner.model)
-        bad = name_bad_gradients(model)
+        bad = [name for name, p in model.named_parameters()
+               if p.grad is not None and not is_finite(p.grad)]
         now = get_random_state()
         set_random_state(self._random)
         try:
@@ -126,8 +206,10 @@ class NanGuardHook(SafeHook):
             self._restore_statistics()
         if faulty:
             return f'first in {faulty[0]}'
-        return (f'not in an output, but in the gradients of {bad}' if bad else
-                'in the gradients of another process')
+        if not bad:
+            return 'in the gradients of another process'
+        return ('not in an output, but in the gradients of '
+                + ', '.join(bad[:3] + ['...'] * (len(bad) > 3)))
 
     @torch.no_grad()
     def _restore_statistics(self) -> None:

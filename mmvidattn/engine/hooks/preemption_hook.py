@@ -1,79 +1,50 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Hook that saves a run on Ctrl-C or preemption by a cluster."""
 import logging
-import math
-import multiprocessing
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from mmaction.registry import HOOKS
+from mmengine.hooks import EMAHook
 from mmengine.runner import Runner
+from torch.utils.data import DataLoader
 
 from ...utils.arguments import check_arguments
 from ...utils.interrupts import Stopped
 from .safe_checkpoint_hook import SafeCheckpointHook
 from .safe_hook import SafeHook, find_hook
 
+# Seconds that a data loader worker continues after the signal.
+SECONDS = 10
 
-class _OutliveSignal:
-    """``worker_init_fn`` whose worker ends only seconds after a signal.
 
-    A scheduler sends its signal to the workers of data loaders, too. They
-    continue for ``seconds``, so that the main process can finish its step and
-    save. They must then end, because Python ends its child processes with the
-    same signal, and waits for them.
+def outlive_signal(worker_id: int, number: int,
+                   then: Callable[[int], None] | None = None) -> None:
+    """Initialize a data loader worker that ends only seconds after a signal.
+
+    A scheduler sends its signal to the workers as well. They continue, so that
+    the main process can finish its step and save. They must then end, because
+    Python ends its child processes with the same signal, and waits for them.
 
     Args:
+        worker_id: Number of the worker.
         number: Number of the signal.
-        then: ``worker_init_fn`` to call afterwards, or None.
-        num_workers: Number of workers.
+        then: Another initialization to call afterwards.
     """
-    seconds = 10
-
-    def __init__(self, number: int, then: Callable | None,
-                 num_workers: int) -> None:
-        self.number, self.then = number, then
-        # First, 1 if the main process exits, or else 0; then the worker ids.
-        self.shared = torch.zeros(
-            1 + num_workers, dtype=torch.int64).share_memory_()
-
-    def end_workers(self) -> None:
-        """End the workers now, in the middle of their work."""
-        self.shared[0] = 1
-        pids = set(self.shared[1:].tolist())
-        for child in multiprocessing.active_children():
-            if child.pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(child.pid, self.number)
-
-    def __call__(self, worker_id: int) -> None:
-        self.shared[1 + worker_id] = os.getpid()
-        # A terminal sends Ctrl-C to the workers as well.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(self.number, self._end_later)
-        if self.then is not None:
-            self.then(worker_id)
-
-    def _end_later(self, *args: Any) -> None:
-        if self.shared[0]:
-            # torch treats any code except 0 as a crash.
-            os._exit(0)
-        if hasattr(signal, 'SIGALRM'):
-            # Use an alarm and a timer: in a fork of a process with threads, a
-            # new thread may fail to start; and a signal has no effect during a
-            # native call that does not return.
-            signal.signal(signal.SIGALRM, lambda *args: os._exit(0))
-            signal.alarm(math.ceil(self.seconds))
-        timer = threading.Timer(self.seconds, os._exit, [0])
-        timer.daemon = True
-        timer.start()
+    # A terminal sends Ctrl-C to the workers as well.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # torch treats any code except 0 as a crash.
+    signal.signal(signal.SIGALRM, lambda *args: os._exit(0))
+    signal.signal(number, lambda *args: signal.alarm(SECONDS))
+    if then is not None:
+        then(worker_id)
 
 
 @HOOKS.register_module()
@@ -109,7 +80,6 @@ class PreemptionHook(SafeHook):
         self._group = None
         self._handlers_before: dict[int, Any] = {}
         self._may_stop_in_val = True
-        self._inits: list[_OutliveSignal] = []
 
     def before_train(self, runner: Runner) -> None:
         loop = runner.train_loop
@@ -120,6 +90,12 @@ class PreemptionHook(SafeHook):
         main = threading.current_thread() is threading.main_thread()
         if find_hook(runner, SafeCheckpointHook) is None or not main:
             return
+        for loop in filter(None, (runner.train_loop, runner.val_loop)):
+            loader = loop.dataloader
+            if isinstance(loader, DataLoader):
+                loader.worker_init_fn = partial(
+                    outlive_signal, number=self.signal,
+                    then=loader.worker_init_fn)
         self._received = 0
         self._handlers_before = {
             number: signal.signal(number, self._request)
@@ -154,17 +130,19 @@ class PreemptionHook(SafeHook):
             dist.all_reduce(ends, dist.ReduceOp.MAX, self._group)
             self._may_stop_in_val = bool(ends[0] == -ends[1])
 
-    def worker_init_fn(self, then: Callable | None,
-                       num_workers: int) -> Callable:
-        """Return a worker initialization that calls ``then`` at its end."""
-        init = _OutliveSignal(self.signal, then, num_workers)
-        self._inits.append(init)
-        return init
+    def after_val_iter(self, runner: Runner, *args: Any,
+                       **kwargs: Any) -> None:
+        if not self._may_stop_in_val or not self.is_requested():
+            return
+        for hook in runner.hooks:
+            if isinstance(hook, EMAHook):
+                # Swap back the averaged weights that validation uses.
+                hook.after_val_epoch(runner)
+        self.leave(runner)
 
-    def is_requested(self, in_val: bool = False) -> bool:
+    def is_requested(self) -> bool:
         """Return True if the run must stop; all processes must call it."""
-        if not self._handlers_before or (
-                in_val and not self._may_stop_in_val):
+        if not self._handlers_before:
             return False
         if self._group is not None:
             received = torch.tensor(self._received)
@@ -181,8 +159,6 @@ class PreemptionHook(SafeHook):
                   + ('' if saved else ', but no checkpoint could be saved'))
         runner.logger.info(
             f'{signal.Signals(self._received).name}: {reason}')
-        for init in self._inits:
-            init.end_workers()
         code = 128 + self._received
         if self._group is not None:
             # Skip the regular shutdown, in which gloo may abort the process.

@@ -3,16 +3,11 @@
 import logging
 import math
 import os
-import shutil
 from collections import deque
 from pathlib import Path
 
-import torch
 from mmaction.registry import HOOKS
-from mmengine.dist import (
-    broadcast_object_list,
-    is_main_process,
-)
+from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.hooks import CheckpointHook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
@@ -20,7 +15,7 @@ from mmengine.runner import Runner
 from ...utils.checkpoint import check_opens
 from ...utils.files import flush, write_atomically
 from ...utils.plain import restore_histories, to_plain
-from ..first_fault import is_finite
+from .safe_hook import is_finite
 
 # Checkpoint of a run that is stopped between two regular checkpoints.
 INTERRUPTED = 'interrupted.pth'
@@ -57,17 +52,21 @@ class SafeCheckpointHook(CheckpointHook):
     _default_greater_keys = [
         *CheckpointHook._default_greater_keys, 'mcAP', 'recall'
     ]
+    unsaved = ''
+    # Iteration of the last checkpoint.
+    _saved: int | None = None
+    # Entries of the message hub that hold once a checkpoint is written.
+    _news: dict = {}
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
-        # Iteration of the last checkpoint.
-        self._saved: int | None = None
-        self.unsaved = ''
+        self._saved, self.unsaved = None, ''
         # Remains if the run was killed before it could delete the file.
         self._remove(runner.message_hub.get_info('outdated_ckpt'))
 
     def before_save_checkpoint(self, runner: Runner,
                                checkpoint: dict) -> None:
+        checkpoint['message_hub']['runtime_info'].update(self._news)
         for key in checkpoint.keys() - set(TENSORS):
             checkpoint[key] = to_plain(checkpoint[key], key)
 
@@ -91,51 +90,33 @@ class SafeCheckpointHook(CheckpointHook):
         """
         if self._saved == iter:
             return True
-        meta = dict(epoch=epoch, iter=iter)
-        saved = self._write(runner, INTERRUPTED, meta)
-        if saved and is_main_process():
+        saved = self._write(runner, INTERRUPTED, dict(epoch=epoch, iter=iter))
+        if saved:
             self._point(runner, self._path(INTERRUPTED))
         return saved
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int,
                                    meta: dict) -> None:
-        # 1. Update the message hub, which is part of the checkpoint.
-        hub = runner.message_hub
         name = self.filename_tmpl.format(step)
         path, outdated = self._path(name), None
-        kept = None
+        news = dict(last_ckpt=path)
         if self.max_keep_ckpts > 0:
-            kept = deque(self.keep_ckpt_ids)
-            if not kept or kept[-1] != step:
-                if len(kept) == self.max_keep_ckpts:
-                    outdated = self._path(
-                        self.filename_tmpl.format(kept.popleft()))
-                kept.append(step)
-        new = dict(last_ckpt=path, outdated_ckpt=outdated)
-        if kept is not None:
-            new['keep_ckpt_ids'] = list(kept)
-        before = {key: hub.get_info(key) for key in new}
-        for key, value in new.items():
-            hub.update_info(key, value)
-        # 2. Write the file. If that fails, restore the message hub.
-        if not self._write(runner, name, meta):
+            kept = [i for i in self.keep_ckpt_ids if i != step]
+            if len(kept) == self.max_keep_ckpts:
+                outdated = self._path(self.filename_tmpl.format(kept.pop(0)))
+            news['keep_ckpt_ids'] = [*kept, step]
+        news['outdated_ckpt'] = outdated
+        if not self._write(runner, name, meta, news):
             self.unsaved = (f'{path} could not be saved; the last complete '
                             f'checkpoint is {self.last_ckpt or "none"}')
-            for key, value in before.items():
-                if value is None:
-                    hub.pop_info(key)
-                else:
-                    hub.update_info(key, value)
             return
-        # 3. Update last_checkpoint, and delete outdated files.
-        self.last_ckpt, self._saved = path, meta['iter']
-        self.unsaved = ''
-        if kept is not None:
-            self.keep_ckpt_ids = deque(kept, self.max_keep_ckpts)
-        if is_main_process():
-            self._point(runner, path)
-            self._remove(self._path(INTERRUPTED))
-            self._remove(outdated)
+        self.last_ckpt, self._saved, self.unsaved = path, meta['iter'], ''
+        if self.max_keep_ckpts > 0:
+            self.keep_ckpt_ids = deque(
+                news['keep_ckpt_ids'], self.max_keep_ckpts)
+        self._point(runner, path)
+        self._remove(self._path(INTERRUPTED))
+        self._remove(outdated)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict) -> None:
         if not self.save_best:
@@ -148,55 +129,43 @@ class SafeCheckpointHook(CheckpointHook):
         hub, outdated, improved = runner.message_hub, [], False
         for key, rule in zip(self.key_indicators, self.rules):
             suffix = '' if len(self.key_indicators) == 1 else f'_{key}'
-            score = metrics[key]
-            name = f'best_{key}_{self.filename_tmpl.format(time)}'.replace(
-                '/', '_')
-            best = hub.get_info(f'best_score{suffix}')
+            score, best = metrics[key], hub.get_info(f'best_score{suffix}')
             if best is None:
                 best = self.init_value_map[rule]
-            if (score is None or not self.is_better_than[key](score, best)
-                    or not self._may_be_best(runner, key, score)
-                    or not self._write(runner, name, dict(meta),
-                                       weights_only=True)):
+            if score is None or not self.is_better_than[key](score, best):
                 continue
-            improved = True
+            name = f'best_{key}_{self.filename_tmpl.format(time)}'.replace(
+                '/', '_')
             old, path = hub.get_info(f'best_ckpt{suffix}'), self._path(name)
-            if old != path:
-                outdated.append(old)
-            hub.update_info(f'best_score{suffix}', score)
-            hub.update_info(f'best_ckpt{suffix}', path)
-            if suffix:
-                self.best_ckpt_path_dict[key] = path
-            else:
-                self.best_ckpt_path = path
-            runner.logger.info(f'The best checkpoint, with {key} {score:.4f}, '
-                               f'is {name}')
+            if not math.isfinite(score):
+                runner.logger.error(f'{key} {score} is not saved as the best: '
+                                    'it is not finite')
+            elif not is_finite(runner.model.state_dict()):
+                runner.logger.error(f'{key} {score} is not saved as the best: '
+                                    'weights of the model are not finite')
+            elif self._write(runner, name, dict(meta), {
+                    f'best_score{suffix}': score, f'best_ckpt{suffix}': path},
+                    weights_only=True):
+                improved = True
+                outdated += [old] if old != path else []
+                if suffix:
+                    self.best_ckpt_path_dict[key] = path
+                else:
+                    self.best_ckpt_path = path
+                runner.logger.info(
+                    f'The best checkpoint, with {key} {score:.4f}, is {name}')
         if improved and self.last_ckpt is not None:
             # Save again, so that a resumed run knows the new best checkpoint.
             self._save_checkpoint_with_step(runner, time, meta)
         for path in outdated:
             self._remove(path)
 
-    def _may_be_best(self, runner: Runner, key: str, score: float) -> bool:
-        """Return True if the score and all weights are finite."""
-        if not math.isfinite(score):
-            reason = 'it is not finite'
-        elif is_finite(runner.model.state_dict()):
-            return True
-        else:
-            reason = 'weights of the model are not finite'
-        runner.logger.error(
-            f'{key} {score} is not saved as the best: {reason}')
-        return False
-
     def _path(self, name: str) -> str:
         return self.file_backend.join_path(self.out_dir, name)
 
     def _remove(self, path: str | None) -> None:
-        if not path or not is_main_process():
-            return
         try:
-            if self.file_backend.isfile(path):
+            if path and is_main_process() and self.file_backend.isfile(path):
                 self.file_backend.remove(path)
         except OSError as error:
             print_log(f'cannot remove {path}: {error}', 'current',
@@ -204,20 +173,23 @@ class SafeCheckpointHook(CheckpointHook):
 
     def _point(self, runner: Runner, path: str) -> None:
         try:
-            write_atomically(
-                Path(runner.work_dir, 'last_checkpoint'), path)
+            if is_main_process():
+                write_atomically(
+                    Path(runner.work_dir, 'last_checkpoint'), path)
         except OSError as error:
             # Without last_checkpoint, a run resumes from the newest file.
             runner.logger.error(f'cannot write last_checkpoint: {error}')
 
     def _write(self, runner: Runner, name: str, meta: dict,
-               weights_only: bool = False) -> bool:
+               news: dict | None = None, weights_only: bool = False) -> bool:
         """Write a checkpoint completely, or return False.
 
-        All processes must call this method.
+        All processes must call this method. The entries ``news`` of the
+        message hub are part of the checkpoint, and hold if it is written.
         """
         runner.call_hook('before_save_on_all_ranks')
-        part, saved = f'{name}.part', True
+        self._news, saved = news or {}, True
+        part = f'{name}.part'
         try:
             runner.save_checkpoint(
                 self.out_dir,
@@ -233,38 +205,29 @@ class SafeCheckpointHook(CheckpointHook):
             if is_main_process():
                 self._finish(self._path(part), self._path(name))
         except (OSError, ValueError) as error:
-            runner.logger.error(self._why(runner, name, error))
+            runner.logger.error(
+                f'cannot save {name} in {self.out_dir}: {error}. The last '
+                f'complete checkpoint is {self.last_ckpt or "none"}. Training '
+                'continues, but will be lost unless disk space becomes free')
             self._remove(self._path(part))
             saved = False
         # Only the first process writes. Send the outcome to all processes.
         answer = [saved]
         broadcast_object_list(answer)
+        if answer[0]:
+            runner.message_hub.update_info_dict(self._news)
+        self._news = {}
         return answer[0]
 
     def _finish(self, part: str, path: str) -> None:
-        if '://' not in path:
-            flush(part)
-            check_opens(part)
-            os.replace(part, path)
-            flush(Path(path).parent)
-        else:
+        if '://' in path:
             # An object store writes a whole object or none.
             data = self.file_backend.get(part)
             check_opens(data)
             self.file_backend.put(data, path)
             self.file_backend.remove(part)
-
-    def _why(self, runner: Runner, name: str, error: Exception) -> str:
-        needed = sum(
-            x.numel() * x.element_size()
-            for x in runner.model.state_dict().values() if torch.is_tensor(x))
-        try:
-            free = f'{shutil.disk_usage(self.out_dir).free / 2**20:.0f} MiB'
-        except OSError:
-            free = 'an unknown amount'
-        last = (f'The last complete checkpoint is {self.last_ckpt}'
-                if self.last_ckpt else 'There is no earlier checkpoint')
-        return (f'cannot save {name} in {self.out_dir}: {error} ({free} free '
-                f'there; the weights alone need {needed / 2**20:.0f} MiB). '
-                f'{last}. Training continues, but will be lost unless disk '
-                'space becomes free')
+            return
+        flush(part)
+        check_opens(part)
+        os.replace(part, path)
+        flush(Path(path).parent)

@@ -10,8 +10,7 @@ from mmengine.runner import Runner
 
 from ...utils.arguments import Count, Positive, check_arguments
 from ...utils.files import write_atomically
-from ..batch_samples import metainfos
-from .safe_hook import SafeHook
+from .safe_hook import SafeHook, metainfos
 
 MAX_NAMES = 20
 KEY = 'skipped_videos'

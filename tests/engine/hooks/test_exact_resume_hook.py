@@ -11,9 +11,7 @@ import torch
 from mmengine.hooks import EMAHook, Hook
 from toy_runs import Stop, build, log_of
 
-from mmvidattn.engine.hooks import ExactResumeHook
-from mmvidattn.ops import dispatch
-from mmvidattn.ops.choice import Choice
+from mmvidattn.engine.hooks import exact_resume_hook
 from mmvidattn.utils.random_state import get_random_state, set_random_state
 
 
@@ -194,13 +192,12 @@ def change_state(folder, **changes):
 
 @pytest.mark.parametrize('then, now, size, message', [
     (dict(samples=6), 3, 2, None),
-    (dict(), 3, 3, 'from 1 processes, with 3 samples per step and 4 steps '
-     'per epoch; this run has 3 processes, 9 samples per step and 4 .* set '
+    (dict(), 3, 3, 'from 1 processes, with 3 samples per step; this run has '
+     '3 processes and 9 samples per step, .* set '
      r'train_dataloader.batch_size=1, for 3 samples per step, or start'),
-    (dict(), 2, 3, ' 6 samples per step and 4 .* schedule: start a'),
-    (dict(samples=None), 2, 3, None),
+    (dict(), 2, 3, ' 6 samples per step, .* schedule: start a'),
     (dict(samples=None), 2, 2,
-     'unknown number of samples .* 4 samples per step and 6 '),
+     'unknown number of samples .* 4 samples per step'),
     # If the number of processes is unchanged, the batch size may change.
     (dict(), 1, 2, None)])
 def test_resumes_only_with_the_same_samples_per_step(
@@ -244,16 +241,16 @@ def test_warns_of_differences(run, monkeypatch):
     runner = build(run, resume=True, stop=('after_train_iter', 1),
                    loader=dict(batch_size=5))
     runner.cfg.data_set = {f'option_{i}': i for i in range(20)}
-    monkeypatch.setattr(np, '__version__', '0.1')
+    monkeypatch.setitem(exact_resume_hook.VERSIONS, 'numpy', '0.1')
     with pytest.raises(Stop):
         runner.train()
     log = log_of(run)
-    for text in ('processes: 1 then, 3 now', 'batches of an epoch: 4 then, 3',
-                 'numpy: ', 'then, 0.1 now', 'config: +data_set'):
+    for text in ('processes: 1 then, 3 now', 'numpy: ', 'then, 0.1 now',
+                 'config: +data_set'):
         assert text in log
     lines = [line for line in log.splitlines() if ' then, ' in line]
     # Other values are equal and not listed.
-    assert len(lines) == 3, lines
+    assert len(lines) == 2, lines
     lines = [line for line in log.splitlines()
              if line.startswith('  config: ')]
     assert len(lines) == 13 and lines[-1] == '  config: ... and 10 more'
@@ -302,7 +299,7 @@ def test_wrapper_without_counts_saves_no_gradients():
         optim_wrapper=object(), max_iters=8, model=torch.nn.Linear(1, 1))
     runner.model.weight.grad = torch.ones(1, 1)
     for iter in range(1, 8):
-        assert ExactResumeHook._gradients(runner, iter) == {}
+        assert exact_resume_hook._accumulated_gradients(runner, iter) == {}
 
 
 def test_iterations_resume_without_this_hook(tmp_path):
@@ -326,74 +323,3 @@ def test_iterations_resume_without_this_hook(tmp_path):
     seen.clear()
     run('run', resume=True).train()
     assert len(full) == 16 and seen == full[6:]
-
-
-ONE, OTHER = (f'linear/oneDNN/{mode}/float32/eager'
-              for mode in ('training', 'inference'))
-
-
-@pytest.fixture
-def chosen(monkeypatch):
-    """Set the choice of this machine; it ends with the test."""
-    monkeypatch.setattr(dispatch, '_enabled', True)
-    monkeypatch.setattr(dispatch, '_unmeasured', False)
-
-    def choose(*keys):
-        dispatch.set_choice('cpu', Choice(dict.fromkeys(keys, 2.), 'test'))
-
-    yield choose
-    dispatch.set_choice('cpu', None)
-
-
-def resume_one_step(folder):
-    with pytest.raises(Stop):
-        build(folder, resume=True, stop=('after_train_iter', 1)).train()
-    return [line for line in log_of(folder).splitlines()
-            if 'backends: the checkpoint' in line]
-
-
-def test_saves_the_choice_and_resumes_it_without_a_line(tmp_path, chosen):
-    chosen(ONE)
-    with pytest.raises(Stop):
-        build(tmp_path, stop=('after_train_epoch', 1)).train()
-    saved = torch.load(tmp_path / 'epoch_1.pth', weights_only=True)
-    assert saved['exact_resume']['backends'] == [ONE]
-    assert resume_one_step(tmp_path) == []
-
-
-def test_resumed_run_follows_the_choice_of_the_checkpoint(run, chosen):
-    change_state(run, backends=[ONE])
-    chosen(OTHER)
-    line, = resume_one_step(run)
-    assert ONE in line and OTHER in line and 'follows' in line
-    assert dispatch.running_keys() == [ONE]
-
-
-def test_a_switch_that_is_set_wins_over_the_checkpoint(run, chosen):
-    change_state(run, backends=[ONE])
-    chosen(ONE)
-    with dispatch.use_backends(False):
-        line, = resume_one_step(run)
-        assert dispatch.running_keys() == []
-    assert 'MMVIDATTN_DISPATCH takes precedence' in line
-
-
-@pytest.mark.parametrize('unmeasured', [False, True])
-def test_the_checkpoint_selects_the_switch(run, chosen, unmeasured):
-    chosen(ONE)
-    with dispatch.use_backends(unmeasured, unmeasured):
-        expected = dispatch.running_keys()
-    change_state(run, backends=expected)
-    assert len(resume_one_step(run)) == 1
-    assert dispatch.running_keys() == expected
-    assert unmeasured == (len(expected) > 1)
-
-
-def test_earlier_checkpoints_have_no_choice(run, chosen):
-    path = run / 'epoch_1.pth'
-    checkpoint = torch.load(path, weights_only=True)
-    del checkpoint['exact_resume']['backends']
-    torch.save(checkpoint, path)
-    chosen(OTHER)
-    assert resume_one_step(run) == []
-    assert dispatch.running_keys() == [OTHER]

@@ -82,14 +82,16 @@ def test_signal_to_any_process_stops_all(monkeypatch):
     for received in 0, signal.SIGTERM:
         other_ranks[:] = [torch.tensor(int(received))]
         assert hook.is_requested() == bool(received)
-    hook._received = 0
     # Processes with validations of unequal length would deadlock.
-    runner = SimpleNamespace(val_dataloader=range(5))
+    runner = SimpleNamespace(val_dataloader=range(5), hooks=[])
+    left = []
+    hook.leave = left.append
     for length in 5, 4, 6:
         other_ranks[:] = [torch.tensor([length, -length])]
         hook.before_val(runner)
         other_ranks[:] = [torch.tensor(1)]
-        assert hook.is_requested(in_val=True) == (length == 5)
+        hook.after_val_iter(runner)
+    assert left == [runner]
 
 
 def test_ctrl_c_saves_and_a_second_one_stops_at_once(tmp_path, capsys):
@@ -159,17 +161,17 @@ class SignalWorkersHook(Hook):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _stuck_worker(ready):
-    preemption_hook._OutliveSignal(signal.SIGTERM, None, 1)(0)
+def _worker(ready):
+    preemption_hook.outlive_signal(0, signal.SIGTERM)
     ready.set()
     time.sleep(1000)
 
 
-def test_stuck_worker_ends_after_timeout(monkeypatch):
-    monkeypatch.setattr(preemption_hook._OutliveSignal, 'seconds', 1)
+def test_worker_ends_seconds_after_the_signal(monkeypatch):
+    monkeypatch.setattr(preemption_hook, 'SECONDS', 1)
     context = multiprocessing.get_context('fork')
     ready = context.Event()
-    worker = context.Process(target=_stuck_worker, args=(ready, ))
+    worker = context.Process(target=_worker, args=(ready, ))
     worker.start()
     ready.wait()
     worker.terminate()
@@ -180,35 +182,9 @@ def test_stuck_worker_ends_after_timeout(monkeypatch):
     assert worker.exitcode == 0
 
 
-def _working_worker(init, ready):
-    init(0)
-    ready.set()
-    while True:
-        time.sleep(0.05)
-
-
-@pytest.mark.parametrize('signaled', [False, True])
-def test_workers_end_with_the_main_process(signaled):
-    """Workers end when the main process exits, not after ten seconds."""
-    hook = PreemptionHook()
-    context = multiprocessing.get_context('fork')
-    ready = context.Event()
-    worker = context.Process(target=_working_worker, args=(
-        hook.worker_init_fn(None, 1), ready))
-    worker.start()
-    ready.wait()
-    if signaled:
-        worker.terminate()
-        worker.join(0.3)
-    assert worker.is_alive()
-    for init in hook._inits:
-        init.end_workers()
-    worker.join(5)
-    assert worker.exitcode == 0
-
-
 def test_workers_survive_the_signal(tmp_path):
     with pytest.raises(SystemExit) as end:
         run(tmp_path, SignalWorkersHook(), workers=2).train()
     assert end.value.code == 143
     assert (tmp_path / 'interrupted.pth').exists()
+    assert not multiprocessing.active_children()
