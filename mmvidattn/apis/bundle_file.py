@@ -4,8 +4,8 @@
 A bundle has two files. ``model.safetensors`` contains the weights.
 ``bundle.json`` contains the config, the class names, the thresholds, the
 versions of packages that wrote it, and the SHA-256 of the weights. Reading a
-bundle runs no code from it, and its config can only use classes that are
-already registered.
+bundle runs no code from it, and its config can only name the classes of
+:mod:`~mmvidattn.apis.bundle_types`.
 """
 import hashlib
 import json
@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmaction.registry import DATASETS, MODELS, TRANSFORMS
-from mmengine.config import Config
-from mmengine.registry import Registry
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
 from ..utils.printable import printable
 from ..version import __version__
+from .bundle_types import check_config
+from .bundle_types.registry import BundleConfig
 
 FORMAT = 1
 MANIFEST = 'bundle.json'
@@ -37,7 +36,7 @@ WEIGHTS = 'model.safetensors'
 CONFIG_KEYS = ('model', 'val_pipeline', 'test_pipeline', 'test_dataloader',
                'online', 'video_backend', 'num_classes', 'num_frames',
                'img_size')
-DATASET_KEYS = ('type', 'pipeline', 'feature_rate', 'frame_rate', 'long_rate',
+DATASET_KEYS = ('pipeline', 'feature_rate', 'frame_rate', 'long_rate',
                 'work_rate', 'ignore_index', 'stretch_long_memory')
 ONLINE_KEYS = 'events', 'max_gap', 'seconds', 'stride'
 # Recognizers that differ from Recognizer3D only in training, and the options
@@ -48,16 +47,6 @@ RECOGNIZER_KEYS = 'backbone', 'neck', 'cls_head', 'data_preprocessor'
 LOSSES = 'loss_cls', 'loss_verb', 'loss_noun'
 # Options that read other files, or only matter in training.
 DROPPED = 'init_cfg', 'pretrained', 'pretrained2d', 'blending', *LOSSES
-# Classes of OpenMMLab are allowed only from these modules, because some others
-# read pickles or call arbitrary functions.
-OPENMMLAB = 'mmaction.', 'mmcv.', 'mmengine.'
-SAFE_MODULES = (
-    'mmaction.datasets.', 'mmaction.models.backbones',
-    'mmaction.models.common', 'mmaction.models.data_preprocessors',
-    'mmaction.models.heads', 'mmaction.models.losses',
-    'mmaction.models.necks', 'mmaction.models.recognizers', 'mmcv.cnn',
-    'mmcv.transforms', 'mmengine.model')
-UNSAFE_MODULES = 'mmaction.datasets.transforms.wrappers',
 TUPLE = 'tuple'
 
 
@@ -75,7 +64,7 @@ class Bundle:
     """
     path: Path
     name: str
-    config: Config
+    config: BundleConfig
     labels: list[str]
     versions: dict[str, str]
     sha256: str
@@ -121,7 +110,8 @@ def load_bundle(path: str | Path) -> Bundle:
     Raises:
         FileNotFoundError: If the path does not exist.
         ValueError: If it is not a bundle, is damaged, has a newer format, or
-            uses a class that is not registered or not allowed.
+            contains anything that :mod:`~mmvidattn.apis.bundle_types` does
+            not list.
     """
     path = Path(path)
     if not path.exists():
@@ -135,16 +125,19 @@ def load_bundle(path: str | Path) -> Bundle:
                 f'{__version__} reads formats up to {FORMAT}: update '
                 'mmvidattn')
         config = clean_config(content['config'])
+        check_config(config, f'the bundle {path}')
         bundle = Bundle(
-            path, content['name'], Config(dict(
+            path, printable(str(content['name'])), BundleConfig(dict(
                 config, default_scope='mmaction')),
             [printable(str(name)) for name in content['labels']],
-            dict(content['versions']), content['weights']['sha256'])
+            {printable(str(key)): printable(str(value))
+             for key, value in content['versions'].items()},
+            str(content['weights']['sha256']))
     except (KeyError, TypeError, AttributeError, RecursionError,
             json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f'{MANIFEST} of the bundle {path} is damaged: '
-                         f'{type(error).__name__}: {error}') from error
-    _check_types(config, f'the bundle {path}')
+        raise ValueError(printable(
+            f'{MANIFEST} of the bundle {path} is damaged: '
+            f'{type(error).__name__}: {error}')) from error
     return bundle
 
 
@@ -163,8 +156,7 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
 
     Raises:
         FileExistsError: If ``out`` exists.
-        ValueError: If the config has a value that JSON cannot represent, or an
-            absolute path.
+        ValueError: If the config has a value that a bundle may not contain.
     """
     out = Path(out)
     if out.exists() and not (replace and is_bundle(out)):
@@ -179,8 +171,8 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
         versions=dict(mmvidattn=__version__, torch=torch.__version__,
                       python=platform.python_version()),
         weights=dict(file=WEIGHTS, sha256=hashlib.sha256(data).hexdigest()),
-        labels=labels, config=_to_json(config, 'config'))
-    _check_types(content['config'], str(out))
+        labels=labels, config=_to_json(config))
+    check_config(content['config'], f'the bundle {out}')
     files = {MANIFEST: json.dumps(content, indent=1).encode(), WEIGHTS: data}
     with _replacing(out) as part:
         if out.suffix == '.zip':
@@ -231,82 +223,28 @@ def _without(value: Any, keys: tuple[str, ...]) -> Any:
     return value
 
 
-def _to_json(value: Any, place: str) -> Any:
+def _to_json(value: Any) -> Any:
     """Convert a value to types of JSON; a tuple becomes a marked list."""
     if isinstance(value, Mapping):
-        return {str(key): _to_json(item, f'{place}.{key}')
-                for key, item in value.items()}
+        return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        items = [_to_json(item, f'{place}.{i}')
-                 for i, item in enumerate(value)]
+        items = [_to_json(item) for item in value]
         return {TUPLE: items} if isinstance(value, tuple) else items
-    if isinstance(value, type):
-        return value.__name__
-    if isinstance(value, str) and Path(value).is_absolute():
-        raise ValueError(f'{place} is the absolute path {value}, which a '
-                         'bundle cannot contain')
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    raise ValueError(f'{place} must be a number, a string, a list or a dict '
-                     f'in a bundle, got {type(value).__name__}')
+    return value.__name__ if isinstance(value, type) else value
 
 
 def _to_tuple(value: dict) -> Any:
     return tuple(value[TUPLE]) if [*value] == [TUPLE] else value
 
 
-def _check_types(value: Any, name: str) -> None:
-    """Check that a config can only build known classes.
-
-    The registries of mmengine would import any module that a ``type`` names.
-
-    Raises:
-        ValueError: If a class is not registered, or may run code from files.
-    """
-    if isinstance(value, Mapping):
-        if '_scope_' in value:
-            raise ValueError(f'{name} has a _scope_, which is not allowed')
-        kind = value.get('type')
-        if 'type' in value:
-            cls = _registered(kind)
-            if cls is None:
-                raise ValueError(
-                    f'{name} has type={kind!r}, which is not registered: if '
-                    'you trust the bundle, import the module that defines '
-                    'this class first')
-            module = f'{cls.__module__}.'
-            if module.startswith(UNSAFE_MODULES) or (
-                    module.startswith(OPENMMLAB)
-                    and not module.startswith(SAFE_MODULES)):
-                raise ValueError(f'{name} has type={kind!r}, which is not '
-                                 'allowed in a bundle, because it can load '
-                                 'other files')
-        for key, item in value.items():
-            # The types in video_backend are names of decoders instead of
-            # classes, and are checked elsewhere.
-            if key != 'video_backend':
-                _check_types(item, name)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            _check_types(item, name)
-
-
-def _registered(kind: Any) -> type | None:
-    """Return a registered class by its bare name."""
-    for registry in MODELS, TRANSFORMS, DATASETS:
-        node: Registry | None = registry
-        while node is not None:
-            node.import_from_location()
-            if isinstance(kind, str) and kind in node.module_dict:
-                return node.module_dict[kind]
-            node = node.parent
-    return None
-
-
 def _read(path: Path, file: str) -> bytes:
     """Read a file of a bundle."""
     try:
         if path.is_dir():
+            if (path / file).resolve() != path.resolve() / file:
+                raise ValueError(f'{file} of the bundle {path} is a link to '
+                                 f'{(path / file).resolve()}: copy this file '
+                                 'into the bundle')
             return (path / file).read_bytes()
         with zipfile.ZipFile(path) as archive:
             if archive.getinfo(file).compress_type != zipfile.ZIP_STORED:
@@ -316,18 +254,23 @@ def _read(path: Path, file: str) -> bytes:
     except (FileNotFoundError, KeyError):
         raise ValueError(f'{path} is not a complete bundle: it lacks {file}'
                          ) from None
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, RuntimeError, OSError) as error:
+        # RuntimeError: a file has a password.
         raise ValueError(f'the bundle {path} is damaged: {error}') from error
 
 
 @contextmanager
 def _replacing(out: Path):
-    """Yield a temporary path that becomes ``out`` after the block."""
+    """Yield a temporary path that becomes ``out`` after the block.
+
+    If ``out`` is a link, its target is replaced.
+    """
+    out = out.resolve()
     out.parent.mkdir(parents=True, exist_ok=True)
     part = out.with_name(f'.{out.name}.part')
 
     def remove(path: Path) -> None:
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         path.unlink(missing_ok=True)
 

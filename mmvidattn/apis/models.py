@@ -19,6 +19,7 @@ from ..utils.config import CONFIG_FOLDERS, check_variables
 from ..utils.video_backend import apply_video_backend
 from .ablations import find_row, list_rows, load_row
 from .bundle_file import WEIGHTS, is_bundle, load_bundle
+from .bundle_types.registry import types_of
 from .compiling import compile_in_place
 from .config_options import apply_options
 from .model_options import check_model_options
@@ -240,7 +241,8 @@ def get_model(name: str | Path,
         bundle = load_bundle(name)
     cfg = load_config(name, cfg_options)
     init_default_scope(cfg.get('default_scope', 'mmaction'))
-    model = MODELS.build(cfg.model)
+    with types_of(cfg):
+        model = MODELS.build(cfg.model)
     meta = {}
     if bundle is not None:
         load_tensors(model, bundle.load_weights(), bundle.path, optional)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ..online import WindowEncoder
 from ..utils.arguments import Positive, check_arguments
+from .bundle_types.registry import types_of
 from .labels import find_labels, probabilities
 from .models import get_model
 from .predict import warn_if_random
@@ -48,7 +49,8 @@ class FramePipeline:
             dict(step, **{key: value for key, value in (
                 ('num_clips', 1), ('twice_sample', False)) if key in step})
             for step in steps[:decode] if not step['type'].endswith('Init')]
-        self._sampling = Compose(sampling)
+        with types_of(cfg):
+            self._sampling = Compose(sampling)
         for step in self._sampling.transforms:
             if not getattr(step, 'test_mode', True):
                 raise ValueError(
@@ -68,7 +70,8 @@ class FramePipeline:
                 raise ValueError(
                     'for a sliding window, input_format of FormatShape must '
                     f"be 'NCTHW', got {step['input_format']!r}")
-        self._spatial = Compose(spatial)
+        with types_of(cfg):
+            self._spatial = Compose(spatial)
 
     def span(self, fps: float) -> int | None:
         """Return the number of frames that a clip spans at a frame rate.

@@ -26,6 +26,7 @@ from ..utils.frame_times import frame_times
 from ..utils.remote_files import STORES, local_file
 from ..utils.urls import without_secrets
 from ..utils.video_backend import video_backend_of, with_video_backend
+from .bundle_types.registry import types_of
 
 VideoSource: TypeAlias = str | Path | int | np.ndarray | Tensor
 
@@ -98,8 +99,9 @@ class ClipPipeline:
         if self._video_backend is not None:
             init, decode = with_video_backend([init, decode],
                                               self._video_backend)
-        self._open = Compose([init])
-        decode_file = Compose([decode])
+        with types_of(cfg):
+            self._open = Compose([init])
+            decode_file = Compose([decode])
 
         def take(sample: dict) -> dict:
             if 'frames' not in sample:
@@ -109,9 +111,10 @@ class ClipPipeline:
             return dict(sample, imgs=images, original_shape=shape,
                         img_shape=shape)
 
-        self._rest = Compose([
-            take if 'Decode' in step['type'] else step for step in steps
-            if not step['type'].endswith('Init')])
+        with types_of(cfg):
+            self._rest = Compose([
+                take if 'Decode' in step['type'] else step for step in steps
+                if not step['type'].endswith('Init')])
 
     def open(self, path: Path) -> dict:
         """Open a video file for the following steps of the pipeline.

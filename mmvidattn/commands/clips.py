@@ -7,6 +7,8 @@ from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import init_default_scope
 from torch import nn
 
+from ..apis.bundle_types.registry import types_of
+
 
 def named_model(text: str) -> tuple[str, str | None]:
     """Split CONFIG[:CHECKPOINT]."""
@@ -28,7 +30,9 @@ def read_clip(model: nn.Module,
     if not Path(video).is_file():
         raise FileNotFoundError(f'video {video} does not exist')
     init_default_scope(model.cfg.get('default_scope', 'mmaction'))
-    pipeline = Compose(model.cfg.get('val_pipeline', model.cfg.test_pipeline))
+    with types_of(model.cfg):
+        pipeline = Compose(
+            model.cfg.get('val_pipeline', model.cfg.test_pipeline))
     try:
         data = pipeline(
             dict(filename=str(video), label=-1, start_index=0, modality='RGB'))

@@ -14,6 +14,7 @@ from mmengine.registry import init_default_scope
 from torch import Tensor, nn
 
 from ..apis import load_config
+from ..apis.bundle_types.registry import types_of
 from ..apis.complexity import Complexity, count_complexity
 from ..backbones import DualFormer, LinearVideoTransformer, XViT
 from ..layers import (
@@ -184,7 +185,7 @@ def count_config(
     model_cfg = copy.deepcopy(cfg.model)
     # Remove mixup, which cannot be built without data.
     model_cfg.data_preprocessor = dict(type='ActionDataPreprocessor')
-    with torch.device('meta'):
+    with torch.device('meta'), types_of(cfg):
         model = MODELS.build(model_cfg)
         clips = inputs_of(model, shape)
     ours = count_complexity(model, clips, mode='tensor', stage='head')

@@ -8,6 +8,7 @@ import torch
 from mmengine.dataset import Compose, pseudo_collate
 from torch import Tensor
 
+from ..apis.bundle_types.registry import types_of
 from ..apis.models import get_model
 from .layer_input import LayerInput
 
@@ -46,10 +47,11 @@ class RecognizerFeatures:
                                optional=f'{layer}.')
         transforms = self.model.cfg.test_pipeline
         self.clip_len = clip_len or _find_clip_len(transforms)
-        self.pipeline = Compose([
-            transform for transform in transforms
-            if not any(word in transform['type'] for word in READERS)
-        ])
+        with types_of(self.model.cfg):
+            self.pipeline = Compose([
+                transform for transform in transforms
+                if not any(word in transform['type'] for word in READERS)
+            ])
         self._input = LayerInput(self.model, layer)
         self._sample = dict(
             modality='Flow' if flow else 'RGB',

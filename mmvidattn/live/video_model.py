@@ -10,6 +10,7 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor
 
+from ..apis.bundle_types.registry import types_of
 from ..apis.sliding import FRAME_WISE
 from ..apis.video_clips import test_steps
 from ..utils.arguments import Positive, check_type
@@ -153,7 +154,8 @@ class FrameTransform:
                     'for a stream of frames, the steps of the test pipeline '
                     'between decoding and FormatShape must be '
                     f'{" or ".join(FRAME_WISE[:2])}, got {step["type"]}')
-        self._steps = Compose(steps)
+        with types_of(cfg):
+            self._steps = Compose(steps)
 
     def __call__(self, image: np.ndarray) -> Tensor:
         """Resize and crop an image [H, W, 3] to uint8 [3, H', W']."""
