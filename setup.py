@@ -74,7 +74,7 @@ setup(
     packages=find_packages(include=['mmvidattn', 'mmvidattn.*']),
     package_data={
         'mmvidattn': ['weights/*/*'],
-        'mmvidattn.live': ['page.html', 'page.js', 'marks.js'],
+        'mmvidattn.live': ['page.html', 'page.js'],
         'mmvidattn.ops': ['README.md', 'gpu.md'],
     },
     cmdclass=dict(build_py=BuildWithMim),

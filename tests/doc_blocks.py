@@ -60,7 +60,6 @@ SMALLER = {
             'test_dataloader.persistent_workers=False',
     'finetune': '--workers 0 --quick --batch-size 1',
     'finetune --stream': '--workers 0 --quick --model pixels --epochs 30',
-    'finetune --continue': '--workers 0 --epochs 1',
     'tools/data/online/make_events.py':
     '--videos 5 --seconds 120 --contrast 1',
 }

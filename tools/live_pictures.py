@@ -63,7 +63,7 @@ def serve(videos: list[Path], folder: Path) -> Iterator[str]:
     """Stream the videos, and yield the address of the page."""
     process = subprocess.Popen(
         [sys.executable, '-m', 'mmvidattn', 'stream', *videos, *MODEL,
-         *WINDOW, '--serve', '--port', '0', '--marks', 'marks.csv'],
+         *WINDOW, '--serve', '--port', '0'],
         cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
         yield next(match[0] for match in map(
@@ -103,22 +103,6 @@ def resize(browser: webdriver.Chrome, name: str, dark: bool) -> None:
         mobile=width < 500))
     browser.execute_script(f'theme("{"dark" if dark else "light"}")')
     time.sleep(1)
-
-
-def mark_events(browser: webdriver.Chrome) -> None:
-    """Mark some events of the first source, and add a missed one."""
-    browser.execute_script('''
-        const {marks} = sources[0];
-        const ended = sources[0].sorted().filter(one => one.end);
-        const [one, two, three] = ended.slice(-4);
-        marks.set(one, 'right');
-        marks.set(two, 'wrong');
-        marks.set(three, 'class', sources[0].classes.find(
-            name => name != three.class));
-        marks.ask({mark: 'missed', class: '', label: one.class,
-                   start: two.start - 6, end: two.start - 4});''')
-    wait_for(lambda: browser.execute_script(
-        'return sources[0].marks.marks.size == 4'), 20)
 
 
 def write_gif(path: Path, pictures: list[Image.Image], seconds: float,
@@ -169,7 +153,6 @@ def take_pictures(out: Path, browser: webdriver.Chrome, address: str,
         'return sources.length == 2 && sources.every('
         f'one => one.steps.at(-1)?.time > {seconds})'), 60 + 5 * seconds)
     record_page(out / 'live_page.gif', browser, dark)
-    mark_events(browser)
     for name in 'live_page', 'live_page_phone':
         resize(browser, name, dark)
         browser.save_screenshot(str(out / f'{name}.png'))

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 LAST = '1ec24a0'
 
 COMMANDS: dict[str, str] = {
+    'label-next': 'use predict --segments and a labeling tool',
     'memory': 'the table in docs/scale.md',
+    'review': 'use predict --segments and a labeling tool',
 }
 
 # By command and option.
 OPTIONS: dict[tuple[str, str], str] = {
+    ('finetune', '--add'): 'give finetune several annotation files',
+    ('finetune', '--continue'): 'give finetune several annotation files',
+    ('stream', '--marks'): 'correct events in a labeling tool',
 }
 
 

@@ -13,14 +13,11 @@ in seconds; files are not changed), ``split`` (train, val, test) and ``group``
 
 trains a detector of events in long videos. ANNOTATIONS lists the events, such
 as a CSV file with columns ``video``, ``start``, ``end`` and ``label``, and
-optionally ``subset`` (train, val, test) and ``group``. The command measures
+optionally ``subset`` (train, val, test) and ``group``. Several files are
+merged. The command measures
 this machine, and chooses a network of pixels, or features of a frozen network
 with TeSTra. It tunes the thresholds of each class on the validation videos.
 The work directory then also has ``thresholds.json`` and ``predictions.csv``.
-
-    mmvidattn finetune --continue WORK_DIR --add marks.csv
-
-trains such a detector further with a person's marks of its events.
 
 The work directory then has ``config.py``, which you may edit, ``data`` (the
 lists), ``run`` (the training), ``best.pth`` and ``best.safetensors``,
@@ -47,19 +44,15 @@ from ..finetune.options import (
 )
 from ._shared import add_columns, at_least, positive
 
-# Options that a continued run takes from the first one.
-OF_FIRST_RUN = ('videos', 'model', 'features', 'weights', 'batch_size',
-                'val_share', 'dry_run')
-
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add('source', type=Path, metavar='FOLDER', nargs='?',
-        help='folder with a folder for each class, or a CSV file; with '
-        '--stream, a file of annotated events')
+    add('source', type=Path, metavar='FOLDER', nargs='+',
+        help='folder with a folder for each class, or CSV files; with '
+        '--stream, files of annotated events; several files are merged')
     add_columns(parser)
     add('--fps', type=positive,
         help='frames per second, for files that count frames (default: as in '
@@ -74,12 +67,6 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='train a detector of events in long videos')
     add('--videos', type=Path, metavar='FOLDER',
         help='with --stream: folder of the videos')
-    add('--continue', type=Path, metavar='WORK_DIR', dest='continued',
-        help='train the detector of this work directory further, with the '
-        'marks of --add, in a new work directory')
-    add('--add', type=Path, metavar='MARKS',
-        help='with --continue: file of marks from the page of mmvidattn '
-        'stream, instead of FOLDER')
     add('--model', metavar='CONFIG',
         help='config to inherit, or its name (default: '
         f'{FineTuneOptions.model}); with --stream: {", ".join(MODELS)} '
@@ -145,14 +132,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='seconds for checking a video (default: 60)')
     add('--workers', type=at_least(0), default=FineTuneOptions.workers,
         metavar='N', help='processes that read videos (default: %(default)s)')
-    args = parser.parse_args(argv)
-    if (args.continued is None) != (args.add is None):
-        parser.error('--continue and --add need each other')
-    if (args.source is None) == (args.add is None):
-        parser.error('give either FOLDER, or --continue and --add')
-    if args.add is not None:
-        args.source, args.stream = args.add, True
-    del args.add
+    args = parser.parse_intermixed_args(argv)
+    args.source, *args.more = args.source
+    args.more = tuple(args.more)
     if args.stream:
         _check_stream(parser, args)
     elif args.videos is not None or (
@@ -188,12 +170,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def _check_stream(parser: argparse.ArgumentParser,
                   args: argparse.Namespace) -> None:
     """Check the options of a run with --stream."""
-    if args.continued is not None:
-        for name in OF_FIRST_RUN:
-            if getattr(args, name) != parser.get_default(name):
-                parser.error(f'--{name.replace("_", "-")} is not for '
-                             '--continue')
-    elif args.videos is None:
+    if args.videos is None:
         parser.error('--stream needs --videos FOLDER')
     for name in OF_CLIPS:
         if getattr(args, name) != parser.get_default(name):

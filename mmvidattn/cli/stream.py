@@ -136,12 +136,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add_page(parser)
     parser.add_argument(
         '--read-only', action='store_true',
-        help='do not let users of the page change thresholds and marks')
-    parser.add_argument(
-        '--marks', type=Path, metavar='FILE',
-        help='CSV file for the marks that users of the page give to events: '
-        'right, wrong, missed, another class (default: marks.csv beside '
-        '--events)')
+        help='do not let users of the page change thresholds')
     add_device(parser)
     add_cfg_options(parser)
     return parser.parse_intermixed_args(argv)

@@ -18,7 +18,6 @@ from ..apis.runner import one_line_errors, program_name
 from ..apis.sliding import SlidingClassifier
 from ..datasets.feature_streams import open_array
 from ..live import Detection, Run, load_live_model, open_source
-from ..live.marks import EventMarks
 from ..live.sinks import Sink
 from ..live.sinks.messages import (
     MqttSink,
@@ -58,8 +57,6 @@ def check_args(args: argparse.Namespace) -> np.ndarray | None:
     for value in args.segment_margin:
         check_type('segment_margin', value, NotNegative)
     check_type('segment_mb', args.segment_mb, Positive)
-    if args.marks is not None and not args.serve:
-        raise ValueError('--marks needs --serve')
     if args.scores is not None and args.state is not None:
         raise ValueError('--scores does not work with --state, because a '
                          'resumed run lacks the scores of earlier steps')
@@ -166,15 +163,9 @@ def make_page(args: argparse.Namespace, runs: Sequence[Run],
         raise ValueError(error) from error
     segments = [sink for group in sinks for sink in group
                 if isinstance(sink, SegmentSink)]
-    marks = args.marks
-    if marks is None and args.events is not None:
-        marks = args.events.with_name('marks.csv')
     return LivePage(
         runs, **page_options(args), read_only=args.read_only,
-        segments=[sink.read for sink in segments] or None,
-        marks=marks and EventMarks(
-            marks, runs,
-            [sink.path_of for sink in segments] or None))
+        segments=[sink.read for sink in segments] or None)
 
 
 def page_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -20,8 +20,6 @@ from .annotations.video_segment import (
     VideoSegment,
     describe,
     fit_to_videos,
-    read_columns,
-    seconds,
     steps_of,
 )
 from .feature_stream_dataset import PROTOCOLS
@@ -81,9 +79,6 @@ class VideoStreamDataset(VideoSegmentDataset):
         anticipation_rate: Distance in steps between tokens. Defaults to 1.
         video_list: File with the name of one video per line. These videos may
             have no segments. Defaults to all videos with segments.
-        labeled_spans: CSV file with columns video, start and end in seconds,
-            the only parts of these videos that are labeled. Other steps of
-            these videos have zero targets. Defaults to complete labels.
         num_classes: Number of actions K with the background. Defaults to the
             number of ``metainfo['classes']``. The CSV file numbers the actions
             without the background.
@@ -108,7 +103,6 @@ class VideoStreamDataset(VideoSegmentDataset):
                  frame_rate: Positive, clip_frames: Count = 64,
                  anticipation_steps: Natural = 0, anticipation_rate: Count = 1,
                  video_list: str | None = None,
-                 labeled_spans: str | None = None,
                  num_classes: Count | None = None,
                  num_verbs: Count | None = None,
                  num_nouns: Count | None = None,
@@ -127,7 +121,6 @@ class VideoStreamDataset(VideoSegmentDataset):
             raise ValueError(f'ann_file must be a CSV file, got {ann_file}')
         self.frame_rate = frame_rate
         self.video_list = video_list
-        self.labeled_spans = labeled_spans
         self.ignore_index = ignore_index
         self.protocol = protocol
         self._widths = dict(action=num_classes, verb=num_verbs, noun=num_nouns)
@@ -188,8 +181,6 @@ class VideoStreamDataset(VideoSegmentDataset):
                               self.rates[numbers[one.video]]),
                     one.end - one.start, self._labels(one, classes))
             for one in fitted)
-        self.spans = {} if self.labeled_spans is None else (
-            self._read_spans(numbers))
         # 3. List the windows.
         kind = DenseWindows
         if self.test_mode:
@@ -206,21 +197,6 @@ class VideoStreamDataset(VideoSegmentDataset):
         for window in windows:
             window['filename'] = self.files[self.videos[window['video']]]
         return windows
-
-    def _read_spans(self, numbers: Mapping[str, int]
-                    ) -> dict[int, list[tuple[int, int]]]:
-        """Return the labeled steps of videos that have others, by number."""
-        spans: dict[int, list[tuple[int, int]]] = {}
-        for row, where in read_columns(self.labeled_spans,
-                                       ('video', 'start', 'end')):
-            video = row['video']
-            if video not in numbers:
-                raise ValueError(f'{where}: {video} is not a video of '
-                                 f'{self.ann_file}')
-            spans.setdefault(numbers[video], []).append(steps_of(
-                seconds(row['start'], where), seconds(row['end'], where),
-                self.rates[numbers[video]]))
-        return spans
 
     def _find_videos(self, segments: Sequence[VideoSegment]) -> dict[str, str]:
         """Return the file of each video that exists."""
@@ -326,9 +302,6 @@ class VideoStreamDataset(VideoSegmentDataset):
         """Return targets of 0 and 1 for steps of a video, [T, K] each."""
         targets = {}
         inside = (steps >= 0) & (steps < self.lengths[video])
-        if video in self.spans:
-            inside &= np.any([(steps >= first) & (steps < stop)
-                              for first, stop in self.spans[video]], axis=0)
         for part, width in self._widths.items():
             if not width:
                 continue

@@ -48,8 +48,8 @@ EXPECTED = ('With 12 clips per class, a small model reached 52 to 79 % on '
 def count_entries(options: FineTuneOptions) -> int:
     """Return the number of videos of the source."""
     return len(read_labeled_videos(
-        options.source, options.multi_label, options.columns,
-        options.fps)[1])
+        options.source, options.multi_label, options.columns, options.fps,
+        options.more)[1])
 
 
 def complete_options(options: FineTuneOptions) -> FineTuneOptions:

@@ -30,6 +30,7 @@ class FineTuneOptions:
 
     Attributes:
         source: Folder with a folder of videos for each class, or a CSV file.
+        more: Further files of annotations, which are merged with ``source``.
         model: Name or path of the config to inherit.
         weights: Checkpoint to start from, or ``'default'`` for the weights
             that come with the package, or ``'none'`` or None for random
@@ -37,8 +38,8 @@ class FineTuneOptions:
             the model. Otherwise, the program asks for a file if it runs in a
             terminal, and uses random weights if not. Defaults to None.
         work_dir: Folder for all results. Defaults to
-            ``work_dirs/finetune_<name of source>``, or
-            ``<continued>_marks``; if it is in use, ``..._2`` and so on.
+            ``work_dirs/finetune_<name of source>``; if it is in use, ``..._2``
+            and so on.
         epochs: Number of epochs, or ``'auto'`` for as many as fit into
             ``minutes``.
         minutes: Time for training, validation and test if ``epochs`` is
@@ -80,14 +81,13 @@ class FineTuneOptions:
         features: With ``stream``, frozen network of ``model='features'``: a
             config, or the name of another network of
             :class:`~mmvidattn.live.FeatureExtractor`.
-        continued: Work directory of an earlier run with ``stream``, to train
-            its model further. ``source`` is then a file of marks.
         columns: Columns of ``source`` if it is another program's table, see
             :func:`~mmvidattn.datasets.annotations.video_segment.read_table`.
         fps: Frames per second if ``source`` counts frames. Defaults to the
             rate in the file, or else of the video.
     """
     source: Path
+    more: tuple[Path, ...] = ()
     model: str = 'linear_ff_tiny_motion'
     weights: Path | str | None = None
     work_dir: Path | None = None
@@ -111,7 +111,6 @@ class FineTuneOptions:
     stream: bool = False
     videos: Path | None = None
     features: str = 'linear_ff_tiny_motion'
-    continued: Path | None = None
     columns: dict[str, str] | None = None
     fps: float | None = None
 
@@ -120,14 +119,17 @@ class FineTuneOptions:
     # Options that older work directories did not record, and their values.
     ADDED: ClassVar = dict(cache_features=None, variants=1, stream=False,
                            videos=None, features='linear_ff_tiny_motion',
-                           multi_label=False, loss='bce', continued=None,
-                           columns=None, fps=None)
+                           multi_label=False, loss='bce', columns=None,
+                           fps=None, more=[])
+
+    @property
+    def sources(self) -> list[Path]:
+        """Folder or files with the labels."""
+        return [self.source, *self.more]
 
     @property
     def out(self) -> Path:
         """The work directory."""
-        if self.work_dir is None and self.continued is not None:
-            return self.continued.with_name(f'{self.continued.name}_marks')
         name = self.source.resolve().stem or 'videos'
         return self.work_dir or Path('work_dirs', f'finetune_{name}')
 
@@ -142,8 +144,8 @@ class FineTuneOptions:
         """Return the options that must not change on resume."""
         options = {name: value for name, value in asdict(self).items()
                    if name not in self.FREE}
-        for name in ('source', 'weights', 'cache_features', 'videos',
-                     'continued'):
+        for name in 'source', 'weights', 'cache_features', 'videos':
             if options[name] and options[name] != 'default':
                 options[name] = str(Path(options[name]).resolve())
+        options['more'] = [str(path.resolve()) for path in self.more]
         return options

@@ -107,7 +107,8 @@ def make_plan(options: FineTuneOptions) -> Plan:
         ValueError: If no video can be read, or a class lacks training videos.
     """
     root, videos, remarks = read_labeled_videos(
-        options.source, options.multi_label, options.columns, options.fps)
+        options.source, options.multi_label, options.columns, options.fps,
+        options.more)
     number = len(videos)
     facts, bad = check_videos(root, [video.file for video in videos],
                               options)

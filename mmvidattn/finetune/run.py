@@ -140,7 +140,7 @@ def _check_resumable(options: FineTuneOptions) -> None:
     Raises:
         ValueError: If the options differ.
     """
-    out, source = options.out, options.source
+    out = options.out
     notes = read_notes(out)
     differing = _differences(options, notes)
     if differing:
@@ -152,8 +152,9 @@ def _check_resumable(options: FineTuneOptions) -> None:
     number = _kind(options).count_entries(options)
     if number != notes['videos']:
         noun = 'event' if options.stream else 'video'
-        echo(f'note: {source} had {count(notes["videos"], noun)} and now '
-             f'has {number}, but the run keeps its lists. Choose another '
+        sources = ', '.join(map(str, options.sources))
+        echo(f'note: {sources} had {count(notes["videos"], noun)}, now has '
+             f'{number}, but the run keeps its lists. Choose another '
              '--work-dir to use all videos')
 
 

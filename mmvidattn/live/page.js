@@ -41,8 +41,7 @@ const setText = (node, text) => {
 const keyOf = event => `${event.index} ${event.start}`;
 const describe = event => `${event.class}, ${clock(event.start)} to ` +
   (event.end === undefined ? 'now' : clock(event.end)) +
-  (event.peak === undefined ? '' : `, peak ${event.peak.toFixed(2)}`) +
-  (event.marked ? `, ${wordsOf(event.marked)}` : '');
+  (event.peak === undefined ? '' : `, peak ${event.peak.toFixed(2)}`);
 const jpeg = data => 'data:image/jpeg;base64,' + data;
 
 // A canvas needs the computed colors of the style sheet's variables.
@@ -58,18 +57,16 @@ function paint(name) {
 }
 
 class Timeline {
-  constructor(root, colorOf, {open, mark, click}) {
+  constructor(root, colorOf, open) {
     this.root = root;
     this.colorOf = colorOf;
     this.open = open;
-    this.mark = mark;
     this.part = kind => root.querySelector(kind);
     this.track = this.part('.track');
     this.strip = this.part('.strip');
     this.lanes = new Map();
     this.buttons = new Map();
     this.sorted = [];
-    this.annotated = [];
     this.span = 1;
     // True until the user scrolls back.
     this.follows = true;
@@ -81,13 +78,7 @@ class Timeline {
       this.part('.live').hidden = this.follows;
       this.ticks();
     };
-    this.track.onclick = ({target, clientX, detail}) => {
-      const {left} = this.strip.getBoundingClientRect();
-      const time = this.origin + (clientX - left) / this.scale;
-      // A click by keyboard has no place.
-      if (!(detail && click(time, target.event)) && target.event)
-        open(target.event);
-    };
+    this.track.onclick = ({target}) => { if (target.event) open(target.event); };
     this.track.onkeydown = event => this.key(event);
     this.part('.live').onclick = () => this.follow(true);
     this.part('.in').onclick = () => this.zoom(-1);
@@ -110,15 +101,6 @@ class Timeline {
     if (this.follows) this.follow(true);
     else track.scrollLeft = middle * this.scale - track.clientWidth / 2;
     this.ticks();
-  }
-
-  // Stay at the shown time until it is released.
-  hold(on) {
-    if (on && this.follows) this.held = true;
-    this.follows = !on && (this.held || this.follows);
-    if (!on) this.held = false;
-    this.part('.live').hidden = this.follows;
-    this.follow();
   }
 
   follow(now) {
@@ -152,30 +134,13 @@ class Timeline {
     this.part('.ticks').replaceChildren(...ticks);
   }
 
-  // Show a finished video, with annotated events below the detected ones.
-  annotate(events, length) {
-    this.origin = 0;
-    this.follows = false;
-    this.span = SPANS.findIndex(span => span >= length);
-    if (this.span < 0) this.span = SPANS.length - 1;
-    this.annotated = events;
-    this.update([]);
-    for (const event of events) {
-      const bar = make('div', undefined, 'annotated');
-      bar.style.setProperty('--at', event.start);
-      bar.style.setProperty('--for', event.end - event.start);
-      bar.style.setProperty('--color', `var(${this.colorOf(event.class)})`);
-      this.lanes.get(event.class).lane.append(bar);
-    }
-  }
-
   // Show events, earliest first. Existing buttons stay and keep their focus.
   update(events) {
     this.sorted = events;
     if (events.length)
       this.origin = Math.min(this.origin ?? Infinity, Math.floor(events[0].start));
     const keys = new Set(events.map(keyOf));
-    const names = new Set([...events, ...this.annotated].map(event => event.class));
+    const names = new Set(events.map(event => event.class));
     for (const [key, button] of this.buttons)
       if (!keys.has(key)) { button.remove(); this.buttons.delete(key); }
     for (const [name, {lane, label}] of this.lanes)
@@ -199,9 +164,7 @@ class Timeline {
         this.buttons.set(keyOf(event), button);
       }
       button.event = event;
-      button.className = event.end === undefined ? 'running' :
-        event.marked?.mark ?? '';
-      setText(button, SIGNS[event.marked?.mark] ?? '');
+      button.className = event.end === undefined ? 'running' : '';
       button.style.setProperty('--at', event.start - this.origin);
       button.style.setProperty('--for', (event.end ?? event.start) - event.start);
       button.style.setProperty('--color', `var(${this.colorOf(event.class)})`);
@@ -225,13 +188,6 @@ class Timeline {
   key(press) {
     const now = press.target.event;
     if (!now || press.ctrlKey || press.altKey || press.metaKey) return;
-    const letter = press.key.toLowerCase();
-    if (letter === 'c' || letter in KEYS) {
-      press.preventDefault();
-      if (letter === 'c') this.open(now, true);
-      else this.mark(now, KEYS[letter]);
-      return;
-    }
     const lanes = [...this.lanes.keys()], at = this.sorted.indexOf(now);
     const nearest = name => this.sorted.filter(e => e.class === name).reduce(
       (a, b) => Math.abs(b.start - now.start) < Math.abs(a.start - now.start) ? b : a);
@@ -270,16 +226,8 @@ class Source {
     find('sources').append(this.root);
     this.canvas = this.part('canvas');
     this.timeline = new Timeline(
-      this.part('.timeline'), name => this.style(name)[0], {
-        open: (event, classes) => viewer.open(this, event, classes),
-        mark: (event, mark) => { if (this.marks.canMark) this.marks.set(event, mark); },
-        click: (time, event) => this.marks.clicked(time) ||
-          !event && this.showMoment(time)});
-    this.marks = new Marks(this, state.marked);
-    // Seconds of a finished video, and the time that the user looked at last;
-    // undefined for a running source.
-    this.length = this.cursor = state.length;
-    if (this.length) this.timeline.annotate(state.annotated, this.length);
+      this.part('.timeline'), name => this.style(name)[0],
+      event => viewer.open(this, event));
     this.part('.find').hidden = this.classes.length <= MAX_CURVES;
     this.part('.find').oninput = () => this.draw();
     this.part('.reset').onclick = () => this.reset();
@@ -324,15 +272,13 @@ class Source {
     }
     if (!changed) return;
     const known = [...this.events.values()].sort((a, b) => a.start - b.start);
-    const most = this.length ? Infinity : MAX_EVENTS;
-    for (const event of known.splice(0, known.length - most))
+    for (const event of known.splice(0, known.length - MAX_EVENTS))
       this.events.delete(keyOf(event));
     this.listEvents();
   }
 
   listEvents() {
     const sorted = this.sorted();
-    this.numListed = sorted.length;
     this.timeline.update(sorted);
     this.part('.list tbody').replaceChildren(...sorted.toReversed().map(event => {
       const row = make('tr'), name = make('td', undefined, 'name');
@@ -340,8 +286,7 @@ class Source {
       const cell = text => make('td', text, 'number');
       row.append(name, cell(clock(event.start)),
         cell(event.end === undefined ? 'now' : clock(event.end)),
-        cell(event.peak === undefined ? '' : event.peak.toFixed(2)),
-        cell(SIGNS[event.marked?.mark] ?? ''));
+        cell(event.peak === undefined ? '' : event.peak.toFixed(2)));
       row.title = describe(event);
       row.onclick = () => viewer.open(this, event);
       return row;
@@ -354,23 +299,8 @@ class Source {
     }));
   }
 
-  now() { return this.steps.at(-1)?.time ?? 0; }
-
-  // Show a finished video at a time without an event.
-  showMoment(time) {
-    if (!this.length || time > this.length) return false;
-    this.cursor = time;
-    viewer.open(this, {index: 'moment', class: 'No event', start: time,
-      end: time, moment: true});
-    return true;
-  }
-
-  // Detected events, and marked ones that are no longer or not detected.
   sorted() {
-    const events = [...this.events.values()];
-    events.push(...this.marks.extra(events, this.now()));
-    for (const event of events) event.marked = this.marks.of(event);
-    return events.sort((a, b) => a.start - b.start);
+    return [...this.events.values()].sort((a, b) => a.start - b.start);
   }
 
   running() {
@@ -385,10 +315,6 @@ class Source {
 
   state(message) {
     this.addEvents(message.events);
-    // Others have changed marks, or the time of earlier marks has come.
-    if (this.marks.kept && message.marks !== this.marks.revision)
-      send({type: 'marks', source: this.number});
-    if (this.numListed !== this.sorted().length) this.listEvents();
     this.status(message);
     // Thresholds of a source that has ended or failed have no effect.
     this.fixed = this.readOnly || message.status !== 'running' &&
@@ -401,11 +327,11 @@ class Source {
       else delete changed[name];
     this.thresholds = {on, off, changed, tuned};
     setText(this.part('.rule'), (this.fixed ?
-      'The mark is the score at which an action starts. ' :
+      'The line is the score at which an action starts. ' :
       'A slider sets the score at which an action starts, from the next step on. ') +
       (Object.keys(tuned).length ?
-        'Marks of classes with tuned thresholds begin at these. The action ends at the dotted line.' :
-        off === on ? 'The action ends when its score falls below the mark.' :
+        'Classes with tuned thresholds begin at these. The action ends at the dotted line.' :
+        off === on ? 'The action ends when its score falls below this threshold.' :
         `The action ends below ${(off / on * 100).toFixed(0)} % of it (dotted).`));
     this.latency(Object.entries(message.latency));
     const counts = this.part('.steps');
@@ -661,69 +587,29 @@ const viewer = {
   dialog: find('viewer'),
   part: kind => find('viewer').querySelector(kind),
 
-  open(source, event, classes) {
+  open(source, event) {
     Object.assign(this, {source, event, frames: [], times: []});
-    this.part('.marking select').replaceChildren(
-      ...source.classes.map(name => new Option(name, name)));
-    this.part('.marking select').value = event.class;
-    this.part('.marking').hidden = !source.marks.canMark;
-    this.part('.keys').hidden = !source.marks.canMark;
-    this.part('.marked').textContent = '';
-    source.marks.fail('');
     this.stop();
-    const [color] = event.moment ? OTHER : source.style(event.class);
+    const [color] = source.style(event.class);
     this.part('.swatch').style.background = `var(${color})`;
     this.part('.picture').style.setProperty('--color', `var(${color})`);
     find('viewer-title').textContent = event.class;
-    this.marked();
+    this.part('.about').textContent = `${source.name} · ${describe(event)}`;
     for (const kind of ['img', 'video', '.player', '.save'])
       this.part(kind).hidden = true;
-    const asked = event.noClip || send({type: 'clip', source: source.number,
-      index: event.index, start: event.start, end: event.end});
-    this.say(event.noClip ? 'There are no pictures of this event.' :
-      asked ? 'Loading the clip ...' : 'Not connected.');
+    const asked = send({type: 'clip', source: source.number,
+      index: event.index, start: event.start});
+    this.say(asked ? 'Loading the clip ...' : 'Not connected.');
     this.part('.earlier').disabled = !this.beside(-1);
     this.part('.later').disabled = !this.beside(1);
     if (!this.dialog.open) this.dialog.showModal();
-    if (classes) this.part('.marking select').focus();
-  },
-
-  // Show the mark of the event. It may have been removed with its event.
-  marked() {
-    const event = this.source.sorted().find(e => keyOf(e) === keyOf(this.event));
-    if (!event && this.event.marked) return this.dialog.close();
-    this.event = event ?? this.event;
-    const marked = this.event.marked, {missed, end, moment} = this.event;
-    this.part('.about').textContent =
-      `${this.source.name} · ${describe(this.event)}`;
-    for (const button of this.dialog.querySelectorAll('[data-mark]')) {
-      const kind = button.dataset.mark;
-      if (kind !== 'none') button.ariaPressed = marked?.mark === kind;
-      button.disabled = end === undefined || moment || (
-        kind === 'none' ? !marked : Boolean(missed));
-    }
-    this.part('.marking select').disabled = Boolean(missed);
-    if (marked) this.part('.marking select').value = marked.label;
-  },
-
-  mark(kind) {
-    if (!this.source.marks.canMark || this.event.moment) return;
-    // The button of the present mark removes it.
-    const same = kind === this.event.marked?.mark && kind !== 'class';
-    this.source.marks.set(this.event, same ? 'none' : kind,
-      kind === 'class' ? this.part('.marking select').value : undefined);
   },
 
   key(press) {
-    if (press.ctrlKey || press.altKey || press.metaKey ||
-        press.target.closest('select')) return;
-    const letter = press.key.toLowerCase();
-    const ways = {r: () => this.mark('right'), w: () => this.mark('wrong'),
-      u: () => this.mark('none'), n: () => this.go(1), p: () => this.go(-1),
-      c: () => this.part('.marking select').focus()};
-    if (!ways[letter]) return;
+    const by = {n: 1, p: -1}[press.key.toLowerCase()];
+    if (!by || press.ctrlKey || press.altKey || press.metaKey) return;
     press.preventDefault();
-    ways[letter]();
+    this.go(by);
   },
 
   say(text) {
@@ -733,11 +619,6 @@ const viewer = {
 
   beside(by) {
     const sorted = this.source.sorted();
-    if (this.event.moment) {
-      const {start} = this.event;
-      return by < 0 ? sorted.findLast(e => e.start <= start) :
-        sorted.find(e => e.start > start);
-    }
     const at = sorted.findIndex(e => keyOf(e) === keyOf(this.event));
     return sorted[at + by];
   },
@@ -770,8 +651,7 @@ const viewer = {
   pictures() {
     const {frames} = this;
     if (!frames.length)
-      return this.say(this.source.length ? 'The video cannot be read here.' :
-        'The pictures of this event have been deleted.');
+      return this.say('The pictures of this event have been deleted.');
     this.part('img').hidden = this.part('.player').hidden = false;
     this.part('.player input').max = frames.length - 1;
     this.show(0);
@@ -820,8 +700,6 @@ viewer.part('.player input').oninput = ({target}) => {
   viewer.play(false);
   viewer.show(target.valueAsNumber);
 };
-for (const button of viewer.dialog.querySelectorAll('[data-mark]'))
-  button.onclick = () => viewer.mark(button.dataset.mark);
 viewer.dialog.onkeydown = press => viewer.key(press);
 viewer.dialog.onclose = () => viewer.stop();
 // A click outside closes the viewer.
@@ -849,14 +727,9 @@ function hello(message) {
   wait = 1;
   connection('connected', 'good');
   find('login').hidden = true;
-  document.body.classList.toggle('review', Boolean(message.review));
-  if (message.review)
-    document.title = document.querySelector('h1').textContent = 'mmvidattn review';
   find('sources').replaceChildren();
-  const drafts = sources.map(source => source.marks.draft());
   sources = message.sources.map(
     (one, i) => new Source(i, one, message));
-  drafts.forEach((draft, i) => { if (draft) sources[i]?.marks.open(draft); });
   if (viewer.dialog.open) viewer.source = sources[viewer.source.number];
   find('layout').hidden = sources.length < 2;
   layout(localStorage.getItem('layout') ||
@@ -871,7 +744,6 @@ function connect() {
     const message = JSON.parse(data);
     if (message.type === 'hello') hello(message);
     else if (message.type === 'clip') viewer.answer(message);
-    else if (message.type === 'marks') sources[message.source].marks.receive(message);
     else sources[message.source][message.type](message);
   };
   socket.onclose = ({code, reason}) => {

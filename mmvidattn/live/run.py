@@ -179,16 +179,6 @@ class Run:
         """Number of empty frames, and of steps with non-finite features."""
         return self._reader.steps.bad_frames + self._scorer.num_bad
 
-    @property
-    def began(self) -> float | None:
-        """Time of second 0 of a live source, in seconds since 1970.
-
-        None for a recording.
-        """
-        if self.source.recorded:
-            return None
-        return self._progress.clock - self._progress.next_step / self.rate
-
     def add_sink(self, sink: Sink,
                  log: Callable[[str], None] = warnings.warn) -> None:
         """Add a sink that gets the detections in a separate thread.

@@ -20,7 +20,6 @@ import numpy as np
 
 from .detection import Detection
 from .event_frames import EventFrames
-from .marks import EventMarks, MarkError
 from .run import Run
 from .sinks.base import Sink
 
@@ -36,7 +35,7 @@ except ImportError as error:
                       'install "mmvidattn[serve]"') from error
 
 PAGE = Path(__file__).with_name('page.html')
-SCRIPTS = 'page.js', 'marks.js'
+SCRIPT = PAGE.with_suffix('.js')
 # Content security policy: the page loads data only from its server.
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; "
           "img-src data:; media-src blob:; connect-src 'self'; base-uri "
@@ -77,9 +76,9 @@ class LivePage:
     ``#token=...`` in its address; browsers do not send this part to servers.
     Requests of other sites are refused.
 
-    A client can then request the clip of an event, change the threshold of a
-    class for all clients and all outputs of the run
-    (:meth:`Run.set_threshold`), and mark events (:class:`EventMarks`).
+    A client can then request the clip of an event, and change the threshold
+    of a class for all clients and all outputs of the run
+    (:meth:`Run.set_threshold`).
 
     Args:
         runs: One run for each source.
@@ -93,8 +92,7 @@ class LivePage:
             or its start while the action is in progress, and returns its clip
             (mp4) or None. Without a clip, the page shows pictures
             (:class:`EventFrames`).
-        read_only: Do not allow clients to change thresholds and marks.
-        marks: Marks of the events. Defaults to none: events cannot be marked.
+        read_only: Do not allow clients to change thresholds.
 
     Raises:
         ValueError: If other machines could open the page without a token.
@@ -105,8 +103,7 @@ class LivePage:
                  host: str = '127.0.0.1', port: int = 8000,
                  token: str | None = None, max_clients: int = 8,
                  segments: Sequence[Segment] | None = None,
-                 read_only: bool = False,
-                 marks: EventMarks | None = None) -> None:
+                 read_only: bool = False) -> None:
         if not is_loopback(host) and not token:
             raise ValueError(f'host {host} can be reached from other '
                              'machines: pass a token, or 127.0.0.1 as host')
@@ -128,7 +125,6 @@ class LivePage:
         self._pictures = [b''] * len(runs)
         self._event_frames = [EventFrames() for _ in runs]
         self._segments = segments
-        self._marks = marks
         # Monotonic time of the latest step.
         self._latest: list[float | None] = [None] * len(runs)
         self._clients: set[asyncio.Queue[str]] = set()
@@ -136,9 +132,8 @@ class LivePage:
         self._pending = PendingConnections(MAX_PENDING, PENDING_SECONDS)
         app = FastAPI(lifespan=self._lifespan, openapi_url=None)
         app.add_api_route('/', partial(_file, PAGE), include_in_schema=False)
-        for name in SCRIPTS:
-            app.add_api_route(f'/{name}', partial(_file, PAGE.with_name(name)),
-                              include_in_schema=False)
+        app.add_api_route('/page.js', partial(_file, SCRIPT),
+                          include_in_schema=False)
         app.add_api_websocket_route('/live', self._client)
         Endpoints(runs, [_shown_name(run.report()['name']) for run in runs],
                   self.token, self._is_same_site).add_to(app)
@@ -237,7 +232,6 @@ class LivePage:
                           for sink, number in report['lost'].items()},
                     age=latest and round(time.monotonic() - latest, 1),
                     thresholds=run.thresholds(),
-                    marks=self._marks and self._marks.revision,
                     events=list(run.events.recent)[-MAX_WAITING:])
 
     def _hello(self) -> dict:
@@ -248,8 +242,7 @@ class LivePage:
                      events=list(run.events.recent),
                      classes=[name for k, name in enumerate(run.classes)
                               if k not in run.ignore],
-                     picture=encode_text(self._pictures[i]),
-                     marked=self._marks and self._marks.state(i))
+                     picture=encode_text(self._pictures[i]))
                 for i, run in enumerate(self._runs)
             ])
 
@@ -369,10 +362,8 @@ class LivePage:
             return None
         if message.get('type') == 'clip':
             return await self._clip(source, message)
-        if message.get('type') in ('mark', 'marks') and self._marks:
-            return await self._mark(source, message)
-        raise ValueError("type must be 'threshold', 'clip', 'mark' or 'marks'"
-                         f', got {message.get("type")!r}')
+        raise ValueError("type must be 'threshold' or 'clip', got "
+                         f'{message.get("type")!r}')
 
     def _set_threshold(self, source: int, message: dict) -> None:
         if self.read_only:
@@ -381,20 +372,6 @@ class LivePage:
         if on is not None and type(on) not in (int, float):
             raise ValueError(f'on must be a number or null, got {on!r}')
         self._runs[source].set_threshold(message.get('class'), on)
-
-    async def _mark(self, source: int, message: dict) -> dict:
-        """Change a mark if it is requested. Return the source's marks."""
-        if message['type'] == 'marks':
-            return self._marks.state(source)
-        if self.read_only:
-            raise ValueError('the page is read-only')
-        error = ''
-        try:
-            # Use a thread, because the function writes a file.
-            await asyncio.to_thread(self._marks.change, source, message)
-        except MarkError as failure:
-            error = str(failure)
-        return dict(self._marks.state(source), error=error)
 
     async def _clip(self, source: int, message: dict) -> dict:
         """Return the pictures of an event, and its video if there is one."""

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 try:
@@ -49,32 +49,6 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
     finally:
         path.unlink(missing_ok=True)
         _open_files.discard(file)
-        os.close(file)
-
-
-@contextmanager
-def wait_for_folder(folder: str | Path) -> Iterator[None]:
-    """Hold the lock of a folder while this program changes a file in it.
-
-    If another program holds the lock, wait for it. Systems without such locks
-    (Windows, some network disks) do not lock the folder.
-
-    Args:
-        folder: The folder, which is created if it is missing.
-    """
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    if fcntl is None:
-        yield
-        return
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        # Unlock explicitly: a forked process may have a copy of the file.
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_UN)
         os.close(file)
 
 

@@ -246,22 +246,3 @@ def test_sampler_rejects_other_datasets(root):
     with pytest.raises(ValueError, match='training'):
         StatefulVideoSampler(sampler, 2)
 
-
-def test_unlabeled_steps_have_zero_targets(root, tmp_path):
-    spans = tmp_path / 'spans.csv'
-    spans.write_text('video,start,end\na,0.3,0.6\na,1.5,1.75\n')
-    everything = build(root, test_mode=True)
-    data = build(root, labeled_spans=str(spans), test_mode=True)
-    for i, name in enumerate('ab'):
-        want = everything[i]['data_samples'].gt_action.numpy()
-        if name == 'a':
-            times = np.arange(len(want)) / 20
-            known = (times >= .3 - 1e-9) & (times < .6 - 1e-9) | (
-                times >= 1.5 - 1e-9) & (times < 1.75 - 1e-9)
-            want = want * known[:, None]
-            assert 0 < known.sum() == want.any(axis=1).sum()
-        got = data[i]['data_samples'].gt_action.numpy()
-        assert (got == want).all()
-    spans.write_text('video,start,end\nc,0.3,0.6\n')
-    with pytest.raises(ValueError, match='line 2: c is not a video of .*csv'):
-        build(root, labeled_spans=str(spans))

@@ -12,17 +12,13 @@ import pytest
 from live_fixtures import FakeRun, wait_until
 
 import mmvidattn_cli
-from mmvidattn.datasets.annotations.custom.marks_csv import read_marks
 from mmvidattn.live import Detection, EventDetector
-from mmvidattn.live.marks import EventMarks
 
 pytest.importorskip('fastapi')
 selenium = pytest.importorskip('selenium')
 from selenium import webdriver  # noqa: E402
-from selenium.webdriver import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import Select  # noqa: E402
 
 from mmvidattn.live.server import LivePage  # noqa: E402
 from mmvidattn.visualization.mp4 import find_h264_encoder  # noqa: E402
@@ -124,10 +120,10 @@ def drawing(browser, source):
         f'return sources[{source}].canvas.toDataURL()')
 
 
-def test_page_is_live(browser, use_page, files, camera, clip, tmp_path):
+def test_page_is_live(browser, use_page, files, camera, clip):
     """`mmvidattn stream --serve` of a clip and a camera."""
     out = use_page(
-        lambda url: use_live_page(url, browser, camera, clip, tmp_path),
+        lambda url: use_live_page(url, browser, camera),
         'stream', clip, camera.url, *files, '--serve', '--on', '0.26',
         '--off', '0.1', '--min-duration', '0', '--segments', 'clips',
         '--segment-mb', '0.2', '--events', 'events.jsonl')
@@ -135,7 +131,7 @@ def test_page_is_live(browser, use_page, files, camera, clip, tmp_path):
     assert 'stopped' in out and 'secret' not in out
 
 
-def use_live_page(url, browser, camera, clip, tmp_path):
+def use_live_page(url, browser, camera):
     # Without the token the page shows nothing.
     browser.get(url.replace('sesam', 'wrong'))
     wait_until(lambda: texts(browser, '#connection') == ['wrong token'])
@@ -184,19 +180,6 @@ def use_live_page(url, browser, camera, clip, tmp_path):
     wait_until(lambda: times(browser, 0)[-1] == 7.)
     if find_h264_encoder():
         wait_until(lambda: plays_a_clip(browser))
-    # Marks of both sources are in the file beside the events.
-    for source in 0, 1:
-        wait_until(lambda: browser.execute_script(
-            f'const source = sources[{source}];'
-            'const ended = source.sorted().filter(event => event.end);'
-            "return ended.length && (source.marks.set(ended[0], 'right'), 1)"))
-        wait_until(lambda: browser.execute_script(
-            f'return sources[{source}].marks.marks.size') == 1)
-    of_clip, of_camera = read_marks(tmp_path / 'marks.csv')
-    assert of_clip.video == str(clip) and not of_clip.began
-    assert re.fullmatch(r'clips_1/\d{6}\.mp4', of_clip.clip)
-    assert of_camera.video.endswith('/video.mjpg') and of_camera.began
-    assert 'secret' not in of_camera.video
     # The browser reports no errors.
     assert [entry for entry in browser.get_log('browser')
             if entry['level'] == 'SEVERE'] == []
@@ -226,11 +209,10 @@ class ScriptedRun(FakeRun):
 
 
 @pytest.fixture
-def scripted(browser, tmp_path):
+def scripted(browser):
     """Page of two scripted runs, open in the browser."""
     runs = [ScriptedRun('arena'), ScriptedRun('field')]
-    marks = EventMarks(tmp_path / 'marks.csv', runs)
-    with LivePage(runs, port=0, token='sesam', marks=marks) as page:
+    with LivePage(runs, port=0, token='sesam') as page:
         # Three jumps, the second one short.
         runs[0].play(page, 0, 0, .9, .9, .9, 0, 0, .6, 0, 0, .8, .8, 0, .4)
         runs[1].play(page, 1, 0, 0)
@@ -355,231 +337,10 @@ def test_clips_open_by_mouse_and_keyboard(browser, scripted):
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     wait_until(is_open)
     assert title() == f'arena · {JUMPS[2]}'
-
-
-def saved(tmp_path):
-    """Return the marks in the file."""
-    path = tmp_path / 'marks.csv'
-    return [(mark.mark, mark.label, mark.detected, mark.start, mark.end)
-            for mark in (read_marks(path) if path.exists() else [])]
-
-
-def signs(browser):
-    return texts(browser, '.card:first-child .lane button')
-
-
-def click(browser, selector):
-    browser.find_element(By.CSS_SELECTOR, selector).click()
-
-
-def test_marks_by_mouse_are_there_after_a_reload(browser, scripted, tmp_path):
-    buttons = browser.find_elements(By.CSS_SELECTOR, '.lane button')
-    buttons[0].click()
-    click(browser, '#viewer [data-mark=right]')
-    wait_until(lambda: texts(browser, '#viewer .marked') == [
-        'jump at 0:00.2: marked right.'])
-    assert saved(tmp_path) == [('right', 'jump', 'jump', .25, 1.)]
-    # The next event has another class.
-    click(browser, '#viewer .later')
-    assert texts(browser, '#viewer .marked') == ['']
-    Select(browser.find_element(
-        By.CSS_SELECTOR, '#viewer select')).select_by_value('run')
-    click(browser, '#viewer [data-mark=class]')
-    wait_until(lambda: texts(browser, '#viewer .about') == [
-        f'arena · {JUMPS[1]}, marked as run'])
-    click(browser, '#viewer .later')
-    click(browser, '#viewer [data-mark=wrong]')
-    wait_until(lambda: len(saved(tmp_path)) == 3)
-    click(browser, '#viewer .close')
-    expected = [('right', 'jump', 'jump', .25, 1.),
-                ('class', 'run', 'jump', 1.5, 1.75),
-                ('wrong', 'jump', 'jump', 2.25, 2.75)]
-    assert saved(tmp_path) == expected
-    wait_until(lambda: signs(browser) == ['✓', '⇄', '✗'])
-    browser.refresh()
-    wait_until(lambda: signs(browser) == ['✓', '⇄', '✗'])
-    assert labels(browser, '.lane button') == [
-        f'{JUMPS[0]}, marked right', f'{JUMPS[1]}, marked as run',
-        f'{JUMPS[2]}, marked wrong']
-    # A click on the mark of an event removes it.
-    browser.find_element(By.CSS_SELECTOR, '.lane button').click()
-    click(browser, '#viewer [data-mark=right][aria-pressed=true]')
-    wait_until(lambda: saved(tmp_path) == expected[1:])
-    wait_until(lambda: signs(browser) == ['', '⇄', '✗'])
-    click(browser, '#viewer .close')
-    # And the button Undo restores it.
-    click(browser, '.undo')
-    wait_until(lambda: signs(browser) == ['✓', '⇄', '✗'])
-    assert sorted(saved(tmp_path), key=lambda mark: mark[3]) == expected
-
-
-def test_missed_event_from_the_timeline(browser, scripted, tmp_path):
-    click(browser, '.miss')
-    # The last seconds, until the user sets the times.
-    assert [browser.execute_script(
-        f'return document.querySelectorAll(".missing input")[{i}].value')
-        for i in (0, 1)] == ['0:00.2', '0:03.2']
-    assert browser.execute_script(
-        'return sources[0].timeline.scale') > 0
-    # Clicks at 0.5 s and 2.0 s.
-    strip = browser.find_element(By.CSS_SELECTOR, '.strip')
-    for time_of_click in .5, 2.:
-        left = browser.execute_script(
-            'const {scale, origin} = sources[0].timeline;'
-            'return (arguments[0] - origin) * scale', time_of_click)
-        ActionChains(browser).move_to_element_with_offset(
-            strip, round(left - strip.size['width'] / 2), 0).click().perform()
-    Select(browser.find_element(
-        By.CSS_SELECTOR, '.missing select')).select_by_value('run')
-    click(browser, '.missing [type=submit]')
-    wait_until(lambda: saved(tmp_path))
-    (kind, label, detected, start, end), = saved(tmp_path)
-    assert (kind, label, detected) == ('missed', 'run', '')
-    assert start == pytest.approx(.5, abs=.2)
-    assert end == pytest.approx(2., abs=.2)
-    wait_until(lambda: not browser.find_element(
-        By.CSS_SELECTOR, '.missing').is_displayed())
-    wait_until(lambda: sorted(signs(browser)) == ['', '', '', '+'])
-    browser.refresh()
-    wait_until(lambda: sorted(signs(browser)) == ['', '', '', '+'])
-    # It has no clip, and can be removed.
-    click(browser, '.lane button.missed')
-    assert texts(browser, '#viewer .empty') == [
-        'There are no pictures of this event.']
-    click(browser, '#viewer [data-mark=none]')
-    wait_until(lambda: saved(tmp_path) == [])
-    wait_until(lambda: not browser.find_element(
-        By.ID, 'viewer').is_displayed())
-    assert len(signs(browser)) == 3
-    click(browser, '.undo')
-    wait_until(lambda: saved(tmp_path) == [(kind, label, '', start, end)])
-
-
-def test_marks_by_keyboard(browser, scripted, tmp_path):
-    def press(*keys):
-        browser.switch_to.active_element.send_keys(*keys)
-
-    def focused():
-        return browser.switch_to.active_element.get_attribute('aria-label')
-
-    # On the timeline: the last event wrong, the one before right.
-    browser.execute_script(
-        "document.querySelector('.lane [tabindex=\"0\"]').focus()")
-    press('w')
-    press(Keys.ARROW_LEFT, 'r')
-    wait_until(lambda: signs(browser) == ['', '✓', '✗'])
-    assert focused() == f'{JUMPS[1]}, marked right'
-    outline = browser.execute_script(
-        'return getComputedStyle(document.activeElement).outlineStyle')
-    assert outline == 'solid'
-    # Remove it, and choose another class.
-    press('u')
-    wait_until(lambda: signs(browser) == ['', '', '✗'])
-    press('c')
-    assert focused() == 'correct class'
-    press('run', Keys.TAB, Keys.ENTER)
-    wait_until(lambda: signs(browser) == ['', '⇄', '✗'])
-    # In the viewer: the event before, and the next ones.
-    press('p')
-    press('r')
-    wait_until(lambda: signs(browser) == ['✓', '⇄', '✗'])
-    press('nn')
-    press('r')
-    wait_until(lambda: signs(browser) == ['✓', '⇄', '✓'])
-    press(Keys.ESCAPE)
-    # A missed event, ten presses before now.
-    wait_until(lambda: not browser.find_element(
-        By.ID, 'viewer').is_displayed())
-    assert focused().startswith(JUMPS[1])
-    press('m')
-    press('run', Keys.TAB, Keys.ARROW_UP * 10)
-    press(Keys.TAB, Keys.TAB, Keys.ARROW_DOWN * 2, Keys.ENTER)
-    wait_until(lambda: len(saved(tmp_path)) == 4)
-    assert saved(tmp_path) == [
-        ('right', 'jump', 'jump', 2.25, 2.75),
-        ('class', 'run', 'jump', 1.5, 1.75),
-        ('right', 'jump', 'jump', .25, 1.),
-        ('missed', 'run', '', 1.2, 3.)]
-    wait_until(lambda: focused() is None and (
-        browser.switch_to.active_element.text == '+ Missed event'))
-    # Escape closes the form.
-    press('m')
-    press(Keys.ESCAPE)
-    assert not browser.find_element(
-        By.CSS_SELECTOR, '.missing').is_displayed()
-
-
-def test_failed_mark_is_shown_and_nothing_is_lost(browser, scripted,
-                                                  tmp_path):
-    page, (run, _) = scripted
-    path = tmp_path / 'marks.csv'
-    path.write_text('not marks\n')
-    browser.find_element(By.CSS_SELECTOR, '.lane button').click()
-    click(browser, '#viewer [data-mark=right]')
-    error = '#viewer .mark-error'
-    wait_until(lambda: texts(browser, error)[0].startswith(
-        'The mark was not saved: marks.csv must have'))
-    assert browser.find_element(By.CSS_SELECTOR, error).is_displayed()
-    assert signs(browser) == ['', '', '']
-    click(browser, '#viewer .close')
-    # The form keeps its times, also when the connection is lost.
-    click(browser, '.miss')
-    times = browser.find_elements(By.CSS_SELECTOR, '.missing input')
-    for node, text in zip(times, ('1.5', '1.2')):
-        node.send_keys(Keys.CONTROL, 'a')
-        node.send_keys(text)
-    click(browser, '.missing [type=submit]')
-    assert texts(browser, '.card .mark-error')[0].startswith(
-        'The start must be before the end')
-    times[1].send_keys(Keys.CONTROL, 'a')
-    times[1].send_keys('2.5')
-    click(browser, '.missing [type=submit]')
-    wait_until(lambda: texts(browser, '.card .mark-error')[0].startswith(
-        'The mark was not saved'))
-    browser.execute_script(
-        'sources[0].marks.asked.push({message: {}}); socket.close()')
-    wait_until(lambda: texts(browser, '#connection') != ['connected'])
-    wait_until(lambda: texts(browser, '.card .mark-error')[0].startswith(
-        'The connection was lost. Check whether'))
-    wait_until(lambda: texts(browser, '#connection') == ['connected'])
-    path.unlink()
-    click(browser, '.missing [type=submit]')
-    wait_until(lambda: saved(tmp_path) == [('missed', 'jump', '', 1.5, 2.5)])
-    assert not browser.find_element(
-        By.CSS_SELECTOR, '.card .mark-error').is_displayed()
-    # An action in progress cannot be marked yet.
-    run.play(page, 0, .9, .9)
-    wait_until(lambda: labels(browser, '.lane button.running'))
-    browser.execute_script(
-        'document.querySelector(".lane button.running").focus()')
-    browser.switch_to.active_element.send_keys('r')
-    wait_until(lambda: texts(browser, '.card .mark-error')[0].startswith(
-        'The action is in progress'))
-
-
-def test_marks_of_others_appear(browser, scripted, tmp_path):
-    page, (run, _) = scripted
-    page._marks.change(0, {'mark': 'wrong', 'class': 'jump', 'start': .25})
-    wait_until(lambda: signs(browser) == ['✗', '', ''])
-
-
-def test_marks_need_a_file_and_permission(browser, scripted):
-    page, _ = scripted
-
-    def displayed(selector):
-        return browser.find_element(By.CSS_SELECTOR, selector).is_displayed()
-
-    assert displayed('.miss') and not displayed('.no-marks')
-    page.read_only = True
-    browser.refresh()
-    wait_until(lambda: texts(browser, '.lane button'))
-    assert not displayed('.miss') and not displayed('.no-marks')
-    browser.find_element(By.CSS_SELECTOR, '.lane button').click()
-    assert not displayed('#viewer .marking')
-    page._marks = None
-    browser.refresh()
-    wait_until(lambda: texts(browser, '.lane button'))
-    assert not displayed('.miss') and displayed('.no-marks')
+    # In the viewer, P and N open the events before and after.
+    for key, expected in ('p', 1), ('p', 0), ('p', 0), ('n', 1):
+        browser.switch_to.active_element.send_keys(key)
+        assert title() == f'arena · {JUMPS[expected]}'
 
 
 def test_pictures_replace_a_clip_that_cannot_be_played(browser, scripted):
@@ -600,7 +361,7 @@ def test_sliders_of_an_ended_source_are_disabled(browser, scripted):
     runs[0].status = 'ended'
     runs[1].status = 'lost, reconnecting'
     wait_until(lambda: len(labels(browser, enabled)) == 2)
-    assert [text.startswith('The mark is the score') for text in texts(
+    assert [text.startswith('The line is the score') for text in texts(
         browser, '.rule')] == [True, False]
     assert 'below 60 % of it' in texts(browser, '.rule')[1]
 
@@ -640,7 +401,7 @@ def test_read_only_page_has_no_sliders(browser, scripted):
     browser.refresh()
     wait_until(lambda: labels(browser, '.meter input:disabled'))
     assert labels(browser, '.meter input:not(:disabled)') == []
-    assert texts(browser, '.rule')[0].startswith('The mark is the score')
+    assert texts(browser, '.rule')[0].startswith('The line is the score')
     run.set_threshold('jump', .8)
     wait_until(lambda: texts(browser, '.changed') == ['0.80'])
     assert not browser.find_element(By.CSS_SELECTOR, '.reset').is_displayed()
@@ -694,7 +455,6 @@ def test_lost_and_stalled_sources_are_marked(browser, scripted):
 def test_fits_its_width(browser, scripted, width):
     browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', dict(
         width=width, height=900, deviceScaleFactor=1, mobile=width < 500))
-    browser.execute_script('sources[0].marks.open()')
     for layout in 'cards', 'tiles':
         browser.execute_script(f'layout("{layout}")')
         # clientWidth excludes a vertical scroll bar.
@@ -733,65 +493,3 @@ def test_wrong_token_shows_an_error(browser, scripted):
     assert texts(browser, 'main .card') == []
     assert browser.switch_to.active_element.get_attribute('id') == 'token'
 
-
-def test_finished_results_are_reviewed(browser, use_page, clip, tmp_path):
-    """`mmvidattn review`, by mouse and by keyboard."""
-    head = 'video,start,end,label,score\n'
-    (tmp_path / 'found.csv').write_text(
-        head + 'clip.mp4,1,2,jump,.9\nclip.mp4,3,4,run,.6\n')
-    (tmp_path / 'true.csv').write_text(
-        head + 'clip.mp4,1,2.5,jump,\nclip.mp4,5,6,swim,\n')
-    out = use_page(lambda url: review(url, browser, tmp_path), 'review',
-                   'found.csv', clip.parent, '--annotations', 'true.csv')
-    assert re.fullmatch(r'page: http://\S+ \(until Ctrl-C\)\n'
-                        r'stopped; the marks are in marks\.csv\n', out)
-
-
-def review(url, browser, tmp_path):
-    browser.get('about:blank')
-    browser.get(url)
-    wait_until(lambda: len(texts(browser, '.lane button')) == 2)
-    assert texts(browser, 'h1') == ['mmvidattn review']
-    assert texts(browser, '.names span') == ['jump', 'swim', 'run']
-    assert len(texts(browser, '.lane .annotated')) == 2
-    assert not browser.find_element(By.CSS_SELECTOR, '.top').is_displayed()
-
-    def click_at(time):
-        strip = browser.find_element(By.CSS_SELECTOR, '.strip')
-        left = time * browser.execute_script(
-            'return sources[0].timeline.scale')
-        ActionChains(browser).move_to_element_with_offset(
-            strip, round(left - strip.size['width'] / 2), 0).click().perform()
-
-    # A time without an event shows the video, and cannot be marked.
-    click_at(5.5)
-    wait_until(lambda: browser.execute_script(
-        'return document.querySelector("#viewer img").naturalWidth') == 64)
-    times = browser.execute_script('return viewer.times')
-    assert times[0] == 3.5 and times[-1] == pytest.approx(83 / 12)
-    assert texts(browser, '#viewer-title') == ['No event']
-    assert not browser.find_element(
-        By.CSS_SELECTOR, '#viewer [data-mark=right]').is_enabled()
-    click(browser, '#viewer .earlier')
-    assert texts(browser, '#viewer .about')[0].startswith(
-        'clip.mp4 · run, 0:03.0 to 0:04.0')
-    browser.switch_to.active_element.send_keys('w', Keys.ESCAPE)
-    # The annotated event was missed.
-    click(browser, '.miss')
-    click_at(5)
-    click_at(6)
-    Select(browser.find_element(
-        By.CSS_SELECTOR, '.missing select')).select_by_value('swim')
-    click(browser, '.missing [type=submit]')
-    wait_until(lambda: sorted(signs(browser)) == ['', '+', '✗'])
-    browser.refresh()
-    wait_until(lambda: sorted(signs(browser)) == ['', '+', '✗'])
-    (*first, _), (*second, start, end) = saved(tmp_path)
-    assert first == ['wrong', 'run', 'run', 3.]
-    assert second == ['missed', 'swim', '']
-    assert (start, end) == pytest.approx((5, 6), abs=.1)
-    # The added event can be seen, too.
-    click(browser, '.lane button.missed')
-    wait_until(lambda: browser.execute_script('return viewer.times[0]') == (
-        pytest.approx(start - 2, abs=.1)))
-    browser.get('about:blank')

@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,11 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import cv2
-import numpy as np
 import pytest
 
 from mmvidattn.apis.bundle_file import load_bundle
-from mmvidattn.apis.models import load_config
 from mmvidattn.cli.finetune import main
 from mmvidattn.online.event_thresholds import read_thresholds
 from tools.data.online.make_events import CLASSES, Recipe, make_events
@@ -73,7 +70,6 @@ def check_results(out, printed):
     for name in 'curves.png', 'timelines.png':
         assert cv2.imread(str(out / name)).std() > 1, name
     assert re.search(r'^all +\d+ +\d', printed, re.M)
-    assert 'mmvidattn review ' in printed
     return metrics
 
 
@@ -94,31 +90,6 @@ def check_stream(out, video, run_tool, *model):
     for one, other in zip(sorted(found), sorted(live)):
         assert one[0] == other[0]
         assert one[1:] == pytest.approx(other[1:], abs=1e-3)
-
-
-def check_continuation(out, events, tmp_path):
-    """Check a second round with marks of a training and of a new video."""
-    new = tmp_path / 'new.mp4'
-    shutil.copy(events / 'videos/day_00.mp4', new)
-    marks = tmp_path / 'marks.csv'
-    marks.write_text(f'video,start,end,label,mark\n{new},1,20,red,wrong\n'
-                     'day_01.mp4,0,2,blue,missed\n')
-    second = tmp_path / 'second'
-    main(['--continue', str(out), '--add', str(marks), '--epochs', '1',
-          '--work-dir', str(second), '--workers', '0'])
-    assert {path.name for path in second.glob('[!.]*')} == {
-        path.name for path in out.glob('[!.]*')} - {'e.jsonl'}
-    videos = (second / 'data/train_videos.txt').read_text().splitlines()
-    assert videos[-1] == str(new) and len(videos) == 7
-    assert (second / 'data/train_spans.csv').read_text().splitlines() == [
-        'video,start,end', f'{new},1.0,20.0']
-    old, cfg = (load_config(path / 'config.py') for path in (out, second))
-    assert cfg.load_from == str(out / 'best.pth')
-    assert cfg.optim_wrapper.optimizer.lr == pytest.approx(
-        .3 * old.optim_wrapper.optimizer.lr)
-    notes = json.loads((second / 'finetune.json').read_text())
-    assert notes['done'] == 1 and notes['continues'] == str(out)
-    return second / 'data', new
 
 
 @pytest.mark.slow
@@ -146,16 +117,6 @@ def test_resumes_after_a_kill_and_streams(events, tmp_path, run_tool):
     online = load_bundle(out / 'bundle').config.online
     assert online.events.thresholds.to_dict() == tuned
     check_stream(out, events / 'videos/day_04.mp4', run_tool, out / 'bundle')
-    check_continuation(out, events, tmp_path)
-    for name, words in dict(thresholds=('untuned', 'tuned'),
-                            marks=('before', 'after')).items():
-        study = run_tool('studies/detector.py', name, out, '--seeds', 1,
-                         '--seconds', 60, '--epochs', 1, cwd=tmp_path)
-        assert study.returncode == 0, study.stderr
-        assert re.search(
-            rf'seed 100: F1@50 \d+\.\d {words[0]}, \d+\.\d {words[1]}\n'
-            r'difference -?\d+\.\d \+- inf points over 1 seeds: undecided\n$',
-            study.stdout)
     # The same command repeats only the results.
     done = subprocess.run(command, capture_output=True, text=True)
     assert 'the training is complete' in done.stdout
@@ -173,18 +134,6 @@ def test_features_with_testra(events, tmp_path, run_tool, capfd):
     command = re.search(r'mmvidattn stream VIDEO (.*) --events', printed)[1]
     check_stream(out, events / 'videos/day_04.mp4', run_tool,
                  *command.split())
-    # Features of the new video are added; only its marked part has targets.
-    data, new = check_continuation(out, events, tmp_path)
-    name = '_'.join(new.with_suffix('').parts[1:]) + '.npy'
-    assert len([*data.glob('rgb/*.npy')]) == 11
-    assert np.array_equal(np.load(data / f'rgb/{name}'),
-                          np.load(out / 'data/rgb/day_00.npy'))
-    targets = np.load(data / f'target_perframe/{name}')
-    assert targets[4:80].any(1).all()
-    assert not targets[:4].any() and not targets[80:].any()
-    blue = np.load(data / 'target_perframe/day_01.npy')[:8]
-    assert blue.any() and not (blue == np.load(
-        out / 'data/target_perframe/day_01.npy')[:8]).all()
 
 
 def test_dry_run_prints_the_config(few_events, tmp_path, capfd):
@@ -199,8 +148,6 @@ def test_dry_run_prints_the_config(few_events, tmp_path, capfd):
 @pytest.mark.parametrize('options, error', [
     (['--stream'], '--stream needs --videos FOLDER'),
     (['--videos', 'x'], '--videos and --features need --stream'),
-    (['--continue', 'x'], '--continue and --add need each other'),
-    (['--continue', 'x', '--add', 'y'], 'give either FOLDER, or --continue'),
     (['--stream', '--videos', 'x', '--lora', '2'],
      '--lora is not for --stream'),
     (['--stream', '--videos', 'x', '--model', 'linear_ff_k400'],
@@ -210,16 +157,6 @@ def test_dry_run_prints_the_config(few_events, tmp_path, capfd):
 def test_rejects_wrong_options(capsys, options, error):
     with pytest.raises(SystemExit):
         main(['mine.csv', *options])
-    assert error in capsys.readouterr().err
-
-
-@pytest.mark.parametrize('options, error', [
-    (['--seed', '1', '--model', 'pixels'], '--model is not for --continue'),
-    (['--videos', 'x'], '--videos is not for --continue'),
-    (['--lora', '2'], '--lora is not for --stream')], ids=str)
-def test_continuing_keeps_the_first_options(capsys, options, error):
-    with pytest.raises(SystemExit):
-        main(['--continue', 'x', '--add', 'y', *options])
     assert error in capsys.readouterr().err
 
 

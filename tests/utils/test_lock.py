@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from mmvidattn.utils import lock
-from mmvidattn.utils.lock import LOCK, lock_folder, wait_for_folder
+from mmvidattn.utils.lock import LOCK, lock_folder
 
 HOLD = '''
 import os, sys, time
@@ -88,8 +88,6 @@ def test_disk_without_locks_prints_a_note(tmp_path, monkeypatch, capsys):
     for _ in range(2):
         with lock_folder(tmp_path), lock_folder(tmp_path):
             pass
-        with wait_for_folder(tmp_path):
-            pass
     note = f'note: {tmp_path} cannot be locked (No locks available)'
     assert capsys.readouterr().err.count(note) == 4
 
@@ -97,8 +95,7 @@ def test_disk_without_locks_prints_a_note(tmp_path, monkeypatch, capsys):
 def test_system_without_locks_does_not_lock(tmp_path, monkeypatch):
     monkeypatch.setattr(lock, 'fcntl', None)
     with lock_folder(tmp_path / 'a'), lock_folder(tmp_path / 'a'):
-        with wait_for_folder(tmp_path / 'b'), wait_for_folder(tmp_path / 'b'):
-            assert not [*(tmp_path / 'a').iterdir()]
+        assert not [*(tmp_path / 'a').iterdir()]
 
 
 def test_file_that_an_ended_run_deletes_meanwhile_locks_nothing(

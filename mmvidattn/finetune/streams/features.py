@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Features of a frozen network, and the targets of their steps."""
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ from mmengine.registry import init_default_scope
 from rich.console import Console
 from rich.progress import Progress
 
-from ...datasets.annotations.video_segment import steps_of
 from ...datasets.prepare.feature_targets import (
     mark,
     named_targets,
@@ -23,8 +21,6 @@ from ...utils.hub import SCHEME
 from ...utils.printable import echo
 from .config import FEATURE_RATE
 from .plan import StreamPlan
-
-Spans = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def build_extractor(network: str, weights: str | None) -> FeatureExtractor:
@@ -47,7 +43,7 @@ def stream_name(video: str) -> str:
 
 
 def write_features(plan: StreamPlan, extractor: FeatureExtractor,
-                   folder: Path, spans: Spans | None = None) -> float:
+                   folder: Path) -> float:
     """Write the features, the targets and the lists of all videos.
 
     Features that exist already, from an earlier run, are kept.
@@ -56,9 +52,6 @@ def write_features(plan: StreamPlan, extractor: FeatureExtractor,
         plan: Videos of the run.
         extractor: The frozen network.
         folder: Folder of the data.
-        spans: For videos that are labeled only in parts, start and end of
-            these parts in seconds. Steps outside of them have zero targets,
-            which the loss ignores. Defaults to complete labels.
 
     Returns:
         Seconds that the extraction took.
@@ -89,11 +82,6 @@ def write_features(plan: StreamPlan, extractor: FeatureExtractor,
             events = [one for one in plan.segments if one.video == video]
             targets = mark(events, len(np.load(path, mmap_mode='r')), kind,
                            FEATURE_RATE)
-            if spans and video in spans:
-                known = np.zeros(len(targets), bool)
-                for start, end in spans[video]:
-                    known[slice(*steps_of(start, end, FEATURE_RATE))] = True
-                targets[~known] = 0
             write_atomically(folder / f'{kind.folder}/{path.name}',
                              npy_bytes(targets))
     for split, side in plan.splits.items():

@@ -14,7 +14,6 @@ from ...datasets.annotations.custom.labeled_videos import (
     count,
     some,
 )
-from ...datasets.annotations.custom.marks_csv import read_marks
 from ...datasets.annotations.custom.segment_csv import (
     read_segment_csv,
     write_segment_csv,
@@ -24,6 +23,7 @@ from ...datasets.annotations.formats import (
     VideoFolder,
     read_annotations,
 )
+from ...datasets.annotations.formats.base import distinct_ids, merge
 from ...datasets.annotations.video_segment import (
     VideoSegment,
     checked,
@@ -143,13 +143,51 @@ def read_source(source: Path, root: Path, **table: Any) -> Annotations:
     return found
 
 
+def read_sources(sources: Sequence[Path], root: Path,
+                 **table: Any) -> Annotations:
+    """Read the events of several files; equal ones are used once.
+
+    Args:
+        sources: Files of annotations.
+        root: Folder of the videos.
+        table: ``columns`` and ``fps`` of :func:`read_annotations`.
+
+    Raises:
+        FileNotFoundError: If a file does not exist.
+        ValueError: If a file is invalid (:func:`read_source`), or only some
+            events have a subset.
+    """
+    parts = {source: read_source(source, root, **table)
+             for source in sources}
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    found = merge(parts)
+    found.missing = sorted({name for part in parts.values()
+                            for name in part.missing})
+    distinct, numbers = {}, []
+    for source, part in parts.items():
+        before = len(distinct)
+        for one in part.segments:
+            distinct.setdefault((one.video, one.start, one.end, one.subset,
+                                 one.labels['action']), one)
+        numbers.append(f'{len(distinct) - before} from {source}')
+    repeated = len(found.segments) - len(distinct)
+    found.segments = distinct_ids(distinct.values())
+    echo('events: ' + ', '.join(numbers)
+         + f'; left out: {count(repeated, "repeated event")}')
+    with_subset = sum(one.subset != 'all' for one in found.segments)
+    if 0 < with_subset < len(found.segments):
+        raise ValueError(
+            f'{with_subset} of {len(found.segments)} events have a subset: '
+            'set it in all files or in none')
+    return found
+
+
 def count_entries(options: FineTuneOptions) -> int:
-    """Return the number of annotated events, or of marks."""
-    if options.continued is not None:
-        return len(read_marks(options.source))
-    return len(read_source(options.source, options.videos,
-                           columns=options.columns,
-                           fps=options.fps).segments)
+    """Return the number of annotated events."""
+    return len(read_sources(options.sources, options.videos,
+                            columns=options.columns,
+                            fps=options.fps).segments)
 
 
 def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
@@ -159,9 +197,9 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
         ValueError: If the annotations are invalid, no video can be read, or a
             class lacks training events.
     """
-    root, source = options.videos, options.source
-    columns = options.columns
-    found = read_source(source, root, columns=columns, fps=options.fps)
+    root, columns = options.videos, options.columns
+    found = read_sources(options.sources, root, columns=columns,
+                         fps=options.fps)
     names = [name for name in found.videos if name not in found.missing]
     facts, bad = check_videos(root, names, options)
     segments, counts = fit_to_videos(
@@ -174,7 +212,8 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
     if counts:
         echo(f'events: {describe(counts)}')
     splits = split_streams(
-        segments, read_groups(source, root, columns), options.val_share,
+        segments, read_groups(options.sources, root, columns),
+        options.val_share,
         options.seed)
     # Listed videos without events are background.
     used = {video for side in splits.values() for video in side}
@@ -194,22 +233,23 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
     return plan
 
 
-def read_groups(source: Path, root: Path,
+def read_groups(sources: Sequence[Path], root: Path,
                 columns: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the group of each video, from a CSV file's column ``group``.
+    """Return the group of each video, from the column ``group`` of CSV files.
 
     Raises:
         ValueError: If a video has two groups.
     """
     groups: dict[str, str] = {}
-    if columns is None and source.suffix.lower() not in ('.csv', '.tsv'):
-        return groups
     folder = VideoFolder(root)
-    for row, where in read_table(source, ('video', ), columns):
-        video, group = folder.find(row['video']), row.get('group')
-        if video and group and groups.setdefault(video, group) != group:
-            raise ValueError(f'{where}: the group of {video} must be '
-                             f'{groups[video]}, got {group}')
+    for source in sources:
+        if columns is None and source.suffix.lower() not in ('.csv', '.tsv'):
+            continue
+        for row, where in read_table(source, ('video', ), columns):
+            video, group = folder.find(row['video']), row.get('group')
+            if video and group and groups.setdefault(video, group) != group:
+                raise ValueError(f'{where}: the group of {video} must be '
+                                 f'{groups[video]}, got {group}')
     return groups
 
 

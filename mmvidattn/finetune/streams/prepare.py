@@ -16,7 +16,6 @@ from ..epochs import fit_epochs
 from ..options import FineTuneOptions
 from .choice import EXTRACTION, SIDES, Speed, choose, time_features
 from .config import build_config, checkpoint_of
-from .continuation import prepare_continuation
 from .features import build_extractor, write_features
 from .plan import make_stream_plan
 
@@ -40,8 +39,6 @@ def prepare(options: FineTuneOptions, command: str,
         Content of ``finetune.json``, which is written when training begins.
     """
     out = options.out
-    if options.continued is not None:
-        return prepare_continuation(options)
     plan = make_stream_plan(options)
     if dry_run:
         echo('note: the model is chosen by measurements before the training')

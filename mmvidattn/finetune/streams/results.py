@@ -27,7 +27,7 @@ from ...utils.printable import echo
 from ...visualization.event_plots import draw_timelines
 from ...visualization.training_curves import draw_training_curves
 from ..report import percent, read_logs
-from ..work_dir import BUNDLE, read_notes, save_best
+from ..work_dir import BUNDLE, save_best
 from .config import METRIC
 from .plan import read_events
 from .scores import score_videos
@@ -68,22 +68,10 @@ def write_results(out: Path) -> None:
         text = json.dumps(metrics, indent=1, ensure_ascii=False)
         write_atomically(out / 'metrics.json', f'{text}\n'.encode())
         echo(format_metrics(metrics))
-        _compare(out, metrics)
         events = dict(thresholds=tuned.classes)
     if is_pixels(out):
         save_bundle(out / BUNDLE, out / 'config.py', out / 'best.pth',
                     classes, events, replace=True)
-
-
-def _compare(out: Path, metrics: dict[str, Any]) -> None:
-    """Print F1@50 of the run that this one continues, if any."""
-    earlier = read_notes(out).get('continues')
-    path = Path(earlier or '', 'metrics.json')
-    if earlier and path.is_file():
-        before = json.loads(path.read_text('utf-8'))['tuned']['F1@50']
-        after = metrics['tuned']['F1@50']
-        echo(f'F1@50 before the marks {percent(before)} %, now '
-             f'{percent(after)} %')
 
 
 def _score(out: Path, split: str, classes: Sequence[str]
@@ -179,15 +167,12 @@ def describe_use(out: Path) -> str:
     report = ''
     if (out / 'predictions.csv').is_file():
         split = json.loads((out / 'metrics.json').read_text('utf-8'))['split']
-        videos, detected, truth, scores, folder = (
+        detected, truth, scores, folder = (
             shlex.quote(str(path)) for path in (
-                read_notes(out)['options']['videos'], out / 'predictions.csv',
-                out / f'data/{split}.csv', out / f'scores/{split}',
-                out / 'report'))
+                out / 'predictions.csv', out / f'data/{split}.csv',
+                out / f'scores/{split}', out / 'report'))
         report = f'''Write a report with more metrics and plots:
     mmvidattn score {detected} {truth} --scores {scores} --report {folder}
-Look at the detected events on a page, and mark mistakes:
-    mmvidattn review {detected} {videos} --annotations {truth}
 '''
     return f'''Detect events in a video, or live from camera 0, on a page:
     mmvidattn stream VIDEO {model} --events events.jsonl

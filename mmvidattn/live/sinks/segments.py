@@ -65,10 +65,6 @@ class SegmentSink(Sink):
         """Return the path of a clip by the number of its start event."""
         return self.folder / f'{start_id:06d}.mp4'
 
-    def path_of(self, event: Mapping) -> Path:
-        """Return the path of a clip by the end of its action."""
-        return self.path(event['start_id'])
-
     def read(self, event: Mapping) -> bytes | None:
         """Return the clip of an action, or None if there is none.
 
@@ -80,7 +76,7 @@ class SegmentSink(Sink):
         if event['event'] != 'end':
             return None
         try:
-            return self.path_of(event).read_bytes()
+            return self.path(event['start_id']).read_bytes()
         except FileNotFoundError:
             return None
 
@@ -144,7 +140,7 @@ class SegmentSink(Sink):
                   if start - 1e-6 <= time < end - 1e-6]
         if not frames:
             return
-        path = self.path_of(event)
+        path = self.path(event['start_id'])
         # Rename only when complete, so that readers never see a partial file.
         part = path.with_suffix(PART)
         with VideoWriter(part, self._fps) as video:

@@ -61,6 +61,32 @@ def test_accepts_the_column_names_of_segment_lists(tmp_path):
     assert read_labeled_videos(path)[1] == [LabeledVideo('a', 'x', 1, 2)]
 
 
+def test_merges_several_files(tmp_path):
+    first = write(tmp_path / 'a.csv', 'file,label,start,stop', 'a.mp4,x,0,1',
+                  'b.mp4,y,,')
+    (tmp_path / 'more').mkdir()
+    second = write(tmp_path / 'more/b.csv', 'video,label,start,end',
+                   '../a.mp4,x,0,1', '../a.mp4,z,1,2', f'{tmp_path}/b.mp4,y,,',
+                   'c.mp4,y,,')
+    root, videos, remarks = read_labeled_videos(first, more=[second])
+    assert root == tmp_path
+    names = [(tmp_path / video.file, *video[1:4]) for video in videos]
+    assert names == [
+        (tmp_path / 'a.mp4', 'x', 0, 1),
+        (tmp_path / 'b.mp4', 'y', 0, math.inf),
+        (tmp_path / 'a.mp4', 'z', 1, 2),
+        (tmp_path / 'more/c.mp4', 'y', 0, math.inf)]
+    assert len({video.file for video in videos}) == 3
+    assert remarks == [f'videos: 2 from {first}, 2 from {second}',
+                       'left out: 2 repeated lines']
+    write(second, 'file,label', '../b.mp4,x')
+    with pytest.raises(ValueError, match='b.csv, line 2: b.mp4 has the label '
+                       'x here and y in .*a.csv, line 3'):
+        read_labeled_videos(first, more=[second])
+    with pytest.raises(ValueError, match='must be CSV files, got the folder'):
+        read_labeled_videos(first, more=[tmp_path])
+
+
 def test_several_labels(tmp_path):
     path = tmp_path / 'mine.csv'
     path.write_text('file,label,start,stop\na,x,0,1\na,y,0,1\na,x,0,1\n'

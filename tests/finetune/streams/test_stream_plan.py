@@ -142,6 +142,32 @@ def test_reads_other_formats_and_videos_without_events(
         capsys.readouterr().out)
 
 
+def test_merges_several_files(plan_of, tmp_path, capsys):
+    """Also of different formats, and videos with different names."""
+    first = events_of(4)
+    more = write_rows(tmp_path / 'more.csv', [
+        ('room 0/day0.mp4', 2, 6, 'walk'), ('day0', 2, 6, 'run'),
+        ('day4', 1, 9, 'jump'), ('day5', 1, 9, 'jump'), ('day9', 1, 2, 'run')])
+    third = tmp_path / 'third.json'
+    third.write_text(json.dumps(dict(database=dict(day5=dict(
+        annotations=[dict(label='jump', segment=[20, 30])])))))
+    plan = plan_of(first, more=(more, third))
+    found = Counter((Path(one.video).stem, one.start, one.end,
+                     one.labels['action']) for one in plan.segments)
+    assert found == Counter([
+        *first, ('day0', 2, 6, 'run'), ('day4', 1, 9, 'jump'),
+        ('day5', 1, 9, 'jump'), ('day5', 20, 30, 'jump')])
+    assert plan.classes == ['background', 'jump', 'run', 'walk']
+    printed = capsys.readouterr().out
+    assert (f'events: 8 from {tmp_path / "mine.csv"}, 3 from {more}, 1 from '
+            f'{third}; left out: 1 repeated event\n') in printed
+    assert '1 annotated video left out' in printed
+    write_rows(more, [('day4', 1, 9, 'walk', 'train')],
+               ('video', 'start', 'end', 'label', 'subset'))
+    with pytest.raises(ValueError, match='1 of 9 events have a subset'):
+        plan_of(first, more=(more, ))
+
+
 def test_reads_groups(tmp_path):
     header = 'video', 'start', 'end', 'label', 'group'
     for name in 'a.mp4', 'b.mp4':
@@ -149,13 +175,13 @@ def test_reads_groups(tmp_path):
     path = write_rows(tmp_path / 'a.csv', [
         ('a', 0, 1, 'x', 'anna'), ('a', 2, 3, 'x', ''),
         ('b', 0, 1, 'x', '')], header)
-    assert read_groups(path, tmp_path) == {'a.mp4': 'anna'}
+    assert read_groups([path], tmp_path) == {'a.mp4': 'anna'}
     columns = dict(video='video', group='group')
-    assert read_groups(path, tmp_path, columns) == {'a.mp4': 'anna'}
+    assert read_groups([path], tmp_path, columns) == {'a.mp4': 'anna'}
     write_rows(path, [('a', 0, 1, 'x', 'anna'), ('a', 2, 3, 'x', 'bob')],
                header)
     with pytest.raises(ValueError, match='line 3: the group of a.mp4 must be'):
-        read_groups(path, tmp_path)
+        read_groups([path], tmp_path)
 
 
 def test_notes_missing_splits(plan_of, capsys):

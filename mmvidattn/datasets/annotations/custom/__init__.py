@@ -4,7 +4,6 @@
 ==================  =====================================================
 ``video_list``      ``<path> <label>`` lines in the format of mmaction2
 ``segment_csv``     segments of long videos: video, start, end, label
-``marks_csv``       judgments of detected events: right, wrong, missed
 ``labeled_videos``  a folder for each class, or a CSV file, to fine-tune
 ==================  =====================================================
 """

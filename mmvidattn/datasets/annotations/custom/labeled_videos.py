@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Reader of a user's labeled videos: a folder per class, or a CSV file."""
 import math
+import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -42,9 +43,9 @@ class LabeledVideo(NamedTuple):
 
 def read_labeled_videos(source: Path, multi_label: bool = False,
                         columns: Mapping[str, str] | None = None,
-                        fps: float | None = None
+                        fps: float | None = None, more: Sequence[Path] = ()
                         ) -> tuple[Path, list[LabeledVideo], list[str]]:
-    """Read labeled videos from a folder or a CSV file.
+    """Read labeled videos from a folder or from CSV files.
 
     The source can be
 
@@ -63,6 +64,8 @@ def read_labeled_videos(source: Path, multi_label: bool = False,
         columns: Columns of another program's table, see
             :func:`~..video_segment.read_table`.
         fps: Frames per second, if ``columns`` has frame numbers.
+        more: Further CSV files. A line that occurs in several files is used
+            once.
 
     Returns:
         Folder that the paths are relative to, the videos, and remarks about
@@ -73,17 +76,22 @@ def read_labeled_videos(source: Path, multi_label: bool = False,
         ValueError: If there are no videos, or the CSV file is invalid.
         FileNotFoundError: If the source does not exist.
     """
-    if source.is_dir():
+    if source.is_dir() and not more:
         if columns is not None:
             raise ValueError(f'columns needs a table, got the folder {source}')
         return source, *_read_folder(source)
-    if not source.is_file():
-        raise FileNotFoundError(f'no folder or CSV file {source}')
-    if columns is None and source.suffix.lower() not in ('.csv', '.tsv'):
-        raise ValueError(
-            f'{source} must be a folder with a folder of videos for each '
-            'class, or a CSV file with columns file and label')
-    return source.parent, *_read_csv(source, multi_label, columns, fps)
+    for path in source, *more:
+        if path.is_dir():
+            raise ValueError('several sources must be CSV files, got the '
+                             f'folder {path}')
+        if not path.is_file():
+            raise FileNotFoundError(f'no folder or CSV file {path}')
+        if columns is None and path.suffix.lower() not in ('.csv', '.tsv'):
+            raise ValueError(
+                f'{path} must be a folder with a folder of videos for each '
+                'class, or a CSV file with columns file and label')
+    return source.parent, *_read_csv([source, *more], multi_label, columns,
+                                     fps)
 
 
 def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
@@ -133,35 +141,47 @@ def _videos_in(paths: Iterable[Path]) -> list[Path]:
                   if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
 
 
-def _read_csv(path: Path, multi_label: bool,
+def _read_csv(paths: Sequence[Path], multi_label: bool,
               columns: Mapping[str, str] | None, fps: float | None
               ) -> tuple[list[LabeledVideo], list[str]]:
+    """Read CSV files, with paths relative to the folder of the first one."""
     seen: dict[tuple, tuple[str, str]] = {}
-    videos, remarks, unused = [], [], []
+    videos, unused, numbers = [], [], []
     repeated = 0
-    for row, where in read_table(path, ('video', 'label'), columns, fps):
-        unused = [name for name in row if name not in COLUMNS]
-        video = _parse(row, where)
-        key = video.file, video.start, video.end, multi_label and video.label
-        if key in seen:
-            label, first_place = seen[key]
-            if label != video.label:
-                raise ValueError(
-                    f'{where}: {video.file} has the label {video.label} '
-                    f'here and {label} in {first_place}; several labels '
-                    'need --multi-label')
-            repeated += 1
-            continue
-        seen[key] = video.label, where
-        videos.append(video)
-    if not videos:
-        raise ValueError(f'{path} lists no videos')
+    for path in paths:
+        before = len(videos)
+        for row, where in read_table(path, ('video', 'label'), columns, fps):
+            unused += [name for name in row
+                       if name not in COLUMNS and name not in unused]
+            video = _parse(row, where)
+            if len(paths) > 1:
+                file = os.path.relpath(path.parent / video.file,
+                                       paths[0].parent)
+                video = video._replace(file=Path(file).as_posix())
+            key = (video.file, video.start, video.end,
+                   multi_label and video.label)
+            if key in seen:
+                label, first_place = seen[key]
+                if label != video.label:
+                    raise ValueError(
+                        f'{where}: {video.file} has the label {video.label} '
+                        f'here and {label} in {first_place}; several labels '
+                        'need --multi-label')
+                repeated += 1
+                continue
+            seen[key] = video.label, where
+            videos.append(video)
+        if len(videos) == before and not repeated:
+            raise ValueError(f'{path} lists no videos')
+        numbers.append(f'{len(videos) - before} from {path}')
+    remarks = ['videos: ' + ', '.join(numbers)] * (len(paths) > 1)
     if unused:
         remarks.append(f'unused columns: {", ".join(unused)}')
     if repeated:
         remarks.append(f'left out: {count(repeated, "repeated line")}')
-    _check_names(videos, str(path))
-    _check_splits(videos, str(path))
+    names = ', '.join(map(str, paths))
+    _check_names(videos, names)
+    _check_splits(videos, names)
     remarks += _spread_over_splits(videos)
     return videos, remarks
 

@@ -48,9 +48,7 @@ def read_segment_csv(path: str | Path,
     ``stop``) in seconds, and either ``label`` or ``verb`` and ``noun``. A
     label is the name or the number of a class, and is returned as text; verb
     and noun are numbers. The columns ``id``, ``subset`` and ``score`` are
-    optional. An empty ``end`` is unknown. In a file of marks
-    (:mod:`.marks_csv`), rows with the mark ``wrong`` are not events, and are
-    left out.
+    optional. An empty ``end`` is unknown.
 
     ``columns`` and ``fps`` read another program's table, see
     :func:`~..video_segment.read_table`.
@@ -63,8 +61,10 @@ def read_segment_csv(path: str | Path,
             'name the columns of another table with --columns')
     needed = () if columns is None else NEEDED
     for row, where in read_table(path, needed, columns, fps):
+        # Files of version 0.1 may have rows that say what does not occur.
         if row.get('mark', '').lower() == 'wrong':
-            continue
+            raise ValueError(f"{where}: a row with mark 'wrong' is not an "
+                             'event: delete the row')
         if 'label' in row:
             labels = dict(action=row['label'])
         else:
