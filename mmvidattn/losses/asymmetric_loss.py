@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Asymmetric loss for several labels per sample."""
+import torch
 import torch.nn.functional as F
 from mmaction.registry import MODELS
 from torch import Tensor, nn
@@ -56,13 +57,22 @@ class AsymmetricLoss(nn.Module):
                 f'label must have the shape {tuple(cls_score.shape)} of the '
                 f'logits, got {tuple(label.shape)}')
         logits = cls_score.float()
-        p = logits.sigmoid()
-        shifted = (p - self.margin).clamp(min=0)
-        positive = -F.logsigmoid(logits) * (1 - p)**self.gamma_pos
-        # log1p is accurate for rare classes.
-        negative = -(-shifted).log1p() * shifted**self.gamma_neg
-        if not self.margin:
+        # 1 - p is the sigmoid of -logits, without cancellation.
+        p, rest = logits.sigmoid(), (-logits).sigmoid()
+        positive = -F.logsigmoid(logits) * _power(rest, self.gamma_pos)
+        if self.margin:
+            shifted = (p - self.margin).clamp(min=0)
+            # log1p is accurate for rare classes.
+            negative = -(-shifted).log1p() * _power(shifted, self.gamma_neg)
+        else:
             # log(1 - p) of large logits would be -inf.
-            negative = -F.logsigmoid(-logits) * p**self.gamma_neg
+            negative = -F.logsigmoid(-logits) * _power(p, self.gamma_neg)
         loss = label * positive + (1 - label) * negative
         return self.loss_weight * loss.mean()
+
+
+def _power(base: Tensor, exponent: float) -> Tensor:
+    """Raise to a power; the gradient at 0 is 0 for exponents below 1 too."""
+    is_zero = base <= torch.finfo(base.dtype).tiny
+    power = base.masked_fill(is_zero, 1)**exponent
+    return power.masked_fill(is_zero, 0) if exponent else power

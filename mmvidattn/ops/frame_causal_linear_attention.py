@@ -158,15 +158,17 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None,
             state = _add(sums, carry, None, added[:, -1])
             total = sums.unsqueeze(1) + added
         else:
-            # [B, G, T]; time since the state.
-            age = log_decay.cumsum(dim=1).mT
+            # [B, G, T]; time since the state. In float64, because after a
+            # long gap the differences of float32 ages would be rounded.
+            age = log_decay.double().cumsum(dim=1).mT
             future = torch.ones(
                 T, T, dtype=torch.bool, device=age.device).triu(1)
             weights = (age.unsqueeze(-1) - age.unsqueeze(-2)).masked_fill(
-                future, -torch.inf).exp()
+                future, -torch.inf).exp().to(added.dtype)
             added = torch.einsum('bgts,bsgde->btgde', weights, added)
             state = _add(sums, carry, age[..., -1], added[:, -1])
-            total = added + sums.unsqueeze(1) * age.mT.exp()[..., None, None]
+            past = age.mT.exp().to(sums.dtype)[..., None, None]
+            total = added + sums.unsqueeze(1) * past
         y = q @ total
         y = y[..., :-1] / (y[..., -1:] + eps)
     return y.transpose(2, 3).to(dtype), state

@@ -42,13 +42,25 @@ def test_is_bce_without_focusing_and_margin():
         torch.autograd.grad(loss, logits)[0] for loss in (ours, bce)))
 
 
-@pytest.mark.parametrize('margin', [0., .05])
-def test_extreme_logits_have_finite_gradients(margin):
-    logits = torch.tensor([[90., -90., 90., -90.]], requires_grad=True)
-    loss = AsymmetricLoss(margin=margin)(
-        logits, torch.tensor([[1., 1., 0., 0.]]))
-    loss.backward()
-    assert loss.isfinite() and logits.grad.isfinite().all()
+@pytest.mark.parametrize('margin', [0., .05, .5])
+@pytest.mark.parametrize('gamma', [0., .3, .5, 1., 1.5, 4.])
+def test_gradients_are_finite_and_those_of_the_definition(margin, gamma):
+    logits = torch.tensor([90., -90., 17., -17., 3., -3., 0., 120., -120.])
+    for label in 0., 1.:
+        labels = torch.full_like(logits, label)
+        x = logits.clone().requires_grad_()
+        loss = AsymmetricLoss(gamma, gamma, margin)(x, labels)
+        loss.backward()
+        assert loss.isfinite() and x.grad.isfinite().all()
+        # Central differences of the definition, away from the margin's kink
+        # and from rounding to 0 and 1.
+        for i in 4, 5:
+            slope = (naive(logits[i].double() + 1e-6, labels[i], gamma, gamma,
+                           margin)
+                     - naive(logits[i].double() - 1e-6, labels[i], gamma,
+                             gamma, margin)) / 2e-6
+            assert x.grad[i] * len(logits) == pytest.approx(
+                slope, rel=1e-4, abs=1e-6)
 
 
 def test_rejects_class_ids():

@@ -149,6 +149,17 @@ def test_slow_decay_is_exact_where_expm1_is_not(monkeypatch):
     assert state[0].flatten().tolist() == pytest.approx([want] * 2, rel=1e-6)
 
 
+@pytest.mark.parametrize('gap', [1e5, 1e7])
+def test_clip_equals_stream_around_a_long_gap(gap):
+    q, k, v, elapsed = _inputs(T=12)
+    elapsed[:, 5] = gap
+    decay = torch.tensor([0., 1e-4, 0.7])
+    inputs = [x.float() for x in (q, k, v)] + [decay, elapsed.float()]
+    clip, _ = frame_causal_linear_attention(*inputs[:4], None, inputs[4])
+    stream, _ = _stream(*inputs, [1] * 12)
+    assert relative(clip, stream) < 1e-6
+
+
 def test_dropped_frames_equal_elapsed_time():
     q, k, v, elapsed = _inputs(T=6)
     elapsed[:, 3] = 0.5
