@@ -6,13 +6,14 @@
         --epochs 20 --lora 8
 
 Each config is trained with each seed by `mmvidattn finetune`, with the options
-after `--` and the start weights after `=`, if any. All configs use the same
-split for the same seed. The first config is the baseline. The report contains
-the mean and the spread of the accuracies. It also has a verdict on each
-difference from the baseline, by a paired test after 4, 8 and 12 seeds; at most
-5 % of the comparisons get a wrong verdict. A config is not trained further
-after its verdict. Finished runs are kept: the same command resumes, also with
-a larger `--seeds`.
+after `--`. All configs start from random weights, or each one from the weights
+after its `=`: a file, `default` (the weights in the package) or `none`. All
+configs use the same split for the same seed. The first config is the baseline.
+The report contains the mean and the spread of the accuracies. It also has a
+verdict on each difference from the baseline, by a paired test after 4, 8 and
+12 seeds; at most 5 % of the comparisons get a wrong verdict. A config is not
+trained further after its verdict. Finished runs are kept: the same command
+resumes, also with a larger `--seeds`.
 """
 import argparse
 from collections.abc import Sequence
@@ -30,7 +31,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='videos, as for `mmvidattn finetune`')
     parser.add_argument(
         'models', nargs='+', metavar='CONFIG[=WEIGHTS]',
-        help='config file or name of a model, with the weights to start from')
+        help='config file or name of a model; with the weights that it starts '
+        'from (a file, default or none), if every config has them')
     parser.add_argument(
         '--seeds', type=at_least(1), default=4, metavar='N',
         help='largest number of seeds; fewer than 4 give no verdict, and more '

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..apis.models import find_config
+from ..apis.models import find_config, find_default
 from ..apis.runner import one_line_errors
 from ..cli import finetune
 from ..utils.files import write_atomically
@@ -40,26 +40,44 @@ class Model(NamedTuple):
     Attributes:
         name: Name in the report and of the folders.
         options: Options of `mmvidattn finetune` for this config.
+        start: Start weights: a file name, 'default' or 'none'.
     """
     name: str
     options: list[str]
+    start: str = 'none'
 
 
-def parse_model(text: str) -> Model:
-    """Parse CONFIG or CONFIG=WEIGHTS.
+def parse_models(texts: Sequence[str]) -> list[Model]:
+    """Parse CONFIG or CONFIG=WEIGHTS of each candidate.
 
     Raises:
-        ValueError: If the config or the weights do not exist.
+        ValueError: If a config or its weights do not exist, or only some
+            configs have start weights.
     """
-    config, _, weights = text.partition('=')
-    options = ['--model', str(Path(find_config(config)).resolve())]
-    if weights:
-        if not Path(weights).is_file():
-            raise ValueError(f'the weights of {config} must be a file, got '
-                             f'{weights}')
-        options += ['--weights', str(Path(weights).resolve())]
-    name = f'{Path(config).stem} {Path(weights).stem}'.strip()
-    return Model(name, options)
+    given = ['=' in text for text in texts]
+    if any(given) and not all(given):
+        raise ValueError(
+            'all configs must start alike, but only some have start weights: '
+            'give each one CONFIG=FILE, CONFIG=default (the weights in the '
+            'package) or CONFIG=none')
+    models = []
+    for text in texts:
+        config, _, weights = text.partition('=')
+        path, weights = find_config(config), weights or 'none'
+        if weights == 'default':
+            find_default(config)
+        elif weights != 'none':
+            if not Path(weights).is_file():
+                raise ValueError(
+                    f"the weights of {config} must be a file, 'default' or "
+                    f"'none', got {weights}")
+            weights = str(Path(weights).resolve())
+        start = Path(weights).name
+        name = Path(config).stem if start == 'none' else (
+            f'{Path(config).stem} {Path(weights).stem}')
+        models.append(Model(name, [
+            '--model', str(path.resolve()), '--weights', weights], start))
+    return models
 
 
 class Runs:
@@ -146,7 +164,7 @@ def make_report(models: Sequence[Model], runs: Runs) -> dict[str, Any]:
     for model in models:
         verdict = None if model is baseline else runs.verdict(model, baseline)
         rows.append(dict(
-            model=model.name, options=model.options,
+            model=model.name, start=model.start, options=model.options,
             scores=runs.scores(model), verdict=verdict and asdict(verdict)))
     chance = [metrics['chance'] for by_seed in runs.metrics.values()
               for metrics in by_seed.values()]
@@ -155,8 +173,8 @@ def make_report(models: Sequence[Model], runs: Runs) -> dict[str, Any]:
 
 def format_report(report: dict[str, Any]) -> str:
     """Format the report as Markdown."""
-    rows = [('model', 'seeds', 'mean', 'deviation', 'lowest', 'highest',
-             'difference', 'verdict')]
+    rows = [('model', 'start', 'seeds', 'mean', 'deviation', 'lowest',
+             'highest', 'difference', 'verdict')]
     for row in report['rows']:
         scores, verdict = [*row['scores'].values()], row['verdict']
         deviation = (f'{statistics.stdev(scores):.1f}' if len(scores) > 1
@@ -166,7 +184,7 @@ def format_report(report: dict[str, Any]) -> str:
             half = f' ± {verdict["half"]:.1f}' * (verdict['seeds'] > 1)
             cells = (f'{verdict["mean"]:+.1f}{half}',
                      WORDS[verdict['difference']])
-        rows.append((row['model'], str(len(scores)),
+        rows.append((row['model'], row['start'], str(len(scores)),
                      f'{statistics.fmean(scores):.1f}', deviation,
                      f'{min(scores):.1f}', f'{max(scores):.1f}', *cells))
     looks = ', '.join(map(str, LOOKS[:-1])) + f' and {LOOKS[-1]}'
@@ -198,7 +216,8 @@ def check_args(args: argparse.Namespace, models: Sequence[Model],
     for option in options:
         if option.partition('=')[0] in reserved:
             raise ValueError(f'{option} is not allowed after --, because '
-                             'compare sets it for each run')
+                             'compare sets it for each run; start weights are '
+                             'CONFIG=WEIGHTS')
     for model in models:
         finetune.parse_args([str(args.source), *model.options, *options])
     settings = json.dumps(dict(
@@ -220,7 +239,7 @@ def run(args: argparse.Namespace, options: Sequence[str]) -> None:
         options: Options of `mmvidattn finetune`.
     """
     with one_line_errors():
-        models = [parse_model(text) for text in args.models]
+        models = parse_models(args.models)
         check_args(args, models, options)
         runs = Runs(args.source, options, args.out)
         train(models, runs, args.seeds, args.jobs)

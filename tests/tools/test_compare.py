@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from mmvidattn.cli import finetune
 from mmvidattn.commands import compare
 from mmvidattn.commands.compare import Model, Runs
 
@@ -49,8 +50,8 @@ def test_report_has_means_spreads_and_verdicts():
         models, trained(*models, seeds=4)))
     lines = [line.split() for line in text.splitlines()[2:6]]
     # 50, 60, 70 and 50 %.
-    assert lines[0][1:14:2] == ['base', '4', '57.5', '9.6', '50.0', '70.0',
-                                '-']
+    assert lines[0][1:16:2] == ['base', 'none', '4', '57.5', '9.6', '50.0',
+                                '70.0', '-']
     assert lines[1][-2] == 'better' and '+10.5' in lines[1]
     assert 'no difference' in text.splitlines()[4]
     assert lines[3][-2] == 'undecided'
@@ -65,7 +66,10 @@ def test_report_has_means_spreads_and_verdicts():
     (['linear_ff_tiny_motion', 'linear_ff_tiny_motion'],
      'different file name'),
     (['linear_ff_tiny_motion=none.pth'], 'weights of linear_ff_tiny_motion '
-     'must be a file, got none.pth'),
+     "must be a file, 'default' or 'none', got none.pth"),
+    (['xvit_tiny_motion=default'], 'xvit_tiny_motion'),
+    (['linear_ff_tiny_motion=default', 'xvit_tiny_motion'],
+     'all configs must start alike'),
     (['linear_ff_tiny_motion', '--', '--seed', '3'],
      '--seed is not allowed after --'),
 ])
@@ -73,6 +77,23 @@ def test_rejects_arguments(run_main, tmp_path, args, error):
     with pytest.raises(SystemExit, match=error):
         run_main('compare', tmp_path, '--out', tmp_path / 'out', *args)
     assert not (tmp_path / 'out').exists()
+
+
+def test_all_configs_start_alike(tmp_path):
+    """A built-in config must not start from the weights of the package
+    while others start from nothing."""
+    (tmp_path / 'mine.py').write_text(
+        "_base_ = 'mmvidattn::linear_ff_tiny_motion.py'")
+    names = ['linear_ff_tiny_motion', str(tmp_path / 'mine.py')]
+    models = compare.parse_models(names)
+    assert [model.start for model in models] == ['none', 'none']
+    for model in models:
+        options = finetune.parse_args(['videos', *model.options])
+        assert options.weights == 'none'
+    mixed = compare.parse_models([f'{names[0]}=default', f'{names[1]}=none'])
+    assert [model.start for model in mixed] == ['default', 'none']
+    assert [model.name for model in mixed] == [
+        'linear_ff_tiny_motion default', 'mine']
 
 
 @pytest.mark.slow
@@ -88,20 +109,24 @@ def test_configs_of_real_videos(run_main, motion_dir, tmp_path, capsys):
         'linear_ff_tiny_motion', str(compare.find_config(
             'linear_ff_tiny_motion'))) + 'model = dict(backbone=dict('
         'attention=dict(_delete_=True, type="SoftmaxAttention")))\n')
+    same = tmp_path / 'same.py'
+    same.write_text("_base_ = 'mmvidattn::linear_ff_tiny_motion.py'")
     words = [tmp_path / 'videos', '--out', tmp_path / 'out',
-             'linear_ff_tiny_motion', mine]
+             'linear_ff_tiny_motion', mine, same]
     options = ['--', '--epochs', 1, '--workers', 0]
     run_main('compare', *words, '--seeds', 1, *options)
     first = json.loads((tmp_path / 'out/report.json').read_text())
     assert [row['model'] for row in first['rows']] == [
-        'linear_ff_tiny_motion', 'mine']
-    assert [len(row['scores']) for row in first['rows']] == [1, 1]
+        'linear_ff_tiny_motion', 'mine', 'same']
+    assert [len(row['scores']) for row in first['rows']] == [1, 1, 1]
+    # One config under two names.
+    assert first['rows'][0]['scores'] == first['rows'][2]['scores']
     assert (tmp_path / 'out/scores.png').read_bytes()[:4] == b'\x89PNG'
     # A further seed; the first is not repeated.
     kept = (tmp_path / 'out/mine_seed0/metrics.json').stat().st_mtime_ns
     run_main('compare', *words, '--seeds', 2, *options)
     second = json.loads((tmp_path / 'out/report.json').read_text())
-    assert [[*row['scores']] for row in second['rows']] == [['0', '1']] * 2
+    assert [[*row['scores']] for row in second['rows']] == [['0', '1']] * 3
     assert kept == (
         tmp_path / 'out/mine_seed0/metrics.json').stat().st_mtime_ns
     assert 'undecided' in capsys.readouterr().out
