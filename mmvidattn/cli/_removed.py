@@ -9,6 +9,14 @@ COMMANDS: dict[str, str] = {
     'label-next': 'use predict --segments and a labeling tool',
     'memory': 'the table in docs/scale.md',
     'review': 'use predict --segments and a labeling tool',
+    'check-features': 'mmvidattn train or test, whose data sets report the '
+                      'first faulty file',
+    'compat': 'see docs/workarounds.md',
+    'publish': 'use tools/publish_model.py',
+    'recipes': 'see configs/<family>/recipes.md',
+    'upstream': "import mmvidattn before mmaction2's program, as in "
+                'docs/tutorials/from_mmaction2.md',
+    'weights': 'see configs/start_weights.md',
 }
 
 # By command and option.
@@ -16,6 +24,8 @@ OPTIONS: dict[tuple[str, str], str] = {
     ('finetune', '--add'): 'give finetune several annotation files',
     ('finetune', '--continue'): 'give finetune several annotation files',
     ('stream', '--marks'): 'correct events in a labeling tool',
+    ('doctor', '--quick'): 'use mmvidattn doctor, which has no self-test',
+    ('doctor', '--time-limit'): 'use mmvidattn doctor without it',
 }
 
 

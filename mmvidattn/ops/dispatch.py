@@ -14,8 +14,7 @@ on this machine (:mod:`mmvidattn.ops.choice`). The environment variable
 ``MMVIDATTN_DISPATCH`` and :func:`use_backends` override them: ``0`` disables
 all backends; ``default`` ignores tuned gains; ``1``, the default, uses them;
 ``all`` runs every backend that supports the arguments. ``python -m
-mmvidattn.ops`` prints the table of backends, and ``mmvidattn doctor`` reports
-which backends run on a machine.
+mmvidattn.ops`` prints the table of backends.
 """
 import functools
 import logging
