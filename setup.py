@@ -98,7 +98,11 @@ setup(
         # torch.save of 2.5 fails there.
         'torch>=2.6; python_version >= "3.13"',
         'numpy>=1.24',
-        'opencv-python',
+        # mmaction2 and mmcv-lite each require another one of these packages,
+        # which write the same files: their versions must be equal, and 5.1
+        # exists of only one.
+        'opencv-python<5.1',
+        'opencv-contrib-python<5.1',
         'pillow',
         # Decodes live sources, and checks other decoders. From 17.1 on, it
         # closes files immediately.

@@ -117,8 +117,7 @@ fi
 if [ "$name" = .venv-all ]; then
     # The same versions, except for torch and what it brings.
     constraints=$venv/constraints.txt
-    grep -Ev '^(torch|torchcodec)==' requirements/constraints.txt \
-        > "$constraints"
+    grep -v '^torch==' requirements/constraints.txt > "$constraints"
 fi
 
 # pip settings that uv has under other names. Its default index is PyPI.
@@ -177,16 +176,6 @@ install_dev() {
     install 'the tests' --uv --no-build-isolation -e '.[lite,dev]' || see_log
     # timm would install a torchvision that may not fit this torch.
     [ "$name" = .venv-all ] || install timm --no-deps timm || see_log
-    # The kernels' tests run in Triton's interpreter, and torch's CPU build
-    # brings no Triton.
-    if [ "$(uname)" = Linux ] && ! "$python" -c 'import triton' 2>> "$log"
-    then
-        install Triton --no-deps triton==3.7.1 || see_log
-    fi
-    # torchcodec needs ffmpeg's libraries; without them its tests are skipped.
-    [ "$name" = .venv-all ] ||
-        install torchcodec --no-deps torchcodec ||
-        echo 'no torchcodec: decoding with it is not tested' >&2
 }
 
 install_comparisons() {
