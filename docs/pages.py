@@ -108,9 +108,6 @@ def make_commands() -> str:
             with redirect_stdout(io.StringIO()) as out, suppress(SystemExit):
                 module.main(['--help'])
             help_text = out.getvalue().strip()
-            # The installation's files differ between machines.
-            if name == 'upstream':
-                help_text = ast.get_docstring(ast.parse(path.read_text()))
             parts.append(f'## mmvidattn {name}\n\n```text\n{help_text}\n```\n')
     finally:
         sys.argv = before[0]

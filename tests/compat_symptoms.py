@@ -3,24 +3,20 @@
 
 The function raises an error if the fault is present. Run as a program with
 the folder of mmvidattn, this file prints JSON: by the name of each function,
-its errors with all workarounds, and with all except its own ("symptoms"); and
-the output of ``python -m mmvidattn.compat`` with a skipped workaround
-("listed"). The stack is imported once, and each trial runs in a fork, so that
-a trial takes milliseconds and cannot affect the next one.
+its errors with all workarounds, and with all except its own. The stack is
+imported once, and each trial runs in a fork, so that a trial takes
+milliseconds and cannot affect the next one.
 """
 import importlib
 import importlib.util
-import io
 import json
 import multiprocessing
 import os
-import runpy
 import sys
 import tempfile
 import types
 import warnings
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -728,15 +724,6 @@ def outcome(symptom: Symptom, left_out: str | None, queue: Any) -> None:
         queue.put(None)
 
 
-def list_workarounds(queue: Any) -> None:
-    """Run ``python -m mmvidattn.compat`` with a skipped workaround."""
-    os.environ[COMPAT.SKIP] = 'score_in_float32'
-    out = io.StringIO()
-    with redirect_stdout(out):
-        runpy.run_module('mmvidattn.compat', run_name='__main__')
-    queue.put(out.getvalue())
-
-
 def forked(function: Callable, *args: Any) -> str | None:
     """Run a function in a fork; return the item that it puts in a queue."""
     context = multiprocessing.get_context('fork')
@@ -783,8 +770,7 @@ def main(path: str) -> None:
                     forked(outcome, symptom, None),
                     forked(outcome, symptom, symptom.workaround)
                 ]
-    print(json.dumps(dict(
-        symptoms=result, listed=forked(list_workarounds))))
+    print(json.dumps(result))
 
 
 if __name__ == '__main__':

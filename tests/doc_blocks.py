@@ -247,7 +247,7 @@ def parse(words: list[str], monkeypatch: Any) -> None:
             f'{" ".join(words)}: unknown program'
         return
     program, args = main
-    if program in ('compat', 'upstream') or program.startswith('mmvidattn.'):
+    if program.startswith('mmvidattn.'):
         return
 
     def parsing(method):

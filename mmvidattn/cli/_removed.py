@@ -11,12 +11,12 @@ COMMANDS: dict[str, str] = {
     'review': 'use predict --segments and a labeling tool',
     'check-features': 'mmvidattn train or test, whose data sets report the '
                       'first faulty file',
-    'compat': 'see docs/workarounds.md',
-    'publish': 'use tools/publish_model.py',
-    'recipes': 'see configs/<family>/recipes.md',
-    'upstream': "import mmvidattn before mmaction2's program, as in "
+    'compat': 'the table in docs/workarounds.md',
+    'publish': 'tools/publish_model.py',
+    'recipes': 'the tables in configs/<family>/recipes.md',
+    'upstream': "import mmvidattn before mmaction2's program, see "
                 'docs/tutorials/from_mmaction2.md',
-    'weights': 'see configs/start_weights.md',
+    'weights': 'the table in configs/start_weights.md',
 }
 
 # By command and option.
@@ -24,8 +24,8 @@ OPTIONS: dict[tuple[str, str], str] = {
     ('finetune', '--add'): 'give finetune several annotation files',
     ('finetune', '--continue'): 'give finetune several annotation files',
     ('stream', '--marks'): 'correct events in a labeling tool',
-    ('doctor', '--quick'): 'use mmvidattn doctor, which has no self-test',
-    ('doctor', '--time-limit'): 'use mmvidattn doctor without it',
+    ('doctor', '--quick'): 'mmvidattn doctor, which has no self-test',
+    ('doctor', '--time-limit'): 'mmvidattn doctor without it',
 }
 
 

@@ -3,8 +3,8 @@
 
 Each workaround fixes one fault, by replacing a part of the faulty library.
 mmaction2's own tools therefore work too, if their config imports this package.
-``python -m mmvidattn.compat`` lists each workaround with its symptom, the
-upstream issue, the condition to remove it, and the replaced parts.
+``docs/workarounds.md`` lists each workaround with its symptom, the upstream
+issue and the condition to remove it.
 ``MMVIDATTN_SKIP_PATCHES=name,name`` in the environment skips workarounds.
 
 - ``registry.py``: The list of workarounds, and helpers to write one.
@@ -18,9 +18,7 @@ from .registry import (
     WORKAROUNDS,
     apply,
     apply_all,
-    main,
     register_on_lookup,
 )
 
-__all__ = ['SKIP', 'WORKAROUNDS', 'apply', 'apply_all', 'main',
-           'register_on_lookup']
+__all__ = ['SKIP', 'WORKAROUNDS', 'apply', 'apply_all', 'register_on_lookup']

@@ -4,9 +4,7 @@ import functools
 import importlib
 import inspect
 import os
-import platform
 import sys
-import textwrap
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -189,32 +187,6 @@ def register_on_lookup(location: str) -> None:
         WAITING.append(Workaround(
             add_location, symptom='', until='', upstream=None,
             after=('mmaction.registry', )))
-
-
-def main() -> None:
-    """Print all workarounds, and whether they are needed."""
-    apply_all()
-    versions = ', '.join(
-        f'{name} {getattr(sys.modules.get(module), "__version__", "missing")}'
-        for name, module in (
-            ('mmaction2', 'mmaction'), ('mmengine', 'mmengine'),
-            ('mmcv', 'mmcv'), ('torch', 'torch'), ('numpy', 'numpy')))
-    lines = [f'Workarounds on {versions}, Python '
-             f'{platform.python_version()}:']
-    for one in WORKAROUNDS:
-        state = (f'not applied: {one.skipped}' if one.skipped else
-                 'applied' if one.is_applied else 'not applied yet')
-        lines += ['', f'{one.name} ({state})']
-        for key, text in (('symptom', one.symptom),
-                          ('fix', one.function.__doc__),
-                          ('upstream', one.upstream or 'not reported'),
-                          ('until', one.until)):
-            lines += textwrap.wrap(
-                ' '.join(text.split()), 79, initial_indent=f'  {key:10}',
-                subsequent_indent=' ' * 12)
-        lines += [f'  {"changes" if not i else "":10}{change}'
-                  for i, change in enumerate(one.changes)]
-    print('\n'.join(lines))
 
 
 class Overlay(types.ModuleType):

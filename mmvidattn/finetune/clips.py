@@ -72,8 +72,8 @@ def _choose_weights(options: FineTuneOptions) -> Path | str | None:
             return DEFAULT
         weights = 'none'
         if sys.stdin.isatty() and sys.stdout.isatty():
-            echo(f'The package has no weights of {model}. `mmvidattn weights` '
-                 'lists free ones')
+            echo(f'The package has no weights of {model}. '
+                 'configs/start_weights.md lists free ones')
             weights = (input('File to start from, or Enter for none: ')
                        or 'none')
     if str(weights) in ('none', 'None'):

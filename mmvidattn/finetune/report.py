@@ -138,8 +138,8 @@ def format_metrics(metrics: dict[str, Any]) -> str:
         lines.append(
             'This result is within the noise of chance: do not rely on this '
             'model. Check the\nlabels in mistakes.png, start from weights '
-            '(mmvidattn weights), train longer\n(--minutes), add clips, or '
-            'test on more videos.')
+            '(configs/start_weights.md), train longer\n(--minutes), add '
+            'clips, or test on more videos.')
     elif high - low > ROUGH:
         lines.append('The interval is wide: add test videos before you '
                      'compare this model with another.')

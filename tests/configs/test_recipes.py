@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Tables of recipes, and the model zoo of the metafiles."""
+import importlib.util
 import re
 from fnmatch import fnmatch
 from pathlib import Path
@@ -9,10 +10,12 @@ import yaml
 from config_cache import load_config
 
 from mmvidattn.apis import list_models
-from mmvidattn.commands.recipes import MINIATURES
-from tools.analysis import recipes
 
 ROOT = Path(__file__).resolve().parents[2]
+SPEC = importlib.util.spec_from_file_location(
+    'recipes', ROOT / 'docs/recipes.py')
+recipes = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(recipes)
 FAMILIES = {'causal_transformer', 'dualformer', 'laps', 'linear_ff',
             'mat', 'miniroad', 'testra', 'vivit', 'xvit'}
 # Configs with another recipe or shift for the model of a row.
@@ -67,60 +70,25 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def test_pages_and_index_of_this_checkout_are_current(capsys, monkeypatch):
+def test_pages_and_index_of_this_checkout_are_current(monkeypatch):
     monkeypatch.setattr(recipes, 'load_config',
                         lambda path: load_config(path.stem))
-    recipes.main(['--check'])
-    assert capsys.readouterr().out == ''
+    files = recipes.make_files()
+    assert {path.parent.name for path in files} == {*FAMILIES, ROOT.name}
+    for path, text in files.items():
+        assert path.read_text('utf-8') == text, 'run python docs/recipes.py'
 
 
-def test_writes_recipes_of_configs_and_authors_once(checkout, capsys):
-    recipes.main(['--root', str(checkout)])
-    page = checkout / 'configs/a/recipes.md'
-    text = page.read_text()
-    lines = text.splitlines()
+def test_page_has_recipes_of_configs_and_authors(checkout):
+    files = recipes.make_files(checkout)
+    lines = files[checkout / 'configs/a/recipes.md'].splitlines()
     assert lines[lines.index(OURS) + 1] == THEIRS
     assert '* `a_k400`: `RandomRescale(scale_range=(256, 320))`, ' \
         '`RandomCrop(size=224)`, `normalize(mean=(1.5), std=(2))`.' in lines
     assert '* `a_k400`: none at all.' in lines
     assert lines[0] == '# A: recipes' and recipes.NOTE in lines
-    index = yaml.safe_load((checkout / 'model-index.yml').read_text())
+    index = yaml.safe_load(files[checkout / 'model-index.yml'])
     assert index == dict(Import=['configs/a/metafile.yml'])
-    assert capsys.readouterr().out.count('wrote') == 2
-    recipes.main(['--root', str(checkout)])
-    assert (page.read_text(), capsys.readouterr().out) == (text, '')
-
-
-def test_command_prints_a_recipe_beside_the_authors(run_main, monkeypatch,
-                                                    capsys):
-    monkeypatch.setenv('COLUMNS', '200')
-    run_main('recipes', 'linear_ff_paper_ssv2', '--cfg-options',
-             'optim_wrapper.optimizer.lr=0.02')
-    rows = [[cell.strip() for cell in re.split('[│┃]', line)[1:-1]]
-            for line in capsys.readouterr().out.splitlines()]
-    for row in (['', 'linear_ff_paper_ssv2', 'paper, Table 10'],
-                ['optimizer, rate', 'SGD 0.02', '* SGD 0.035'],
-                ['epochs', '35, cosine', '35, cosine'],
-                ['batch', '4 x 8', '32 in all (?)']):
-        assert row in rows
-
-
-@pytest.mark.parametrize('path, old, new', [
-    ('configs/a_k400.py', 'lr=0.5', 'lr=0.25'),
-    ('configs/a/recipes.yml', '35', '36'),
-    ('configs/a/recipes.md', '256-320', '256'),
-    ('model-index.yml', 'metafile', 'other')])
-def test_check_fails_after_a_change(checkout, path, old, new):
-    recipes.main(['--root', str(checkout)])
-    recipes.main(['--root', str(checkout), '--check'])
-    changed = checkout / path
-    changed.write_text(changed.read_text().replace(old, new))
-    before = {file: file.read_text() for file in checkout.rglob('*.*')
-              if file.is_file()}
-    with pytest.raises(SystemExit, match='not current: ') as error:
-        recipes.main(['--root', str(checkout), '--check'])
-    assert error.value.code
-    assert all(file.read_text() == text for file, text in before.items())
 
 
 @pytest.mark.parametrize('path, old, new, message', [
@@ -134,8 +102,8 @@ def test_check_fails_after_a_change(checkout, path, old, new):
 def test_reports_the_fault(checkout, path, old, new, message):
     changed = checkout / path
     changed.write_text(changed.read_text().replace(old, new))
-    with pytest.raises(SystemExit, match=re.escape(message)):
-        recipes.main(['--root', str(checkout)])
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recipes.make_files(checkout)
 
 
 def _models(family):
@@ -148,7 +116,7 @@ def test_index_has_all_families_and_configs():
     assert set(index['Import']) == {
         f'configs/{family}/metafile.yml' for family in FAMILIES}
     rows = {model['Name'] for family in FAMILIES for model in _models(family)}
-    others = *MINIATURES, *VARIANTS
+    others = *recipes.MINIATURES, *VARIANTS
     missing = {name for name in list_models() if name not in rows
                and not any(fnmatch(name, other) for other in others)}
     assert not missing
@@ -182,6 +150,6 @@ def test_metafiles_match_configs_and_pages(family):
         assert metadata.get('Batch Size', batch) == batch, model['Name']
         for result in model.get('Results', ()):
             assert set(result['Metrics'].values()) <= figures, model['Name']
-    others = *MINIATURES, *VARIANTS
+    others = *recipes.MINIATURES, *VARIANTS
     assert not [name for name in lines
                 if not any(fnmatch(name, other) for other in others)]

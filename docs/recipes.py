@@ -1,6 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Print how a config trains, beside the authors' settings."""
-import argparse
+"""Write configs/<family>/recipes.md and model-index.yml.
+
+    python docs/recipes.py
+
+For maintainers. A page shows how each config trains and tests, followed by the
+authors' settings from ``configs/<family>/recipes.yml``, with differences in
+bold. ``model-index.yml`` lists the metafiles of all families. A test fails if
+a file is not current.
+"""
 import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
@@ -9,12 +16,28 @@ from typing import Any
 
 import yaml
 from mmengine.config import Config, ConfigDict
-from rich.console import Console
-from rich.table import Table
 
-from ..apis.models import CONFIG_FOLDERS, find_config, load_config
-from ..apis.runner import one_line_errors
-from .complexity import CROPS
+from mmvidattn.apis import load_config
+from mmvidattn.commands.complexity import CROPS
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTE = '<!-- Written by python docs/recipes.py -->'
+LEGEND = '''\
+This table shows how each config trains and tests. The rows "released" and
+"paper" below a config are the authors' settings, with differences in bold. `-`
+means unknown, and `(?)` assumed.
+
+* batch: clips per GPU x GPUs x accumulated batches.
+* warm-up epochs: number, and the factor of the learning rate at the start.
+* training clip: frames x stride, and the pipeline step that samples them. For
+  feature streams: long memory + work memory + steps ahead, each as steps /
+  sampling stride.
+* training sides, test sides: pixels of resizing and cropping, in the order of
+  the pipeline.
+* views: clips x crops per test video.
+* averaged: scores of the views, or their probabilities. `max` takes the
+  largest score.'''
+
 
 # Keys of the rows in recipes.yml, and their titles.
 COLUMNS = dict(
@@ -249,39 +272,66 @@ def read_recipes(folder: Path) -> tuple[list[str], dict[str, Any]]:
     return names, content
 
 
-def find_recipes(name: str) -> tuple[Path, dict[str, Any]] | None:
-    """Return the folder of a config's family, and its ``recipes.yml``.
+def _cells(authors: dict[str, Any], ours: dict[str, str]) -> list[str]:
+    cells = ((key, text_of(authors.get(key, '-'))) for key in COLUMNS)
+    return [f'**{cell}**' if is_different(authors, ours, key) else cell
+            for key, cell in cells]
 
-    None if the config belongs to no model family.
+
+def table(folder: Path) -> str:
+    """Return a family's table of recipes and its augmentations as Markdown.
+
+    Args:
+        folder: Folder of ``recipes.yml``, one level below the configs.
+
+    Raises:
+        ValueError: If ``recipes.yml`` has an unknown config or key.
     """
-    root = next(path for path in CONFIG_FOLDERS if path.is_dir())
-    for path in sorted(root.glob('*/recipes.yml')):
-        names, content = read_recipes(path.parent)
-        if name in names:
-            return path.parent, content
-    return None
+    names, content = read_recipes(folder)
+    # 1. Write a row for each config, followed by its authors' settings.
+    lines = [f'| | {" | ".join(COLUMNS.values())} |',
+             '|' + '---|' * (len(COLUMNS) + 1)]
+    ours_by_steps: dict[str, list[str]] = {}
+    authors_by_steps: dict[str, list[str]] = {}
+    for name in names:
+        cfg = load_config(folder.parent / f'{name}.py')
+        ours = recipe(cfg, start_of(
+            name, content['start'], folder / 'recipes.yml'))
+        lines.append(f'| `{name}` | {" | ".join(ours.values())} |')
+        ours_by_steps.setdefault(augmentation(cfg), []).append(f'`{name}`')
+        for row in content['authors']:
+            if not fnmatch(name, row['config']):
+                continue
+            lines.append(f'| {row["of"]} | '
+                         f'{" | ".join(_cells(row, ours))} |')
+            if 'augmentation' in row:
+                authors_by_steps.setdefault(
+                    row['augmentation'], []).append(f'`{name}`')
+    # 2. List the augmentations, grouped by equal steps.
+    for title, by_steps in (
+            ('Augmentations in training, in order:', ours_by_steps),
+            ("The authors' augmentations:", authors_by_steps)):
+        lines += ['', title, '']
+        for steps, configs in by_steps.items():
+            lines.append(f'* {", ".join(dict.fromkeys(configs))}: {steps}.')
+    return '\n'.join([LEGEND, '', *lines])
 
 
-def run(args: argparse.Namespace) -> None:
-    with one_line_errors():
-        name = find_config(args.config).stem
-        cfg = load_config(args.config, args.cfg_options)
-        recipes = find_recipes(name)
-        authors = []
-        start = '-'
-        if recipes is not None:
-            folder, content = recipes
-            start = start_of(name, content['start'], folder / 'recipes.yml')
-            authors = [row for row in content['authors']
-                       if fnmatch(name, row['config'])]
-        ours = recipe(cfg, start)
-    table = Table('', name, *(row['of'] for row in authors))
-    for key, title in COLUMNS.items():
-        table.add_row(title, ours[key], *(
-            f'* {text_of(row[key])}' if is_different(row, ours, key)
-            else text_of(row.get(key, '-')) for row in authors))
-    table.add_row('augmentation', augmentation(cfg).replace('`', ''), *(
-        row.get('augmentation', '-') for row in authors))
-    Console(highlight=False, markup=False).print(table)
-    print('* differs from the config (augmentations are not compared)'
-          if authors else f'No recipe of the authors is known for {name}.')
+def make_files(root: Path = ROOT) -> dict[Path, str]:
+    """Return the text of each file to write."""
+    texts = {}
+    for path in sorted(root.glob('configs/*/recipes.yml')):
+        folder = path.parent
+        title = (folder / 'README.md').read_text('utf-8').splitlines()[0]
+        texts[folder / 'recipes.md'] = (
+            f'{title}: recipes\n\n{NOTE}\n\n{table(folder)}\n')
+    lines = ['# Written by python docs/recipes.py', 'Import:']
+    lines += [f'  - {path.relative_to(root).as_posix()}'
+              for path in sorted(root.glob('configs/*/metafile.yml'))]
+    texts[root / 'model-index.yml'] = '\n'.join(lines) + '\n'
+    return texts
+
+
+if __name__ == '__main__':
+    for page, text in make_files().items():
+        page.write_text(text, 'utf-8')

@@ -16,7 +16,7 @@ def test_publishes_only_weights_and_config(run_main, small_config,
         dict(saved, optimizer=dict(state={}), message_hub={},
              ema_state_dict=saved['state_dict'], exact_resume={}),
         tmp_path / 'epoch_2.pth')
-    run_main('publish', small_config, tmp_path / 'epoch_2.pth',
+    run_main('publish_model.py', small_config, tmp_path / 'epoch_2.pth',
              '--out-dir', tmp_path / 'out')
     paths = sorted((tmp_path / 'out').iterdir())
     assert [path.suffix for path in paths] in (
@@ -43,7 +43,7 @@ def test_publishes_only_weights_and_config(run_main, small_config,
 def test_refuses_a_checkpoint_of_another_model(run_main, small_config,
                                                tmp_path):
     torch.save(dict(state_dict=dict(a=torch.ones(1))), tmp_path / 'x.pth')
-    with pytest.raises(SystemExit, match='publish: error: .*x.pth does not'):
-        run_main('publish', small_config, tmp_path / 'x.pth', '--out-dir',
-                 tmp_path / 'out')
+    with pytest.raises(SystemExit, match='error: .*x.pth does not'):
+        run_main('publish_model.py', small_config, tmp_path / 'x.pth',
+                 '--out-dir', tmp_path / 'out')
     assert not (tmp_path / 'out').exists()
