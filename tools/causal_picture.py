@@ -23,7 +23,6 @@ from mmvidattn.ops import (
     frame_causal_linear_attention,
     frame_causal_softmax_attention,
 )
-from tools.harness import parser_of
 
 FRAMES, WINDOW, HALF_LIFE = 16, 4, 4.
 
@@ -113,7 +112,9 @@ def draw() -> Figure:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = parser_of(__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('out', type=Path, help='file of the picture')
     return parser.parse_args()
 

@@ -29,9 +29,6 @@ import cv2
 from PIL import Image
 from selenium import webdriver
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tools.harness import parser_of, run_program
-
 SIDE, FPS = 256, 20
 MODEL = 'linear_ff_tiny_motion', 'default'
 WINDOW = '--seconds', '0.9', '--stride', '0.3'
@@ -43,6 +40,12 @@ PICTURES = dict(
     live_page=(1400, 1120, 1),
     live_page_clip=(1400, 900, 1),
     live_page_phone=(390, 1500, 1))
+
+
+def run_program(program: str, *args: object) -> None:
+    """Run a program of tools/."""
+    subprocess.run([sys.executable, Path(__file__).with_name(program),
+                    *map(str, args)], check=True)
 
 
 def join_clips(folder: Path, path: Path, seed: int, count: int) -> None:
@@ -168,7 +171,9 @@ def take_pictures(out: Path, browser: webdriver.Chrome, address: str,
 
 
 def parse_args() -> argparse.Namespace:
-    parser = parser_of(__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('out', type=Path, help='folder of the pictures')
     parser.add_argument('--seconds', type=float, default=40.,
                         help='seconds of the videos to show (default: 40)')

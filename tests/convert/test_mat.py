@@ -2,10 +2,10 @@
 import pytest
 import torch
 from mmaction.registry import MODELS
+from online.naive_mat import Sizes, shapes_of
 
 from mmvidattn.apis import load_config
 from mmvidattn.convert import convert
-from tools.benchmark.references.mat import Sizes, shapes_of
 
 THUMOS = Sizes(rgb=2048, flow=1024, width=1024, hidden=1024, classes=22,
                queries=16, first=32, future=48)

@@ -4,9 +4,9 @@ import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 from online.detectors import VARIANTS, detector_of
+from online.torch_testra import TorchTeSTra
 
 from mmvidattn.convert import convert
-from tools.benchmark.references.testra import TorchTeSTra
 
 GOLDENS = 'box', 'decay', 'decay_anti', 'ek100', 'lstr'
 

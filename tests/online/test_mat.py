@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 import torch
 from helpers import relative
+from online.naive_mat import NaiveMAT, Sizes, random_weights
 from online.networks import build_detector, frame_of, video_like, window_of
 
 from mmvidattn.convert import convert
@@ -13,7 +14,6 @@ from mmvidattn.datasets.memory_steps import (
     long_padding_mask,
 )
 from mmvidattn.online import StreamSession, dense_features
-from tools.benchmark.references.mat import NaiveMAT, Sizes, random_weights
 
 N, L, A = 12, 5, 2
 video_of = partial(video_like, dict(rgb=6, flow=4))

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-
-from tools.harness import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 # Configs of the models, and changes to the backbone.
@@ -42,7 +42,9 @@ test_dataloader = dict(dataset=dict(pipeline=pipeline))
 @pytest.fixture(scope='module')
 def full_motion_dir(tmp_path_factory):
     path = tmp_path_factory.mktemp('motion')
-    run_program('data/motion/make_motion.py', path)
+    subprocess.run([sys.executable,
+                    ROOT / 'tools/data/motion/make_motion.py', path],
+                   check=True)
     return path
 
 

@@ -9,6 +9,7 @@ results and the cost of each model, as ``complexity.py`` counts it. The
 folder's ``page.yml`` has the text, the order of the rows, and rows that are
 options of a config. Models are built on the meta device; nothing is computed.
 """
+import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ from mmvidattn.apis.complexity import Complexity
 from mmvidattn.commands.complexity import count_config, view_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import ROOT, parser_of, table, write_or_check
+from tools.analysis.pages import ROOT, table, write_or_check
 
 PAGES = [ROOT / f'configs/{family}/ablations/page.yml'
          for family in ('linear_ff', 'vivit')]
@@ -195,7 +196,9 @@ def text_of(page: Page, counts: dict[Row, Counts]) -> str:
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--check', action='store_true',
                         help='write nothing; exit with 1 if a page is stale')
     args = parser.parse_args()

@@ -6,6 +6,7 @@
 Each model is exported with a dynamic batch size and compared with the exported
 program. Rows of other formats and models are kept.
 """
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -17,7 +18,7 @@ from mmvidattn import get_model
 from mmvidattn.export import FORMATS, export_program, program_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import ROOT, parser_of, replace_rows, table
+from tools.analysis.pages import ROOT, replace_rows, table
 
 PAGE = ROOT / 'configs/export.md'
 COLUMNS = 'model', 'config', 'format', 'largest difference', 'size, MB'
@@ -117,7 +118,9 @@ def key_of(row: str) -> tuple[int, str]:
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--formats', nargs='+', choices=FORMATS,
                         default=[*FORMATS])
     parser.add_argument('--models', nargs='+', choices=MODELS,

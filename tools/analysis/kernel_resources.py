@@ -7,6 +7,7 @@ Kernels are compiled without a GPU. The table has the registers per thread, the
 spilled bytes per thread, and the shared memory per program. Exits with 1 if a
 launch spills too much or does not fit into shared memory.
 """
+import argparse
 import itertools
 import os
 import subprocess
@@ -32,7 +33,7 @@ from mmvidattn.ops.triton.video_linear_attention import (
 )
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import parser_of, table
+from tools.analysis.pages import table
 
 PAGE = """# Registers and shared memory of kernels
 
@@ -191,7 +192,9 @@ def measure(capabilities: list[int], only: str) -> tuple[str, int]:
 
 
 def main() -> int:
-    parser = parser_of(__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--capability', type=int, nargs='+',
                         choices=list(TARGETS), default=list(TARGETS))
     parser.add_argument('--only', default='', help='launches whose "kernel '

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.harness import parser_of
-
 
 def write_set(out: Path, settings: Mapping[str, Any], overwrite: bool,
               write: Callable[[], None]) -> bool:
@@ -79,7 +77,9 @@ def options_of_set(doc: str, items: str, train: int, val: int,
         val_of: Description of the validation items. Defaults to ``items``
             for validation.
     """
-    parser = parser_of(doc)
+    parser = argparse.ArgumentParser(
+        description=doc,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add('out', type=Path, help='folder for the set')
     add('--train', type=int, default=train,

@@ -7,7 +7,7 @@ The README.md next to this file describes the downloads and their folders. This
 program writes egtea_{train,val}_splitN.txt with a clip and its class (from 0)
 on each line, writes label_map.txt, and reports missing clips.
 """
-import sys
+import argparse
 from pathlib import Path
 
 from mmvidattn.datasets.annotations.published.egtea import (
@@ -15,16 +15,15 @@ from mmvidattn.datasets.annotations.published.egtea import (
     read_egtea_clips,
 )
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-from tools.harness import parser_of
-
 ANNOTATIONS = 'action_annotation'
 CLIPS = 'cropped_clips'
 PARTS = dict(train='train', val='test')
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('root', type=Path, help='folder of the data set')
     parser.add_argument('--split', type=int, choices=(1, 2, 3), default=1)
     args = parser.parse_args()

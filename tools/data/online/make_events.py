@@ -10,11 +10,11 @@ the classes, which last less than a second. ``annotations.csv`` lists the
 events for ``mmvidattn finetune --stream``; the subset of a video is ``train``,
 ``val`` or ``test``.
 """
+import argparse
 import csv
 import math
 import shutil
 import sys
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +26,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from tools.data.generated_set import run_generator, write_set
 from tools.data.online.make_pixels import write_video
-from tools.harness import parser_of
 
 FPS = 10
 CLASSES = 'red', 'yellow', 'green', 'blue'
@@ -203,8 +202,10 @@ def make_events(out: Path, videos: int = 10, seed: int = 0,
     return write_set(out, settings, overwrite, write)
 
 
-def parse_args() -> Namespace:
-    parser = parser_of(__doc__)
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add('out', type=Path, help='folder for the set')
     add('--videos', type=int, default=10,

@@ -1,7 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write damaged and unusual video files of many kinds.
-
-    python tools/data/broken_videos.py data/broken
+"""Damaged and unusual video files of many kinds.
 
 ``kinds.tsv`` in the folder has a line per file: its name, the number of frames
 that a reader must find, and a description. Instead of the number, ``-`` means
@@ -13,7 +11,6 @@ import os
 import random
 import shutil
 import struct
-import sys
 import tempfile
 import wave
 import zipfile
@@ -22,9 +19,6 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.harness import parser_of
 
 NUM_FRAMES = 24
 REFUSED, EITHER = '-', '?'
@@ -275,15 +269,3 @@ def zipped(data: bytes) -> bytes:
             archive.writestr('video.mp4', data)
         file.seek(0)
         return file.read()
-
-
-def main() -> None:
-    parser = parser_of(__doc__)
-    parser.add_argument('folder', type=Path, help='folder for the files')
-    args = parser.parse_args()
-    rows = write_corpus(args.folder)
-    print(f'{len(rows)} files in {args.folder}')
-
-
-if __name__ == '__main__':
-    main()

@@ -78,7 +78,7 @@ class TorchTeSTra(nn.Module):
             N = memory.shape[1]
             bias = torch.tensor([
                 math.log(self.decay**(N - 1 - j) + 1e-10) for j in range(N)
-            ], dtype=x.dtype)
+            ], dtype=x.dtype, device=x.device)
             bias = bias.expand(B, N).clone()
             if padding_mask is not None:
                 bias[:, :self.long][padding_mask] = -torch.inf
@@ -103,14 +103,15 @@ class TorchTeSTra(nn.Module):
                 self.dec_query.weight.expand(B, -1, -1), first + L)
             work = torch.cat([work, tokens], dim=1)
         S = work.shape[1]
-        causal = torch.full((S, S), -torch.inf, dtype=x.dtype).triu(1)
+        causal = torch.full((S, S), -torch.inf, dtype=x.dtype,
+                            device=x.device).triu(1)
         if memory is None:
             y = self.dec_modules(work, mask=causal)
         else:
             mask = None
             if self.fusion == 'compressed':
                 mask = torch.cat([
-                    torch.zeros(S, memory.shape[1], dtype=x.dtype), causal
+                    causal.new_zeros(S, memory.shape[1]), causal
                 ], dim=1)
                 memory = torch.cat([memory, work], dim=1)
             y = self.dec_modules(
