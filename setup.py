@@ -144,8 +144,6 @@ setup(
         mqtt=MQTT,
         # tools/stream.py --webhook.
         webhook=WEBHOOK,
-        # Mutation tests, for tools/soak/mutants.py.
-        mutation=['cosmic-ray', 'coverage'],
         # The documentation site (mkdocs build).
         docs=DOCS,
         # selenium needs an installed Chromium; without one, its tests are

@@ -38,7 +38,6 @@ PLACES = {
     'mmvidattn/weights/*/README.md': 'more/weights_{folder}.md',
     'tools/*/README.md': 'more/{folder}.md',
     'tools/data/*/README.md': 'more/data_{folder}.md',
-    'tools/studies/results/*/report.md': 'more/study_{folder}.md',
 }
 PACKAGES = (
     'apis', 'backbones', 'layers', 'ops', 'heads', 'losses', 'recognizers',

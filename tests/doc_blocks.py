@@ -263,9 +263,7 @@ def parse(words: list[str], monkeypatch: Any) -> None:
         try:
             start(program, args)
         except Parsed as parsed:
-            # In the soak programs, --config has another meaning.
-            if not program.startswith('tools/soak/'):
-                check_config(parsed.namespace)
+            check_config(parsed.namespace)
         except SystemExit as end:
             assert not end.code, f'{" ".join(words)}: {end}'
 

@@ -40,7 +40,7 @@ from .work_dir import BUNDLE, load_run_config, read_notes, save_best
 
 # Fewer epochs trigger a note.
 FEW_EPOCHS = 10
-# Measured by tools/studies/few_clips.py.
+# Measured in docs/tutorials/own_videos.md.
 EXPECTED = ('With 12 clips per class, a small model reached 52 to 79 % on '
             'four classes of motion, and 96 to 100 % on four scenes')
 

@@ -26,7 +26,7 @@ PARTLY = 'FineTunedRecognizer3D'
 RECOGNIZERS = 'Recognizer3D', 'Recognizer2D', PARTLY
 CACHE = 'FeatureCacheHook'
 # Factor on the learning rate of the inherited config, if all layers of a
-# pretrained network are trained; see tools/studies/README.md.
+# pretrained network are trained; see docs/tutorials/own_videos.md.
 TUNED_RATE = 0.3
 # The batch size is reduced until a set has MIN_BATCHES batches. A small set is
 # repeated until an epoch has MIN_STEPS steps.

@@ -53,7 +53,7 @@ def test_site_has_every_page(site):
         name = page.relative_to(ROOT / 'docs').with_suffix('.html')
         assert name.as_posix() in built
     assert {'index.html', 'start_weights.html', 'models/testra.html',
-            'models/linear_ff_ablations.html', 'more/studies.html',
+            'models/linear_ff_ablations.html', 'claims.html',
             'more/kernels.html', 'reference/layers.html'} <= built
     commands = (site / 'reference/commands.html').read_text('utf-8')
     for name in find_commands():

@@ -434,9 +434,8 @@ def post(model, source, folder, url):
 @pytest.mark.parametrize('kills', [
     1, pytest.param(30, marks=pytest.mark.slow)])
 def test_killed_between_an_event_and_its_message(
-        model, tmp_path, monkeypatch, record_property, source, kills):
+        model, tmp_path, monkeypatch, source, kills):
     """Every event of the file is delivered, with one key."""
-    record_property('times', kills)
     monkeypatch.setattr(messages, 'FIRST_DELAY', 0.02)
     monkeypatch.setattr(messages, 'MAX_DELAY', 0.02)
     hook, path = Hook(), tmp_path / 'events.jsonl'
@@ -512,10 +511,8 @@ def num_frames(path):
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),
                     reason='counts open files in /proc')
-def test_a_disk_that_fills_and_empties_ten_times(model, tmp_path,
-                                                 record_property):
+def test_a_disk_that_fills_and_empties_ten_times(model, tmp_path):
     """Only clips that end while the disk is full are lost."""
-    record_property('times', 10)
     cycle, disk, lines = 240, tmp_path / 'disk', []
     events = [tmp_path / 'events.jsonl', tmp_path / 'wanted.jsonl']
     list(Run(model, Recording(10 * cycle), events[1]))

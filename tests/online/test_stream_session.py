@@ -16,12 +16,12 @@ from online.networks import (
     video_of,
     window_of,
 )
+from online.torch_testra import TorchTeSTra
 
 from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.convert import convert
 from mmvidattn.online import StreamSession
 from mmvidattn.online.testra_step import TeSTraStep
-from tools.benchmark.references.testra import TorchTeSTra
 
 
 def _expected(reference, model, video, times, *sampling):
@@ -440,6 +440,40 @@ def test_overflow_in_an_output_projection_is_a_bad_frame(detector, name):
         out = StreamSession(model).push(video)
     assert out['bad_frame'].nonzero().tolist() == [[5]]
     assert out['action'].isfinite().all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name, kernel, tolerance', [
+    ('box', 'window', 1e-3), ('laplace', 'smoothing', 1e-4),
+    ('box', 'smoothing', 1e-4)])
+def test_4000_difficult_frames_match_float64(detector, name, kernel,
+                                             tolerance):
+    """Features drift, and some are silent, loud or not finite.
+
+    With the smoothing kernel, the decay of 1 of 'box' never forgets a frame.
+    """
+    length = 4000
+    sessions = [StreamSession(detector(name).to(dtype).eval(), kernel=kernel)
+                for dtype in (torch.float32, torch.float64)]
+    gen = torch.Generator().manual_seed(0)
+    video = video_of(sessions[0].step.model, length, torch.float32)
+    video['rgb'] += 20 * torch.arange(length)[:, None] / length
+    kind = torch.rand(length, generator=gen)
+    for x in video.values():
+        x[1000:1200] = 0
+        x[kind < .01] *= 100
+    video['rgb'][kind > .999] = torch.nan
+    video['flow'][(kind > .998) & (kind < .999)] = torch.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        got, want = (session.push({
+            n: x.to(session.step.example.dtype) for n, x in video.items()})
+            for session in sessions)
+    assert got['action'].isfinite().all()
+    assert sessions[0].num_bad_frames == int((kind > .998).sum())
+    difference = got['action'].double() - want['action']
+    norms = want['action'].norm(dim=(1, 2))
+    assert (difference.norm(dim=(1, 2)) / norms).max() < tolerance
 
 
 def test_large_harmless_frames_are_used(detector):

@@ -14,14 +14,10 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from killed_runs import write_config
 from s3_server import S3Server
 
-from tools.soak.kill_and_resume import CONFIGS
-
-ROOT = Path(__file__).resolve().parents[2]
 OUTAGE = 20
-CONFIG = CONFIGS['linear'].replace('{root}', str(ROOT)).replace(
-    '{processes}', '1').replace('{workers}', '2')
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -73,17 +69,12 @@ def interrupt(server, wait_for=lambda: True, process=None):
     server.start()
 
 
-def write_config(path, data):
-    path.write_text(CONFIG.replace('{data!r}', repr(str(data))).replace(
-        '{data}', str(data)))
-    return path
-
-
 @pytest.fixture(scope='module')
 def reference(motion_dir, tmp_path_factory):
     """Folder of a training from local files."""
     folder = tmp_path_factory.mktemp('reference')
-    config = write_config(folder / 'config.py', motion_dir)
+    config = write_config(
+        folder / 'config.py', 'clip', motion_dir, workers=2)
     finish(start({**os.environ, 'OMP_NUM_THREADS': '1'}, 'train', config,
                  '--work-dir', folder / 'run'))
     return folder / 'run'
@@ -103,7 +94,8 @@ def assert_equal_weights(a, b):
 
 
 def test_training_continues(server, env, reference, tmp_path):
-    config = write_config(tmp_path / 'config.py', 's3://motion')
+    config = write_config(
+        tmp_path / 'config.py', 'clip', 's3://motion', workers=2)
     process = start(env, 'train', config, '--work-dir', tmp_path / 'run')
     interrupt(server, (tmp_path / 'run/iter_3.pth').exists, process)
     text = finish(process)
@@ -113,7 +105,8 @@ def test_training_continues(server, env, reference, tmp_path):
 
 
 def test_resuming_waits_for_the_server(server, env, reference, tmp_path):
-    config = write_config(tmp_path / 'config.py', 's3://motion')
+    config = write_config(
+        tmp_path / 'config.py', 'clip', 's3://motion', workers=2)
     process = start(env, 'train', config, '--work-dir', tmp_path / 'run')
     while not (tmp_path / 'run/iter_6.pth').exists():
         assert process.poll() is None
@@ -137,7 +130,8 @@ def test_extraction_continues(server, env, reference, tmp_path):
                    (server.folder / 'motion/train').glob('*.mp4'))
     (tmp_path / 'urls.txt').write_text(''.join(
         f's3://motion/train/{name}\n' for name in names))
-    config = write_config(tmp_path / 'config.py', 's3://motion')
+    config = write_config(
+        tmp_path / 'config.py', 'clip', 's3://motion', workers=2)
     shutil.copy(reference / 'iter_12.pth', server.folder / 'runs/b.pth')
     server.stop()
     server.start()

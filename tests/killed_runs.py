@@ -1,0 +1,202 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Short trainings in separate processes, and exact comparison of their files.
+
+Each training has four or more batches per epoch and a checkpoint after every
+third batch, so runs resume both within an epoch and between two epochs.
+"""
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMON = '''
+data = dict(data_root={data!r})
+here = dict(num_workers={workers}, persistent_workers={workers} > 0,
+            batch_size=4 // {processes})
+train_dataloader = dict(dataset=data, **here)
+val_dataloader = dict(dataset=data, **here)
+test_dataloader = val_dataloader
+default_hooks = dict(
+    checkpoint=dict(by_epoch=False, interval=3, max_keep_ckpts=2),
+    logger=dict(interval=1))
+custom_hooks = [dict(type='EMAHook', momentum=0.1)]
+randomness = dict(seed=3)
+'''
+# The runs have dropout, and draw from torch, numpy and Python.
+CONFIGS = dict(
+    clip='''
+_base_ = '{root}/configs/linear_ff_tiny_motion.py'
+model = dict(
+    backbone=dict(embed_dims=24, num_layers=1, num_heads=2),
+    cls_head=dict(in_channels=24, hidden_dims=24, dropout_ratio=0.5))
+pipeline = [
+    dict(type='DecordInit'),
+    dict(type='UniformSample', clip_len=8),
+    dict(type='DecordDecode'),
+    dict(type='RandomResizedCrop', area_range=(0.3, 1.0)),
+    dict(type='Resize', scale=(64, 64), keep_ratio=False),
+    dict(type='Flip', flip_ratio=0.5),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]
+train_cfg = dict(max_epochs=3, val_interval=1)
+''' + COMMON + '''
+metainfo = dict(classes='{data}/label_map.txt')
+train_dataloader['dataset'] = dict(
+    pipeline=pipeline, metainfo=metainfo, **data)
+val_dataloader['dataset'] = dict(metainfo=metainfo, **data)
+test_dataloader = val_dataloader
+''',
+    stream='''
+_base_ = '{root}/configs/testra_tiny_synthetic.py'
+model = dict(
+    backbone=dict(embed_dims=16, ffn_dims=16),
+    cls_head=dict(in_channels=16))
+train_cfg = dict(max_epochs=3, val_interval=1)
+''' + COMMON + '''
+metainfo = dict(classes='{data}/classes.txt')
+train_dataloader['dataset'] = dict(metainfo=metainfo, **data)
+val_dataloader = dict(
+    num_workers={workers}, persistent_workers={workers} > 0,
+    dataset=dict(metainfo=metainfo, **data))
+test_dataloader = val_dataloader
+''',
+    # mmaction2's config with a smaller model and our data.
+    mmaction='''
+_base_ = 'mmaction::recognition/tsn/' \\
+    'tsn_imagenet-pretrained-r50_8xb32-1x1x3-100e_kinetics400-rgb.py'
+model = dict(
+    backbone=dict(
+        depth=18, pretrained=None, num_stages=1, strides=(1, ),
+        dilations=(1, ), out_indices=(0, )),
+    cls_head=dict(in_channels=64, num_classes=8))
+train_cfg = dict(max_epochs=3, val_interval=1)
+''' + COMMON + '''
+pipeline = [
+    dict(type='DecordInit'),
+    dict(type='SampleFrames', clip_len=1, frame_interval=1, num_clips=3),
+    dict(type='DecordDecode'),
+    dict(type='MultiScaleCrop', input_size=32, scales=(1, 0.875, 0.75),
+         random_crop=True),
+    dict(type='Resize', scale=(32, 32), keep_ratio=False),
+    dict(type='Flip', flip_ratio=0.5),
+    dict(type='FormatShape', input_format='NCHW'),
+    dict(type='PackActionInputs')
+]
+train_dataloader['dataset'] = dict(
+    pipeline=pipeline, ann_file='train.txt', data_prefix=dict(video=''),
+    **data)
+# The validation pipeline has no random steps.
+val_pipeline = [
+    pipeline[0], dict(pipeline[1], test_mode=True), pipeline[2], pipeline[4],
+    *pipeline[6:]
+]
+val_dataloader['dataset'] = dict(
+    pipeline=val_pipeline, ann_file='val.txt', data_prefix=dict(video=''),
+    **data)
+test_dataloader = val_dataloader
+''')
+
+
+def write_config(path: Path, kind: str, data: object, processes: int = 1,
+                 workers: int = 0) -> Path:
+    """Write the config of a training that takes seconds."""
+    path.write_text(CONFIGS[kind].format(
+        root=ROOT, data=str(data), processes=processes, workers=workers))
+    return path
+
+
+class Training:
+    """Training in one or several processes, each with its own group.
+
+    Args:
+        config: Config file.
+        work_dir: Folder of the checkpoints.
+        processes: Number of processes. Defaults to 1.
+        resume: Resume from the last checkpoint. Defaults to False.
+    """
+
+    def __init__(self, config: Path, work_dir: Path, processes: int = 1,
+                 resume: bool = False) -> None:
+        with socket.create_server(('127.0.0.1', 0)) as server:
+            port = server.getsockname()[1]
+        command = [sys.executable, ROOT / 'tools/train.py', config,
+                   '--work-dir', work_dir, '--default-runtime']
+        command += ['--resume'] * resume
+        command += ['--launcher', 'pytorch'] * (processes > 1)
+        self.processes = [subprocess.Popen(
+            list(map(str, command)), text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env=dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank),
+                     WORLD_SIZE=str(processes), MASTER_ADDR='127.0.0.1',
+                     MASTER_PORT=str(port), OMP_NUM_THREADS='1'))
+            for rank in range(processes)]
+
+    def kill(self, number: signal.Signals, step: int,
+             rng: random.Random) -> None:
+        """Send a signal at a random moment of a step or of what follows."""
+        before = 0.
+        for line in self.processes[0].stdout:
+            if 'Epoch(train)' not in line:
+                continue
+            step -= 1
+            if not step:
+                break
+            before = time.monotonic()
+        assert not step, 'the training ended early'
+        time.sleep(rng.uniform(0, 2 * (time.monotonic() - before)
+                               if before else .5))
+        for process in self.processes:
+            # Workers of the process are in its group.
+            os.killpg(process.pid, number)
+
+    def wait(self) -> tuple[list[int], str]:
+        """Return the exit codes, and the output of the first process."""
+        texts = [process.communicate(timeout=300)[0]
+                 for process in self.processes]
+        return [process.returncode for process in self.processes], texts[0]
+
+
+def differences(one: Any, two: Any, name: str = '') -> Iterator[str]:
+    """List where two checkpoints differ, except in times and paths."""
+    if any(word in name for word in ('time', 'ckpt', 'memory', "['cfg']",
+                                     'experiment_name')):
+        return
+    if isinstance(one, dict) and isinstance(two, dict):
+        for key in [*one, *(key for key in two if key not in one)]:
+            if key in one and key in two:
+                yield from differences(one[key], two[key], f'{name}[{key!r}]')
+            else:
+                yield f'{name}[{key!r}] is missing in one checkpoint'
+    elif isinstance(one, (list, tuple)) and type(one) is type(two):
+        if len(one) != len(two):
+            yield f'{name}: {len(one)} and {len(two)} items'
+        for i, (a, b) in enumerate(zip(one, two)):
+            yield from differences(a, b, f'{name}[{i}]')
+    elif torch.is_tensor(one) and torch.is_tensor(two):
+        # Compare bits: -0 differs from 0, and a NaN equals itself.
+        if one.dtype != two.dtype or one.shape != two.shape or (
+                one.numpy().tobytes() != two.numpy().tobytes()):
+            yield name
+    elif type(one) is not type(two) or one != two:
+        yield f'{name}: {one!r} and {two!r}'
+
+
+def compare(work_dir: Path, reference: Path) -> list[str]:
+    """List how the checkpoints of two finished runs differ."""
+    names = [sorted(path.name for path in folder.glob('*.pth'))
+             for folder in (work_dir, reference)]
+    if names[0] != names[1]:
+        return [f'files {names[0]}, expected {names[1]}']
+    return [f'{name}: {line}' for name in names[0] for line in differences(
+        *(torch.load(folder / name, weights_only=True)
+          for folder in (work_dir, reference)))]
