@@ -152,6 +152,10 @@ def frames_of(model: nn.Module, length: int = 64) -> list[dict[str, Tensor]]:
 
 def prepare_released(model: nn.Module, steps: int) -> common.Prepared:
     frames = frames_of(model)
+    for module in model.modules():
+        # The released code has torch's linear layers.
+        if isinstance(module, nn.Linear):
+            module.__class__ = nn.Linear
     exact = TranscribedStream(model, RATE, as_released=False)
     released = TranscribedStream(model, RATE)
     scores = [exact.push(frame) for frame in frames]

@@ -9,6 +9,7 @@ parameters have the names of our backbone's.
 Axes: B batch, N tokens, G heads, C channels.
 """
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tools.benchmark.references.dualformer import _MLP, _attend
@@ -40,7 +41,9 @@ class _Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.attn_norm(x))
-        return x + self.mlp(self.mlp_norm(x))
+        # The released code approximates GELU.
+        y = F.gelu(self.mlp.fc1(self.mlp_norm(x)), approximate='tanh')
+        return x + self.mlp.fc2(y)
 
 
 class TranscribedViViT(nn.Module):
