@@ -38,7 +38,7 @@ MODELS = dict(
 TINY = dict(
     linear_ff=(dict(num_layers=1, num_frames=4, img_size=64), (4, 64, 64)),
     vivit=(dict(num_layers=1, num_frames=4, img_size=32), (4, 32, 32)),
-    laps=(dict(img_size=(64, 64)), (8, 64, 64)),
+    laps=(dict(img_size=64), (8, 64, 64)),
     dualformer=({}, (16, 224, 224)),
     testra=(dict(long_memory_length=32, work_memory_length=8), None))
 TASKS = dict(forward='forward', step='training step')
