@@ -190,7 +190,7 @@ def compare(program: str, variants: dict[str, dict], args: argparse.Namespace,
                     differences[f'{name}: {key}'] = relative(x, first[key])
                 else:
                     first[key] = x
-        if first:
+        if first and len(workers) > 1:
             require_agreement(differences, tolerances)
         times = {name: [] for name in workers}
         for _ in range(args.repeats):
