@@ -8,8 +8,10 @@ The environment variable ``KILLS`` sets the number of kills of each training:
 import os
 import random
 import signal
+import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,7 +42,7 @@ model = dict(
     backbone=dict(embed_dims=24, num_layers=1, num_heads=2),
     cls_head=dict(in_channels=24, hidden_dims=24, dropout_ratio=0.5))
 data = dict(data_root='{data}', metainfo=dict(classes='{data}/label_map.txt'))
-train_dataloader = dict(batch_size=4, dataset=dict(pipeline=[
+train_dataloader = dict(batch_size=4 // {processes}, dataset=dict(pipeline=[
     dict(type='DecordInit'),
     dict(type='UniformSample', clip_len=8),
     dict(type='DecordDecode'),
@@ -68,36 +70,46 @@ def stream_dir(tmp_path_factory):
     return out
 
 
-def start(config, work_dir, *options):
-    """Fork a process that trains, because imports take seconds."""
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        # Data loader workers share the group of the process.
-        os.setsid()
-        log = os.open(f'{work_dir}.log', os.O_WRONLY | os.O_CREAT)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        # Each checkpoint contains the config, which yapf formats in a second.
-        mmengine_config.FormatCode = lambda text, **options: (text, True)
-        # Threads of OpenMP do not survive a fork.
-        torch.set_num_threads(1)
-        sys.argv = ['train.py', str(config), '--work-dir', str(work_dir),
-                    *options]
-        train()
-        code = 0
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+def start(config, work_dir, *options, processes=1):
+    """Fork processes that train, because imports take seconds."""
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port = server.getsockname()[1]
+    pids = []
+    for rank in range(processes):
+        pids.append(os.fork())
+        if pids[-1]:
+            continue
+        code = 1
+        try:
+            # Data loader workers share the group of the process.
+            os.setsid()
+            log = os.open(f'{work_dir}.log', os.O_WRONLY | os.O_CREAT)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            # yapf would format the config of each checkpoint for a second.
+            mmengine_config.FormatCode = lambda text, **kwargs: (text, True)
+            # Threads of OpenMP do not survive a fork.
+            torch.set_num_threads(1)
+            os.environ.update(
+                RANK=str(rank), LOCAL_RANK=str(rank), MASTER_PORT=str(port),
+                MASTER_ADDR='127.0.0.1', WORLD_SIZE=str(processes))
+            sys.argv = ['train.py', str(config), '--work-dir', str(work_dir),
+                        *options]
+            sys.argv += ['--launcher', 'pytorch'] * (processes > 1)
+            train()
+            code = 0
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    return pids
 
 
-def finish(pid):
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def finish(pids):
+    """Return the exit codes; a negative code is the number of a signal."""
+    return {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids}
 
 
 def differences(one, two, name=''):
@@ -126,31 +138,34 @@ def checkpoints(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('workers', [0, 2])
-@pytest.mark.parametrize('kind', CONFIGS)
-def test_killed_run_ends_bit_equal(kind, workers, motion_dir, stream_dir,
-                                   tmp_path):
+@pytest.mark.parametrize('kind, workers, processes', [
+    ('clips', 0, 1), ('clips', 2, 1), ('stream', 0, 1), ('stream', 2, 1),
+    ('clips', 0, 2)])
+def test_killed_run_ends_bit_equal(kind, workers, processes, motion_dir,
+                                   stream_dir, tmp_path):
     config = tmp_path / f'{kind}.py'
     config.write_text(CONFIGS[kind].format(
-        root=ROOT, workers=workers,
+        root=ROOT, workers=workers, processes=processes,
         data=motion_dir if kind == 'clips' else stream_dir))
+    run = partial(start, config, processes=processes)
     began = time.monotonic()
-    assert finish(start(config, tmp_path / 'whole')) == 0
+    assert finish(run(tmp_path / 'whole')) == {0}
     seconds = time.monotonic() - began
     whole = checkpoints(tmp_path / 'whole')
     assert any(name.startswith('best_') for name in whole) and len(whole) == 3
     rng, kills = random.Random(workers), 0
     while kills < KILLS:
         folder = tmp_path / f'run_{kills}'
-        pid = start(config, folder)
+        pids = run(folder)
         time.sleep(rng.uniform(0, seconds))
-        try:
-            os.killpg(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            # It has just started.
-            os.kill(pid, signal.SIGKILL)
-        killed = finish(pid) == -signal.SIGKILL
-        assert finish(start(config, folder, '--resume')) == 0, (
+        for pid in pids:
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                # It has just started.
+                os.kill(pid, signal.SIGKILL)
+        killed = finish(pids) == {-signal.SIGKILL}
+        assert finish(run(folder, '--resume')) == {0}, (
             Path(f'{folder}.log').read_text()[-3000:])
         assert differences(whole, checkpoints(folder)) == []
         kills += killed
