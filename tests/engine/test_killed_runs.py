@@ -1,5 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""A killed training resumes, and ends as if nothing had happened."""
+"""A killed training resumes, and ends as if nothing had happened.
+
+The environment variable ``KILLS`` sets the number of kills of each training.
+"""
+import os
 import random
 import signal
 
@@ -9,7 +13,7 @@ from killed_runs import Training, compare, differences, write_config
 
 from tools.data.online.make_synthetic import Recipe, make_synthetic
 
-KILLS = 3
+KILLS = int(os.environ.get('KILLS', 3))
 
 
 @pytest.fixture(scope='module')

@@ -67,6 +67,8 @@ class SafeCheckpointHook(CheckpointHook):
     def before_save_checkpoint(self, runner: Runner,
                                checkpoint: dict) -> None:
         checkpoint['message_hub']['runtime_info'].update(self._news)
+        checkpoint['message_hub']['resumed_keys'].update(
+            dict.fromkeys(self._news, True))
         for key in checkpoint.keys() - set(TENSORS):
             checkpoint[key] = to_plain(checkpoint[key], key)
 

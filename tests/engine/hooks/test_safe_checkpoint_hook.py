@@ -368,6 +368,14 @@ def trained(tmp_path_factory):
     return folder
 
 
+def test_first_checkpoint_resumes_the_same_keys_as_later_ones(trained):
+    first, last = (torch.load(trained / f'epoch_{i}.pth', weights_only=True)
+                   ['message_hub']['resumed_keys'] for i in (1, 4))
+    assert {'last_ckpt', 'keep_ckpt_ids', 'outdated_ckpt'} <= first.keys()
+    assert {key for key in last if '/' not in key} == {
+        key for key in first if '/' not in key}
+
+
 def test_finds_newest_complete_checkpoint(trained, tmp_path):
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'epoch_4.pth'))
