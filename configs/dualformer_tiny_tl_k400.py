@@ -2,7 +2,6 @@
 # with token labels of a trained DualFormer-B on Kinetics-400. The paper: top-1
 # 79.5, top-5 94.1 at 4 x 1 views (Tables 1 and 9); without token labels 79.0
 # and 93.7. In training, the teacher costs 268 G multiply-accumulates per clip.
-# With dualformer_tiny_tl_stored_k400.py, it runs only once.
 _base_ = 'dualformer_tiny_k400.py'
 
 model = dict(

@@ -27,7 +27,6 @@ from mmengine.structures import InstanceData
 
 from mmvidattn.datasets.feature_streams import open_array
 from mmvidattn.losses import EqualizationLoss
-from mmvidattn.recognizers.token_label_store import TokenLabelStore
 from mmvidattn.utils.checkpoint import read_checkpoint
 
 FORMATS = 'pkl', 'pth', 'npy', 'yml'
@@ -427,8 +426,7 @@ def _load(kind: str, data: bytes) -> Any:
     if kind == 'npy':
         results = []
         for read in (lambda: np.array(open_array(path)),
-                     lambda: EqualizationLoss(path).tail,
-                     lambda: _open_store(path)):
+                     lambda: EqualizationLoss(path).tail):
             try:
                 results.append(read())
             except ValueError as error:
@@ -438,15 +436,6 @@ def _load(kind: str, data: bytes) -> Any:
             raise last
         return results
     return mmengine.load(path)
-
-
-def _open_store(path: Path) -> Any:
-    Path('settings.json').write_text('{}')
-    Path('names.txt').write_text('a/b\n')
-    for name in 'values', 'classes', 'done':
-        path.with_name(f'{name}.npy').write_bytes(path.read_bytes())
-    store = TokenLabelStore(Path())
-    return np.array(store.values), np.array(store.done)
 
 
 EXPECTED = dict(

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 LAST = '1ec24a0'
 
 COMMANDS: dict[str, str] = {
+    'token-labels': 'train with the teacher itself '
+                    '(dualformer_tiny_tl_k400)',
     'label-next': 'use predict --segments and a labeling tool',
     'memory': 'the table in docs/scale.md',
     'review': 'use predict --segments and a labeling tool',

@@ -198,7 +198,7 @@ def _opening_segments(pipeline: Sequence[dict | Callable]
 
 
 def _replaced(steps: Sequence[dict | Callable]) -> list[dict | Callable]:
-    """Adapt the steps, including nested ones (such as in FixedViews)."""
+    """Adapt the steps, and those nested in other steps."""
     adapted = []
     for step in steps:
         if isinstance(step, dict) and step.get('type') == OPENS:

@@ -4,7 +4,6 @@
 :class:`WindowEncoder` runs clip models on streams.
 """
 from .carried_state import CarriedState, ClipPlace
-from .causal_transformer import CausalTransformer
 from .dense import dense_features
 from .feature_stream_preprocessor import FeatureStreamPreprocessor
 from .make_stream_step import make_stream_step
@@ -19,8 +18,8 @@ from .video_stream_preprocessor import VideoStreamPreprocessor
 from .window_encoder import WindowEncoder
 
 __all__ = [
-    'MAT', 'CarriedState', 'CausalTransformer', 'ClipPlace',
-    'FeatureStreamPreprocessor', 'MiniROAD', 'OnlineVideoEncoder',
-    'StreamSession', 'StreamStep', 'TeSTra', 'VideoStreamPreprocessor',
-    'WindowEncoder', 'dense_features', 'make_stream_step', 'stream_videos'
+    'MAT', 'CarriedState', 'ClipPlace', 'FeatureStreamPreprocessor',
+    'MiniROAD', 'OnlineVideoEncoder', 'StreamSession', 'StreamStep', 'TeSTra',
+    'VideoStreamPreprocessor', 'WindowEncoder', 'dense_features',
+    'make_stream_step', 'stream_videos'
 ]

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Stream steps of MiniROAD, the causal transformer and MAT, and a function
-that builds the step of any network.
+"""Stream steps of MiniROAD and MAT, and a function that builds the step of any
+network.
 
 ``testra_step.py`` has the step of TeSTra, and ``video_step.py`` the step of
 networks of images.
@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from ..ops.temporal_smoothing import fill_rows, read_rows, write_row
-from .causal_transformer import CausalTransformer
 from .mat import MAT
 from .miniroad import MiniROAD
 from .online_video_encoder import OnlineVideoEncoder
@@ -47,49 +46,6 @@ class MiniROADStep(FrameStep):
 
     def scored(self, state: Mapping[str, Tensor]) -> Tensor:
         return state['hidden'][:, -1:].relu()
-
-
-class CausalTransformerStep(FrameStep):
-    """Step for streams of :class:`mmvidattn.online.CausalTransformer`.
-
-    A stream's memory is the keys and values of its latest W frames in each
-    block, ring buffers ``kv_0``, ..., each [B, W, 2C], and the ``newest``
-    features, [B, C]. Sample rates have no effect.
-    """
-
-    @property
-    def reach(self) -> int:
-        backbone = self.model.backbone
-        return len(backbone.blocks) * backbone.attention_window
-
-    def memory(self, batch_size: int) -> dict[str, Tensor]:
-        backbone = self.model.backbone
-        W, C = backbone.attention_window, backbone.embed_dims
-        zeros = self.example.new_zeros
-        return {
-            'newest': zeros(batch_size, C),
-            **{f'kv_{i}': zeros(batch_size, W, 2 * C)
-               for i in range(len(backbone.blocks))}
-        }
-
-    def advance(self, row: Tensor, step: Tensor,
-                state: dict[str, Tensor]) -> None:
-        backbone, x = self.model.backbone, row[:, None]
-        W = backbone.attention_window
-        # Ages of the frames, in the order of the ring buffer.
-        ago = (step[:, None] - torch.arange(W, device=step.device)) % W
-        # Hide slots that have not been written yet.
-        ago = ago.masked_fill(ago > step[:, None], W)
-        biases = backbone.bias(ago).permute(0, 2, 1, 3)[:, :, :, None]
-        for i, (block, bias) in enumerate(zip(backbone.blocks, biases)):
-            attention, ring = block.self_attn, state[f'kv_{i}']
-            write_row(ring, step, attention.kv(x)[:, 0])
-            x, _ = block.attend(x, attention.q(x), ring, bias)
-            x = block(x)
-        state['newest'].copy_(backbone.norm(x)[:, 0])
-
-    def scored(self, state: Mapping[str, Tensor]) -> Tensor:
-        return state['newest'][:, None]
 
 
 class MATStep(FrameStep):
@@ -145,7 +101,6 @@ class MATStep(FrameStep):
 
 
 STEPS = {
-    CausalTransformer: CausalTransformerStep,
     MAT: MATStep,
     MiniROAD: MiniROADStep,
     OnlineVideoEncoder: VideoStep,

@@ -1,23 +1,28 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from collections.abc import Mapping
 
+import torch
 from mmaction.registry import MODELS
+from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ..utils.arguments import Count, Fraction, check_arguments
-from .causal_network import CausalNetwork
+from .feature_projection import FeatureProjection
+from .window_inputs import check_features
 
 
 @MODELS.register_module()
 @check_arguments
-class MiniROAD(CausalNetwork):
+class MiniROAD(BaseModule):
     """Recurrent network for online action detection.
 
     `MiniROAD: Minimal RNN Framework for Online Action Detection
     <https://openaccess.thecvf.com/content/ICCV2023/html/An_MiniROAD_Minimal_RNN_Framework_for_Online_Action_Detection_ICCV_2023_paper.html>`_,
-    as released: a GRU on projected frames, with a ReLU on its outputs. In
+    as released: a linear layer with LayerNorm and ReLU projects each frame,
+    and a GRU with a ReLU on its outputs reads the frames in order. In
     training, each window starts with a state of zeros, and the loss uses only
     the last frame of the window (``OnlineActionHead(num_loss_steps=1)``).
+    Evaluation reads an entire video (:meth:`dense`).
 
     Args:
         in_channels: Channels of each modality, which are concatenated in this
@@ -30,6 +35,10 @@ class MiniROAD(CausalNetwork):
         init_cfg: ``init_cfg`` of ``BaseModule``.
     """
 
+    # No long memory, no anticipation tokens.
+    long_memory_length = 0
+    num_anticipation_tokens = 0
+
     def __init__(self,
                  in_channels: Mapping[str, Count],
                  embed_dims: Count = 1024,
@@ -38,9 +47,54 @@ class MiniROAD(CausalNetwork):
                  work_memory_length: Count = 128,
                  drop_rate: Fraction = 0.2,
                  init_cfg: dict | None = None) -> None:
-        super().__init__(in_channels, embed_dims, proj_dims,
-                         work_memory_length, drop_rate, init_cfg)
+        super().__init__(init_cfg=init_cfg)
+        self.in_channels = dict(in_channels)
+        self.embed_dims = embed_dims
+        self.work_memory_length = work_memory_length
+        self.projection = FeatureProjection(
+            in_channels, proj_dims, with_norm=True)
+        self.drop = nn.Dropout(drop_rate)
         self.gru = nn.GRU(proj_dims, embed_dims, num_layers, batch_first=True)
 
+    def project(self, features: Mapping[str, Tensor]) -> Tensor:
+        """Project each frame by itself, to [*, R].
+
+        Args:
+            features: Features of each modality, [*, channels].
+        """
+        return self.drop(self.projection(features))
+
     def mix(self, rows: Tensor) -> Tensor:
+        """Map projected frames [B, T, R] to features [B, T, C], causally."""
         return self.gru(rows)[0].relu()
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Compute the features of all frames of streams.
+
+        Args:
+            inputs: ``{modality: features}``, each [B, T, channels] with any
+                T >= 1. Other entries are ignored.
+
+        Returns:
+            Features, [B, T, C].
+
+        Raises:
+            ValueError: If a modality is missing or has another shape.
+        """
+        return self.mix(self.project(
+            check_features(inputs, self.in_channels, min_length=1)))
+
+    def dense(self, features: Mapping[str, Tensor], long_indices: Tensor,
+              work_indices: Tensor, padding_mask: Tensor | None,
+              batch_size: int) -> Tensor:
+        """Compute :func:`mmvidattn.online.dense_features`.
+
+        The windows must be consecutive. The features of a window's last frame
+        depend on the entire video up to this frame.
+        """
+        if not work_indices[1:, :-1].equal(work_indices[:-1, 1:]):
+            raise ValueError('work_indices must be of consecutive windows, '
+                             'each one frame later')
+        frames = torch.cat([work_indices[0], work_indices[1:, -1]])
+        y = self({name: x[frames][None] for name, x in features.items()})[0]
+        return y[work_indices.shape[1] - 1:, None]

@@ -285,15 +285,6 @@ class FrameStep(StreamStep):
         super().__init__(*args, **kwargs)
         self.prepare()
 
-    @property
-    def reach(self) -> int | None:
-        """Number of equal frames after which no older frame has an influence.
-
-        None if no such number exists. Then :meth:`advance` must not depend
-        on its argument ``step``.
-        """
-        return None
-
     def memory(self, batch_size: int) -> dict[str, Tensor]:
         """Return the initial memory of streams, zeros."""
         raise NotImplementedError
@@ -325,14 +316,14 @@ class FrameStep(StreamStep):
         self.advance(row, step, state)
 
     def repeat(self, number: int, state: dict[str, Tensor]) -> None:
-        """Advance at most :attr:`reach` times, or until nothing changes."""
+        """Advance until nothing changes.
+
+        :meth:`advance` must not depend on its argument ``step``.
+        """
         memory = [x for name, x in state.items()
                   if name not in ('count', 'num_bad', 'row')]
-        steps = number if self.reach is None else min(number, self.reach)
-        for i in range(steps):
+        for i in range(number):
             before = [x.clone() for x in memory]
             self.advance(state['row'], state['count'] + i, state)
-            # Equal states stay equal only if `advance` does not depend on the
-            # step number. With ring buffers it does.
-            if self.reach is None and all(map(torch.equal, before, memory)):
+            if all(map(torch.equal, before, memory)):
                 break

@@ -80,8 +80,7 @@ def test_configs_are_only_changed_by_apply_options():
                       '.model.cls_head.loss_cls.class_counts']),
     ('testra_thumos14', ['.test_dataloader.dataset.metainfo.classes']),
     ('vivit_l16x2_fact_encoder_epic', [
-        '.val_dataloader.dataset.metainfo.classes']),
-    ('dualformer_tiny_tl_stored_k400', ['.model.label_store'])])
+        '.val_dataloader.dataset.metainfo.classes'])])
 def test_data_root_changes_other_files(name, keys):
     cfg = load_config(name, {'data_root': 'there/'})
     result = leaves(cfg.to_dict())
@@ -151,7 +150,7 @@ def test_num_classes_changes_feature_labels():
 @pytest.mark.parametrize('key', ['num_frames', 'model.backbone.num_frames'])
 @pytest.mark.parametrize('name', [
     'linear_ff_ssv2', 'xvit_k400', 'vivit_l16x2_fact_encoder_epic',
-    'dualformer_tiny_tl_stored_k400', 'laps_rest_s_k400',
+    'dualformer_tiny_tl_k400', 'laps_rest_s_k400',
     'vivit_table04_crop288'])
 def test_num_frames_changes_pipelines_and_backbone(name, key):
     before = leaves(load_config(name).to_dict())

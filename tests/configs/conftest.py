@@ -49,8 +49,6 @@ def narrow(motion_dir):
         if 'teacher' in cfg.model:
             _make_narrow(cfg.model.teacher, width)
             cfg.model.teacher_checkpoint = None
-        if 'label_store' in cfg.model:
-            cfg.model.label_store = None
         for split in ('train', 'val', 'test'):
             dataset = cfg[f'{split}_dataloader'].dataset
             dataset.update(

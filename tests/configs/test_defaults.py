@@ -10,7 +10,6 @@ from mmengine.registry import init_default_scope
 
 # Config, and the options that differ from the defaults.
 CONFIGS = {
-    'causal_transformer_thumos14': (),
     'dualformer_tiny_k400': ('drop_path_rate', ),
     'laps_rest_s_k400': (),
     'laps_visformer_k400': (),

@@ -16,10 +16,10 @@ SPEC = importlib.util.spec_from_file_location(
     'recipes', ROOT / 'docs/recipes.py')
 recipes = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(recipes)
-FAMILIES = {'causal_transformer', 'dualformer', 'laps', 'linear_ff',
-            'mat', 'miniroad', 'testra', 'vivit', 'xvit'}
+FAMILIES = {'dualformer', 'laps', 'linear_ff', 'mat', 'miniroad', 'testra',
+            'vivit', 'xvit'}
 # Configs with another recipe or shift for the model of a row.
-VARIANTS = '*released*', '*_paper_*', '*_v1_*', '*_stored_*'
+VARIANTS = '*released*', '*_paper_*', '*_v1_*'
 
 CONFIG = """
 model = dict(

@@ -40,7 +40,6 @@ STEPS = {
     'dualformer_tiny_k400': (4, 16, 64),
     'dualformer_small_diving48': (4, 16, 64),
     'dualformer_tiny_tl_k400': (4, 16, 64),
-    'dualformer_tiny_tl_stored_k400': (4, 16, 64),
     'dualformer_table03_gg_gg_gg_gg': (4, 16, 64),
     'dualformer_table05_conv': (4, 16, 64),
     'dualformer_table06_relative': (4, 16, 64),

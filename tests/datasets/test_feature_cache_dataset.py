@@ -84,17 +84,3 @@ def test_rejects_invalid_datasets(motion_dir, tmp_path):
     dataset = DATASETS.build(with_feature_cache(config(motion_dir)))
     with pytest.raises(ValueError, match='needs FeatureCacheHook in custom'):
         dataset[0]
-
-
-def test_names_a_nested_random_step(motion_dir, tmp_path):
-    views = dict(type='FixedViews', num_views=2, transforms=PIPELINE[1:-1])
-    dataset = build(motion_dir, tmp_path, [PIPELINE[0], views, PIPELINE[-1]])
-    with pytest.raises(ValueError,
-                       match='FixedViews of the pipeline is random'):
-        dataset[0]
-    dataset.open_cache(tmp_path, {}, 2)
-    state = torch.get_rng_state()
-    # Only the epoch matters, and other random numbers stay the same.
-    one, again = dataset[0]['inputs'], dataset[0]['inputs']
-    assert torch.equal(one, again)
-    assert torch.equal(torch.get_rng_state(), state)

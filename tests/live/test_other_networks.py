@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Live detection with MiniROAD, the causal transformer and MAT."""
+"""Live detection with MiniROAD and MAT."""
 import numpy as np
 import pytest
 import torch
@@ -9,7 +9,7 @@ import mmvidattn
 from mmvidattn.live import LiveModel, Run
 
 
-@pytest.mark.parametrize('name', ['miniroad', 'causal_transformer', 'mat'])
+@pytest.mark.parametrize('name', ['miniroad', 'mat'])
 def test_scores_match_the_whole_video(name, files, clip, tmp_path):
     path = tmp_path / 'detector.py'
     # The rates in the config match the extracted features.
@@ -48,7 +48,6 @@ online = dict(
 def test_all_families_are_listed():
     names = mmvidattn.list_models()
     for name in ('miniroad_thumos14', 'miniroad_tvseries', 'mat_thumos14',
-                 'mat_ek100', 'causal_transformer_thumos14',
-                 'miniroad_tiny_synthetic', 'mat_tiny_synthetic',
-                 'causal_transformer_tiny_synthetic'):
+                 'mat_ek100', 'miniroad_tiny_synthetic',
+                 'mat_tiny_synthetic'):
         assert name in names

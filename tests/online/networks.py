@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Small online detectors with MiniROAD, a causal transformer or MAT."""
+"""Small online detectors with MiniROAD or MAT."""
 import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
@@ -13,9 +13,6 @@ BACKBONES = dict(
     miniroad=dict(
         type='MiniROAD', embed_dims=8, proj_dims=12, num_layers=2,
         work_memory_length=5),
-    causal_transformer=dict(
-        type='CausalTransformer', embed_dims=8, num_heads=2, ffn_dims=12,
-        num_layers=2, attention_window=4, work_memory_length=7),
     mat=dict(
         type='MAT', embed_dims=8, num_heads=2, ffn_dims=12,
         long_memory_length=12, work_memory_length=5,

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""MiniROAD and the causal transformer: reference, videos and streams."""
+"""MiniROAD: reference, videos and streams."""
 import pytest
 import torch
 from helpers import relative
@@ -8,9 +8,9 @@ from online.networks import random_detector, video_of
 from mmvidattn.online import StreamSession, dense_features, make_stream_step
 
 
-@pytest.fixture(params=['miniroad', 'causal_transformer'])
-def model(request):
-    return random_detector(request.param)
+@pytest.fixture
+def model():
+    return random_detector('miniroad')
 
 
 def linear(weights, name, x):
@@ -45,41 +45,12 @@ def naive_miniroad(weights, rows):
     return rows.clamp(min=0)
 
 
-def naive_causal_transformer(weights, rows):
-    """Compute one frame, head and key at a time."""
-    for i in range(2):
-        block = f'blocks.{i}'
-        q = linear(weights, f'{block}.self_attn.q', rows)
-        k, v = linear(weights, f'{block}.self_attn.kv', rows).split(8, 1)
-        outputs = []
-        for t in range(len(rows)):
-            results = []
-            for head in range(2):
-                D = slice(4 * head, 4 * head + 4)
-                seen = range(max(0, t - 3), t + 1)
-                scores = torch.stack([
-                    q[t, D] @ k[s, D] / 2 + weights['distances'][
-                        i, head, t - s] for s in seen])
-                share = scores.exp() / scores.exp().sum()
-                results.append(sum(p * v[s, D] for p, s in zip(share, seen)))
-            outputs.append(torch.cat(results))
-        y = linear(weights, f'{block}.self_attn.proj', torch.stack(outputs))
-        rows = layer_norm(weights, f'{block}.self_norm', rows + y)
-        y = linear(weights, f'{block}.ffn.0', rows).clamp(min=0)
-        rows = layer_norm(weights, f'{block}.ffn_norm',
-                          rows + linear(weights, f'{block}.ffn.3', y))
-    return layer_norm(weights, 'norm', rows)
-
-
 @torch.no_grad()
 def test_matches_naive(model):
-    naive = globals()['naive_' + {
-        'MiniROAD': 'miniroad', 'CausalTransformer': 'causal_transformer'
-    }[type(model.backbone).__name__]]
     weights = dict(model.backbone.named_parameters())
-    # Longer than a window, and not a multiple of the attention window.
+    # Longer than a window.
     video = video_of(model, 14)
-    want = naive(weights, naive_rows(weights, video))
+    want = naive_miniroad(weights, naive_rows(weights, video))
     got = model.backbone({name: x[None] for name, x in video.items()})[0]
     assert relative(got, want) < 1e-12
 

@@ -9,7 +9,6 @@ from mmaction.structures import ActionDataSample
 from mmengine.registry import init_default_scope
 
 from mmvidattn.losses import soft_token_labels
-from mmvidattn.recognizers.token_label_store import TokenLabelStore
 
 ARCH = dict(embed_dims=8, num_layers=(1, 1, 1, 2), num_heads=(1, 1, 2, 2))
 BACKBONE = dict(type='DualFormer', arch=ARCH, num_frames=8, img_size=64)
@@ -117,32 +116,3 @@ def test_predicts_like_a_plain_recognizer():
     assert logits.shape == (2, 9) and model._teacher.model is None
     result = model(clips, samples, mode='predict')
     assert torch.allclose(result[1].pred_score, logits[1].softmax(-1))
-
-
-def test_stored_labels_match_the_teacher(checkpoint, tmp_path):
-    clips, samples = _batch()
-    model = _build(teacher_checkpoint=checkpoint[0])
-    logits = model.teacher_logits(clips, (4, 2, 2))
-    store = TokenLabelStore.create(tmp_path, ['a.mp4', 'b.mp4'], 2,
-                                   (4, 2, 2, 5))
-    for video in range(2):
-        store.write(video, 1, *logits[video].topk(5))
-    for sample, name in zip(samples, ('a.mp4', 'b.mp4')):
-        sample.set_metainfo(dict(filename=name, view=1))
-    stored = _build(teacher=None, label_store=str(tmp_path))
-    labels = stored.stored_labels(samples, (4, 2, 2))
-    assert torch.allclose(labels, soft_token_labels(logits))
-    expected, got = (m.eval().loss(clips, samples)['loss_token']
-                 for m in (model, stored))
-    assert torch.allclose(got, expected, rtol=1e-5)
-    with pytest.raises(ValueError, match=r'for \(4, 2, 2\) tokens.*\(2, 2, 2'):
-        stored.stored_labels(samples, (2, 2, 2))
-    with pytest.raises(ValueError, match='needs filename and view'):
-        stored.stored_labels(_batch()[1], (4, 2, 2))
-
-
-def test_rejects_wrong_options():
-    with pytest.raises(ValueError, match='needs a teacher or a label_store'):
-        _build(teacher=None)
-    with pytest.raises(ValueError, match="as_released.*got 'x'"):
-        _build(label_store='x', as_released=True)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Tiny models of MiniROAD, the causal transformer and MAT learn."""
+"""Tiny models of MiniROAD and MAT learn."""
 from statistics import mean
 
 import pytest
@@ -17,7 +17,7 @@ def data(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', ['miniroad', 'causal_transformer', 'mat'])
+@pytest.mark.parametrize('name', ['miniroad', 'mat'])
 def test_learns_classes_of_current_features(name, data, tmp_path,
                                             stream_options):
     options = {

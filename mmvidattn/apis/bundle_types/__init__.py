@@ -19,7 +19,7 @@ PREPROCESSORS = ('ActionDataPreprocessor', 'FeatureStreamPreprocessor',
                  'VideoStreamPreprocessor')
 BACKBONES = (
     # Of mmvidattn.
-    'BNInception', 'CausalTransformer', 'DualFormer', 'InflatedBackbone',
+    'BNInception', 'DualFormer', 'InflatedBackbone',
     'LinearVideoTransformer', 'MAT', 'MiniROAD', 'OnlineVideoEncoder', 'ResT',
     'TeSTra', 'ViViT', 'Visformer', 'VisionTransformerLAPS', 'XViT',
     # Of mmaction2.

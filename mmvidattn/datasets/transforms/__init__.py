@@ -4,7 +4,6 @@ from .auto_augment import AutoAugment, RandAugment
 from .clip_labels import ClipLabels
 from .crops import FlowTenCrop, UniformThreeCrop
 from .feature_window import LoadFeatureWindow, PackFeatureInputs
-from .fixed_views import FixedViews
 from .mix_clip import MixClip, MixClipPlusPlus
 from .photometric_jitter import PhotometricJitter
 from .sample_frames import (
@@ -29,7 +28,7 @@ from .video_reader_steps import (
 
 __all__ = [
     'AutoAugment', 'CenteredSampleFrames', 'CharadesSampleFrames',
-    'ClipLabels', 'DecordSegmentInit', 'FixedViews', 'FlowTenCrop',
+    'ClipLabels', 'DecordSegmentInit', 'FlowTenCrop',
     'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
     'PackStreamInputs', 'PhotometricJitter', 'RandAugment', 'ScaleJitter',
     'ScenicColorJitter', 'ScenicRandAugment', 'ScenicSampleFrames',
