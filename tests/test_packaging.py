@@ -81,7 +81,7 @@ def test_models_are_listed_from_the_wheel(wheel, tmp_path):
             assert (mim / collection['README']).is_file()
         listed |= {model['Name']: model['Config']
                    for model in metafile['Models']}
-    assert len(index['Import']) == 9
+    assert len(index['Import']) == 8
     assert {'linear_ff_ssv2', 'xvit_k400', 'vivit_b16x2_joint_k400',
             'laps_visformer_k400', 'dualformer_tiny_k400',
             'testra_thumos14', 'miniroad_thumos14',
