@@ -21,7 +21,6 @@ TORCHCODEC = 'torchcodec<0.14'
 METRICS = ['prometheus_client']
 MQTT = ['paho-mqtt>=2']
 WEBHOOK = ['httpx>=0.27']
-CORPUS = ['pyarrow']
 REMOTE = ['fsspec', 's3fs>=2025']
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
 # The last mkdocstrings for Python 3.10 fails with pymdown-extensions 12. ruff
@@ -130,10 +129,9 @@ setup(
         remote=REMOTE,
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
-        # Manifests and catalogs of long lists of videos, --engine local.
-        corpus=CORPUS,
-        # Long lists of videos on a Ray cluster (--engine ray).
-        ray=['ray[data]', *CORPUS],
+        # Long lists of videos on a Ray cluster (--engine ray). Ray 2.64 will
+        # remove the option max_retries of ray_engine.py.
+        ray=['ray[data]<2.64'],
         # The config setting video_backend = 'torchcodec'.
         torchcodec=[TORCHCODEC],
         # The page of tools/stream.py --serve.
@@ -150,7 +148,7 @@ setup(
         # skipped. moto and flask are a local S3 server, for trials.
         dev=['flask', 'flask-cors', 'hypothesis', 'kubernetes-validate',
              'lmdb', 'moto[s3]>=5', 'pympi-ling', 'pytest', 'pytest-xdist',
-             'scikit-learn', 'selenium', 'webdataset', *CORPUS, *DOCS,
+             'scikit-learn', 'selenium', *DOCS,
              *METRICS, *MQTT, *ONNX, *REMOTE, *SERVE, *WEBHOOK],
     ),
 )

@@ -34,7 +34,6 @@ MAY_IMPORT = {
         'online', 'ops', 'recognizers', 'sources', 'utils',
         'visualization'
     },
-    'corpus': {'apis', 'datasets', 'utils'},
     'export': {'apis', 'online', 'ops', 'recognizers', 'utils'},
     'live': {
         'apis', 'datasets', 'online', 'sources', 'utils', 'visualization'

@@ -23,7 +23,7 @@ from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..sources import open_source
 from ..sources.files import IMAGE_SUFFIXES
 from ..utils.frame_times import frame_times
-from ..utils.remote_files import STORES, local_file
+from ..utils.remote_files import STORES, local_path
 from ..utils.urls import without_secrets
 from ..utils.video_backend import video_backend_of, with_video_backend
 from .bundle_types.registry import types_of
@@ -281,11 +281,10 @@ def local_source(source: VideoSource) -> Iterator[VideoSource]:
     """Copy a video file from a URL; yield other sources unchanged."""
     if isinstance(source, str) and urlsplit(source).scheme in STORES:
         try:
-            file = local_file(source)
+            path = local_path(source)
         except OSError as error:
-            raise ValueError(f'cannot copy: {error}') from error
-        with file as path:
-            yield path
+            raise ValueError(str(error)) from error
+        yield path
         return
     if not _is_file_url(source):
         yield source

@@ -28,6 +28,11 @@ OPTIONS: dict[tuple[str, str], str] = {
     ('stream', '--marks'): 'correct events in a labeling tool',
     ('doctor', '--quick'): 'mmvidattn doctor, which has no self-test',
     ('doctor', '--time-limit'): 'mmvidattn doctor without it',
+    **{(command, option): 'use --engine ray, or split the list of videos'
+       for command in ('extract-features', 'predict', 'check-videos')
+       for option in ('--shard-size', '--shard', '--lease')},
+    ('check-videos', '--engine'): 'use --workers',
+    ('extract-features', '--store'): 'read the .npy files',
 }
 
 

@@ -9,9 +9,6 @@ from typing import Any
 FLOWS = 'dis', 'tvl1', 'farneback'
 # Formats of mmvidattn.datasets.annotations.formats.
 ANNOTATION_FORMATS = 'csv', 'activitynet', 'label-studio', 'elan'
-# Options of add_corpus that need --engine.
-CORPUS = 'shard_size', 'shard', 'lease'
-ENGINES = 'local', 'ray'
 
 
 def parser_of(doc: str) -> argparse.ArgumentParser:
@@ -109,58 +106,22 @@ def add_page(parser: argparse.ArgumentParser) -> None:
         help='maximum number of connections (default: %(default)s)')
 
 
-def add_corpus(parser: argparse.ArgumentParser) -> None:
+def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that process long lists of videos."""
-    group = parser.add_argument_group('long lists of videos')
-    group.add_argument(
-        '--engine', choices=ENGINES,
-        help='process the videos in shards that any number of programs and '
-        'machines share, or by actors of a Ray cluster, and write the '
-        'results and catalog.parquet to OUT')
-    group.add_argument(
-        '--shard-size', type=at_least(1), metavar='N',
-        help='number of videos per shard (default: 100)')
-    group.add_argument(
-        '--shard', type=_shard, metavar='I/N',
-        help='only every N-th shard, from shard I < N (default: all shards '
-        'that no other program processes)')
-    group.add_argument(
-        '--lease', type=positive, metavar='SECONDS',
-        help='time after which the shards of a program that does not respond '
-        'are given to another one (default: 60)')
+    parser.add_argument(
+        '--engine', choices=['ray'],
+        help='process the videos on a Ray cluster (default: one '
+        'after another in this process)')
+    parser.add_argument(
+        '--processes', type=at_least(1), default=1,
+        help='number of processes, with --engine (default: 1)')
 
 
-def check_corpus(parser: argparse.ArgumentParser,
-                 args: argparse.Namespace,
-                 needs: tuple[str, ...] = (),
-                 excludes: tuple[str, ...] = ()) -> None:
-    """Check the options of :func:`add_corpus`, and set their defaults.
-
-    Args:
-        parser: The parser.
-        args: Parsed arguments.
-        needs: Options that need --engine.
-        excludes: Options that --engine does not support.
-    """
-    engine = args.engine is not None
-    for name in excludes if engine else (*CORPUS, *needs):
-        if getattr(args, name) != parser.get_default(name):
-            name = name.replace('_', '-')
-            parser.error(f'--engine does not support --{name}' if engine else
-                         f'--{name} needs --engine')
-    args.shard_size = args.shard_size or 100
-    args.lease = args.lease or 60.
-
-
-def _shard(text: str) -> tuple[int, int]:
-    try:
-        number, count = map(int, text.split('/'))
-    except ValueError:
-        number, count = 0, 0
-    if not 0 <= number < count:
-        raise argparse.ArgumentTypeError(
-            f'must be I/N with 0 <= I < N, got {text}')
-    return number, count
+def check_engine(parser: argparse.ArgumentParser,
+                 args: argparse.Namespace) -> None:
+    """Check the options of :func:`add_engine`."""
+    if args.engine is None and args.processes != 1:
+        parser.error('--processes needs --engine ray')
 
 
 def add_runner_arguments(parser: argparse.ArgumentParser) -> None:

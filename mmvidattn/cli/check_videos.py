@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ._shared import (
-    add_corpus,
     at_least,
-    check_corpus,
     parser_of,
     positive,
 )
@@ -45,18 +43,12 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--quick', action='store_true',
         help='only decode the last frame of each video')
     parser.add_argument(
-        '--out', type=Path, metavar='FILE_OR_FOLDER',
-        help='write unreadable files and reasons to a file, separated by '
-        'tabs; with --engine, a folder')
+        '--out', type=Path, metavar='FILE',
+        help='write unreadable files and reasons to FILE, separated by tabs')
     parser.add_argument(
         '--good', type=Path, metavar='FILE',
         help='write the list without unreadable files to FILE')
-    add_corpus(parser)
-    args = parser.parse_args(argv)
-    check_corpus(parser, args)
-    if args.engine is not None and args.out is None:
-        parser.error('--engine needs --out FOLDER')
-    return args
+    return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

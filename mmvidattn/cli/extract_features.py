@@ -11,9 +11,10 @@ features are the input of a recognizer's classifier, or the output of another
 network. They are causal: a step depends only on frames up to its end. The same
 command resumes an interrupted run.
 
-    mmvidattn extract-features videos.csv features CONFIG --engine local
+    mmvidattn extract-features videos.csv features CONFIG \\
+        --engine ray --processes 8
 
-shares a long list among many processes and machines.
+shares a long list among processes of a Ray cluster.
 """
 import argparse
 from collections.abc import Sequence
@@ -23,10 +24,10 @@ from ._shared import (
     FLOWS,
     DictAction,
     add_cfg_options,
-    add_corpus,
     add_device,
+    add_engine,
     at_least,
-    check_corpus,
+    check_engine,
     parser_of,
     positive,
 )
@@ -36,7 +37,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument('videos', nargs='+', metavar='VIDEO',
                         help='video file, folder of videos, or list of videos '
-                        '(.txt, .csv or .parquet)')
+                        '(.txt or .csv)')
     parser.add_argument('out', type=Path, help='folder to write to')
     parser.add_argument('config', help='config file or name of a recognizer, '
                         'or timm://NAME, hf://OWNER/MODEL@REVISION or '
@@ -77,22 +78,15 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
                         help='layer whose input is the features (default: '
                         'cls_head.fc_cls of a recognizer, or else the output '
                         'of the network)')
-    parser.add_argument('--processes', type=at_least(1), default=1,
-                        help='number of processes (default: 1)')
     parser.add_argument('--threads', type=at_least(1), default=1,
                         help='threads per process (default: 1)')
     parser.add_argument('--batch-size', type=at_least(1), default=16,
                         help='number of steps per batch (default: 16)')
     add_device(parser)
     add_cfg_options(parser)
-    parser.add_argument('--store', choices=['npy', 'parquet'], default='npy',
-                        help='write a .npy file for each video, which the '
-                        'data sets read, or, with --engine, the features of '
-                        'all videos of a shard to a parquet file (default: '
-                        'npy)')
-    add_corpus(parser)
+    add_engine(parser)
     args = parser.parse_args(argv)
-    check_corpus(parser, args, needs=('store', ))
+    check_engine(parser, args)
     return args
 
 

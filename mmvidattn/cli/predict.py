@@ -5,7 +5,7 @@
     mmvidattn predict VIDEO [VIDEO ...] CONFIG CHECKPOINT
     mmvidattn predict LONG_VIDEO BUNDLE --windows 10 --stride 5
     mmvidattn predict LONG_VIDEO BUNDLE --segments tasks.json --to label-studio
-    mmvidattn predict videos.csv BUNDLE --engine local --out predictions
+    mmvidattn predict videos.csv BUNDLE --json predictions
 """
 import argparse
 from collections.abc import Sequence
@@ -13,13 +13,24 @@ from pathlib import Path
 
 from ._shared import (
     ANNOTATION_FORMATS,
-    add_corpus,
     add_device,
+    add_engine,
     add_model,
-    at_least,
-    check_corpus,
+    check_engine,
     parser_of,
 )
+
+# Options that predictions in a folder do not support.
+FILE_ONLY = ('out', 'json_lines', 'windows', 'stride', 'segments', 'to',
+             'thresholds', 'fps', 'batch_size', 'compile')
+
+
+def to_folder(args: argparse.Namespace) -> bool:
+    """Return True if --json is a folder."""
+    path = args.json
+    # /dev/stdout has no suffix either.
+    return path is not None and (path.is_dir() or not (
+        path.suffix or path.exists()))
 
 
 def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -27,9 +38,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         'videos', nargs='+', metavar='VIDEO',
         help='video file or its URL, folder of videos, or folder of frames '
-        '(without any video); with --engine also a list of videos (.txt, '
-        '.csv or .parquet), with --windows also the number of a camera, or '
-        'the URL of a stream')
+        '(without any video); with --json FOLDER also a list of videos (.txt '
+        'or .csv), with --windows also the number of a camera, or the URL of '
+        'a stream')
     add_model(parser)
     parser.add_argument(
         '--labels', help='file with one class name per line (default: the '
@@ -38,9 +49,11 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--out', type=Path, metavar='FILE_OR_FOLDER',
         help='write the captioned video to an .mp4 file, or some captioned '
         'frames to a .png or .jpg file, or an .mp4 file per video to a '
-        'folder; with --engine, write the scores to a folder')
+        'folder')
     parser.add_argument(
-        '--json', type=Path, help='write the predictions to this file')
+        '--json', type=Path, metavar='FILE_OR_FOLDER',
+        help='write the predictions to a file, or a .json file per video to a '
+        'folder (a path without a suffix), where the same command continues')
     parser.add_argument(
         '--json-lines', type=Path, metavar='FILE',
         help='write each prediction to this file immediately, one per line')
@@ -75,18 +88,17 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--compile', action='store_true',
         help='compile the model first, which pays off for many videos')
     add_device(parser)
-    add_corpus(parser)
-    parser.add_argument(
-        '--processes', type=at_least(1), default=1,
-        help='number of processes, with --engine (default: 1)')
+    add_engine(parser)
     args = parser.parse_intermixed_args(argv)
-    check_corpus(parser, args, needs=('processes', ), excludes=(
-        'json', 'json_lines', 'windows', 'stride', 'segments', 'to',
-        'thresholds', 'fps', 'batch_size', 'compile'))
-    if args.engine is not None:
-        if args.out is None:
-            parser.error('--engine needs --out FOLDER')
+    check_engine(parser, args)
+    if to_folder(args):
+        for name in FILE_ONLY:
+            if getattr(args, name) != parser.get_default(name):
+                parser.error('--json FOLDER does not support '
+                             f'--{name.replace("_", "-")}')
         return args
+    if args.engine is not None:
+        parser.error('--engine needs --json FOLDER')
     if args.segments is None:
         for name in 'to', 'thresholds':
             if getattr(args, name):
@@ -109,8 +121,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    if args.engine is not None:
-        from ..commands import predict_corpus as command
+    if to_folder(args):
+        from ..commands import predict_folder as command
     elif args.segments is None:
         from ..commands import predict as command
     else:

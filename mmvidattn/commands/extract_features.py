@@ -15,23 +15,16 @@ import torch
 from mmengine.registry import init_default_scope
 
 from ..apis import load_config
+from ..apis.many_videos import open_folder, plan_videos, process_videos
 from ..apis.runner import one_line_errors, program_name
-from ..corpus.folder import open_folder
-from ..corpus.job import Job
-from ..corpus.manifest import Item, open_manifest, plan_videos
-from ..corpus.progress import Meter
-from ..corpus.run import exit_with_faults, run_corpus
-from ..corpus.shards import values_of
 from ..live.feature_extractor import FeatureExtractor
 from ..live.named_networks import is_network
 from ..live.recognizer_features import CLASSIFIER
 from ..live.video_features import VideoFeatures
-from ..utils.files import map_numbers, replacing
+from ..utils.files import replacing
 from ..utils.hub import SCHEME
-from ..utils.interrupts import one_line_stop
 from ..utils.printable import echo
-from ..utils.remote_files import local_file
-from ..utils.worker_pool import WorkerPool, start_method_for
+from ..utils.remote_files import local_path
 
 
 class Extractor(VideoFeatures):
@@ -57,69 +50,29 @@ class Extractor(VideoFeatures):
 _extractor: Extractor | None = None
 # Options that do not change the features.
 IRRELEVANT = 'batch_size', 'device', 'threads'
-# Columns of the catalog, and of parts with features.
-COLUMNS = dict(shape='list<int64>', file='string')
-VALUES = dict(shape='list<int64>', values='list<float>')
 
 
 def start_worker(options: dict[str, Any]) -> None:
-    """Build the extractor of a process, unless it was forked."""
+    """Build the extractor of a process, unless it has it."""
     global _extractor
     if _extractor is None or _extractor.options != options:
         _extractor = Extractor(options)
 
 
-def make_extract(options: dict[str, Any], out: Path, store: str
-                 ) -> Callable[[Item], dict[str, Any]]:
-    """Return :func:`extract` for a worker process."""
+def make_extract(options: dict[str, Any], out: Path
+                 ) -> Callable[[str, str], None]:
+    """Return :func:`extract` for this process."""
     start_worker(options)
-    return partial(extract, out=out, store=store)
+    return partial(extract, out=out)
 
 
-def extract(item: Item, out: Path, store: str) -> dict[str, Any]:
-    """Extract the features of a video, and write them to ``<name>.npy``.
-
-    An existing file is kept.
-
-    Args:
-        item: The video.
-        out: Folder to write to.
-        store: 'npy', or 'parquet' to return the features instead.
-
-    Returns:
-        Results with the columns ``COLUMNS`` or ``VALUES``.
-    """
-    if store == 'parquet':
-        with local_file(item.source) as video:
-            return values_of(_extractor(video))
-    path = out / f'{item.name}.npy'
-    if path.is_file():
-        return dict(shape=[*map_numbers(path).shape], file=path.name)
-    with local_file(item.source) as video:
-        rows = _extractor(video)
+def extract(source: str, name: str, out: Path) -> None:
+    """Extract the features of a video, and write them to ``<name>.npy``."""
+    rows = _extractor(local_path(source))
     # Another program may write the same file.
-    with replacing(path, to_disk=False, shared=True) as part, \
+    with replacing(out / f'{name}.npy', to_disk=False, shared=True) as part, \
             part.open('wb') as file:
         np.save(file, rows)
-    return dict(shape=[*rows.shape], file=path.name)
-
-
-def extract_all(items: list[Item], out: Path, options: dict[str, Any],
-                processes: int) -> dict[str, str]:
-    """Extract the features of all videos; return the errors by video."""
-    failed = {}
-    with Meter('Extracting', len(items)) as meter, WorkerPool(
-            partial(make_extract, options, out, 'npy'), processes,
-            start_method=start_method_for(
-                options['device'], options['threads'])) as pool:
-        for done in pool.run(items):
-            meter.show()
-            if done is not None:
-                meter.add(done.item.source, done.fault)
-                if done.fault:
-                    failed[done.item.source] = done.fault
-        meter.show()
-    return failed
 
 
 def settings_of(options: dict[str, Any]) -> dict[str, Any]:
@@ -139,11 +92,9 @@ def settings_of(options: dict[str, Any]) -> dict[str, Any]:
 def run(args: argparse.Namespace) -> None:
     with one_line_errors():
         options = copy.deepcopy(vars(args))
-        for name in ('videos', 'out', 'processes', 'engine', 'lease', 'shard',
-                     'shard_size', 'store'):
+        for name in 'videos', 'out', 'processes', 'engine':
             del options[name]
-        if args.engine is None:
-            videos = plan_videos(args.videos)
+        videos = plan_videos(args.videos)
         if args.checkpoint is None and not args.config.startswith(SCHEME):
             echo(f'{program_name()}: warning: without --checkpoint the '
                  'weights are random', file=sys.stderr)
@@ -151,32 +102,9 @@ def run(args: argparse.Namespace) -> None:
         init_default_scope('mmaction')
         start_worker(options)
         echo(f'{_extractor.recognizer.width} features per step')
-        # For .npy files, do not add the key, which earlier versions lack.
-        stored = {} if args.store == 'npy' else dict(store=args.store)
-        open_folder(args.out, 'features.json',
-                    {**settings_of(options), **stored}, 'extract-features')
-        if args.engine is not None:
-            manifest = open_manifest(args.out, args.videos, args.shard_size)
-            method = start_method_for(args.device, args.threads)
-            job = Job('Extracting',
-                      partial(make_extract, options, args.out, args.store),
-                      COLUMNS if args.store == 'npy' else VALUES,
-                      args.processes, args.device, dict(start_method=method))
-            exit_with_faults(run_corpus(args.out, manifest, job, args.engine,
-                                        args.shard, args.lease))
-            return
-
-    def exists(item: Item) -> bool:
-        return (args.out / f'{item.name}.npy').is_file()
-
-    left = [item for item in map(Item, videos, videos.values())
-            if not exists(item)]
-    with one_line_stop(lambda: (
-            f' after {sum(map(exists, left))} of {len(left)} videos; the same '
-            'command continues')):
-        failed = extract_all(left, args.out, options, args.processes)
-    echo(f'{args.out}: {len(left) - len(failed)} videos written, '
-         f'{len(videos) - len(left)} existed already, {len(failed)} failed')
-    if failed:
-        raise SystemExit(f'{program_name()}: error: '
-                         + '; '.join(f'{v}: {e}' for v, e in failed.items()))
+        open_folder(args.out, 'features.json', settings_of(options),
+                    'extract-features')
+        process_videos(
+            'Extracting', videos, args.out, '.npy',
+            partial(make_extract, options, args.out.absolute()),
+            engine=args.engine, processes=args.processes, device=args.device)

@@ -9,12 +9,11 @@ from .feature_stream_dataset import FeatureStreamDataset
 from .frame_list_dataset import FrameListDataset
 from .random_offset_sampler import RandomOffsetSampler
 from .stateful_video_sampler import StatefulVideoSampler
-from .tar_video_dataset import TarVideoDataset
 from .video_segment_dataset import VideoSegmentDataset
 from .video_stream_dataset import VideoStreamDataset
 
 __all__ = [
     'FeatureCacheDataset', 'FeatureStreamDataset', 'FrameListDataset',
     'GuardedDataset', 'GuardedVideoDataset', 'RandomOffsetSampler',
-    'StatefulVideoSampler', 'TarVideoDataset', 'VideoSegmentDataset',
+    'StatefulVideoSampler', 'VideoSegmentDataset',
     'VideoStreamDataset', 'read_video_list']

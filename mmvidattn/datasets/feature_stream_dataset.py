@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from mmaction.registry import DATASETS
 from mmengine.dataset import BaseDataset
+from mmengine.fileio import exists
 
 from ..utils.arguments import Count, Natural, Positive, check_arguments
 from ..utils.lines import read_lines
-from ..utils.remote_files import exists, join_url
+from ..utils.remote_files import join_url
 from .feature_streams import (
     TARGETS,
     FeatureStreams,

@@ -8,7 +8,7 @@ import numpy as np
 from mmengine.logging import print_log
 
 from ..utils.files import map_numbers
-from ..utils.remote_files import is_url, join_url, local_file
+from ..utils.remote_files import is_url, join_url, local_path
 from .annotations.custom.labeled_videos import some
 from .annotations.segment_file import read_segment_file
 from .annotations.video_segment import steps_of
@@ -74,9 +74,7 @@ def open_array(path: str | Path) -> np.ndarray:
         ValueError: If the file is missing, invalid, or not a matrix of
             numbers.
     """
-    # The system keeps a mapped file, even if the cache deletes it.
-    with local_file(path) as local:
-        array = map_numbers(local)
+    array = map_numbers(local_path(path))
     if array.ndim != 2:
         raise ValueError(f'{path} must be numbers of shape (steps, width), '
                          f'got {array.dtype} {array.shape}')

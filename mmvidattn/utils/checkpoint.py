@@ -58,7 +58,7 @@ def load_from_hub(filename: str, map_location: Any) -> dict:
     force=True)
 def load_from_store(filename: str, map_location: Any) -> dict:
     """Let configs load URLs of object stores, such as ``s3://``."""
-    return _load_weights_only(str(local_path(filename)))
+    return _load_weights_only(str(local_path(filename, latest=True)))
 
 
 def download(url: str, sha256: str | None = None) -> Path:
@@ -91,7 +91,7 @@ def download(url: str, sha256: str | None = None) -> Path:
         named = None
     hashes = [h for h in (sha256, named and named[1]) if h]
     if not url.startswith(('http://', 'https://')):
-        path = local_path(url)
+        path = local_path(url, latest=True)
         _check_hash(path, url, hashes)
         return path
     torch_folder = Path(torch.hub.get_dir(), 'checkpoints')

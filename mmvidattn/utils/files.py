@@ -5,7 +5,7 @@ import os
 import tokenize
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,29 +62,6 @@ def write_atomically(path: str | Path, content: bytes | str,
         content = content.encode()
     with replacing(path, to_disk, shared) as part:
         part.write_bytes(content)
-
-
-def write_new(path: Path, write: Callable[[Path], object]) -> bool:
-    """Write a file completely, unless it exists.
-
-    If several processes do so, the first one wins, also on network disks.
-
-    Args:
-        path: The file.
-        write: Function that writes to a path.
-
-    Returns:
-        True if the file did not exist.
-    """
-    part = path.with_name(f'.{uuid.uuid4().hex}.part')
-    try:
-        write(part)
-        os.link(part, path)
-    except FileExistsError:
-        return False
-    finally:
-        part.unlink(missing_ok=True)
-    return True
 
 
 def hash_file(path: str | Path) -> str:

@@ -26,4 +26,4 @@ def read_lines(path: str | Path) -> list[str]:
 
     The file may be a URL. See :func:`split_lines`.
     """
-    return split_lines(local_path(path).read_text('utf-8-sig'))
+    return split_lines(local_path(path, latest=True).read_text('utf-8-sig'))

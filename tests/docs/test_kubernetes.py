@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mmvidattn.cli.extract_features import parse_args as parse_extract
 from mmvidattn.cli.train import parse_args as parse_train
 
 PAGE = Path(__file__).resolve().parents[2] / 'docs/scale.md'
@@ -34,7 +33,7 @@ def test_manifests_match_the_schema_of_kubernetes():
     validate = pytest.importorskip(
         'kubernetes_validate', reason='pip install kubernetes-validate')
     found = manifests()
-    assert [x['kind'] for x in found] == ['Service', 'Job', 'Job']
+    assert [x['kind'] for x in found] == ['Service', 'Job']
     for manifest in found:
         validate.validate(manifest, '1.37', strict=True)
     # The validator finds misspelled fields.
@@ -44,7 +43,7 @@ def test_manifests_match_the_schema_of_kubernetes():
 
 
 def test_pods_of_training_find_the_first_one():
-    service, job, _ = manifests()
+    service, job = manifests()
     name, spec = job['metadata']['name'], job['spec']
     assert service['spec']['selector'] == {
         'batch.kubernetes.io/job-name': name}
@@ -59,12 +58,3 @@ def test_pods_of_training_find_the_first_one():
     assert container['command'] == ['bash', 'tools/dist_train.sh']
     assert int(number) == container['resources']['limits']['nvidia.com/gpu']
     assert parse_train([config, *rest]).resume == 'auto'
-
-
-def test_pods_of_a_corpus_know_their_number():
-    job = manifests()[2]
-    container = container_of(job)
-    assert variables_of(container) == dict(
-        RANK=INDEX, WORLD_SIZE=str(job['spec']['completions']))
-    assert container['command'] == ['mmvidattn', 'extract-features']
-    assert parse_extract(container['args']).engine == 'local'

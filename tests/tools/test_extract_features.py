@@ -11,8 +11,8 @@ import torch
 from helpers import slow_down
 from live_fixtures import write_clip, write_tsn
 
+from mmvidattn.apis.many_videos import plan_videos
 from mmvidattn.commands.extract_features import Extractor
-from mmvidattn.corpus.manifest import plan_videos
 
 
 def options(config, **kwargs):

@@ -61,7 +61,7 @@ def read_text(path: str | Path) -> str:
     Raises:
         ValueError: If the file is missing or not text.
     """
-    local = local_path(path)
+    local = local_path(path, latest=True)
     if not local.is_file():
         raise ValueError(f'file not found: {path}')
     data = local.read_bytes()

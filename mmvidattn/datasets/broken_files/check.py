@@ -1,20 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Check many video files in worker processes, which a decoder may crash."""
-from collections.abc import Callable, Iterator
-from functools import partial
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 
-from ...utils.worker_pool import WorkerPool
+from ...utils.printable import brief
 from .find_fault import find_fault
 
-
-def check_file(path: str, every_frame: bool) -> None:
-    """Raise the error of :func:`find_fault`, if any."""
-    fault = find_fault(path, every_frame)
-    if fault is not None:
-        raise fault
+# Windows has no such timer; there, a blocked decoder blocks the check.
+HAS_TIMER = hasattr(signal, 'setitimer')
 
 
-def check_files(paths: list[str], num_workers: int, timeout: float,
+def check_files(paths: Sequence[str], num_workers: int, timeout: float,
                 every_frame: bool = True,
                 tick: Callable[[], object] = lambda: None
                 ) -> Iterator[tuple[str, str]]:
@@ -26,11 +25,64 @@ def check_files(paths: list[str], num_workers: int, timeout: float,
         timeout: Maximum seconds per file.
         every_frame: Decode every frame instead of only the last one.
         tick: Called after each file.
+
+    Raises:
+        RemoteError: If the server of a remote video cannot be reached.
     """
-    # Each worker process calls the outer partial to get its function.
-    with WorkerPool(partial(partial, check_file, every_frame=every_frame),
-                    num_workers, timeout=timeout, silent=True) as pool:
-        for done in filter(None, pool.run(paths)):
+    left = dict.fromkeys(paths)
+    # If a file ends its process, the pool ends. The file is one of the first
+    # that are left: each process has one, and the queue one more than that.
+    suspects = 2 * num_workers + 1
+    while left:
+        for path, fault in _run(list(left), num_workers, timeout, every_frame):
+            if fault is not None:
+                del left[path]
+                tick()
+                if fault:
+                    yield path, fault
+        for path in list(left)[:suspects]:
+            (_, fault), = _run([path], 1, timeout, every_frame)
+            if fault is None:
+                fault = ('it crashed the process that read it, or took more '
+                         f'than {timeout:g} s')
+            del left[path]
             tick()
-            if done.fault:
-                yield done.item, done.fault
+            if fault:
+                yield path, fault
+
+
+def _run(paths: list[str], num_workers: int, timeout: float,
+         every_frame: bool) -> Iterator[tuple[str, str | None]]:
+    """Yield each file and its fault, '' for none, None if the pool ended."""
+    pool = ProcessPoolExecutor(num_workers, initializer=_start_worker)
+    try:
+        futures = {pool.submit(_check, path, timeout, every_frame): path
+                   for path in paths}
+        for future in as_completed(futures):
+            try:
+                fault = future.result()
+            except BrokenProcessPool:
+                fault = None
+            yield futures[future], fault
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start_worker() -> None:
+    # Discard what decoders print.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    if HAS_TIMER:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def _check(path: str, timeout: float, every_frame: bool) -> str:
+    # Python cannot interrupt a decoder in native code: the alarm ends the
+    # process.
+    if HAS_TIMER:
+        signal.setitimer(signal.ITIMER_REAL, timeout)
+    try:
+        fault = find_fault(path, every_frame)
+    finally:
+        if HAS_TIMER:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    return '' if fault is None else brief(fault)

@@ -1,13 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Checks of the frames that a pipeline step decodes."""
+import os.path as osp
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from mmcv import VideoReader
 
-from ..remote_videos import hold_video
+from ...utils.remote_files import is_url, local_path
 
 
 class DecodeClock:
@@ -24,7 +25,7 @@ CLOCK = DecodeClock()
 class CheckedStep:
     """Wrapper of a pipeline step that checks the decoded frames.
 
-    A remote video is copied first, see :func:`hold_video`.
+    A remote video is copied first, see :func:`local_video`.
 
     Args:
         step: Transform.
@@ -41,11 +42,9 @@ class CheckedStep:
         return repr(self.step)
 
     def __call__(self, results: Any) -> Any:
-        held = hold_video(results) if isinstance(results, dict) else None
-        if held is not None:
-            # The file is held as long as the results of the pipeline.
-            results = dict(results, filename=str(held.path), held_file=held)
-            results.pop('span', None)
+        local = local_video(results) if isinstance(results, dict) else None
+        if local is not None:
+            results = dict(results, filename=local)
         before = _opened(results)
         began = time.perf_counter()
         results = self.step(results)
@@ -63,6 +62,20 @@ class CheckedStep:
         if 'imgs' in new and results.get('modality', 'RGB') == 'RGB':
             _check_frames(results['imgs'], results.get('frame_inds'))
         return results
+
+
+def local_video(sample: Mapping[str, Any]) -> str | None:
+    """Return a local copy of a sample's video; None if it is local already.
+
+    Raises:
+        RemoteError: If the server cannot be reached. See
+            :func:`~mmvidattn.utils.remote_files.local_path` for other errors.
+    """
+    name = str(sample.get('filename') or '')
+    if not is_url(name):
+        return None
+    # mmaction2's readers append .mp4 to a name without a suffix.
+    return str(local_path(name if osp.splitext(name)[1] else f'{name}.mp4'))
 
 
 def plain_step(step: Callable) -> Callable:

@@ -2,9 +2,7 @@
 """Check a video file for damage."""
 import os.path as osp
 
-from mmengine.fileio import get_local_path
-
-from ...utils.remote_files import RemoteError
+from ...utils.remote_files import RemoteError, local_path
 from ...utils.video_readers import (
     VideoBackend,
     default_video_backend,
@@ -27,7 +25,7 @@ def find_fault(filename: str, every_frame: bool = False,
 
     Raises:
         ImportError: If the backend is not installed.
-        RemoteError: If the server of a remote video does not answer.
+        RemoteError: If the server of a remote video cannot be reached.
         ValueError: If the backend is unknown.
     """
     backend = default_video_backend() if backend is None else backend
@@ -35,20 +33,20 @@ def find_fault(filename: str, every_frame: bool = False,
     # mmaction2's readers append .mp4 to a name without a suffix.
     path = filename if osp.splitext(filename)[1] else f'{filename}.mp4'
     try:
-        with get_local_path(path) as local:
-            check_not_cut(local)
-            reader = open_video(local, backend)
-            length = len(reader)
-            if length < 1:
-                raise ValueError('it contains no frames')
-            if every_frame:
-                for start in range(0, length, CHUNK):
-                    chunk = range(start, min(start + CHUNK, length))
-                    count = reader.get_batch(list(chunk)).shape[0]
-                    if count != len(chunk):
-                        raise ValueError(f'only {start + count} of {length} '
-                                         'frames can be read')
-            reader[length - 1]
+        local = str(local_path(path))
+        check_not_cut(local)
+        reader = open_video(local, backend)
+        length = len(reader)
+        if length < 1:
+            raise ValueError('it contains no frames')
+        if every_frame:
+            for start in range(0, length, CHUNK):
+                chunk = range(start, min(start + CHUNK, length))
+                count = reader.get_batch(list(chunk)).shape[0]
+                if count != len(chunk):
+                    raise ValueError(f'only {start + count} of {length} '
+                                     'frames can be read')
+        reader[length - 1]
     except RemoteError:
         raise
     except Exception as error:

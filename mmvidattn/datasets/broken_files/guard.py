@@ -13,8 +13,7 @@ from mmengine.structures import BaseDataElement
 from ...utils.arguments import Count, Positive, check_arguments
 from ...utils.printable import brief
 from ...utils.remote_files import RemoteError
-from ..remote_videos import hold_video
-from .checked_step import CLOCK, CheckedStep, plain_step
+from .checked_step import CLOCK, CheckedStep, local_video, plain_step
 from .container_size import check_not_cut
 from .read_notes import ReadNotes
 from .timeout import TimeLimit
@@ -76,7 +75,7 @@ class Guard:
         """Load a sample by ``prepare(idx)``; return None to skip it.
 
         Raises:
-            RemoteError: If the server of a remote file does not answer.
+            RemoteError: If the server of a remote file cannot be reached.
             RuntimeError: If loading fails and ``on_error`` is ``'raise'``, or
                 ``max_failures`` consecutive samples fail.
         """
@@ -124,12 +123,12 @@ class Guard:
             raise RuntimeError('failed before, not tried again: '
                                f'{self.given_up[name]}')
 
-        # The time limit does not include waiting for a server.
-        held = hold_video(dataset.get_data_info(idx))
+        # The time limit does not include the download.
+        local = local_video(dataset.get_data_info(idx))
 
         def check_and_prepare() -> Any:
             # First, because opening a truncated file can crash decord.
-            check_not_cut(name if held is None else str(held.path))
+            check_not_cut(local or name)
             return prepare(idx)
 
         if self.notes is not None:

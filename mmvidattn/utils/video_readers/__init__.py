@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
-from ..remote_files import local_file
+from ..remote_files import local_path
 from .base import VideoReader
 
 # For each backend: required module, installation, and reader class.
@@ -107,7 +107,7 @@ def open_video(source: str | os.PathLike | bytes,
 
     Args:
         source: Path, URL (see :func:`~mmvidattn.utils.remote_files.
-            local_file`) or contents of the file.
+            local_path`) or contents of the file.
         backend: One of ``BACKENDS``, or a dict with the name as ``type`` and
             options of its reader: ``num_threads`` (1 by default);
             ``seek_mode`` of torchcodec and OpenCV, ``device`` of torchcodec.
@@ -121,11 +121,7 @@ def open_video(source: str | os.PathLike | bytes,
         default_video_backend() if backend is None else backend)
     if isinstance(source, bytes):
         return _reader(name)(source, **options)
-    file = local_file(source)
-    reader = _reader(name)(os.fspath(file.path), **options)
-    # Keep a copy of a remote file as long as its reader.
-    reader.file = file
-    return reader
+    return _reader(name)(str(local_path(source)), **options)
 
 
 def _reader(name: str) -> type[VideoReader]:

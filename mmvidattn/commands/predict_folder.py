@@ -1,34 +1,29 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Classify a long list of videos, in shards."""
+"""Classify a long list of videos, with a JSON file for each one."""
 import argparse
 import hashlib
+import json
 import logging
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-import torch
 from mmengine.logging import MMLogger
 
 from ..apis import VideoClassifier, read_labels
+from ..apis.many_videos import open_folder, plan_videos, process_videos
 from ..apis.runner import one_line_errors
-from ..corpus.folder import open_folder
-from ..corpus.job import Job
-from ..corpus.manifest import Item, open_manifest
-from ..corpus.run import exit_with_faults, run_corpus
-from ..corpus.shards import values_of
-from ..utils.remote_files import local_file
-from ..utils.worker_pool import start_method_for
+from ..utils.files import write_atomically
+from ..utils.remote_files import local_path
 from .model_argument import split_model
 from .predict import check_labels
 
-COLUMNS = dict(label='string', score='float', shape='list<int64>',
-               values='list<float>')
 _classifier: tuple[tuple, VideoClassifier] | None = None
 
 
 def load_classifier(*model: Any) -> VideoClassifier:
-    """Build the classifier of a process, unless it was forked.
+    """Build the classifier of a process, unless it has it.
 
     Args:
         model: Model, checkpoint, device and labels.
@@ -37,22 +32,19 @@ def load_classifier(*model: Any) -> VideoClassifier:
     if _classifier is None or _classifier[0] != model:
         # Silence mmengine's warnings about its own deprecated calls.
         MMLogger.get_current_instance().setLevel(logging.ERROR)
-        # OpenMP threads do not survive a fork.
-        torch.set_num_threads(1)
         _classifier = model, VideoClassifier(*model)
     return _classifier[1]
 
 
-def make_predict(*model: Any) -> Callable[[Item], dict[str, Any]]:
-    """Return the function of an item, for a worker process."""
+def make_predict(out: Path, *model: Any) -> Callable[[str, str], None]:
+    """Return the function of a video and its name, for this process."""
     classifier = load_classifier(*model)
 
-    def predict(item: Item) -> dict[str, Any]:
-        with local_file(item.source) as video:
-            result = classifier(video, topk=1)
-        best, = result.predictions
-        return dict(values_of(result.probabilities.numpy()), label=best.label,
-                    score=best.score)
+    def predict(source: str, name: str) -> None:
+        result = classifier(local_path(source)).as_dict()
+        text = json.dumps(dict(result, video=source))
+        write_atomically(out / f'{name}.json', f'{text}\n', to_disk=False,
+                         shared=True)
 
     return predict
 
@@ -60,19 +52,19 @@ def make_predict(*model: Any) -> Callable[[Item], dict[str, Any]]:
 def run(args: argparse.Namespace) -> None:
     with one_line_errors():
         sources, config, checkpoint = split_model([*args.videos, *args.model])
+        videos = plan_videos(sources)
         labels = read_labels(args.labels) if args.labels else None
         model = config, checkpoint, args.device, labels
         # Build the network here first, to report errors once.
         classifier = load_classifier(*model)
         check_labels(classifier, args.labels, labels)
-        open_folder(args.out, 'predictions.json', dict(
+        # The name does not end with .json, as names of videos do.
+        open_folder(args.json, 'options', dict(
             config=hashlib.sha256(str(
                 classifier.model.cfg.to_dict()).encode()).hexdigest(),
             model=config, checkpoint=checkpoint, labels=classifier.labels),
-            'predict --engine')
-        manifest = open_manifest(args.out, sources, args.shard_size)
-    job = Job('Predicting', partial(make_predict, *model), COLUMNS,
-              args.processes, args.device,
-              dict(start_method=start_method_for(args.device)))
-    exit_with_faults(run_corpus(args.out, manifest, job, args.engine,
-                                args.shard, args.lease))
+            'predict')
+        process_videos(
+            'Predicting', videos, args.json, '.json',
+            partial(make_predict, args.json.absolute(), *model),
+            engine=args.engine, processes=args.processes, device=args.device)

@@ -1,0 +1,203 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Long lists of videos: a file of results for each video, in one folder."""
+import csv
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from ..datasets.video_facts import list_videos
+from ..utils.files import write_atomically
+from ..utils.interrupts import one_line_stop
+from ..utils.lines import read_lines
+from ..utils.printable import brief, echo, printable
+from ..utils.ray_engine import run_with_ray
+from ..utils.remote_files import is_url, local_path
+from .runner import program_name
+
+LIST_SUFFIXES = '.csv', '.txt'
+# Faults to repeat in the last line.
+MAX_FAULTS = 5
+
+
+def plan_videos(inputs: Iterable[str | Path]) -> dict[str, str]:
+    """Find all videos, and choose a unique name for each one.
+
+    The name of a video is its path below the folder of the input, without the
+    suffix, and with ``_`` between folders.
+
+    Args:
+        inputs: Videos, folders of videos, and lists of videos. A list is a
+            text file with a path per line, or a CSV file with the column
+            ``source`` and, optionally, ``name``. Paths in a list are relative
+            to its folder. Names of videos in a list begin below the folder
+            that all of its paths share. Videos and lists may be URLs.
+
+    Returns:
+        Names by the paths of the videos.
+
+    Raises:
+        ValueError: If an input does not exist, a list is invalid, or two
+            videos have the same name.
+    """
+    videos: dict[str, str] = {}
+    for path in map(os.fspath, inputs):
+        names = None
+        if os.path.splitext(path)[1].lower() in LIST_SUFFIXES:
+            found, names = _read_list(path)
+            first, last = min(found), max(found)
+            shared = os.path.commonprefix([first, last])
+            begin = (first if first == last else shared).rfind('/') + 1
+        elif is_url(path):
+            found, begin = [path], path.rfind('/') + 1
+        elif os.path.isdir(path):
+            found = list_videos(path)
+            # list_videos leaves out the current folder.
+            begin = len(str(Path(path, 'x'))) - 1
+        elif os.path.exists(path):
+            found = [str(Path(path))]
+            begin = len(found[0]) - len(Path(path).name)
+        else:
+            raise ValueError(f'{path} does not exist')
+        if names is None:
+            names = [os.path.splitext(video[begin:])[0].replace('/', '_')
+                     for video in found]
+        videos.update(zip(found, names))
+    count = Counter(videos.values())
+    if len(count) < len(videos):
+        name = min(name for name, times in count.items() if times > 1)
+        same = [video for video, other in videos.items() if other == name]
+        raise ValueError(f'{" and ".join(same)} would both have the name '
+                         f'{name}')
+    return videos
+
+
+def _read_list(path: str) -> tuple[list[str], list[str] | None]:
+    """Return the videos of a list and their names, if the list has them."""
+    file, names = local_path(path, latest=True), None
+    if not file.is_file():
+        raise ValueError(f'{path} does not exist')
+    if file.suffix.lower() == '.txt':
+        sources = [line for line in read_lines(file) if line.strip()]
+    else:
+        with file.open(newline='', encoding='utf-8-sig') as text:
+            rows = csv.DictReader(text)
+            header = [*(rows.fieldnames or ())]
+            table = list(rows)
+        if 'source' not in header:
+            raise ValueError(f'{path} must have a column source, got '
+                             f'{", ".join(header)}')
+        # csv adds the key None for more values, and None for missing ones.
+        if any(None in row or None in row.values() for row in table):
+            raise ValueError(f'{path} must have {len(header)} columns in each '
+                             'row')
+        sources = [row['source'] for row in table]
+        if 'name' in header:
+            names = [row['name'] for row in table]
+    if not sources:
+        raise ValueError(f'{path} lists no videos')
+    if not all(sources):
+        raise ValueError(f'{path} must have a path in each row of source')
+    for name in names or ():
+        if name in ('', '.', '..') or '/' in name or os.sep in name:
+            raise ValueError(f'{path}: name must be a file name, got {name!r}')
+    folder = path[:path.rfind('/') + 1]
+    return [text if is_url(text) or os.path.isabs(text) else folder + text
+            for text in sources], names
+
+
+def open_folder(folder: Path, name: str, settings: Mapping[str, Any],
+                command: str) -> None:
+    """Create a folder, or check that its results have these options.
+
+    Args:
+        folder: The folder.
+        name: File of the options in it.
+        settings: Options that determine the results, as JSON.
+        command: Command that writes the folder, for errors.
+
+    Raises:
+        ValueError: If the folder has other options or other files.
+    """
+    file = folder / name
+    if file.is_file():
+        kept = json.loads(file.read_text())
+        # JSON turns tuples into lists.
+        settings = json.loads(json.dumps(settings))
+        differing = [
+            f'{key} was {kept.get(key)} and now is {settings.get(key)}'
+            for key in sorted({*kept, *settings})
+            if kept.get(key) != settings.get(key)]
+        if differing:
+            raise ValueError(f'the results in {folder} have different '
+                             f'options: {"; ".join(differing)}. Repeat the '
+                             'old options, or choose another folder')
+        return
+    # Other processes may be writing their options, to hidden files.
+    if folder.exists() and any(path.name[0] != '.'
+                               for path in folder.iterdir()):
+        raise ValueError(f'{folder} is not empty and was not written by '
+                         f'{command}: choose a new folder')
+    write_atomically(file, json.dumps(settings, indent=2) + '\n', shared=True)
+
+
+def process_videos(task: str, videos: Mapping[str, str], out: Path,
+                   suffix: str, make: Callable[[], Callable[[str, str], Any]],
+                   *, engine: str | None, processes: int, device: str) -> None:
+    """Write a file for each video that has none, and report the failed ones.
+
+    Args:
+        task: Name for the progress, such as 'Extracting'.
+        videos: Names by the paths of the videos.
+        out: Folder of the files.
+        suffix: Suffix of the files after the names.
+        make: Function that returns the function of a video and its name, which
+            writes the file; see :func:`~mmvidattn.utils.ray_engine.
+            run_with_ray`.
+        engine: 'ray', or None for a loop in this process.
+        processes: Maximum number of Ray's processes.
+        device: Device of each process.
+
+    Raises:
+        SystemExit: If a video failed.
+    """
+    def exists(name: str) -> bool:
+        return (out / f'{name}{suffix}').is_file()
+
+    left = {source: name for source, name in videos.items()
+            if not exists(name)}
+    failed = {}
+    with one_line_stop(lambda: (
+            f' after {sum(map(exists, left.values()))} of {len(left)} videos; '
+            'the same command continues')):
+        done = _run(left, make()) if engine is None else run_with_ray(
+            left, make, processes, device)
+        for source, fault in track(done, task, total=len(left),
+                                   console=Console(stderr=True)):
+            if fault:
+                failed[source] = fault
+                echo(f'{source}: {fault}', file=sys.stderr)
+    echo(f'{out}: {len(left) - len(failed)} videos written, '
+         f'{len(videos) - len(left)} existed already, {len(failed)} failed')
+    if failed:
+        named = [': '.join(one) for one in failed.items()]
+        if len(named) > MAX_FAULTS:
+            named[MAX_FAULTS:] = [f'and {len(named) - MAX_FAULTS} others']
+        raise SystemExit(
+            printable(f'{program_name()}: error: {"; ".join(named)}'))
+
+
+def _run(videos: Mapping[str, str], work: Callable[[str, str], Any]
+         ) -> Iterator[tuple[str, str]]:
+    for source, name in videos.items():
+        try:
+            work(source, name)
+            yield source, ''
+        except Exception as error:
+            yield source, brief(error)

@@ -1,0 +1,110 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Local copies of files in object stores and on the web, by fsspec."""
+import hashlib
+import os
+import random
+import re
+from functools import reduce
+from pathlib import Path
+
+from mmengine.fileio import BaseStorageBackend, register_backend
+
+from .files import replacing
+from .printable import brief
+from .urls import without_secrets
+
+STORES = ('s3', 'gs', 'gcs', 'az', 'abfs', 'hf', 'memory')
+# Parts of URLs in an error that may be secret: user, password and query.
+SECRETS = re.compile(r'(?<=//)[^/@\s]+@|\?\S+')
+
+
+class RemoteError(ConnectionError):
+    """A server cannot be reached, or does not send a file."""
+
+
+def is_url(path: str | os.PathLike) -> bool:
+    """Return True for a URL of a file, such as ``s3://bucket/a.mp4``."""
+    scheme, found, _ = str(path).partition('://')
+    return bool(found) and scheme in (*STORES, 'http', 'https')
+
+
+def join_url(folder: str | os.PathLike, name: str) -> str:
+    """Join a folder or its URL with a name, like ``os.path.join``."""
+    if is_url(folder) and not is_url(name):
+        return f'{str(folder).rstrip("/")}/{name}'
+    return name if is_url(name) else os.path.join(folder, name)
+
+
+def local_path(path: str | os.PathLike, latest: bool = False) -> Path:
+    """Return a local copy of a URL, or the path itself if it is local.
+
+    Copies are in ``$XDG_CACHE_HOME/mmvidattn/files``, and renamed when they
+    are complete. Processes that share fsspec's own ``filecache`` read partial
+    files.
+
+    Args:
+        path: URL or path.
+        latest: Ask the server if the file has changed since it was copied.
+
+    Raises:
+        FileNotFoundError: If the server does not have the file.
+        ImportError: If the package for the URL is missing.
+        RemoteError: If the server fails; PermissionError if it refuses.
+    """
+    if not is_url(path):
+        return Path(path)
+    url, shown = str(path), without_secrets(str(path))
+    root = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache')
+    name = re.sub(r'[^\w.-]', '_', shown.rpartition('/')[2])[-100:]
+    # Clients draw from Python's generator, on which augmentations depend.
+    state = random.getstate()
+    try:
+        from fsspec.core import url_to_fs
+        files, at = url_to_fs(url)
+        facts = files.info(at) if latest else {}
+        key = hashlib.sha256(f'{url} {sorted(facts.items())}'.encode()
+                             ).hexdigest()[:40]
+        copy = root / 'mmvidattn/files' / key / (name.lstrip('.') or 'file')
+        if not copy.is_file():
+            with replacing(copy, to_disk=False, shared=True) as part:
+                files.get_file(at, str(part))
+        return copy
+    except ImportError as error:
+        raise ImportError(f'{shown} ({error}): pip install "mmvidattn[remote]"'
+                          ', and gcsfs for gs:// or adlfs for az://') from None
+    except FileNotFoundError:
+        raise FileNotFoundError(f'{shown} does not exist') from None
+    except Exception as error:
+        refused = isinstance(error, PermissionError)
+        raise (PermissionError if refused else RemoteError)(
+            f'cannot copy {shown}: {SECRETS.sub("", brief(error))}') from None
+    finally:
+        random.setstate(state)
+
+
+@register_backend('mmvidattn', prefixes=STORES, force=True)
+class RemoteBackend(BaseStorageBackend):
+    """Backend that lets mmengine's functions read URLs of object stores.
+
+    mmengine itself passes ``s3://`` to petrel_client, a package that is not
+    published. Its users write ``petrel://``, or ``backend='petrel'``.
+    """
+
+    def get(self, filepath: str) -> bytes:
+        """Read the newest version of a file."""
+        return local_path(filepath, latest=True).read_bytes()
+
+    def get_text(self, filepath: str, encoding: str = 'utf-8') -> str:
+        """Read the newest version of a text file."""
+        return self.get(filepath).decode(encoding)
+
+    def exists(self, filepath: str) -> bool:
+        """Return True if a file exists."""
+        try:
+            return local_path(filepath, latest=True).is_file()
+        except FileNotFoundError:
+            return False
+
+    def join_path(self, filepath: str, *filepaths: str) -> str:
+        """Join a URL with names below it."""
+        return reduce(join_url, filepaths, filepath)

@@ -1,0 +1,202 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A file of results for each video, by a plain loop and by Ray."""
+import faulthandler
+import json
+import os
+import signal
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from live_fixtures import write_tsn
+
+import mmvidattn
+from mmvidattn.apis import VideoClassifier
+from mmvidattn.apis.many_videos import plan_videos
+from mmvidattn.commands.extract_features import Extractor
+from mmvidattn.utils.ray_engine import run_with_ray
+
+NAMES = ['a', 'c', 'sub_a']
+
+
+@pytest.fixture(scope='module')
+def folder(motion_dir, tmp_path_factory):
+    """Folder with three videos, one in a subfolder, and a broken one."""
+    path = tmp_path_factory.mktemp('videos')
+    (path / 'sub').mkdir()
+    for i, name in enumerate(('a.mp4', 'sub/a.mp4', 'c.mp4')):
+        (path / name).write_bytes(
+            (motion_dir / f'val/{i:06}.mp4').read_bytes())
+    (path / 'broken.mp4').write_bytes(b'no video')
+    return path
+
+
+@pytest.fixture(scope='module')
+def tsn(tmp_path_factory):
+    """Config and checkpoint of a recognizer."""
+    torch.manual_seed(0)
+    config = write_tsn(tmp_path_factory.mktemp('tsn') / 'tsn.py', False)
+    checkpoint = config.with_suffix('.pth')
+    torch.save(dict(state_dict=mmvidattn.get_model(config).state_dict()),
+               checkpoint)
+    return config, checkpoint
+
+
+def test_features_continue_and_report_bad_videos(run_main, folder, tsn,
+                                                 tmp_path, capsys):
+    config, checkpoint = tsn
+    command = ('extract-features', folder, tmp_path / 'out', config,
+               '--checkpoint', checkpoint, '--device', 'cpu')
+    with pytest.raises(SystemExit, match=f'error: {folder}/broken.mp4: '):
+        run_main(*command)
+    assert '3 videos written, 0 existed already, 1 failed' in (
+        capsys.readouterr().out)
+    extractor = Extractor(dict(
+        config=str(config), checkpoint=str(checkpoint), device='cpu',
+        cfg_options=None, threads=1, rate=4., flow=None, clip_len=None,
+        frame_interval=1, layer=None, batch_size=16))
+    written = sorted((tmp_path / 'out').glob('*.npy'))
+    assert [path.stem for path in written] == NAMES
+    for path in written:
+        expected = extractor(folder / f'{path.stem.replace("_", "/")}.mp4')
+        np.testing.assert_allclose(np.load(path), expected, rtol=1e-5,
+                                   atol=1e-6)
+    times = [path.stat().st_mtime_ns for path in written]
+    written[1].unlink()
+    with pytest.raises(SystemExit, match='broken.mp4'):
+        run_main(*command)
+    assert '1 videos written, 2 existed already, 1 failed' in (
+        capsys.readouterr().out)
+    again = [path.stat().st_mtime_ns for path in written]
+    assert again[::2] == times[::2] and again[1] > times[1]
+    with pytest.raises(SystemExit, match='rate was 4.0 and now is 8.0'):
+        run_main(*command, '--rate', 8)
+
+
+def test_predictions_continue_and_report_bad_videos(
+        run_main, folder, small_config, small_checkpoint, tmp_path, capsys):
+    videos = tmp_path / 'list.csv'
+    videos.write_text('source,name\n' + ''.join(
+        f'{folder}/{name.replace("_", "/")}.mp4,{name}\n'
+        for name in [*NAMES, 'broken']))
+    command = ('predict', videos, small_config, small_checkpoint, '--json',
+               tmp_path / 'out', '--device', 'cpu')
+    with pytest.raises(SystemExit, match=f'error: {folder}/broken.mp4: '):
+        run_main(*command)
+    assert '3 videos written, 0 existed already, 1 failed' in (
+        capsys.readouterr().out)
+    classifier = VideoClassifier(small_config, small_checkpoint)
+    for name in NAMES:
+        video = f'{folder}/{name.replace("_", "/")}.mp4'
+        assert json.loads((tmp_path / f'out/{name}.json').read_text()) == (
+            classifier(video).as_dict())
+    (tmp_path / 'out/c.json').unlink()
+    with pytest.raises(SystemExit, match='broken.mp4'):
+        run_main(*command)
+    assert '1 videos written, 2 existed already, 1 failed' in (
+        capsys.readouterr().out)
+    # Results of another model do not mix with them.
+    other = tmp_path / 'other.pth'
+    other.write_bytes(Path(small_checkpoint).read_bytes())
+    with pytest.raises(SystemExit, match='checkpoint was .* and now is .*oth'):
+        run_main(*command[:3], other, *command[4:])
+
+
+@pytest.mark.parametrize('text, error', [
+    ('path\na.mp4\n', 'must have a column source, got path'),
+    ('source,name\na.mp4\n', 'must have 2 columns in each row'),
+    ('source\na.mp4,b\n', 'must have 1 columns in each row'),
+    ('source,name\na.mp4,../b\n', "name must be a file name, got '../b'"),
+    ('source,name\na.mp4,x\nb.mp4,x\n', 'would both have the name x'),
+    ('source,name\n,x\n', 'must have a path in each row'),
+    ('source\n', 'lists no videos'), ('', 'must have a column source')])
+def test_rejects_lists(tmp_path, text, error):
+    (tmp_path / 'list.csv').write_text(text)
+    with pytest.raises(ValueError, match=error):
+        plan_videos([tmp_path / 'list.csv'])
+
+
+def test_names_of_a_list(tmp_path):
+    path = tmp_path / 'list.txt'
+    path.write_text('v/a/1.mp4\n\nv/b/1.mp4\ns3://b/2.mp4\n')
+    assert plan_videos([path]).keys() == {
+        f'{tmp_path}/v/a/1.mp4', f'{tmp_path}/v/b/1.mp4', 's3://b/2.mp4'}
+    path.write_text('v/a/1.mp4\nv/b/1.mp4\n')
+    assert [*plan_videos([path]).values()] == ['a_1', 'b_1']
+
+
+@pytest.mark.parametrize('words, error', [
+    ('extract-features a b c --processes 2', '--processes needs --engine ray'),
+    ('predict a --processes 2', '--processes needs --engine ray'),
+    ('predict a --engine ray', '--engine needs --json FOLDER'),
+    ('predict a --engine ray --json b --windows 3',
+     '--json FOLDER does not support --windows'),
+    ('predict a --json b --json-lines c',
+     '--json FOLDER does not support --json-lines'),
+    ('predict a --engine local --json b', "invalid choice: 'local'")])
+def test_rejects_options(run_main, capsys, tmp_path, monkeypatch, words,
+                         error):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        run_main(*words.split())
+    assert error in capsys.readouterr().err
+
+
+def make_work(out):
+    """Return a function of videos that behaves as their names say."""
+    def work(source, name):
+        with (out / 'calls').open('a') as file:
+            file.write(f'{source}\n')
+        if 'crash' in name:
+            faulthandler.disable()
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if 'bad' in name:
+            raise ValueError('no frames')
+        (out / f'{name}.npy').write_text(source)
+
+    return work
+
+
+@pytest.fixture(scope='module')
+def ray():
+    ray = pytest.importorskip('ray', reason='needs mmvidattn[ray]')
+    pytest.importorskip('ray.data', reason='needs mmvidattn[ray]')
+    # Workers import this module.
+    here = Path(__file__).resolve().parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('PYTHONPATH', os.pathsep.join(
+            [str(here), str(here.parent), os.environ.get('PYTHONPATH', '')]))
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False,
+                 object_store_memory=100 * 2**20)
+        yield ray
+        ray.shutdown()
+
+
+def test_ray_reports_bad_videos_and_crashes(ray, tmp_path):
+    names = [f'v{i}' for i in range(8)]
+    names[2], names[5] = 'bad', 'crash'
+    found = dict(run_with_ray({f'{name}.mp4': name for name in names},
+                              partial(make_work, tmp_path), 2, 'cpu'))
+    assert found.keys() == {f'{name}.mp4' for name in names}
+    assert found.pop('bad.mp4') == 'ValueError: no frames'
+    assert found.pop('crash.mp4') == (
+        'its process crashed, or its machine was lost, 2 times')
+    assert {*found.values()} == {''}
+    assert {path.stem for path in tmp_path.glob('*.npy')} == {
+        *names} - {'bad', 'crash'}
+    calls = (tmp_path / 'calls').read_text().split()
+    assert calls.count('crash.mp4') == 2 and calls.count('bad.mp4') == 1
+
+
+def test_ray_extracts_the_features_of_a_plain_run(ray, run_main, folder, tsn,
+                                                  tmp_path):
+    for out, options in ('plain', ()), ('ray', ('--engine', 'ray')):
+        with pytest.raises(SystemExit, match=f'error: {folder}/broken.mp4: '):
+            run_main('extract-features', folder, tmp_path / out, tsn[0],
+                     '--checkpoint', tsn[1], '--device', 'cpu', *options)
+    for name in NAMES:
+        np.testing.assert_allclose(
+            np.load(tmp_path / f'ray/{name}.npy'),
+            np.load(tmp_path / f'plain/{name}.npy'), rtol=1e-5, atol=1e-6)

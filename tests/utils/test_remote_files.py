@@ -1,0 +1,183 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import random
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from mmvidattn.utils.remote_files import (
+    RemoteError,
+    is_url,
+    join_url,
+    local_path,
+)
+
+fsspec = pytest.importorskip('fsspec', reason='needs mmvidattn[remote]')
+URL = 'memory://b/a.bin'
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Folder of the copies."""
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    return tmp_path / 'cache/mmvidattn/files'
+
+
+@pytest.fixture
+def store():
+    memory = fsspec.filesystem('memory')
+    memory.pipe('/b/a.bin', b'0123456789')
+    yield memory
+    memory.rm('/b', recursive=True)
+
+
+@pytest.mark.parametrize('text, expected', [
+    ('s3://b/a.mp4', True), ('gs://b/a', True), ('hf://o/m@1/a', True),
+    ('memory://b/a', True), ('https://x/a', True), ('rtsp://x/a', False),
+    ('file:///etc/passwd', False), ('/tmp/a.mp4', False), ('a.mp4', False),
+    ('C:/a.mp4', False), ('3', False)])
+def test_is_url(text, expected):
+    assert is_url(text) == expected
+
+
+@pytest.mark.parametrize('folder, name, expected', [
+    ('s3://b/', 'a.mp4', 's3://b/a.mp4'), ('data', 's3://b/a', 's3://b/a'),
+    ('s3://b', 's3://c/a', 's3://c/a'), (Path('data'), 'a', 'data/a')])
+def test_join_url(folder, name, expected):
+    assert join_url(folder, name) == expected
+
+
+def test_local_files_are_returned(tmp_path, cache):
+    assert local_path(tmp_path / 'x') == tmp_path / 'x'
+    assert local_path('x', latest=True) == Path('x')
+    assert not cache.exists()
+
+
+def test_copies_a_file_once_and_the_latest_on_request(store):
+    path = local_path(URL)
+    assert path.read_bytes() == b'0123456789' and path.name == 'a.bin'
+    store.pipe('/b/a.bin', b'another')
+    assert local_path(URL) == path and path.read_bytes() == b'0123456789'
+    assert local_path(URL, latest=True).read_bytes() == b'another'
+
+
+def test_copying_leaves_the_random_numbers(store, monkeypatch):
+    real = type(store).get_file
+
+    def draw(*args):
+        random.random()
+        real(*args)
+
+    monkeypatch.setattr(type(store), 'get_file', draw)
+    random.seed(3)
+    local_path(URL)
+    drawn = random.random()
+    random.seed(3)
+    assert drawn == random.random()
+
+
+def test_names_a_missing_file_and_a_missing_package(store, monkeypatch):
+    with pytest.raises(FileNotFoundError, match='memory://b/none does not'):
+        local_path('memory://b/none')
+    monkeypatch.setitem(sys.modules, 'fsspec.core', None)
+    with pytest.raises(ImportError, match=r's3://b/a.*mmvidattn\[remote\]'):
+        local_path('s3://b/a.mp4')
+
+
+@pytest.mark.parametrize('name', [
+    '..', '../../../etc/passwd', '.lock', 'x' * 500, 'a\\..\\b', '\0\n',
+    'a.mp4?x=/../y', '...', 'é.mp4'])
+def test_names_stay_inside_the_cache(cache, monkeypatch, name):
+    memory = fsspec.filesystem('memory')
+    monkeypatch.setattr(type(memory), 'get_file', lambda self, at, part: Path(
+        part).write_bytes(b''))
+    path = local_path(f'memory://b/{name}')
+    assert path.resolve().parents[1] == cache.resolve()
+    assert path.name[0] != '.' and len(path.name.encode()) <= 255
+    assert not {'\\', '\0', '\n'} & set(path.name)
+
+
+@pytest.fixture
+def web():
+    """Address of a server, and the paths of its requests."""
+    requests = []
+
+    class Handler(BaseHTTPRequestHandler):
+
+        def do_GET(self):
+            requests.append(self.path)
+            status = int(self.path[1:4]) if self.path[1:4].isdigit() else 200
+            self.send_response(status)
+            self.send_header('Content-Length', '6')
+            self.end_headers()
+            self.wfile.write(b'abc')
+            time.sleep(.2)
+            if 'short' not in self.path:
+                self.wfile.write(b'def')
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(('127.0.0.1', 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f'127.0.0.1:{server.server_address[1]}', requests
+        server.shutdown()
+
+
+def test_http(web, cache, monkeypatch):
+    pytest.importorskip('aiohttp', reason='needs mmvidattn[remote]')
+    monkeypatch.setenv('NO_PROXY', '127.0.0.1')
+    address, requests = web
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(local_path(
+        f'http://{address}/a.mp4?token=1').read_bytes())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+        time.sleep(.05)
+    for thread in threads:
+        thread.join()
+    # No copy is visible before it is complete.
+    assert found == [b'abcdef'] * 4
+    assert not [*cache.rglob('*.part')]
+    for path, error, text in (('404', FileNotFoundError, 'does not exist'),
+                              ('403', RemoteError, '403'),
+                              ('500', RemoteError, '500'),
+                              ('short', RemoteError, 'cannot copy')):
+        with pytest.raises(error, match=f'http://{address}/{path}') as caught:
+            local_path(f'http://user:secret@{address}/{path}?token=secret')
+        assert text in str(caught.value)
+        assert 'secret' not in str(caught.value)
+        assert caught.value.__suppress_context__
+    with pytest.raises(RemoteError, match='cannot copy http://127.0.0.1:1/a'):
+        local_path('http://127.0.0.1:1/a?token=secret')
+
+
+def test_s3(cache, monkeypatch):
+    if not all(map(find_spec, ('s3fs', 'moto', 'flask', 'flask_cors'))):
+        pytest.skip('needs s3fs, moto, flask and flask_cors')
+    from moto.server import ThreadedMotoServer
+    server = ThreadedMotoServer('127.0.0.1', 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in dict(
+            AWS_ENDPOINT_URL=f'http://{host}:{port}',
+            AWS_ACCESS_KEY_ID='test', AWS_SECRET_ACCESS_KEY='test',
+            AWS_DEFAULT_REGION='us-east-1', NO_PROXY=host).items():
+        monkeypatch.setenv(name, value)
+    try:
+        client = fsspec.filesystem('s3')
+        client.mkdir('bucket')
+        client.pipe('bucket/a.txt', b'one')
+        assert local_path('s3://bucket/a.txt', latest=True
+                          ).read_bytes() == b'one'
+        client.pipe('bucket/a.txt', b'changed')
+        assert local_path('s3://bucket/a.txt', latest=True
+                          ).read_bytes() == b'changed'
+        with pytest.raises(FileNotFoundError, match='s3://bucket/b.txt does'):
+            local_path('s3://bucket/b.txt')
+    finally:
+        server.stop()
