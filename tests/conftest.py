@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from mmengine.logging import MMLogger
+from user_folders import CACHES, FolderWatch, make_user_folders
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -93,7 +94,14 @@ def skip_reasons(config: pytest.Config) -> Counter:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail run_tests.sh --all if a comparison is skipped."""
+    """Fail if the checkout has new files, or a comparison is skipped.
+
+    Comparisons must run in run_tests.sh --all.
+    """
+    new = CHECKOUT.find_new()
+    if new:
+        print(f'\nERROR: new files in the checkout: {", ".join(new)}')
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if os.environ.get('MMVIDATTN_COMPARE') and (
             'PYTEST_XDIST_WORKER' not in os.environ):
         missing = [reason for reason in skip_reasons(session.config)
@@ -111,6 +119,36 @@ def pytest_terminal_summary(
         terminalreporter.section('not tested here')
     for reason, count in reasons.most_common():
         terminalreporter.line(f'{count:5} skipped: {reason}')
+
+
+CHECKOUT = FolderWatch(ROOT)
+
+
+@pytest.fixture(scope='session', autouse=True)
+def session_folders(tmp_path_factory) -> Iterator[None]:
+    """Give fixtures that several tests share empty folders, too."""
+    folder = tmp_path_factory.mktemp('session')
+    with make_user_folders(folder), pytest.MonkeyPatch.context() as patch:
+        for name in CACHES:
+            patch.setenv(name, str(folder / name.lower()))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def empty_folders(tmp_path_factory) -> Iterator[None]:
+    """Give each test an empty working directory, home folder and cache.
+
+    A test that leaves a file in the checkout, the home folder or the cache
+    fails.
+    """
+    folder = tmp_path_factory.mktemp('user')
+    with make_user_folders(folder) as folders:
+        yield
+        left = folders.list_left_files()
+    new = CHECKOUT.find_new()
+    if new:
+        left.append(f'in the checkout since the last test: {", ".join(new)}')
+    assert not left, f'files that a test must not create {"; ".join(left)}'
 
 
 @pytest.fixture(scope='module', autouse=True)

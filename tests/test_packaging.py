@@ -38,10 +38,12 @@ def files_below(folder: Path, root: Path = ROOT) -> set[str]:
 def source(tmp_path_factory) -> Path:
     """Copy the checkout, because a build writes into its folder."""
     copy = tmp_path_factory.mktemp('source') / 'mmvidattn'
+    ignored = shutil.ignore_patterns(
+        '.*', 'build', '*.egg-info', 'work_dirs', '__pycache__')
     shutil.copytree(
-        ROOT, copy, symlinks=True,
-        ignore=shutil.ignore_patterns('.*', 'build', '*.egg-info', 'work_dirs',
-                                      '__pycache__'))
+        ROOT, copy, symlinks=True, ignore=lambda folder, names: {
+            *ignored(folder, names), *(['data'] if folder == str(ROOT) else ())
+        })
     return copy
 
 
