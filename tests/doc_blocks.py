@@ -235,7 +235,7 @@ def parse(words: list[str], monkeypatch: Any) -> None:
         words = words[1:]
     if '>' in words:
         words = words[:words.index('>')]
-    if not words or words[0] in FOREIGN:
+    if not words or words[0] in FOREIGN or words[:2] == ['pip', 'uninstall']:
         return
     if words[:2] == ['pip', 'install'] or words[:4] == [
             'python', '-m', 'pip', 'install']:
