@@ -241,6 +241,9 @@ def parse(words: list[str], monkeypatch: Any) -> None:
             'python', '-m', 'pip', 'install']:
         check_installed(words)
         return
+    if words[:2] == ['python', '-c']:
+        compile(words[2], 'block', 'exec')
+        return
     main = main_of(words)
     if main is None:
         assert words[0] == 'bash' and (ROOT / words[1]).is_file(), \
