@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parent / 'mmvidattn'
 
 
 def find_commands() -> dict[str, Path]:
-    """The module of each subcommand, by its name, such as ``grad-cam``."""
+    """The module of each subcommand, by its name, such as ``check-videos``."""
     return {
         path.stem.replace('_', '-'): path
         for path in sorted(PACKAGE.glob('cli/[!_]*.py'))

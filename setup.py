@@ -117,7 +117,6 @@ setup(
         # mmvidattn export to ONNX; onnxruntime checks the exported file.
         onnx=ONNX,
         # Needs the torchvision that fits your torch.
-        cam=['grad-cam'],
         # Networks to inflate.
         timm=['timm'],
         # Kernels for CUDA devices; CUDA builds of torch install Triton, too.

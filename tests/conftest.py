@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # Packages that tests compare with; run_tests.sh --all installs them.
 COMPARED = ('torchvision', 'timm', 'transformers', 'open_clip',
-            'pytorch_grad_cam', 'huggingface_hub')
+            'huggingface_hub')
 
 
 def skip_reasons(config: pytest.Config) -> Counter:

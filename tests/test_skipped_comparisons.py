@@ -26,7 +26,7 @@ def finish(request, monkeypatch):
 
 
 @pytest.mark.parametrize('name', [
-    'torchvision', 'timm', 'transformers', 'open_clip', 'pytorch_grad_cam',
+    'torchvision', 'timm', 'transformers', 'open_clip',
     'huggingface_hub'])
 def test_skipped_comparison_fails(finish, name, capsys):
     reason = f"could not import '{name}': No module named '{name}'"

@@ -38,7 +38,7 @@ run_pytest .venv "$@" || failed=$?
 if [ -n "$all" ]; then
     bash tools/setup_env.sh --all
     mapfile -t files < <(grep -rlE --include='test_*.py' \
-        'MMVIDATTN_COMPARE|torchvision|timm|transformers|open_clip|pytorch_grad_cam|huggingface_hub' tests)
+        'MMVIDATTN_COMPARE|torchvision|timm|transformers|open_clip|huggingface_hub' tests)
     MMVIDATTN_COMPARE=1 run_pytest .venv-all "${files[@]}" || failed=$?
 fi
 exit "$failed"

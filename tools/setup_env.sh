@@ -181,7 +181,7 @@ install_dev() {
 install_comparisons() {
     # shellcheck disable=SC2086
     install 'libraries to compare with' --uv $pair timm transformers \
-        open_clip_torch grad-cam huggingface_hub || see_log
+        open_clip_torch huggingface_hub || see_log
 }
 
 for part in $missing; do

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 LAST = '1ec24a0'
 
 COMMANDS: dict[str, str] = {
+    'attention-map': 'use tools/analysis/attention_map.py',
+    'frame-scores': 'use tools/analysis/frame_scores.py',
+    'grad-cam': 'use tools/analysis/grad_cam.py',
     'token-labels': 'train with the teacher itself '
                     '(dualformer_tiny_tl_k400)',
     'label-next': 'use predict --segments and a labeling tool',

@@ -1,195 +1,153 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import json
+"""tools/analysis/attention_map.py"""
 import math
-from pathlib import Path
 
 import cv2
-import numpy as np
 import pytest
 import torch
+from torch import nn
 
-import mmvidattn
-from mmvidattn.apis import predict_video
-from mmvidattn.commands.attention_map import patch_extent
+from mmvidattn.layers import BaseAttention, VideoSelfAttention
+from tools.analysis import attention_map as tool
 
-ROOT = Path(__file__).resolve().parents[2]
-TOOL = 'attention-map'
-NAMES = ['linear', 'separate', 'cooperative', 'softmax']
-
-
-@pytest.fixture(scope='module')
-def video(motion_dir):
-    return motion_dir / 'val/000000.mp4'
+TOOL = 'analysis/attention_map.py'
+GRID = (4, 3, 5)
+ATTENTIONS = [x for x in BaseAttention.__subclasses__()
+              if x.__module__.startswith('mmvidattn.')]
 
 
-def _read(folder):
-    return json.loads((folder / 'attention.json').read_text())
+class Model(nn.Module):
+
+    def __init__(self, **kwargs):
+        super().__init__()
+        torch.manual_seed(0)
+        self.attn = VideoSelfAttention(12, 3, grid_shape=GRID, **kwargs)
+
+    def forward(self, x, mode, stage):
+        return self.attn(x)
 
 
-def _input_of(model, module, video):
-    """Return the input of a module for the first view of a video."""
-    model.cfg.test_dataloader.dataset.pipeline = model.cfg.val_pipeline
-    seen = []
-    module.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-    predict_video(model, video)
-    return seen[0][:1]
-
-
-def test_draws_the_four_models(run_main, capsys, video, small_config,
-                               tmp_path):
-    run_main(TOOL, video, '--base', small_config, '--out', tmp_path / 'maps',
-             '--device', 'cpu', '--tokens', '2,1,3', '7,0,0')
-    printed = capsys.readouterr().out
-    result = _read(tmp_path / 'maps')
-    assert result['files'] == [
-        'matrices.png', 'overlay_2_1_3.png', 'overlay_7_0_0.png'
-    ]
-    for name in result['files']:
-        assert cv2.imread(str(tmp_path / 'maps' / name)).std() > 5
-    models = result['models']
-    assert [m['name'] for m in models] == NAMES
-    assert [m['attention'] for m in models] == 3 * ['LinearAttention'] + [
-        'SoftmaxAttention']
-    assert [m['fixation'] for m in models] == [
-        None, 'separate', 'cooperative', None]
-    T, H, W = models[0]['grid_shape']
-    for model in models:
-        matrix = model['matrix']
-        # The frame of the first token.
-        assert matrix['sequence'] == 2
-        assert matrix['rows'] == matrix['keys'] == H * W
-        assert 0 < matrix['entropy_nats'] <= math.log(H * W) + 1e-5
-        assert matrix['entropy_normalised'] == pytest.approx(
-            matrix['entropy_nats'] / math.log(H * W), rel=1e-5)
-        assert len(matrix['entropy_nats_of_heads']) == 6
-        # Averaging heads can only spread their attention out.
-        assert matrix['entropy_nats'] >= sum(
-            matrix['entropy_nats_of_heads']) / 6
-        assert (f'{model["name"]}, layer 1, random weights: entropy '
-                f'{matrix["entropy_nats"]:.3f} nats') in printed
-        for of_token, t in zip(model['tokens'], (2, 7)):
-            keys = of_token['top_keys']
-            assert [key['token'][0] for key in keys] == 5 * [t]
-            weights = [key['weight'] for key in keys]
-            assert weights == sorted(weights, reverse=True)
-            assert weights[0] > 1 / (H * W)
-
-
-def test_figures_match_the_matrix_of_the_last_layer(
-        run_main, video, small_config, small_checkpoint, tmp_path):
-    """The checkpoint's model, computed through its own layers."""
-    run_main(TOOL, video, '--config', f'{small_config}:{small_checkpoint}',
-             '--out', tmp_path, '--device', 'cpu', '--head', 3, '--pattern',
-             'time', '--tokens', '5,2,1')
-    figures, = _read(tmp_path)['models']
-    model = mmvidattn.get_model(small_config, small_checkpoint)
-    module = model.backbone.blocks[0].temporal_attn
-    x = _input_of(model, module, video)
-    with torch.no_grad():
-        q, k, v = module.qkv(x).chunk(3, -1)
-        k, v = module.shifts(k), module.shifts(v)
-        q, k, v = (x[0, :, 2, 1].unflatten(-1, (6, -1)) for x in (q, k, v))
-        q, k = (x.relu() + q.shape[-1]**-0.5 for x in (q, k))
-        ratio = torch.sigmoid(module.fixation.gate(torch.cat((q, k, v), -1)))
-        scores = (q * ratio)[:, 3] @ (k * ratio)[:, 3].T
-        matrix = scores / scores.sum(-1, keepdim=True)
-    entropy = -(matrix * matrix.log()).sum(-1)
-    assert figures['checkpoint'] == str(small_checkpoint)
-    assert figures['matrix']['entropy_nats'] == pytest.approx(
-        entropy.mean().item(), rel=1e-4)
-    of_token, = figures['tokens']
-    best = matrix[5].topk(5)
-    assert [key['token'] for key in of_token['top_keys']] == [
-        [t, 2, 1] for t in best.indices.tolist()]
-    assert [key['weight'] for key in of_token['top_keys']
-            ] == pytest.approx(best.values.tolist(), rel=1e-4)
-
-
-@pytest.mark.parametrize('name, side, extent', [
-    ('linear_ff_ssv2', 224, (-7, 231)),
-    ('linear_ff_paper_ssv2', 224, (0, 224)),
-    ('linear_ff_tiny_motion', 64, (-2, 58)),
-])
-def test_patches_lie_where_the_convolution_looks(name, side, extent):
-    model = mmvidattn.get_model(
-        name, cfg_options={'model.backbone.num_layers': 1})
-    frames = np.zeros((1, side, side, 3))
-    assert patch_extent(model, frames) == 2 * extent
-
-
-@pytest.mark.parametrize('pattern, keys', [('joint', 8 * 36),
-                                           ('window', 3 * 36)])
-def test_draws_some_rows_of_other_patterns(run_main, video, small_config,
-                                           tmp_path, pattern, keys):
-    frames = 3 if pattern == 'window' else None
-    backbone = 'windowed' if pattern == 'window' else pattern
-    run_main(TOOL, video, '--base', small_config, '--variants', 'softmax',
-             '--out', tmp_path, '--device', 'cpu', '--pattern', pattern,
-             '--max-rows', 10, '--cfg-options',
-             f'model.backbone.pattern={backbone}',
-             f'model.backbone.window_frames={frames}')
-    figures, = _read(tmp_path)['models']
-    T, H, W = figures['grid_shape']
-    assert figures['matrix']['rows'] == 10
-    assert figures['matrix']['keys'] == keys // 36 * H * W
-    assert figures['tokens'][0]['token'] == [T // 2, H // 2, W // 2]
-
-
-def test_class_tokens_are_not_patches(run_main, video, small_config, tmp_path):
-    config = tmp_path / 'xvit.py'
-    config.write_text(f'''
-_base_ = ['{small_config}']
-model = dict(
-    backbone=dict(
-        _delete_=True, type='XViT', num_frames=8, img_size=64, embed_dims=96,
-        num_layers=1, num_heads=6),
-    cls_head=dict(type='XViTHead', _delete_=True, num_classes=8,
-                  in_channels=96, num_heads=6))
-''')
-    run_main(TOOL, video, '--config', config, '--out', tmp_path / 'maps',
-             '--device', 'cpu', '--tokens', '1,3,2')
-    figures, = _read(tmp_path / 'maps')['models']
-    assert figures['grid_shape'] == [8, 4, 4]
-    assert figures['matrix']['keys'] == 17
+def captured(attention, num_queries=7, num_keys=23):
     torch.manual_seed(0)
-    model = mmvidattn.get_model(config)
-    module = model.backbone.blocks[0].attn
+    q, k, v = (torch.randn(2, n, 3, 4, dtype=torch.float64)
+               for n in (num_queries, num_keys, num_keys))
+    module = nn.Module()
+    module.attention = attention
+    takes_shapes = getattr(attention, 'takes_shapes', False)
+    return tool.Captured(module, GRID, GRID[1:], (q, k, v),
+                         ((3, 5), (3, 5)) if takes_shapes else ())
+
+
+@pytest.mark.parametrize('attention', ATTENTIONS,
+                         ids=lambda attention: attention.__name__)
+def test_rows_match_probing_with_single_keys(attention):
+    """If only one key has a value, the output is the weight of that key."""
+    attention = attention(4, 3, (3, 5)).double().eval()
+    forward = attention.forward
+
+    def seeded(*args):
+        torch.manual_seed(1)
+        return forward(*args)
+
+    attention.forward = seeded
+    given = captured(attention, 15, 15)
+    q, k, v = given.inputs
+    q, k = attention.feature_map(q), attention.feature_map(k)
+    given = given._replace(inputs=(q, k, v))
+    rows = tool.attention_rows(given, 1, torch.tensor([3, 14]))
+    want = []
+    for j in range(15):
+        one = torch.zeros_like(v[1:])
+        one[:, j] = 1
+        with torch.no_grad():
+            want.append(attention(q[1:], k[1:], one, *given.shapes)
+                        [0, [3, 14], :, 0])
+    assert torch.allclose(rows, torch.stack(want, -1), atol=1e-10)
+
+
+def test_rejects_attention_that_is_not_a_matrix():
+    with pytest.raises(ValueError, match='function .*attention matrix'):
+        tool.attention_rows(captured(lambda q, k, v: v.square(), 23), 0,
+                            torch.tensor([0]))
+
+
+@pytest.mark.parametrize('token', [(0, 0, 0), (2, 1, 4)])
+@pytest.mark.parametrize('pattern, window', [('time', None), ('space', None),
+                                             ('joint', None), ('window', 3)])
+@pytest.mark.parametrize('kind', ['linear', 'softmax'])
+def test_rows_match_the_definition(kind, pattern, window, token):
+    """Softmax or normalized products of the projections, at the keys."""
+    options = dict(
+        linear=dict(attention=dict(type='LinearAttention', offset='auto'),
+                    fixation={}),
+        softmax=dict(attention=dict(type='SoftmaxAttention')))[kind]
+    model = Model(pattern=pattern, window_frames=window,
+                  shifts=[dict(mode='tsm', divisor=4)], **options).double()
+    x = torch.randn(2, *GRID, 12, dtype=torch.float64)
+    given = tool.capture(model, model.attn, x)
+    sequence, query = tool.locate(given, token)
+    row, = tool.attention_rows(given, sequence, torch.tensor([query]))
+    keys = torch.zeros(GRID, dtype=torch.bool)
+    first = min(max(token[0] - 1, 0), GRID[0] - 3)
+    keys[dict(time=(slice(None), *token[1:]), space=token[:1], joint=...,
+              window=slice(first, first + 3))[pattern]] = True
     with torch.no_grad():
-        q, k, v = module.qkv(_input_of(model, module, video)).chunk(3, -1)
-        q, k = (x[0, 1, :, 0].unflatten(-1, (6, 16)).transpose(0, 1)
-                for x in (q, module.shifts(k)))
-        matrix = (q @ k.mT / 4).softmax(-1).mean(0)
-    # The class token comes first, as query and as key.
-    best = matrix[1 + 3 * 4 + 2, 1:].topk(5)
-    keys = figures['tokens'][0]['top_keys']
-    assert [key['token'] for key in keys] == [
-        [1, i // 4, i % 4] for i in best.indices.tolist()]
-    assert [key['weight'] for key in keys] == pytest.approx(
-        best.values.tolist(), rel=1e-5)
+        q, k, v = (y.unflatten(-1, (3, 4))
+                   for y in model.attn.qkv(x[:1]).chunk(3, -1))
+        k, v = (model.attn.shifts(y.flatten(-2)).unflatten(-1, (3, 4))
+                for y in (k, v))
+        if kind == 'linear':
+            q, k = (y.relu() + 4**-0.5 for y in (q, k))
+            q, k = model.attn.fixation(q, k, v)
+        scores = torch.einsum('gd,mgd->gm', q[0][token], k[0][keys])
+        want = scores / (scores.sum(-1, keepdim=True) + 1e-6) if (
+            kind == 'linear') else (scores / 2).softmax(-1)
+    for head in range(3):
+        volume = tool.volume(given, sequence, row[head])
+        assert torch.allclose(volume[keys], want[head], atol=1e-12)
+        assert volume[~keys].isnan().all()
+
+
+@pytest.mark.parametrize('share, nats', [
+    ([1, 1, 1, 1], math.log(4)), ([0, 3, 0, 0], 0),
+    ([1, -1, 0, 0], math.log(2)), ([8, 4, 2, 2], 1.75 * math.log(2))])
+def test_entropy_matches_closed_forms(share, nats):
+    assert tool.entropy_of(torch.tensor([share])).tolist() == pytest.approx(
+        [nats], abs=1e-6)
+
+
+def test_class_tokens_are_not_patches():
+    """They come first in a column of tokens."""
+    module = nn.Module()
+    module.pattern = 'space'
+    given = tool.Captured(module, (2, 17, 1), (4, 4), (), ())
+    assert tool.locate(given, (1, 3, 2)) == (1, 1 + 3 * 4 + 2)
+    volume = tool.volume(given, 1, torch.arange(17.))
+    assert volume.shape == (2, 4, 4) and volume[0].isnan().all()
+    assert volume[1].flatten().tolist() == [*range(1, 17)]
+
+
+def test_draws_a_row_for_each_model(run_main, capsys, motion_dir, tmp_path):
+    out = tmp_path / 'map.png'
+    run_main(TOOL, motion_dir / 'val/000000.mp4', '--model',
+             'linear_ff_tiny_motion:default', '--model', 'vivit_tiny_motion',
+             '--device', 'cpu', '--out', out)
+    assert cv2.imread(str(out)).std() > 5
+    lines = capsys.readouterr().out.splitlines()[-2:]
+    assert [line.split(':')[0] for line in lines] == [
+        'linear_ff_tiny_motion, default', 'vivit_tiny_motion']
+    assert all('nats' in line for line in lines)
 
 
 @pytest.mark.parametrize('options, error', [
-    (['--layer', 2], '--layer must be from 1 to 1, got 2'),
-    (['--pattern', 'joint'], r'--pattern .*\(space, time\), got joint'),
-    (['--head', 6], "--head must be 'mean' or from 0 to 5, got '6'"),
-    (['--head', 'all'], "got 'all'"),
-    (['--tokens', '8,0,0'], r'--tokens .*\(8, .*got \(8, 0, 0\)'),
-    (['--variants', 'cubic'], "--variants must be in linear, .* got 'cubic'"),
-    (['--config', 'linear_ff_none'], "no model 'linear_ff_none'"),
-], ids=lambda x: x[0][2:] if isinstance(x, list) else '')
-def test_error_names_the_fault(
-        run_main, video, small_config, tmp_path, options, error):
-    with pytest.raises(SystemExit,
-                       match=f'^mmvidattn attention-map: error: .*{error}'):
-        run_main(TOOL, video, '--base', small_config, '--out', tmp_path,
-                 '--device', 'cpu', *options)
+    (['--layer', 'head'], '--layer must be a VideoSelfAttention .*got head'),
+    (['--token', 8, 0, 0], r'--token .*\(8, .*got \(8, 0, 0\)'),
+    (['--model', 'linear_ff_none'], "no model 'linear_ff_none'"),
+    (['--out', 'map.jpg'], '--out must be a .png')], ids=lambda x: x[0])
+def test_error_names_the_fault(run_main, motion_dir, tmp_path, options,
+                               error):
+    with pytest.raises(SystemExit, match=f'attention_map.py: error: {error}'):
+        run_main(TOOL, motion_dir / 'val/000000.mp4', '--model',
+                 'linear_ff_tiny_motion', '--device', 'cpu', '--out',
+                 tmp_path / 'map.png', *options)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize('name, error', [('none.mp4', 'video .*none.mp4'),
-                                         ('text.mp4', 'cannot read ')])
-def test_names_a_bad_video(run_main, small_config, tmp_path, name, error):
-    (tmp_path / 'text.mp4').write_text('no video')
-    with pytest.raises(SystemExit, match=error):
-        run_main(TOOL, tmp_path / name, '--base', small_config, '--device',
-                 'cpu')

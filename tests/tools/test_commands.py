@@ -15,7 +15,6 @@ from mmvidattn.cli.convert import SOURCES
 from mmvidattn.cli.prepare import DATASETS
 from mmvidattn.datasets.prepare import RECIPES
 from mmvidattn.export import programs
-from mmvidattn.layers.video_self_attention import PATTERNS
 from mmvidattn.live import optical_flow
 from mmvidattn.online.testra_step import KERNELS
 
@@ -43,7 +42,8 @@ def test_lists_its_commands_without_importing_them(tmp_path):
     listed = [line.split()[0] for line in done.stdout.splitlines()
               if line.startswith('  ')]
     assert listed == [*COMMANDS]
-    assert {'train', 'test', 'predict', 'convert', 'grad-cam'} <= {*listed}
+    assert {'train', 'test', 'predict', 'convert', 'tune-thresholds'} <= {
+        *listed}
     assert '  train             Train a model.\n' in done.stdout
     assert max(map(len, done.stdout.splitlines())) < 100
 
@@ -79,10 +79,7 @@ def test_choices_of_options_match_the_code():
             ('export', '--output', programs.OUTPUTS),
             ('export', '--normalize', programs.DTYPES),
             ('export', '--dynamic', programs.AXES),
-            ('export', '--kernel', KERNELS),
-            # Maps of causal attention are not supported.
-            ('attention-map', '--pattern',
-             [name for name in PATTERNS if name != 'causal'])):
+            ('export', '--kernel', KERNELS)):
         text = COMMANDS[command].read_text('utf-8')
         written = re.search(
             rf"'{option}', choices=(\(.*?\))", text, re.DOTALL)[1]
@@ -104,7 +101,8 @@ def test_every_command_prints_its_arguments(run_command, capsys, name):
 
 
 @pytest.mark.parametrize('name, hint', [
-    ('tarin', 'did you mean train'), ('grad_cam', 'did you mean grad-cam'),
+    ('tarin', 'did you mean train'),
+    ('tune_thresholds', 'did you mean tune-thresholds'),
     ('zzz', "'zzz'; mmvidattn --help lists all")])
 def test_suggests_the_nearest_name(run_command, name, hint):
     with pytest.raises(SystemExit, match=hint):
@@ -120,7 +118,6 @@ def test_module_runs_the_command(tmp_path):
 
 
 @pytest.mark.parametrize('command, options, value', [
-    ('attention-map', ['max-rows'], 0),
     ('check-videos', ['workers', 'timeout'], 0),
     ('extract-features', [
         'rate', 'every', 'sample-fps', 'flow-side', 'bound', 'clip-len',

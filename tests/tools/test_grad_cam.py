@@ -1,15 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import json
-import sys
-from pathlib import Path
-
+import cv2
 import pytest
 import torch
 
 import mmvidattn
-from mmvidattn.commands import grad_cam as tool
+from tools.analysis import grad_cam as tool
 
-ROOT = Path(__file__).resolve().parents[2]
 TOOL = 'analysis/grad_cam.py'
 
 
@@ -61,64 +57,58 @@ def test_layer_has_a_gradient_at_every_patch(name):
     model = mmvidattn.get_model(name, cfg_options=SMALL[name])
     for p in model.cls_head.parameters():
         torch.nn.init.normal_(p)
-    _, layer = tool.find_layer(model, None)
+    layer = tool.find_layer(model, None)
     seen = []
     layer.register_forward_hook(lambda m, args, out: seen.append(out))
     clip = torch.randn(1, 3, 8, 64, 64)
-    score = tool.Classifier(model)(clip)[0, 0]
+    score = model(clip[:, None], mode='tensor', stage='head')[0, 0]
     grad, = torch.autograd.grad(score, seen[0])
     volume = tool.as_volume(grad, clip)
     assert volume.shape[0] == 1 and volume.shape[3] == volume.shape[4]
     assert (volume.abs().amax(1) > 0).all()
 
 
-@pytest.mark.parametrize('name', SMALL)
-def test_writes_pictures(run_main, video, tmp_path, name):
-    pytest.importorskip('pytorch_grad_cam')
-    run_main(TOOL, video, '--config', name, '--classes', 0, 3, '--out',
-             tmp_path, '--device', 'cpu')
-    figures = json.loads((tmp_path / 'grad_cam.json').read_text())
-    assert [figure['index'] for figure in figures] == [0, 3]
-    for figure in figures:
-        assert (tmp_path / figure['picture']).stat().st_size > 1000
-        assert len(figure['mean_heat_of_frames']) == 8
+def test_draws_a_row_for_each_model(run_main, video, tmp_path, capsys):
+    out = tmp_path / 'cam.png'
+    run_main(TOOL, video, '--model', 'linear_ff_tiny_motion:default',
+             '--model', 'dualformer_tiny_motion', '--label', 3, '--out', out,
+             '--device', 'cpu')
+    assert cv2.imread(str(out)).std() > 5
+    lines = capsys.readouterr().out.splitlines()[-2:]
+    assert lines[0].startswith('linear_ff_tiny_motion, default: ')
+    assert lines[1].startswith('dualformer_tiny_motion: class 3 ')
 
 
 def test_heat_is_that_of_the_formula(video):
     """Channels weighted by their mean gradient, positive parts, 0 to 1."""
-    pytest.importorskip('pytorch_grad_cam')
     torch.manual_seed(0)
     model = mmvidattn.get_model('dualformer_tiny_motion')
-    _, layer = tool.find_layer(model, None)
-    clip = torch.randn(1, 3, 8, 64, 64)
-    heat = tool.cam_of(model, layer, clip.clone(), 2, 'GradCAM')
+    layer = tool.find_layer(model, None)
+    clip = torch.randn(1, 1, 3, 8, 64, 64)
+    heat, index, score = tool.grad_cam(model, layer, clip, '2', [])
+    logits = model(clip, mode='tensor', stage='head')[0]
+    assert index == 2 and score == pytest.approx(logits.softmax(0)[2].item())
     seen = []
     layer.register_forward_hook(lambda m, args, out: seen.append(out))
-    score = tool.Classifier(model)(clip)[0, 2]
+    score = model(clip, mode='tensor', stage='head')[0, 2]
     grad, = torch.autograd.grad(score, seen[0])
     coarse = (grad.mean((1, 2, 3)) * seen[0]).sum(-1).relu()[0]
     assert heat.shape == (8, 64, 64)
     assert 0 <= heat.min() and heat.max() == pytest.approx(1, abs=1e-3)
     hot = [int(i) for i in (coarse == coarse.max()).nonzero()[0]]
     sizes = [n // m for n, m in zip(heat.shape, coarse.shape)]
-    cells = torch.tensor(heat).unflatten(2, (-1, sizes[2])).unflatten(
+    cells = heat.unflatten(2, (-1, sizes[2])).unflatten(
         1, (-1, sizes[1])).unflatten(0, (-1, sizes[0])).mean((1, 3, 5))
     assert [int(i) for i in (cells == cells.max()).nonzero()[0]] == hot
 
 
 @pytest.mark.parametrize('options, error', [
-    (['--layer', 'blocks.9'], "--layer .*got 'blocks.9'"),
-    (['--classes', '8'], '--classes must be from 0 to 7, got 8'),
-    (['--config', 'dualformer_none'], "no model 'dualformer_none'")],
+    (['--layer', 'blocks.9'], '--layer .*got blocks.9'),
+    (['--label', '8'], "--label must be .*below 8, got '8'"),
+    (['--model', 'dualformer_none'], "no model 'dualformer_none'")],
     ids=['layer', 'class', 'config'])
 def test_error_names_the_fault(run_main, video, tmp_path, options, error):
     with pytest.raises(SystemExit, match=f'^grad_cam.py: error: .*{error}'):
-        run_main(TOOL, video, '--config', 'dualformer_tiny_motion', '--out',
-                 tmp_path, '--device', 'cpu', *options)
-    assert not list(tmp_path.glob('*.json'))
-
-
-def test_names_the_missing_package(monkeypatch):
-    monkeypatch.setitem(sys.modules, 'pytorch_grad_cam', None)
-    with pytest.raises(ValueError, match=r'pip install "mmvidattn\[cam\]"'):
-        tool.cam_of(None, None, CLIP, 0, 'GradCAM')
+        run_main(TOOL, video, '--model', 'dualformer_tiny_motion', '--out',
+                 tmp_path / 'cam.png', '--device', 'cpu', *options)
+    assert not list(tmp_path.iterdir())
