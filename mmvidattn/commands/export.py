@@ -1,15 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Export a model to torch.export or ONNX."""
 import argparse
+import json
 
 from ..apis import get_model
 from ..apis.models import find_config
 from ..apis.runner import one_line_errors
 from ..export import (
     choose_format,
+    copy_script,
     export_program,
-    make_script,
     program_of,
+    script_settings,
 )
 from ..utils.printable import echo
 from .complexity import shape_of
@@ -30,8 +32,12 @@ def run(args: argparse.Namespace) -> None:
         program = program_of(
             model, args.shape or shape_of(model.cfg)[0], args.output,
             args.normalize, args.dynamic, args.kernel)
-        report = export_program(
-            program, args.out, dict(config=find_config(config).stem))
+        metadata = dict(config=find_config(config).stem)
+        try:
+            metadata['script'] = json.dumps(script_settings(program))
+        except ValueError as error:
+            echo(f'no script is written: {error}')
+        report = export_program(program, args.out, metadata)
     for name, value in report.differences.items():
         if not name.startswith('new_state'):
             echo(f'{name}: differs by {value:.1e} of its largest value')
@@ -39,10 +45,6 @@ def run(args: argparse.Namespace) -> None:
     echo(f'{args.out}: {report.format}, {report.num_bytes / 1e6:.1f} MB, '
          f'{", ".join(program.input_names)} -> '
          f'{", ".join(program.output_names)}')
-    try:
-        script, text = make_script(program, args.out)
-    except ValueError as error:
-        echo(f'no script is written: {error}')
-    else:
-        script.write_text(text, 'utf-8')
-        echo(f'{script}: classifies videos with this file, without mmvidattn')
+    if 'script' in metadata:
+        echo(f'{copy_script(args.out)}: classifies videos with this file, '
+             'without mmvidattn')

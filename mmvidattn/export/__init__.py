@@ -3,10 +3,10 @@
 from .export import TOLERANCE, Report, export_program
 from .formats import FORMATS, choose_format, load_program, read_metadata
 from .programs import ClipProgram, StreamProgram, program_of
-from .script import make_script
+from .script import copy_script, script_settings
 
 __all__ = [
     'FORMATS', 'TOLERANCE', 'ClipProgram', 'Report', 'StreamProgram',
-    'choose_format', 'export_program', 'load_program', 'make_script',
-    'program_of', 'read_metadata'
+    'choose_format', 'copy_script', 'export_program', 'load_program',
+    'program_of', 'read_metadata', 'script_settings'
 ]

@@ -19,7 +19,7 @@ from .programs import Function, Program
 # Template for the names of metadata files inside a .pt2 file.
 METADATA = 'mmvidattn_{}'
 KEYS = ('classes', 'config', 'inputs', 'mmvidattn_version', 'normalization',
-        'output', 'outputs', 'preprocessing', 'state', 'stream',
+        'output', 'outputs', 'preprocessing', 'script', 'state', 'stream',
         'torch_version')
 # Size limit of Protocol Buffers, and thus of an ONNX file.
 MAX_BYTES = 2**31

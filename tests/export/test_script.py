@@ -3,21 +3,27 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from mmvidattn import VideoClassifier, get_model
 from mmvidattn.export import (
+    classify,
+    copy_script,
     export_program,
-    make_script,
     program_of,
     read_metadata,
     script,
+    script_settings,
 )
 
 CONFIG = 'linear_ff_tiny_motion'
 SHAPE = 8, 64, 64
+SAMPLERS = ('UniformSample', 'SegmentSampleFrames', 'SampleFrames',
+            'CenteredSampleFrames', 'ScenicSampleFrames',
+            'SpreadSampleFrames')
 # The script must not import these modules, not even indirectly.
 BLOCKED = """
 import runpy, sys
@@ -29,11 +35,12 @@ sys.meta_path.insert(0, Blocker())
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name='__main__')
 """
-OTHERS = 'mmvidattn', 'mmaction', 'mmengine', 'mmcv', 'decord', 'av'
+OTHERS = 'mmvidattn', 'mmaction', 'mmengine', 'mmcv', 'decord'
 
 
 @pytest.fixture
-def model():
+def model(monkeypatch):
+    monkeypatch.setattr(script, 'MAX_FRAMES', 400)
     torch.manual_seed(0)
     model = get_model(CONFIG)
     # With initial weights, logits hardly depend on the video.
@@ -53,14 +60,22 @@ def set_pipeline(model, sampler, crop='ThreeCrop', scale=(-1, 64), **options):
 
 
 @pytest.mark.parametrize('num_clips', [1, 3])
-@pytest.mark.parametrize('name', script.SAMPLERS)
+@pytest.mark.parametrize('name', SAMPLERS)
 def test_every_sampler_matches_the_pipeline(model, name, num_clips):
-    """`make_script` compares the clips of videos of several lengths."""
+    """`script_settings` compares the clips of videos of several lengths."""
     sampler = dict(type=name, clip_len=8, num_clips=num_clips, test_mode=True)
     if name not in ('UniformSample', 'SegmentSampleFrames'):
         sampler['frame_interval'] = 7
     set_pipeline(model, sampler)
-    make_script(program_of(model, SHAPE), script.Path('model.onnx'))
+    settings = script_settings(program_of(model, SHAPE))
+    sample = script._sampler(model.cfg)
+    for n in 1, 50, 57, 58, 399, 400:
+        want = sample(dict(total_frames=n, avg_fps=25., start_index=0,
+                           filename='', label=-1, modality='RGB'))
+        assert classify.choose_frames(n, settings).tolist() == (
+            want['frame_inds'].ravel().tolist())
+    with pytest.raises(SystemExit, match='too long'):
+        classify.choose_frames(401, settings)
 
 
 @pytest.mark.parametrize('crop, options, normalize, to_rgb', [
@@ -75,7 +90,7 @@ def test_crops_sizes_and_colors_match_the_pipeline(
                              test_mode=True), crop, **options)
     model.data_preprocessor.to_rgb = to_rgb
     program = program_of(model, SHAPE, normalize=normalize)
-    make_script(program, script.Path('model.onnx'))
+    script_settings(program)
     preprocessing = json.loads(program.metadata()['preprocessing'])
     assert preprocessing['color_order'] == (
         'bgr' if to_rgb and normalize is None else 'rgb')
@@ -85,18 +100,30 @@ def test_crops_sizes_and_colors_match_the_pipeline(
 
 
 def test_a_wrong_script_is_refused(model, monkeypatch):
-    program = program_of(model, SHAPE)
-    monkeypatch.setitem(
-        script.SAMPLERS, 'UniformSample',
-        script.SAMPLERS['UniformSample'].replace('(k + 1)', 'k'))
+    monkeypatch.setitem(script.CROPS, 'ThreeCrop', script.CROPS[
+        'UniformThreeCrop'])
+    set_pipeline(model, dict(type='UniformSample', clip_len=8, num_clips=1,
+                             test_mode=True))
     with pytest.raises(ValueError, match='differ from the test pipeline'):
-        make_script(program, script.Path('model.onnx'))
+        script_settings(program_of(model, SHAPE))
+
+
+def sample_frames(**options):
+    return dict(type='SampleFrames', clip_len=8, num_clips=1, **options)
 
 
 @pytest.mark.parametrize('change, message', [
     (lambda model: set_pipeline(model, dict(
-        type='CharadesSampleFrames', clip_len=8, frame_interval=2,
-        num_clips=1, test_mode=True)), 'must be a sampler .*Charades'),
+        type='SlowFastSampleFrames', clip_len=8, num_clips=1,
+        test_mode=True)), 'depend on the frame rate or on chance'),
+    (lambda model: set_pipeline(model, sample_frames()),
+     'depend on the frame rate or on chance'),
+    (lambda model: set_pipeline(
+        model, sample_frames(test_mode=True), interpolation='nearest'),
+     r'Resize \(bilinear\)'),
+    (lambda model: set_pipeline(
+        model, sample_frames(test_mode=True), 'TenCrop'),
+     'must be a sampler, Resize .* and a crop .*got .*TenCrop'),
     (lambda model: set_pipeline(model, dict(
         type='SampleFrames', clip_len=4, num_clips=1, test_mode=True)),
      r'clips of \(4, 64, 64\), but the file expects \(8, 64, 64\)'),
@@ -105,17 +132,21 @@ def test_a_wrong_script_is_refused(model, monkeypatch):
 def test_reports_why_no_script_is_written(model, change, message):
     change(model)
     with pytest.raises(ValueError, match=message):
-        make_script(program_of(model, SHAPE), script.Path('model.onnx'))
+        script_settings(program_of(model, SHAPE))
+
+
+def test_script_is_one_short_file():
+    text = Path(classify.__file__).read_text()
+    assert len(text.splitlines()) <= 60
+    assert not re.search('exec|eval|pickle|mmvidattn[^_]', text)
 
 
 def run_script(program, path, video, blocked):
-    export_program(program, path)
-    file, text = make_script(program, path)
-    file.write_text(text)
-    assert len([line for line in text.splitlines() if line]) <= 42
+    export_program(program, path, dict(
+        script=json.dumps(script_settings(program))))
     done = subprocess.run(
-        [sys.executable, '-c', BLOCKED.format(blocked=blocked), file, video],
-        capture_output=True, text=True)
+        [sys.executable, '-c', BLOCKED.format(blocked=blocked),
+         copy_script(path), video], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return {label: float(score) for score, label in re.findall(
         r'^\S+ (\d\.\d+) (.+)$', done.stdout, re.MULTILINE)}
@@ -131,7 +162,6 @@ def test_script_gives_the_answer_of_the_classifier(
     if suffix == 'onnx':
         pytest.importorskip('onnxruntime')
     video = str(motion_dir / 'val/000000.mp4')
-    model.cfg.video_backend = 'opencv'
     model.cls_head.average_clips = average
     path = tmp_path / f'model.{suffix}'
     blocked = (*OTHERS, 'torch') if suffix == 'onnx' else OTHERS
