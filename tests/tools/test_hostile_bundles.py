@@ -163,14 +163,17 @@ def test_attacks_on_all_configs(attacked, watch, run_main, motion_dir,
 
 
 def check_commands(attacked, run_main, motion_dir, bundle, tmp_path):
-    video = motion_dir / 'val/000000.mp4'
+    video, table = motion_dir / 'val/000000.mp4', motion_dir / 'labels.csv'
+    table.write_text('file,label\n' + ''.join(
+        f'val/{i:06}.mp4,{"ab"[i % 2]}\n' for i in range(8)))
     for words in (
             ('predict', video, bundle),
             ('stream', video, bundle, '--events', tmp_path / 'x.jsonl'),
             ('export', bundle, tmp_path / 'x.pt2'),
-            ('finetune', motion_dir / 'val', '--weights', bundle, '--model',
-             NAME, '--out', tmp_path / 'run')):
-        attacked(run_main, *words)
+            ('finetune', table, '--weights', bundle, '--model', NAME,
+             '--work-dir', tmp_path / 'run')):
+        message = attacked(run_main, *words)
+        assert 'bundle' in message, (words, message)
     assert sorted(path.name for path in tmp_path.iterdir()) == ['bundle']
 
 
