@@ -273,28 +273,6 @@ def checkpoint_of_a_run_does_not_load():
     assert hub['runtime_info']['counts'].tolist() == [0, 1, 2]
 
 
-@symptom_of('load_data_as_data', 'it was run')
-def annotations_run_code():
-    import pickle
-
-    import mmengine
-    folder = Path(tempfile.mkdtemp())
-
-    class Evil:
-
-        def __reduce__(self):
-            return os.mkdir, (str(folder / 'made'), )
-
-    (folder / 'a.pkl').write_bytes(pickle.dumps([Evil()]))
-    (folder / 'a.yml').write_text(
-        f'!!python/object/apply:os.mkdir ["{folder}/made"]')
-    for name in 'a.pkl', 'a.yml':
-        with pytest.raises(Exception, match='refused|constructor|exists'):
-            mmengine.load(folder / name)
-            raise AssertionError('it was run')
-    assert not (folder / 'made').exists(), 'it was run'
-
-
 @symptom_of('leave_config_of_checkpoint', 'it was run')
 def checkpoint_runs_its_config():
     from mmengine.runner import Runner

@@ -1,8 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import collections
 import json
 import os
-import pickle
 import re
 import subprocess
 import sys
@@ -11,13 +9,11 @@ from typing import Any
 
 import cv2
 import mmaction
-import mmengine
 import numpy as np
 import pytest
 import torch
 from compat_symptoms import SYMPTOMS
 from config_cache import load_config
-from fuzzed_files import harmless
 from mmaction.registry import MODELS
 
 import mmvidattn
@@ -251,46 +247,6 @@ def test_workers_apply_workarounds_and_classes_are_registered(tmp_path):
         'spawn', 'fork', 'None', name, 'mmaction', name]
 
 
-@pytest.mark.parametrize('protocol', [2, 4, 5])
-@pytest.mark.parametrize('kind', harmless())
-def test_loads_data_of_harmless_types(tmp_path, kind, protocol):
-    value = harmless()[kind]
-    mmengine.dump(value, tmp_path / 'x.pkl', protocol=protocol)
-    got = mmengine.load(tmp_path / 'x.pkl')
-    assert type(got) is type(value)
-    # Sort the lines, because a data sample prints its fields in any order.
-    loaded, expected = (
-        sorted(re.sub(' at 0x[0-9a-f]+', '', repr(x)).splitlines())
-        for x in (got, value))
-    assert loaded == expected
-
-
-def test_pickle_cannot_make_a_config_read_a_file(tmp_path):
-    from mmengine.config import Config
-
-    class Reads:
-
-        def __reduce__(self):
-            return Config, ({}, None, str(tmp_path / 'x.pkl'))
-
-    (tmp_path / 'x.pkl').write_bytes(pickle.dumps(Reads()))
-    with pytest.raises(pickle.UnpicklingError, match='would call'):
-        mmengine.load(tmp_path / 'x.pkl')
-
-
-@pytest.mark.parametrize('kind', ['plain', 'containers', 'times', 'path'])
-def test_loads_yaml_of_harmless_types(tmp_path, kind):
-    value = harmless()[kind]
-    if kind == 'plain':
-        # YAML lacks a tag for ranges, and PyYAML one for frozen sets.
-        value = [v for v in value if not isinstance(v, (range, frozenset))]
-    elif kind == 'containers':
-        # PyYAML duplicates the first element of a deque.
-        value = [v for v in value if not isinstance(v, collections.deque)]
-    mmengine.dump(value, tmp_path / 'x.yml')
-    assert mmengine.load(tmp_path / 'x.yml') == value
-
-
 def test_loads_config_dumped_by_mmengine(tmp_path):
     from mmengine.config import Config
     cfg = Config.fromfile(
@@ -305,13 +261,6 @@ def test_loads_config_dumped_by_mmengine(tmp_path):
         else:
             assert result._cfg_dict == cfg._cfg_dict
             assert 'tuple' in (tmp_path / 'x.yml').read_text()
-
-
-def test_names_the_option_that_loads_trusted_files(tmp_path):
-    (tmp_path / 'x.pkl').write_bytes(b'cos\ngetcwd\n(tR.')
-    with pytest.raises(pickle.UnpicklingError,
-                       match='os.getcwd.*MMVIDATTN_SKIP_PATCHES=load_data'):
-        mmengine.load(tmp_path / 'x.pkl')
 
 
 def test_views_stay_separate_if_the_config_asks():

@@ -9,7 +9,6 @@ from mmengine.config import Config
 from safetensors.torch import save_file
 from torch import nn
 
-from ..utils.plain import to_plain
 from ..version import __version__
 
 SUFFIXES = '.pth', '.safetensors'
@@ -34,7 +33,7 @@ def save_release(model: nn.Module, cfg: Config,
         cfg.pop(name, None)
     meta = dict(
         cfg=cfg.pretty_text,
-        dataset_meta=to_plain(model.dataset_meta, 'dataset_meta'),
+        dataset_meta=dict(model.dataset_meta),
         mmvidattn_version=__version__)
     torch.save(dict(meta=meta, state_dict=weights), paths['.pth'])
     # The header of safetensors accepts only strings.

@@ -34,6 +34,7 @@ from ..utils.checkpoint import (
     find_resumable,
     is_url,
     load_checkpoint,
+    load_weights_only,
     require_overlap,
 )
 from ..utils.half_precision import (
@@ -43,7 +44,6 @@ from ..utils.half_precision import (
 )
 from ..utils.lock import lock_folder
 from ..utils.printable import LAYOUT, printable
-from ..utils.safe_load import safe_load
 from ..utils.unwrap import unwrap
 from .compiling import compile_in_place
 from .model_options import check_model_options
@@ -206,7 +206,7 @@ def _check_resume(runner: Runner, checkpoint: str) -> None:
     """
     if checkpoint.endswith('.safetensors'):
         return
-    loaded = safe_load(checkpoint, mmap=True)
+    loaded = load_weights_only(checkpoint, mmap=True)
     hook = find_hook(runner, ExactResumeHook)
     if hook is not None:
         hook.check_processes(runner, loaded)

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from ..utils.checkpoint import load_weights_only
 from ..utils.files import write_atomically
-from ..utils.safe_load import safe_load
 
 VERSION = 1
 
@@ -41,7 +41,7 @@ class StateFile:
         if not self.path.exists():
             return None
         try:
-            state = safe_load(self.path)
+            state = load_weights_only(self.path)
             version = state['version']
         except Exception as error:
             raise ValueError(

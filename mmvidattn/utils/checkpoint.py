@@ -6,6 +6,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -20,7 +21,6 @@ from .files import hash_file
 from .hub import SCHEME, hub_file
 from .printable import brief
 from .remote_files import STORES, is_url, local_path
-from .safe_load import safe_load
 
 # Text for an error without a message.
 EMPTY = 'the file is empty'
@@ -58,7 +58,7 @@ def load_from_hub(filename: str, map_location: Any) -> dict:
     force=True)
 def load_from_store(filename: str, map_location: Any) -> dict:
     """Let configs load URLs of object stores, such as ``s3://``."""
-    return _load_weights_only(str(local_path(filename, latest=True)))
+    return _load_file(str(local_path(filename, latest=True)))
 
 
 def download(url: str, sha256: str | None = None) -> Path:
@@ -149,7 +149,7 @@ def read_checkpoint(path: str | Path,
     elif sha256 and Path(path).is_file():
         _check_hash(path, path, [sha256])
     try:
-        checkpoint = _load_weights_only(path)
+        checkpoint = _load_file(path)
     except FileNotFoundError:
         raise FileNotFoundError(f'no checkpoint file {path}') from None
     except Exception as error:
@@ -170,7 +170,7 @@ def read_checkpoint(path: str | Path,
     return checkpoint
 
 
-def _load_weights_only(path: str) -> Any:
+def _load_file(path: str) -> Any:
     if '://' in path:
         if os.environ.get('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'):
             raise ValueError('unset TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD: it lets '
@@ -178,7 +178,31 @@ def _load_weights_only(path: str) -> Any:
         return CheckpointLoader.load_checkpoint(path, 'cpu', 'silent')
     if path.endswith('.safetensors'):
         return load_from_safetensors(path, 'cpu')
-    return safe_load(Path(path).expanduser())
+    return load_weights_only(Path(path).expanduser())
+
+
+def load_weights_only(source: str | Path | bytes, mmap: bool = False) -> Any:
+    """Read a file of ``torch.save`` to the CPU, without running its code.
+
+    Args:
+        source: The file, or its contents.
+        mmap: Read the tensors of a file when they are used. Defaults to False.
+
+    Raises:
+        ValueError: If a checksum of the archive is wrong; torch ignores them.
+        Exception: Any error of ``torch.load``.
+    """
+    with closing(io.BytesIO(source) if isinstance(source, bytes) else
+                 open(source, 'rb')) as file:
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                damaged = archive.testzip()
+            if damaged is not None:
+                raise ValueError(f'{damaged} is damaged')
+        file.seek(0)
+        if not mmap:
+            return torch.load(file, 'cpu', weights_only=True)
+    return torch.load(str(source), 'cpu', weights_only=True, mmap=True)
 
 
 def load_state_dict_file(path: str | Path) -> dict[str, Tensor]:
@@ -326,7 +350,7 @@ def check_opens(source: str | Path | bytes) -> Any:
     try:
         if not zipfile.is_zipfile(io.BytesIO(source) if is_data else source):
             raise ValueError('it is not a zip archive, which has checksums')
-        return safe_load(source, mmap=not is_data)
+        return load_weights_only(source, mmap=not is_data)
     except Exception as error:
         # A damaged file can raise any error.
         raise ValueError(

@@ -101,7 +101,8 @@ def map_numbers(path: str | Path, mode: str = 'r') -> np.ndarray:
     except (ValueError, EOFError, OverflowError, TypeError, SyntaxError,
             tokenize.TokenError, zipfile.BadZipFile) as error:
         raise ValueError(f'{path} must be a .npy file of numbers that needs '
-                         f'no unpickling: {error}') from error
+                         f'no unpickling: {str(error).partition(" If ")[0]}'
+                         ) from error
     if not isinstance(array, np.ndarray):
         array.close()
         raise ValueError(f'{path} must be a .npy file, not an archive')

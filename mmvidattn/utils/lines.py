@@ -21,6 +21,19 @@ def split_lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
+def refuse_pickle(path: str | Path, instead: str) -> None:
+    """Raise a ``ValueError`` for the name of a pickle.
+
+    Args:
+        path: File of annotations.
+        instead: What to write instead, for the error.
+    """
+    if str(path).endswith(('.pkl', '.pickle')):
+        raise ValueError(f'{path} is a pickle, which can run code and is not '
+                         f'read: load it with the program that wrote it, and '
+                         f'write {instead}')
+
+
 def read_lines(path: str | Path) -> list[str]:
     """Read the lines of a UTF-8 file, with or without a byte order mark.
 

@@ -9,18 +9,15 @@ from pathlib import Path
 from mmaction.registry import HOOKS
 from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.hooks import CheckpointHook
-from mmengine.logging import print_log
+from mmengine.logging import HistoryBuffer, print_log
 from mmengine.runner import Runner
 
 from ...utils.checkpoint import check_opens
 from ...utils.files import flush, write_atomically
-from ...utils.plain import restore_histories, to_plain
 from .safe_hook import is_finite
 
 # Checkpoint of a run that is stopped between two regular checkpoints.
 INTERRUPTED = 'interrupted.pth'
-# Keys whose values have only tensors: weights of the model and of EMAHook.
-TENSORS = 'state_dict', 'ema_state_dict'
 
 
 @HOOKS.register_module()
@@ -32,9 +29,8 @@ class SafeCheckpointHook(CheckpointHook):
     file ``last_checkpoint``, and deletes the outdated checkpoint. Every file
     ``*.pth`` is therefore complete, at any moment.
 
-    A checkpoint contains only tensors and plain types, so that any program can
-    read it with ``torch.load(weights_only=True)``. A model is not saved as the
-    best one if its score or a weight is not finite.
+    A checkpoint that ``torch.load(weights_only=True)`` refuses is not kept. A
+    model is not saved as the best one if its score or a weight is not finite.
 
     If a checkpoint cannot be written (full disk, missing permission), training
     continues. The log has an error that names the last complete checkpoint.
@@ -69,13 +65,16 @@ class SafeCheckpointHook(CheckpointHook):
         checkpoint['message_hub']['runtime_info'].update(self._news)
         checkpoint['message_hub']['resumed_keys'].update(
             dict.fromkeys(self._news, True))
-        for key in checkpoint.keys() - set(TENSORS):
-            checkpoint[key] = to_plain(checkpoint[key], key)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if 'message_hub' in checkpoint:
-            hub = checkpoint['message_hub']
-            hub['log_scalars'] = restore_histories(hub['log_scalars'])
+            scalars = checkpoint['message_hub']['log_scalars']
+            for name, value in scalars.items():
+                # Versions before 0.2 stored tensors.
+                if isinstance(value, dict):
+                    history, count, length = value['mmengine.HistoryBuffer']
+                    scalars[name] = HistoryBuffer(
+                        history.numpy(), count.numpy(), length)
 
     def save_interrupted(self, runner: Runner, epoch: int, iter: int) -> bool:
         """Save a run that is about to stop, unless it has just been saved.

@@ -1,9 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import errno
-import io
 import math
 import os
-import pickle
 import shutil
 import time
 from pathlib import Path
@@ -11,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from fuzzed_files import torch_saved
 from mmengine.fileio import FileClient, LocalBackend
 from mmengine.fileio.backends.registry_utils import prefix_to_backends
 from mmengine.hooks import Hook
@@ -25,7 +22,6 @@ from mmvidattn.utils.checkpoint import (
     check_opens,
     find_resumable,
 )
-from mmvidattn.utils.plain import restore_histories, to_plain
 
 
 def names(folder):
@@ -87,25 +83,19 @@ def test_bad_score_is_never_best(tmp_path, rule):
     assert len([*tmp_path.glob('best_*')]) == 1
 
 
-def test_opens_without_allow_list(tmp_path):
-    """mmvidattn extends torch's list of types that are safe to unpickle."""
+def test_keeps_values_of_numpy(tmp_path):
     runner = build(tmp_path, hooks=[OddThings()])
     runner.train()
-    allowed = torch.serialization.get_safe_globals()
-    torch.serialization.clear_safe_globals()
-    try:
-        checkpoint = torch.load(tmp_path / 'epoch_4.pth', weights_only=True)
-        with pytest.raises(pickle.UnpicklingError):
-            torch.load(io.BytesIO(torch_saved(np.arange(3))),
-                       weights_only=True)
-    finally:
-        torch.serialization.add_safe_globals(allowed)
-    assert checkpoint.keys() == {
-        'exact_resume', 'message_hub', 'meta', 'optimizer',
-        'param_schedulers', 'state_dict'}
-    assert checkpoint['message_hub']['runtime_info']['odd'] == dict(
-        a=1.5, b=[1, 2])
-    assert 'Thing is not a plain type' in log_of(tmp_path)
+    hub = torch.load(
+        tmp_path / 'epoch_4.pth', weights_only=True)['message_hub']
+    assert hub['runtime_info']['odd'] == dict(a=1.5, b={1, 2})
+    assert isinstance(next(iter(hub['log_scalars'].values())), HistoryBuffer)
+
+
+def test_keeps_no_checkpoint_that_cannot_be_loaded(tmp_path):
+    build(tmp_path, hooks=[OddThings(Thing())]).train()
+    assert names(tmp_path) == []
+    assert 'Unsupported global' in log_of(tmp_path).replace('\n', ' ')
 
 
 class Thing:
@@ -115,28 +105,27 @@ class Thing:
 class OddThings(Hook):
     """Add values of several types to the hub."""
 
+    def __init__(self, *things):
+        self.things = things
+
     def before_train(self, runner):
         runner.message_hub.update_info(
-            'odd', dict(a=np.float64(1.5), b={1, 2}, c=Thing()))
+            'odd', dict(a=np.float64(1.5), b={1, 2}))
+        for thing in self.things:
+            runner.message_hub.update_info('thing', thing)
 
 
-def test_plain_types_keep_values():
-    history = HistoryBuffer([1., 2.], [1, 3], max_length=5)
-    array = np.arange(6, dtype='>i4').reshape(2, 3)[:, ::-1]
-    plain = to_plain(dict(x=history, y=array, z=(np.int8(3), np.bool_(True)),
-                          w=np.array(['a', 'b']), o=OrderedSubclass(q='s')))
-    assert plain['y'].tolist() == array.tolist()
-    assert plain['z'] == (3, True) and type(plain['z'][0]) is int
-    assert plain['w'] == ['a', 'b'] and plain['o'] == dict(q='s')
-    again = restore_histories(plain)['x']
-    assert again.data[0].tolist() == [1, 2]
-    assert again.data[1].tolist() == [1, 3] and again.max_length == 5
-    again.update(4.)
-    assert again.mean() == pytest.approx((1 + 2 + 4) / 5)
-
-
-class OrderedSubclass(dict):
-    pass
+def test_resumes_histories_of_earlier_versions(tmp_path):
+    runner = build(tmp_path)
+    checkpoint = dict(message_hub=dict(log_scalars={
+        'loss': {'mmengine.HistoryBuffer': (
+            torch.tensor([1., 2.]), torch.tensor([1, 3]), 5)},
+        'lr': HistoryBuffer([3.], [1])}))
+    SafeCheckpointHook().after_load_checkpoint(runner, checkpoint)
+    scalars = checkpoint['message_hub']['log_scalars']
+    scalars['loss'].update(4.)
+    assert scalars['loss'].mean() == pytest.approx((1 + 2 + 4) / 5)
+    assert scalars['loss'].max_length == 5 and scalars['lr'].current() == 3
 
 
 class Snapshots(Hook):

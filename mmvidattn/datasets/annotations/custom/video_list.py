@@ -7,7 +7,7 @@ from collections import defaultdict
 from mmengine.fileio import exists, get
 from mmengine.logging import print_log
 
-from ....utils.lines import split_lines
+from ....utils.lines import refuse_pickle, split_lines
 
 MAX_LINES = 8
 
@@ -44,6 +44,7 @@ def read_video_list(ann_file: str, *, delimiter: str = ' ',
     """
     if not exists(ann_file):
         raise FileNotFoundError(f'no annotation file {ann_file}')
+    refuse_pickle(ann_file, f'lines of <path>{delimiter}<label>')
     entries, faults, seen = [], [], defaultdict(list)
     for number, line in enumerate(_lines(ann_file), 1):
         if not line.strip():

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ....utils.arguments import Positive, check_arguments
+from ....utils.lines import refuse_pickle
 from ..custom import segment_csv
 from ..video_segment import VideoSegment, checked, read_text
 from . import activitynet, elan, label_studio
@@ -128,6 +129,7 @@ def read_annotations(path: str | Path, format: str | None = None, *,
         ValueError: If the file is invalid, with its line, or a frame rate is
             unknown.
     """
+    refuse_pickle(path, 'a csv with the columns video, start, end and label')
     folder = None if videos is None else VideoFolder(videos)
 
     def frame_rate(video: str, stated: float | None, where: str) -> float:
