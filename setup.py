@@ -15,9 +15,6 @@ SERVE = ['fastapi', 'uvicorn', 'websockets']
 HAS_DECORD = ('platform_machine in "x86_64 AMD64" and '
               'sys_platform != "darwin"')
 DECORD = f'decord; {HAS_DECORD}'
-# 0.14 and later on PyPI are builds for CUDA, which do not load without it;
-# 0.11.1 to 0.13 go with torch 2.13. All need ffmpeg's libraries.
-TORCHCODEC = 'torchcodec<0.14'
 METRICS = ['prometheus_client']
 MQTT = ['paho-mqtt>=2']
 WEBHOOK = ['httpx>=0.27']
@@ -131,8 +128,6 @@ setup(
         # Long lists of videos on a Ray cluster (--engine ray). Ray 2.64 will
         # remove the option max_retries of ray_engine.py.
         ray=['ray[data]<2.64'],
-        # The config setting video_backend = 'torchcodec'.
-        torchcodec=[TORCHCODEC],
         # The page of tools/stream.py --serve.
         serve=SERVE,
         # The endpoint /metrics of this page.

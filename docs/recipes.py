@@ -54,7 +54,7 @@ COLUMNS = dict(
     start='start weights')
 # Pipeline steps that are not augmentations.
 PLUMBING = (
-    'DecordInit', 'FormatShape', 'LoadFeatureWindow', 'TorchCodecInit',
+    'DecordInit', 'FormatShape', 'LoadFeatureWindow',
     'VideoReaderInit')
 SIZES = 'scale_range', 'scale', 'size', 'crop_size', 'input_size'
 # Configs of small models on synthetic data, which are not from a paper.

@@ -1,7 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Videos of several kinds, with the number of each frame in its pixels."""
+import io
 import struct
 from collections.abc import Container
+from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -10,19 +12,18 @@ import numpy as np
 import pytest
 from helpers import slow_down
 
-from mmvidattn.utils.video_readers import why_no_backend
-
 WIDTH, HEIGHT, LENGTH, FPS = 96, 64, 40, 20
 BITS = 6
 # First frame after the cut.
 CUT = 17
+# Packets that repeat the frame before.
+NOT_CODED = 7, 8, 30
 
 
 def require_backend(name: str) -> None:
     """Skip a test if a backend cannot be used."""
-    why = why_no_backend(name)
-    if why:
-        pytest.skip(why)
+    if name == 'decord':
+        pytest.importorskip('decord')
 
 
 def images() -> list[np.ndarray]:
@@ -103,6 +104,130 @@ def turn(path: Path) -> Path:
     return path
 
 
+def write_tracks(path: Path, kind: str) -> Path:
+    """Write a video whose tracks or sizes are unusual.
+
+    Args:
+        path: File to write.
+        kind: ``'late'`` starts 1 s after its sound, ``'two'`` has a smaller
+            second video, ``'resized'`` doubles its size at half.
+    """
+    codec = 'libvpx' if kind == 'resized' else 'mpeg4'
+    if codec not in av.codecs_available:
+        pytest.skip(f'ffmpeg lacks {codec} here')
+    with av.open(str(path), 'w') as new:
+        if kind == 'late':
+            sound = new.add_stream('aac', rate=8000)
+        streams = [new.add_stream(codec, rate=FPS)
+                   for _ in range(1 + (kind == 'two'))]
+        for number, stream in enumerate(streams):
+            stream.width, stream.height = WIDTH >> number, HEIGHT >> number
+            stream.pix_fmt = 'yuv420p'
+        for number, image in enumerate(images()):
+            frame = av.VideoFrame.from_ndarray(image, format='rgb24')
+            for stream in streams:
+                large = kind == 'resized' and number >= LENGTH // 2
+                one = frame.reformat(stream.width, stream.height)
+                one.pts = number + FPS * (kind == 'late')
+                one.time_base = Fraction(1, FPS)
+                if large and number == LENGTH // 2:
+                    new.mux(stream.encode(None))
+                    other = av.CodecContext.create(codec, 'w')
+                    other.width, other.height = 2 * WIDTH, 2 * HEIGHT
+                    other.pix_fmt = 'yuv420p'
+                    other.time_base = Fraction(1, FPS)
+                if not large:
+                    new.mux(stream.encode(one))
+                    continue
+                one = frame.reformat(2 * WIDTH, 2 * HEIGHT)
+                one.pts, one.time_base = number, Fraction(1, FPS)
+                for packet in other.encode(one):
+                    packet.stream = stream
+                    new.mux(packet)
+        if kind == 'late':
+            silence = av.AudioFrame.from_ndarray(
+                np.zeros((1, 1024), np.float32), 'fltp', 'mono')
+            silence.rate = 8000
+            for number in range(24):
+                silence.pts = 1024 * number
+                new.mux(sound.encode(silence))
+            new.mux(sound.encode(None))
+        if kind == 'resized':
+            for packet in other.encode(None):
+                packet.stream = stream
+                new.mux(packet)
+        else:
+            for stream in streams:
+                new.mux(stream.encode(None))
+    return path
+
+
+def not_coded(path: Path, numbers: Container[int]) -> Path:
+    """Write MPEG-4 whose packets with these numbers repeat a frame."""
+    with av.open(str(path), 'w') as new:
+        stream = new.add_stream('mpeg4', rate=FPS)
+        stream.width, stream.height = WIDTH, HEIGHT
+        stream.options = dict(g='99', bf='0')
+        packets = [packet for image in [*images(), None]
+                   for packet in stream.encode(
+                       image if image is None else
+                       av.VideoFrame.from_ndarray(image, format='rgb24'))]
+        for number, packet in enumerate(packets):
+            if number in numbers:
+                data = bytearray(bytes(packet)[:7])
+                # Type, time, five bits of its fraction, marker; then the bit
+                # that says that a picture follows.
+                assert data[:4] == b'\0\0\1\xb6'
+                data[5] = data[5] & ~32 & ~31 | 16
+                short = av.Packet(bytes(data[:6]))
+                short.pts, short.dts = packet.pts, packet.dts
+                short.time_base, short.stream = packet.time_base, stream
+                packet = short
+            new.mux(packet)
+    return path
+
+
+def hide(path: Path, source: Path) -> Path:
+    """Add packets to VP8 that are never shown: copies of the key frames."""
+    with av.open(str(source)) as old, av.open(str(path), 'w') as new:
+        stream = new.add_stream_from_template(old.streams.video[0])
+        for packet in old.demux(video=0):
+            data = bytearray(bytes(packet))
+            if not data:
+                continue
+            pts, base = packet.pts, packet.time_base
+            is_key = packet.is_keyframe
+            packet.stream = stream
+            new.mux(packet)
+            if is_key:
+                data[0] &= ~16
+                extra = av.Packet(bytes(data))
+                extra.pts = extra.dts = pts + round(0.01 / base)
+                extra.time_base, extra.stream = base, stream
+                new.mux(extra)
+    return path
+
+
+def without_length(path: Path, source: Path) -> Path:
+    """Write a webm like a browser's recorder, which cannot seek back."""
+
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    pipe = Pipe()
+    pipe.seek = None
+    with av.open(str(source)) as old, av.open(
+            pipe, 'w', format='matroska') as new:
+        stream = new.add_stream_from_template(old.streams.video[0])
+        for packet in old.demux(video=0):
+            if packet.size:
+                packet.stream = stream
+                new.mux(packet)
+    path.write_bytes(pipe.getvalue())
+    return path
+
+
 # File name, codec and encoder options of each kind that PyAV encodes.
 ENCODED = {
     'B-frames': ('b.mp4', 'libx264', dict(bf='3', g='12')),
@@ -122,6 +247,7 @@ ENCODED = {
         'g': '12', 'x265-params': 'log-level=none'}),
     'mjpeg avi': ('jpeg.avi', 'mjpeg', dict(pix_fmt='yuvj420p')),
     'B-frames in avi': ('b.avi', 'mpeg4', dict(bf='2', g='12')),
+    'VP8': ('vp8.webm', 'libvpx', dict(g='12', b='1M')),
     'transport stream': ('b.ts', 'libx264', dict(bf='2', g='12')),
 }
 
@@ -140,5 +266,14 @@ def make(kind: str, folder: Path) -> Path:
         return cut(folder / 'cut.mp4', make('B-frames', folder), CUT / FPS)
     if kind == 'cut in its first group':
         return cut(folder / 'first.mp4', make('one group', folder), CUT / FPS)
+    if kind in ('late', 'two', 'resized'):
+        suffix = 'mkv' if kind == 'resized' else 'mp4'
+        return write_tracks(folder / f'{kind}.{suffix}', kind)
+    if kind == 'not coded':
+        return not_coded(folder / 'not_coded.avi', NOT_CODED)
+    if kind == 'hidden frames in VP8':
+        return hide(folder / 'hidden.webm', make('VP8', folder))
+    if kind == 'without a length':
+        return without_length(folder / 'stream.mkv', make('plain', folder))
     name, codec, options = ENCODED[kind]
     return write_video(folder / name, codec, **options)

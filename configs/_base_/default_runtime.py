@@ -2,6 +2,10 @@
 default_scope = 'mmaction'
 custom_imports = dict(imports=['mmvidattn'], allow_failed_imports=False)
 
+# Decode with the reader of mmvidattn instead of DecordInit and DecordDecode;
+# 'decord' keeps them.
+video_backend = 'pyav'
+
 # mmengine's Runner with the loops and datasets that the hooks below need.
 runner_type = 'SafeRunner'
 

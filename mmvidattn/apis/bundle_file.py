@@ -127,8 +127,10 @@ def load_bundle(path: str | Path) -> Bundle:
         config = clean_config(content['config'])
         check_config(config, f'the bundle {path}')
         bundle = Bundle(
-            path, printable(str(content['name'])), BundleConfig(dict(
-                config, default_scope='mmaction')),
+            path, printable(str(content['name'])), BundleConfig({
+                # Bundles of version 0.1 lack this key.
+                'video_backend': 'pyav', **config,
+                'default_scope': 'mmaction'}),
             [printable(str(name)) for name in content['labels']],
             {printable(str(key)): printable(str(value))
              for key, value in content['versions'].items()},

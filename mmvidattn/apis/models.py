@@ -148,7 +148,6 @@ def load_config(name: str | Path,
             :func:`~mmvidattn.apis.config_options.apply_options`.
 
     Raises:
-        ImportError: If the config's ``video_backend`` is not installed.
         ValueError: If the ``video_backend`` is invalid, or if the config
             sets a variable without its dependent values; see
             :func:`~mmvidattn.utils.config.check_variables`.

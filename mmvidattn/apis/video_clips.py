@@ -17,7 +17,6 @@ from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 from torch import Tensor
 
-from ..datasets.broken_files.container_size import check_not_cut
 from ..datasets.transforms.segment_frames import MILLISECOND
 from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..sources import open_source
@@ -25,7 +24,7 @@ from ..sources.files import IMAGE_SUFFIXES
 from ..utils.frame_times import frame_times
 from ..utils.remote_files import STORES, local_path
 from ..utils.urls import without_secrets
-from ..utils.video_backend import video_backend_of, with_video_backend
+from ..utils.video_backend import KEY, with_video_backend
 from .bundle_types.registry import types_of
 
 VideoSource: TypeAlias = str | Path | int | np.ndarray | Tensor
@@ -77,7 +76,7 @@ class ClipPipeline:
     replaced by :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`,
     which reads the same frames without loading the entire file. If the
     pipeline reads frame images, video files are decoded with the config's
-    ``video_backend``, or else with decord.
+    ``video_backend``, or else with PyAV.
 
     Args:
         cfg: Config with a ``test_dataloader``, or else a ``test_pipeline``.
@@ -90,15 +89,13 @@ class ClipPipeline:
         steps, at = test_steps(cfg)
         decode = steps[at]
         init = next((step for step in steps if step['type'].endswith('Init')),
-                    dict(type='DecordInit'))
+                    dict(type='VideoReaderInit'))
         if init['type'] == 'DecordInit':
             init['type'] = 'DecordSegmentInit'
         if decode['type'] == 'RawFrameDecode':
-            decode = dict(type='DecordDecode')
-        self._video_backend = video_backend_of(cfg)
-        if self._video_backend is not None:
-            init, decode = with_video_backend([init, decode],
-                                              self._video_backend)
+            decode = dict(type='VideoReaderDecode')
+        if cfg.get(KEY) is not None:
+            init, decode = with_video_backend([init, decode], cfg[KEY])
         with types_of(cfg):
             self._open = Compose([init])
             decode_file = Compose([decode])
@@ -122,7 +119,6 @@ class ClipPipeline:
         Returns:
             Sample of mmaction2's pipelines with the reader of the video.
         """
-        check_not_cut(str(path))
         return self._open(dict(_sample(str(path)), filename=str(path)))
 
     def __call__(self, sample: dict) -> dict:
@@ -191,7 +187,8 @@ def whole_clip(source: VideoSource, pipeline: ClipPipeline,
             str(path), SourceFrames(folder), folder.num_frames, fps)
     _check_no_fps(path, fps)
     sample = pipeline.open(path)
-    return Clip(0., sample['total_frames'] / sample['avg_fps'], sample)
+    end = float(frame_times(sample['video_reader'])[-1])
+    return Clip(0., end, sample)
 
 
 def window_clips(source: VideoSource, pipeline: ClipPipeline, seconds: float,

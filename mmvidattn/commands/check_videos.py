@@ -10,10 +10,6 @@ from ..apis.runner import one_line_errors
 from ..datasets.annotations.custom.video_list import read_video_list
 from ..datasets.broken_files.check import check_files
 from ..utils.printable import echo
-from ..utils.video_readers import (
-    default_video_backend,
-    require_video_backend,
-)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -21,7 +17,6 @@ def run(args: argparse.Namespace) -> None:
         rows = read_video_list(
             args.ann_file, delimiter=args.delimiter,
             multi_class=args.multi_class, num_classes=args.num_classes)
-        require_video_backend(default_video_backend())
     names = {os.path.join(args.root, name): name for name, _ in rows}
     bar = ProgressBar(len(names), file=sys.stderr)
     with one_line_errors():

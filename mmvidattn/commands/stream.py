@@ -87,8 +87,7 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
             args.flow_method or configured)
     # Open the sources before building the model, because they often fail.
     sources = [
-        open_source(source, args.realtime or args.serve, args.fps,
-                    cfg.get('video_backend'))
+        open_source(source, args.realtime or args.serve, args.fps)
         for source in args.sources]
     model = load_live_model(
         args.config, args.checkpoint, extractors=extractors or None,

@@ -249,9 +249,8 @@ def explain_missing_decord() -> str | None:
     def init(original, self, *args, **kwargs):
         raise ImportError(
             f'{type(self).__name__} needs decord, which is not installed: '
-            'decode with --cfg-options video_backend=torchcodec (or pyav, or '
-            'opencv), or set MMVIDATTN_VIDEO_BACKEND=torchcodec; or, on Linux '
-            'or Windows on x86-64, pip install decord')
+            'decode with --cfg-options video_backend=pyav; or, on Linux or '
+            'Windows on x86-64, pip install decord')
 
     wrap(DecordInit, '__init__', init)
     return None

@@ -283,7 +283,7 @@ def refuse_files_that_decord_misreads() -> None:
     from mmengine.fileio import FileClient
 
     def open_video(original, self, filename):
-        from mmvidattn.utils.video_readers.decord_reader import open_decord
+        from mmvidattn.utils.decord_check import open_decord
         try:
             import decord  # noqa: F401
         except ImportError:
@@ -298,21 +298,3 @@ def refuse_files_that_decord_misreads() -> None:
                            self.num_threads)
 
     wrap(DecordInit, '_get_video_reader', open_video)
-
-
-@workaround(
-    'Black or random frames of interlaced videos, without an error',
-    until='OpenCV 5 decodes interlaced video',
-    after=('mmaction.datasets', ))
-def refuse_interlaced_videos_in_opencv() -> None:
-    """Let ``OpenCVInit`` raise an error that recommends another backend."""
-    from mmaction.datasets import OpenCVInit
-
-    def transform(original, self, results):
-        from mmvidattn.utils.video_readers.packets import is_interlaced, refuse
-        name = results['filename']
-        if os.path.isfile(name) and is_interlaced(name):
-            refuse('OpenCV', name, 'it is interlaced')
-        return original(self, results)
-
-    wrap(OpenCVInit, 'transform', transform)

@@ -4,23 +4,28 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from ..utils.video_readers import VideoBackend, open_video
+from ..utils.video_reader import open_video
 
 VIDEO_SUFFIXES = ('.avi', '.flv', '.m4v', '.mkv', '.mov', '.mp4', '.mpeg',
                   '.mpg', '.ts', '.webm', '.wmv')
 
 
 class VideoFacts(NamedTuple):
-    """Number of frames, frames per second, and frame size in pixels."""
+    """Facts of a video file.
+
+    Attributes:
+        frames: Number of frames.
+        fps: Average frames per second.
+        width: Width in pixels.
+        height: Height in pixels.
+        duration: Seconds from the start of the file to the end of its last
+            frame.
+    """
     frames: int
     fps: float
     width: int
     height: int
-
-    @property
-    def duration(self) -> float:
-        """Duration in seconds."""
-        return self.frames / self.fps
+    duration: float
 
 
 def list_videos(folder: str | Path) -> list[str]:
@@ -42,14 +47,9 @@ def list_videos(folder: str | Path) -> list[str]:
     return sorted(videos, key=lambda path: path.replace(os.sep, '\0'))
 
 
-def read_facts(path: str | Path,
-               backend: VideoBackend | None = None) -> VideoFacts:
-    """Open a video, decode its first frame, and return its facts.
-
-    Args:
-        path: Video.
-        backend: Backend of :func:`~mmvidattn.utils.video_readers.open_video`.
-    """
-    reader = open_video(path, backend)
+def read_facts(path: str | Path) -> VideoFacts:
+    """Open a video, decode its first frame, and return its facts."""
+    reader = open_video(path)
     height, width = reader[0].shape[:2]
-    return VideoFacts(len(reader), reader.get_avg_fps(), width, height)
+    return VideoFacts(len(reader), reader.get_avg_fps(), width, height,
+                      float(reader.times[-1]))

@@ -22,7 +22,7 @@ from .transforms.segment_frames import UNITS
 
 OPENS, OPENS_SEGMENT = 'DecordInit', 'DecordSegmentInit'
 # Steps that can open segments.
-SEGMENT_STEPS = OPENS_SEGMENT, 'TorchCodecInit', 'VideoReaderInit'
+SEGMENT_STEPS = OPENS_SEGMENT, 'VideoReaderInit'
 PACKS = 'PackActionInputs'
 # Default ``meta_keys`` of PackActionInputs.
 META_KEYS = inspect.signature(
@@ -42,9 +42,9 @@ class VideoSegmentDataset(GuardedVideoDataset):
 
     In the pipeline, ``DecordInit`` is replaced by
     :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which limits the
-    video to the segment. ``TorchCodecInit`` and ``VideoReaderInit`` also do
-    this. mmaction2's steps then sample and decode frames. The meta information
-    of a sample has a ``segment_id``, by which metrics select subsets.
+    video to the segment. ``VideoReaderInit`` also does this. mmaction2's steps
+    then sample and decode frames. The meta information of a sample has a
+    ``segment_id``, by which metrics select subsets.
 
     Args:
         ann_file: Path of the CSV file.
@@ -190,8 +190,7 @@ def _opening_segments(pipeline: Sequence[dict | Callable]
     steps = _replaced(pipeline)
     if not any(name in str(steps) for name in SEGMENT_STEPS):
         raise ValueError(
-            f'pipeline must have {OPENS}, TorchCodecInit or VideoReaderInit '
-            'to open videos, got '
+            f'pipeline must open videos with {OPENS} or VideoReaderInit, got '
             + ', '.join(str(step.get('type', step)) if isinstance(step, dict)
                         else type(step).__name__ for step in pipeline))
     return steps

@@ -14,7 +14,7 @@ from ..utils.arguments import Count, Natural, Positive, check_arguments
 from ..utils.frame_times import ConstantRate, num_steps
 from ..utils.lines import read_lines
 from ..utils.remote_files import RemoteError
-from ..utils.video_readers import open_video
+from ..utils.video_reader import open_video
 from .annotations.segment_file import read_segment_file
 from .annotations.video_segment import (
     VideoSegment,
@@ -220,11 +220,9 @@ class VideoStreamDataset(VideoSegmentDataset):
 
     def _open_videos(self, files: Mapping[str, str]) -> dict[str, VideoRate]:
         """Return the length and rate of each readable video."""
-        backend = self._video_backend()
-
         def read(path: str) -> VideoRate | Exception:
             try:
-                video = ConstantRate(open_video(path, backend))
+                video = ConstantRate(open_video(path))
                 return VideoRate(len(video), video.fps)
             except RemoteError:
                 raise

@@ -19,13 +19,11 @@ from mmengine.runner.base_loop import BaseLoop
 from torch import nn
 from torch.utils.data import DataLoader
 
-from ..datasets.broken_files.guarded_dataset import guarded, guards_of
-from ..datasets.broken_files.read_notes import ReadNotes
+from ..datasets.broken_files.guarded_dataset import guarded
 from ..datasets.feature_cache_dataset import with_feature_cache
 from ..ops.torch_private import end_workers
 from ..utils.printable import PrintableFilter
 from ..utils.video_backend import apply_video_backend
-from .crashed_videos import crashes_named, read_crashed_videos
 from .hooks import (
     FeatureCacheHook,
     NanGuardHook,
@@ -56,17 +54,12 @@ class SafeRunner(Runner):
     - ``NanGuardHook``: the runner adds a ``NanGuard`` to the optimizer
       wrapper.
     - ``FeatureCacheHook``: datasets return the features of a frozen network.
-    - ``video_backend``: the library that decodes videos.
+    - ``video_backend``: the steps that decode videos.
     - ``console_log_level``: the lowest level of the messages in the terminal.
       The log file has all messages.
     """
     # SafeHook checks this attribute, because it cannot import this class.
     has_safe_parts = True
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # For each data loader, the file that each of its workers reads.
-        self._notes: list[ReadNotes] = []
-        super().__init__(*args, **kwargs)
 
     @classmethod
     def from_cfg(cls, cfg: Config) -> 'SafeRunner':
@@ -105,10 +98,9 @@ class SafeRunner(Runner):
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """Name videos that crash a loop's workers, and end its workers."""
+        """End the workers of a loop after it."""
         try:
-            with crashes_named(self._notes, self.work_dir):
-                yield
+            yield
         finally:
             # The garbage collector waits five seconds for each worker.
             for loop in self._train_loop, self._val_loop, self._test_loop:
@@ -146,17 +138,7 @@ class SafeRunner(Runner):
         setattr(self, name, _guarded(
             getattr(self, name), **hook.options,
             on_error='skip' if split == 'train' else hook.in_test))
-        loop = build(loop)
-        crashed = read_crashed_videos(self.work_dir) if self._resume else ()
-        notes = None
-        if getattr(loop.dataloader, 'num_workers', 0):
-            notes = ReadNotes(loop.dataloader.num_workers)
-            self._notes.append(notes)
-        for guard in guards_of(loop.dataloader.dataset):
-            guard.notes = notes
-            guard.given_up.update(
-                dict.fromkeys(crashed, 'it crashed its decoder'))
-        return loop
+        return build(loop)
 
     def build_optim_wrapper(
             self, optim_wrapper: dict | OptimWrapper | OptimWrapperDict

@@ -18,7 +18,7 @@ from ..apis.labels import probabilities, top_predictions
 from ..utils.frame_times import frame_times
 from ..utils.lines import read_lines
 from ..utils.unwrap import unwrap
-from ..utils.video_readers import open_video
+from ..utils.video_reader import open_video
 from ..visualization.clip_rows import draw_clip_rows
 
 MAX_MISTAKES = 10

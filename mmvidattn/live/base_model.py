@@ -47,7 +47,6 @@ class BaseLiveModel:
             clip model.
         classes: Names of the K classes.
         ignore: Indices of classes that are not actions.
-        video_backend: Video reader that the config names, if any.
     """
     #: Keys that ``online`` of the config may have.
     online_keys: tuple[str, ...]
@@ -66,7 +65,6 @@ class BaseLiveModel:
         self.cfg = load_config(config, cfg_options)
         self.check_config(self.cfg, config)
         self.online = self.cfg.get('online', {})
-        self.video_backend = self.cfg.get('video_backend')
         self.model = get_model(config, checkpoint, device, cfg_options)
         self.classes = _class_names(self.model, self.has_background)
         self.ignore: set[int] = set()

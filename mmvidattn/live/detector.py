@@ -89,9 +89,8 @@ class OnlineDetector(Run):
         names = {field.name for field in fields(RunOptions)}
         run_options = {k: options.pop(k) for k in names & options.keys()}
         # Open the source before building the model: it fails most often.
-        cfg = load_config(config, options.get('cfg_options'))
         source = open_source(source, run_options.get('realtime', False),
-                             run_options.get('fps'), cfg.get('video_backend'))
+                             run_options.get('fps'))
         model = load_live_model(config, checkpoint, extractors=extractors,
                                 **options)
         super().__init__(model, source, **run_options)

@@ -125,7 +125,7 @@ class Run:
         self.classes = model.classes
         self.ignore = model.ignore
         self.source = open_source(source, self.options.realtime,
-                                  self.options.fps, model.video_backend)
+                                  self.options.fps)
         self._scorer = model.new_scorer(self.source.fps)
         self.session = self._scorer.session
         self.rate = self._scorer.rate

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ..utils.frame_times import ConstantRate
-from ..utils.video_readers import open_video
+from ..utils.video_reader import open_video
 from .feature_extractor import FeatureExtractor
 from .steps import num_steps
 

@@ -1,16 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Video files and folders of frames."""
-import os
 import re
 from pathlib import Path
 
 import cv2
 import numpy as np
 
-from ..datasets.broken_files.container_size import check_not_cut
 from ..utils.frame_times import ConstantRate
 from ..utils.printable import brief
-from ..utils.video_readers import VARIABLE, VideoBackend, open_video
+from ..utils.video_reader import open_video
 from .base import RecordedSource
 
 IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
@@ -22,23 +20,15 @@ class VideoFile(RecordedSource):
     Args:
         path: Path of the file.
         realtime: Play it in real time.
-        video_backend: Video reader, see
-            :func:`~mmvidattn.utils.video_readers.open_video`. Defaults to
-            ``$MMVIDATTN_VIDEO_BACKEND``, else to PyAV, which chooses the
-            number of threads.
 
     Raises:
         ValueError: If the file cannot be opened; while iterating, if a frame
             cannot be read.
     """
 
-    def __init__(self, path: str | Path, realtime: bool = False,
-                 video_backend: VideoBackend | None = None) -> None:
-        backend = video_backend or os.environ.get(VARIABLE) or dict(
-            type='pyav', num_threads=0)
+    def __init__(self, path: str | Path, realtime: bool = False) -> None:
         try:
-            check_not_cut(path)
-            reader = open_video(path, backend)
+            reader = open_video(path, num_threads=0)
             self._ticks = ConstantRate(reader)
             self.num_frames = len(self._ticks)
             self._decoded = reader.frames()

@@ -11,11 +11,7 @@ import numpy as np
 
 from ..utils.frame_times import MAX_FPS
 from ..utils.urls import without_secrets
-from ..utils.video_readers.packets import (
-    keep_in_forks,
-    to_rgb,
-    video_stream,
-)
+from ..utils.video_reader import keep_in_forks, to_rgb, video_stream
 from .base import Frame, RecordedSource, Source
 
 SCHEMES = 'rtsp', 'rtsps', 'rtmp', 'http', 'https', 'udp', 'tcp', 'srt'
@@ -87,7 +83,8 @@ class Stream:
 
     def _decode(self) -> Iterator[av.VideoFrame]:
         has_begun = False
-        for number, packet in enumerate(self._container.demux(video=0)):
+        packets = self._container.demux(video_stream(self._container))
+        for number, packet in enumerate(packets):
             # Some decoders give gray frames before the first key frame.
             has_begun |= packet.is_keyframe or number == MAX_WAIT
             if not has_begun:

@@ -5,7 +5,6 @@ from urllib.parse import urlsplit
 
 from ..utils.arguments import Positive, check_arguments
 from ..utils.urls import without_secrets
-from ..utils.video_readers import VideoBackend
 from .base import Source
 from .files import FrameFolder, VideoFile
 from .network import (
@@ -21,8 +20,7 @@ from .network import (
 
 @check_arguments
 def open_source(source: int | str | Path | Source, realtime: bool = False,
-                fps: Positive | None = None,
-                video_backend: VideoBackend | None = None) -> Source:
+                fps: Positive | None = None) -> Source:
     """Open a source of frames.
 
     Args:
@@ -32,8 +30,6 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
         realtime: Play recordings in real time.
         fps: Frames per second of a folder (default: 25) or of a live source
             (default: the rate that it reports).
-        video_backend: Video reader for files, see :class:`VideoFile`. URLs
-            and named pipes are decoded by PyAV, cameras by OpenCV.
 
     Raises:
         ValueError: If the source cannot be opened.
@@ -48,7 +44,7 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
         if fps is not None:
             raise ValueError(f'fps is for folders and live sources; {path} is '
                              'a video file and has its own rate')
-        return VideoFile(path, realtime, video_backend)
+        return VideoFile(path, realtime)
     if text.isdecimal():
         return LiveSource(int(text), fps)
     if urlsplit(text).scheme in ('http', 'https'):

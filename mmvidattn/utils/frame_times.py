@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Frame times of video files, also at a variable frame rate."""
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,23 +30,23 @@ def middle_frames(steps: np.ndarray | int, fps: float,
 def frame_times(reader: Any) -> np.ndarray:
     """Return the start of each frame and the end of the last one, in seconds.
 
-    Time starts with the first frame. In a file without time stamps, such as
-    some avi files, all frames have the same duration.
+    Time starts with the file. With decord, it starts with the first frame,
+    and without time stamps, all frames have the same duration.
 
     Args:
-        reader: Reader of decord or of
-            :func:`mmvidattn.utils.video_readers.open_video`. With
-            torchcodec, this call decodes the entire video.
+        reader: Reader of :func:`~mmvidattn.utils.video_reader.open_video`, or
+            decord's.
 
     Returns:
         [T + 1], ascending.
     """
-    numbers = np.arange(len(reader))
-    begins, ends = reader.get_frame_timestamp(numbers).T
-    times = np.append(begins, ends[-1]) - begins[0]
-    if (np.diff(times[:-1]) > 0).all() and times[-1] >= times[-2]:
-        return times
-    return np.append(numbers, len(reader)) / reader.get_avg_fps()
+    times = getattr(reader, 'times', None)
+    if times is None:
+        begins, ends = reader.get_frame_timestamp(np.arange(len(reader))).T
+        times = np.append(begins, ends[-1]) - begins[0]
+        if (np.diff(times) <= 0).any():
+            times = np.arange(len(reader) + 1) / reader.get_avg_fps()
+    return times
 
 
 def find_frames(reader: Any, times: Sequence[float]
@@ -55,37 +54,15 @@ def find_frames(reader: Any, times: Sequence[float]
     """Find the first frames that begin at or after given times.
 
     Args:
-        reader: Reader as in :func:`frame_times`. If it must decode a frame to
-            know its time stamp, few frames are decoded.
-        times: Seconds from the first frame.
+        reader: Reader as in :func:`frame_times`.
+        times: Seconds.
 
     Returns:
         Numbers of the frames, and the end of the video in seconds. For times
         after the last frame, the number is the length of the video.
     """
-    if getattr(reader, 'has_quick_times', True):
-        bounds = frame_times(reader)
-        return np.searchsorted(bounds[:-1], times).tolist(), float(bounds[-1])
-    first, last = reader.get_frame_timestamp([0, len(reader) - 1])
-    fps = reader.get_avg_fps()
-
-    def begin(number: int) -> float:
-        return reader.get_frame_timestamp([number])[0, 0] - first[0]
-
-    numbers = []
-    for time in times:
-        # At a constant rate, two lookups are enough. Otherwise, bisect.
-        low, high = 0, len(reader)
-        guess = min(max(int(np.ceil(time * fps)), 1), high - 1)
-        if begin(guess) < time:
-            low = guess + 1
-        else:
-            high = guess
-            if guess and begin(guess - 1) < time:
-                low = guess
-        numbers.append(bisect_left(range(len(reader)), time, low, high,
-                                   key=begin))
-    return numbers, float(last[1] - first[0])
+    bounds = frame_times(reader)
+    return np.searchsorted(bounds[:-1], times).tolist(), float(bounds[-1])
 
 
 class ConstantRate:
@@ -94,7 +71,8 @@ class ConstantRate:
     If all frames are within one frame of their place at the average rate, the
     video is unchanged. Otherwise, the interval of the view is the 10th
     percentile of the intervals between frames, and at least 1/240 s. Slower
-    parts of the video then repeat frames, and faster parts drop frames.
+    parts of the video then repeat frames, and faster parts drop frames. The
+    first frame is also shown from the start of the file to its own start.
 
     Args:
         reader: Reader of the video, as in :func:`frame_times`.
@@ -110,9 +88,11 @@ class ConstantRate:
         self._length = len(reader)
         times = frame_times(reader)
         numbers = np.arange(len(reader))
-        if np.ptp(times[:-1] * self.fps - numbers) > 1:
-            interval = float(np.quantile(np.diff(times[:-1]), SHORTEST))
-            self.fps = min(1 / interval, MAX_FPS)
+        shifts = times[:-1] * self.fps - numbers
+        if np.ptp(shifts) > 1 or shifts[0] > 1:
+            if len(times) > 2:
+                interval = float(np.quantile(np.diff(times[:-1]), SHORTEST))
+                self.fps = min(1 / interval, MAX_FPS)
             self._times = times[:-1]
             self._length = int(times[-2] * self.fps + 0.5) + max(
                 1, int((times[-1] - times[-2]) * self.fps + 0.5))
@@ -125,8 +105,8 @@ class ConstantRate:
         if self._times is None:
             return np.asarray(ticks)
         # Each frame belongs to the nearest tick.
-        return np.searchsorted(
-            self._times, (np.asarray(ticks) + 0.5) / self.fps) - 1
+        return (np.searchsorted(
+            self._times, (np.asarray(ticks) + 0.5) / self.fps) - 1).clip(0)
 
     def get_batch(self, ticks: np.ndarray) -> Any:
         """Return ``get_batch`` of the reader for the frames at ticks."""

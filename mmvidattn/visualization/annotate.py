@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 
 from ..utils.frame_times import ConstantRate
-from ..utils.video_readers import open_video
+from ..utils.video_reader import open_video
 from .mp4 import H264File, Mpeg4File, open_mp4
 
 # A caption is readable at this width; smaller frames are enlarged.

@@ -199,8 +199,8 @@ def test_pipeline_options_change_the_loaders():
      'optim_wrapper.optimizer.lr'),
     ('vivit_tiny_motion', 'model.backbone.num_layrs',
      'model.backbone.num_layers'),
-    ('vivit_tiny_motion', 'train_dataloader.dataset.time_out',
-     'train_dataloader.dataset.timeout'),
+    ('vivit_tiny_motion', 'train_dataloader.dataset.maxfailures',
+     'train_dataloader.dataset.max_failures'),
     ('testra_ek100', 'memory.long_steps',
      'train_dataloader.dataset.long_st')])
 def test_unused_option_warns_and_suggests(name, key, near):
@@ -233,5 +233,5 @@ def test_unregistered_type_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         cfg = load_config('linear_ff_tiny_motion', {
-            'video_backend.type': 'opencv', 'video_backend.num_threads': 2})
-    assert cfg.video_backend == dict(type='opencv', num_threads=2)
+            'notes.type': 'opencv', 'notes.num_threads': 2})
+    assert cfg.notes == dict(type='opencv', num_threads=2)

@@ -13,7 +13,7 @@ from mmvidattn.apis.video_clips import local_source
 from mmvidattn.datasets.broken_files.find_fault import find_fault
 from mmvidattn.utils.checkpoint import load_state_dict_file
 from mmvidattn.utils.remote_files import RemoteError, local_path
-from mmvidattn.utils.video_readers import open_video
+from mmvidattn.utils.video_reader import open_video
 
 fsspec = pytest.importorskip('fsspec', reason='needs mmvidattn[remote]')
 PIPELINE = [

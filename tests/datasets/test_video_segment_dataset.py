@@ -178,7 +178,7 @@ def test_reads_an_avi_without_time_stamps(shared_dir, tmp_path):
     (tmp_path / 'segments.csv').write_text(
         'video,start,end,label\ntest.avi,1,2.2,0\n')
     # decord would decode wrong frames.
-    open_step = dict(type='VideoReaderInit', backend='pyav')
+    open_step = dict(type='VideoReaderInit')
     sample = build(tmp_path, [open_step])[0]
     assert (sample['start_index'], sample['total_frames']) == (25, 30)
 
@@ -219,7 +219,7 @@ def test_rejects_contradicting_arguments(made, tmp_path):
             ({}, 'line 2: a segment must have a label .*got verb, noun')]:
         with pytest.raises(ValueError, match=text):
             build(tmp_path, [OPEN], **options)
-    with pytest.raises(ValueError, match='must have DecordInit.*got PyAV'):
+    with pytest.raises(ValueError, match='with DecordInit.*got PyAV'):
         build(tmp_path, [dict(type='PyAVInit')], **parts)
     with pytest.raises(FileNotFoundError, match='1 of 1 videos .*/x_long.mp4'):
         build(tmp_path, [OPEN], filename_tmpl='x_{}', **parts)

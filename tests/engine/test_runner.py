@@ -21,7 +21,7 @@ from mmvidattn.engine.hooks.nan_guard_hook import NanGuard
 from mmvidattn.engine.seeded_samples import SeededBatches
 
 GUARDS = dict(skipped_videos=dict(
-    type='SkippedVideosHook', max_failures=3, timeout=None, in_test='flag'))
+    type='SkippedVideosHook', max_failures=3, in_test='flag'))
 
 
 def test_replaces_loops_of_mmengine(tmp_path):

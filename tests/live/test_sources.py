@@ -291,7 +291,7 @@ def test_incomplete_file_on_the_web_is_an_error(web, tmp_path):
     ('97', 'cannot open camera 97: it does not exist'),
     ('http://user:secret@127.0.0.1:9/x', 'cannot open http://127.0.0.1:9/x:'),
     ('notes.mp4', 'cannot open .*notes.mp4 as a video'),
-    ('cut.mp4', 'cannot open .*cut.mp4 as a video: .*it is cut off'),
+    ('cut.mp4', 'cannot open .*cut.mp4 as a video: .*Invalid data'),
     ('empty', 'no frames in the folder .*empty; .*.png'),
 ])
 def test_rejects_sources(tmp_path, clip, name, error):

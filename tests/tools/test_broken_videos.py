@@ -10,7 +10,8 @@ from mmaction.registry import DATASETS
 from mmengine.registry import DefaultScope
 
 NUM_KINDS = 30
-TIMEOUT = 2
+# Maximum seconds for a sample.
+TIMEOUT = 12
 
 
 @pytest.fixture(scope='module')
@@ -28,11 +29,11 @@ def build(folder, names, **options):
     with DefaultScope.overwrite_default_scope('mmaction'):
         return DATASETS.build(dict(
             type='GuardedVideoDataset', ann_file=str(list_file),
-            data_root=str(folder), timeout=TIMEOUT, **options,
+            data_root=str(folder), **options,
             pipeline=[
-                dict(type='DecordInit'),
+                dict(type='VideoReaderInit'),
                 dict(type='UniformSample', clip_len=8, test_mode=True),
-                dict(type='DecordDecode'),
+                dict(type='VideoReaderDecode'),
                 dict(type='Resize', scale=(32, 32), keep_ratio=False),
                 dict(type='FormatShape', input_format='NCTHW'),
                 dict(type='PackActionInputs')]))
@@ -50,13 +51,13 @@ def load(dataset, i, pipe):
 def outcome(dataset, i):
     """Load a sample in a subprocess, and return its shape or error.
 
-    decord 0.6 can crash on a damaged file after it failed on another one.
+    A decoder may crash.
     """
     receiver, sender = multiprocessing.Pipe()
     process = multiprocessing.Process(target=load, args=(dataset, i, sender))
     process.start()
     sender.close()
-    if not receiver.poll(TIMEOUT + 10):
+    if not receiver.poll(TIMEOUT):
         process.kill()
         return 'hangs'
     try:
@@ -121,7 +122,7 @@ def test_training_finishes_with_a_twentieth_of_broken_videos(
         '--cfg-options',
         f'train_dataloader.dataset.ann_file={tmp_path}/train.txt',
         'train_dataloader.dataset.data_prefix.video=',
-        'train_dataloader.dataset.timeout=3', 'train_cfg.max_epochs=1')
+        'train_cfg.max_epochs=1')
     rows = [line.split('\t') for line in (
         tmp_path / 'work/skipped_videos.txt').read_text().splitlines()]
     assert {name for _, name, _ in rows} == {

@@ -9,19 +9,18 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from made_videos import require_backend
 from rtsp_server import RtspServer
 from video_kinds import KINDS, ffmpeg_frames, make_kind
 
 from mmvidattn.live import open_source
 from mmvidattn.sources import LiveSource
-from mmvidattn.utils.video_readers import (
-    BACKENDS,
-    open_video,
-    require_video_backend,
-)
+from mmvidattn.utils.decord_check import open_decord
+from mmvidattn.utils.video_reader import open_video
 
 ROOT = Path(__file__).resolve().parents[2]
-PATHS = *BACKENDS, 'live file', 'live http', 'RTSP'
+READERS = 'decord', 'pyav'
+PATHS = *READERS, 'live file', 'live http', 'RTSP'
 # Mean difference of a frame, of 255; color conversions differ a little.
 TOLERANCE = 2.
 # Number of last frames that a source on the web may miss.
@@ -87,8 +86,8 @@ def test_frames_equal_ffmpeg_or_file_is_refused(
         folder, server, kind, path):
     file = make_kind(kind, folder)
     expected = ffmpeg_frames(file, path == 'RTSP').astype(np.int16)
-    if path in BACKENDS:
-        require_video_backend(path)
+    if path in READERS:
+        require_backend(path)
         result = read_back_and_forth(file, path, expected)
     elif path == 'RTSP':
         result = watch(partial(play_rtsp, file), expected)
@@ -99,26 +98,46 @@ def test_frames_equal_ffmpeg_or_file_is_refused(
     assert result == documented()[kind][path]
 
 
-def read_back_and_forth(file, backend, expected):
+def read_back_and_forth(file, name, expected):
     """Read all frames in order, at random, and in one batch."""
     order = np.random.default_rng(0).permutation(len(expected))
     batch = [len(expected) - 1, len(expected) // 2, 3, len(expected) // 3]
     try:
-        reader = open_video(file, backend)
+        opens = open_video if name == 'pyav' else decord_reader
+        reader = opens(file)
         if len(reader) != len(expected):
             return f'{len(reader)} frames for {len(expected)}'
-        for number, image in enumerate(reader.frames()):
+        for number, image in enumerate(map(
+                reader.__getitem__, range(len(reader)))):
             check(image, expected[number])
         for number in order:
             check(reader[int(number)], expected[number])
         for number, image in zip(
-                batch, open_video(file, backend).get_batch(batch)):
+                batch, opens(file).get_batch(batch)):
             check(image, expected[number])
     except AssertionError:
         raise
     except Exception:
         return 'refused'
     return 'right'
+
+
+def decord_reader(file):
+    reader = open_decord(str(file))
+
+    class Reader:
+        """decord's reader of arrays."""
+
+        def __len__(self):
+            return len(reader)
+
+        def __getitem__(self, number):
+            return reader[number].asnumpy()
+
+        def get_batch(self, numbers):
+            return reader.get_batch(numbers).asnumpy()
+
+    return Reader()
 
 
 def watch(source, expected, is_resampled=False):

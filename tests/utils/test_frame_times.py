@@ -6,20 +6,20 @@ from mmvidattn.utils.frame_times import ConstantRate, find_frames
 
 
 class Reader:
-    """Reader of frames that begin at given times.
+    """Reader of decord of frames that begin at given times.
 
     The last two frames have the same duration.
     """
 
     def __init__(self, begins, fps):
-        self.times = np.append(begins, 2 * begins[-1] - begins[-2])
+        self.bounds = np.append(begins, 2 * begins[-1] - begins[-2])
         self.fps = fps
 
     def __len__(self):
-        return len(self.times) - 1
+        return len(self.bounds) - 1
 
     def get_frame_timestamp(self, numbers):
-        return np.stack([self.times[:-1], self.times[1:]], 1)[numbers]
+        return np.stack([self.bounds[:-1], self.bounds[1:]], 1)[numbers]
 
     def get_avg_fps(self):
         return self.fps
@@ -61,26 +61,18 @@ def test_ticks_show_the_frame_at_their_time(intervals, fps):
         assert frame == len(times) - 1 or times[frame + 1] > at
 
 
-class SlowReader(Reader):
-    """Reader that must decode a frame to know its time stamp."""
-    has_quick_times = False
-    looked_up = 0
+def test_first_frame_is_shown_from_the_start_of_the_file():
+    class Late:
+        times = 2 + np.arange(51) / 25
 
-    def get_frame_timestamp(self, numbers):
-        self.looked_up += len(numbers)
-        return super().get_frame_timestamp(numbers)
+        def __len__(self):
+            return 50
 
+        def get_avg_fps(self):
+            return 25.
 
-@pytest.mark.parametrize('begins', [
-    0.2 + np.arange(900) / 29.97, np.cumsum(RNG.uniform(0.001, 0.2, 900)),
-    np.arange(2.)], ids=['constant', 'varying', 'two'])
-def test_finds_frames_with_few_time_stamps(begins):
-    fps = (len(begins) - 1) / (begins[-1] - begins[0])
-    times = RNG.uniform(-0.5, begins[-1] + 1, 20)
-    times[:2] = 0, begins[-1] - begins[0]
-    expected, end = find_frames(Reader(begins, fps), times)
-    for i, time in enumerate(times):
-        reader = SlowReader(begins, fps)
-        (got, ), also = find_frames(reader, [time])
-        assert (got, also) == (expected[i], pytest.approx(end))
-        assert reader.looked_up <= (5 if begins[0] == 0.2 else 15)
+    video = ConstantRate(Late())
+    assert (video.fps, len(video)) == (pytest.approx(25), 100)
+    frames = video.frames(np.arange(100))
+    assert (frames == np.arange(-50, 50).clip(0)).all()
+    assert find_frames(Late(), [0., 2.5]) == ([0, 13], pytest.approx(4.))

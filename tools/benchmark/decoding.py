@@ -101,7 +101,7 @@ def prepare(path: str, pattern: str, library: str, device: str,
     """Return a function that reads a clip, and the clip's colors."""
     init_default_scope('mmaction')
     steps = dict(
-        ours=(dict(type='VideoReaderInit', backend='pyav'),
+        ours=(dict(type='VideoReaderInit'),
               dict(type='VideoReaderDecode')),
         decord=(dict(type='DecordInit'), dict(type='DecordDecode')),
         PyAV=())[library]

@@ -61,11 +61,9 @@ _SAMPLES = ('clip_len', 'frame_interval', 'num_clips', 'test_mode',
             'target_fps')
 STEPS: dict[str, tuple[str, ...]] = dict(
     DecordInit=_OPENS, DecordSegmentInit=_OPENS, OpenCVInit=_OPENS,
-    PyAVInit=_OPENS, TorchCodecInit=(*_OPENS, 'seek_mode', 'device'),
-    VideoReaderInit=(*_OPENS, 'backend'),
+    PyAVInit=_OPENS, VideoReaderInit=_OPENS,
     DecordDecode=('mode', ), OpenCVDecode=(), PyAVDecode=('mode', ),
-    RawFrameDecode=('io_backend', ), TorchCodecDecode=(),
-    VideoReaderDecode=(),
+    RawFrameDecode=('io_backend', ), VideoReaderDecode=(),
     CenteredSampleFrames=_SAMPLES, CentredSampleFrames=_SAMPLES,
     CharadesSampleFrames=_SAMPLES, SampleFrames=_SAMPLES,
     ScenicSampleFrames=_SAMPLES, SegmentSampleFrames=_SAMPLES,

@@ -2,40 +2,26 @@
 """Check a video file for damage."""
 import os.path as osp
 
-from ...utils.remote_files import RemoteError, local_path
-from ...utils.video_readers import (
-    VideoBackend,
-    default_video_backend,
-    open_video,
-    split_video_backend,
-)
-from .container_size import check_not_cut
+from ...utils.remote_files import RemoteError
+from ...utils.video_reader import open_video
 
 CHUNK = 32
 
 
-def find_fault(filename: str, every_frame: bool = False,
-               backend: VideoBackend | None = None) -> Exception | None:
+def find_fault(filename: str, every_frame: bool = False) -> Exception | None:
     """Open a video, decode its last frame, and return the error, if any.
 
     Args:
         filename: Video; ``.mp4`` is appended if the suffix is missing.
         every_frame: Decode every frame instead of only the last one.
-        backend: Backend of :func:`~mmvidattn.utils.video_readers.open_video`.
 
     Raises:
-        ImportError: If the backend is not installed.
         RemoteError: If the server of a remote video cannot be reached.
-        ValueError: If the backend is unknown.
     """
-    backend = default_video_backend() if backend is None else backend
-    split_video_backend(backend)
     # mmaction2's readers append .mp4 to a name without a suffix.
     path = filename if osp.splitext(filename)[1] else f'{filename}.mp4'
     try:
-        local = str(local_path(path))
-        check_not_cut(local)
-        reader = open_video(local, backend)
+        reader = open_video(path)
         length = len(reader)
         if length < 1:
             raise ValueError('it contains no frames')

@@ -10,13 +10,10 @@ from mmengine.dataset import BaseDataset
 from mmengine.logging import print_log
 from mmengine.structures import BaseDataElement
 
-from ...utils.arguments import Count, Positive, check_arguments
+from ...utils.arguments import Count, check_arguments
 from ...utils.printable import brief
 from ...utils.remote_files import RemoteError
 from .checked_step import CLOCK, CheckedStep, local_video, plain_step
-from .container_size import check_not_cut
-from .read_notes import ReadNotes
-from .timeout import TimeLimit
 
 ON_ERROR = ('skip', 'raise', 'flag')
 NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
@@ -26,9 +23,7 @@ NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
 class Guard:
     """Loader of a dataset's samples that handles failures.
 
-    Loading a sample fails if a transform raises an error, the file is
-    truncated, or loading takes longer than ``timeout``. After a timeout, this
-    process does not open the file again.
+    Loading a sample fails if a transform raises an error.
 
     When a sample is skipped, a warning names its file (once per process). The
     next sample that loads reports the skipped files in its meta information:
@@ -45,30 +40,21 @@ class Guard:
             the meta information as ``unreadable``. Defaults to ``'skip'``.
         max_failures: Number of consecutive failures that raise an error,
             because the cause is probably not in the files.
-        timeout: Maximum seconds per sample; None for no limit.
-
-    Attributes:
-        notes: Record of the file that each worker is reading, or None.
-        given_up: Reason for each file that is not opened again.
     """
 
     def __init__(self, dataset: BaseDataset, *,
                  on_error: Literal[ON_ERROR] | None = None,
-                 max_failures: Count = 10,
-                 timeout: Positive | None = 60.) -> None:
+                 max_failures: Count = 10) -> None:
         self.on_error = on_error or 'skip'
         if self.on_error == 'skip' and dataset.test_mode:
             self.on_error = 'raise'
         self.max_failures = max_failures
         steps = dataset.pipeline.transforms
         steps[:] = [CheckedStep(plain_step(step)) for step in steps]
-        self.notes: ReadNotes | None = None
-        self.given_up: dict[str, str] = {}
         # Files that failed since the last success, and the reasons.
         self._failures: list[tuple[str, str]] = []
         self._warned: set[str] = set()
         self._template: Any = None
-        self._within_time = TimeLimit(timeout)
 
     def __call__(self, dataset: BaseDataset, idx: int,
                  prepare: Callable[[int], Any]) -> Any:
@@ -119,29 +105,10 @@ class Guard:
 
     def _load(self, dataset: BaseDataset, idx: int, name: str,
               prepare: Callable) -> Any:
-        if name in self.given_up:
-            raise RuntimeError('failed before, not tried again: '
-                               f'{self.given_up[name]}')
-
-        # The time limit does not include the download.
-        local = local_video(dataset.get_data_info(idx))
-
-        def check_and_prepare() -> Any:
-            # First, because opening a truncated file can crash decord.
-            check_not_cut(local or name)
-            return prepare(idx)
-
-        if self.notes is not None:
-            self.notes.write(name)
+        # Get a remote file first: the time of decoding excludes it.
+        local_video(dataset.get_data_info(idx))
         CLOCK.seconds = None
-        try:
-            return self._within_time(check_and_prepare)
-        except TimeoutError as error:
-            self.given_up[name] = str(error)
-            raise
-        finally:
-            if self.notes is not None:
-                self.notes.write('')
+        return prepare(idx)
 
     def _warn(self, verb: str, name: str, error: Exception) -> None:
         if name not in self._warned:

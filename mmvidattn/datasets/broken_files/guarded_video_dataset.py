@@ -10,13 +10,10 @@ from mmaction.registry import DATASETS
 from mmengine.fileio import exists, list_from_file
 from mmengine.logging import print_log
 
-from ...utils.arguments import Count, Positive, check_arguments
+from ...utils.arguments import Count, check_arguments
 from ...utils.printable import brief
 from ...utils.remote_files import join_url
-from ...utils.video_readers import VideoBackend
 from ..annotations.custom.video_list import read_video_list
-from ..transforms.video_reader_steps import VideoReaderInit
-from .checked_step import plain_step
 from .find_fault import find_fault
 from .guard import ON_ERROR, Guard
 
@@ -52,7 +49,6 @@ class GuardedVideoDataset(VideoDataset):
             default, they are skipped in training, and raise an error in
             testing.
         max_failures: Option of ``Guard``.
-        timeout: Option of ``Guard``.
         allow_outside: Accept names that lead out of the video folder
             (``data_prefix['video']`` below ``data_root``) by ``../``, an
             absolute path, or a symbolic link. Set it to False for lists that
@@ -64,14 +60,12 @@ class GuardedVideoDataset(VideoDataset):
                  num_classes: Count | None = None,
                  on_error: Literal[ON_ERROR] | None = None,
                  max_failures: Count = 10,
-                 timeout: Positive | None = 60.,
                  allow_outside: bool = True,
                  **kwargs: Any) -> None:
         self.on_error = on_error
         self.allow_outside = allow_outside
         super().__init__(ann_file, pipeline, num_classes=num_classes, **kwargs)
-        self.guard = Guard(self, on_error=on_error, max_failures=max_failures,
-                           timeout=timeout)
+        self.guard = Guard(self, on_error=on_error, max_failures=max_failures)
 
     def prepare_data(self, idx: int) -> Any:
         """Load a sample; return None to skip it."""
@@ -146,10 +140,4 @@ class GuardedVideoDataset(VideoDataset):
 
     def _find_fault(self, info: dict) -> Exception | None:
         """Return the error of a video, if any."""
-        return find_fault(info['filename'], backend=self._video_backend())
-
-    def _video_backend(self) -> VideoBackend | None:
-        """Return the backend of the pipeline's ``VideoReaderInit``, if any."""
-        steps = map(plain_step, self.pipeline.transforms)
-        return next((step.backend for step in steps
-                     if isinstance(step, VideoReaderInit)), None)
+        return find_fault(info['filename'])

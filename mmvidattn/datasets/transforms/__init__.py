@@ -20,8 +20,6 @@ from .scenic_rand_augment import ScenicRandAugment
 from .segment_frames import DecordSegmentInit
 from .stream_frames import PackStreamInputs, StreamSampleFrames
 from .video_reader_steps import (
-    TorchCodecDecode,
-    TorchCodecInit,
     VideoReaderDecode,
     VideoReaderInit,
 )
@@ -33,5 +31,5 @@ __all__ = [
     'PackStreamInputs', 'PhotometricJitter', 'RandAugment', 'ScaleJitter',
     'ScenicColorJitter', 'ScenicRandAugment', 'ScenicSampleFrames',
     'SegmentSampleFrames', 'SlowFastSampleFrames', 'SpreadSampleFrames',
-    'StreamSampleFrames', 'TorchCodecDecode', 'TorchCodecInit',
-    'UniformThreeCrop', 'VideoReaderDecode', 'VideoReaderInit']
+    'StreamSampleFrames', 'UniformThreeCrop', 'VideoReaderDecode',
+    'VideoReaderInit']

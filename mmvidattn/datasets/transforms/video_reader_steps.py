@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Pipeline steps that open and decode videos with any reader."""
+"""Pipeline steps that open and decode videos."""
 import os.path as osp
 from typing import Any
 
@@ -8,7 +8,7 @@ from mmaction.registry import TRANSFORMS
 from mmengine.fileio import FileClient
 
 from ...utils.arguments import Natural, check_arguments
-from ...utils.video_readers import open_video, split_video_backend
+from ...utils.video_reader import open_video
 from .base_transform import OptionTransform
 from .segment_frames import SegmentFrames
 
@@ -24,28 +24,19 @@ class VideoReaderInit(OptionTransform):
     the video, see :class:`~.segment_frames.SegmentFrames`.
 
     Args:
-        backend: ``'decord'``, ``'torchcodec'``, ``'pyav'`` or ``'opencv'``.
         io_backend: Storage of the files. Files on disk are read partially;
             other files are loaded completely.
         num_threads: Number of decoding threads; 0 lets ffmpeg choose.
-        seek_mode: Option of the torchcodec and OpenCV readers.
-        device: Option of the torchcodec reader.
         kwargs: Arguments of the file client.
 
     Raises:
-        ImportError: If the backend is not installed.
-        ValueError: If the backend is unknown; when called, if the segment
-            is empty or the file cannot be read.
+        ValueError: When called, if the segment is empty or the file cannot
+            be read.
     """
 
-    def __init__(self, backend: str, io_backend: str = 'disk',
-                 num_threads: Natural = 1, seek_mode: str | None = None,
-                 device: str | None = None, **kwargs: Any) -> None:
-        options = dict(type=backend, num_threads=num_threads,
-                       seek_mode=seek_mode, device=device)
-        self.backend = {key: value for key, value in options.items()
-                        if value is not None}
-        split_video_backend(self.backend)
+    def __init__(self, io_backend: str = 'disk', num_threads: Natural = 1,
+                 **kwargs: Any) -> None:
+        self.num_threads = num_threads
         self.io_backend = io_backend
         self.kwargs = kwargs
         self._file_client: FileClient | None = None
@@ -61,7 +52,7 @@ class VideoReaderInit(OptionTransform):
             if self._file_client is None:
                 self._file_client = FileClient(self.io_backend, **self.kwargs)
             source = bytes(self._file_client.get(filename))
-        reader = open_video(source, self.backend)
+        reader = open_video(source, self.num_threads)
         results.update(video_reader=reader, total_frames=len(reader),
                        avg_fps=reader.get_avg_fps())
         return self._segment.limit(results)
@@ -90,31 +81,3 @@ class VideoReaderDecode(OptionTransform):
                 results[key] = (results[key] * np.array(
                     [width, height, width, height])).astype(np.float32)
         return results
-
-
-@TRANSFORMS.register_module()
-@check_arguments
-class TorchCodecInit(VideoReaderInit):
-    """:class:`VideoReaderInit` with torchcodec.
-
-    Args:
-        io_backend: Option of :class:`VideoReaderInit`.
-        num_threads: Option of :class:`VideoReaderInit`.
-        seek_mode: ``'exact'`` or ``'approximate'``, see
-            :class:`~mmvidattn.utils.video_readers.torchcodec_reader.
-            TorchCodecReader`.
-        device: Device that decodes. ``'cuda'`` needs torchcodec's CUDA build
-            and workers that are not forked; it has not been tested.
-        kwargs: Arguments of the file client.
-    """
-
-    def __init__(self, io_backend: str = 'disk', num_threads: Natural = 1,
-                 seek_mode: str = 'exact', device: str = 'cpu',
-                 **kwargs: Any) -> None:
-        super().__init__('torchcodec', io_backend, num_threads, seek_mode,
-                         device, **kwargs)
-
-
-@TRANSFORMS.register_module()
-class TorchCodecDecode(VideoReaderDecode):
-    """:class:`VideoReaderDecode`, paired with :class:`TorchCodecInit`."""

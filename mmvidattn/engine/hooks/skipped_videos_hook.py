@@ -8,7 +8,7 @@ from mmaction.registry import HOOKS
 from mmengine.dist import all_gather_object, is_main_process
 from mmengine.runner import Runner
 
-from ...utils.arguments import Count, Positive, check_arguments
+from ...utils.arguments import Count, check_arguments
 from ...utils.files import write_atomically
 from .safe_hook import SafeHook, metainfos
 
@@ -30,16 +30,9 @@ class SkippedVideosHook(SafeHook):
     path and error, separated by tabs). At the end of training, it logs the
     counts.
 
-    If a decoder crashes its worker process, the run stops with an error that
-    names the video. The video is added to ``crashed_videos.txt``, and a
-    resumed run treats it as unreadable; see
-    :func:`mmvidattn.engine.crashed_videos.crashes_named`.
-
     Args:
         max_failures: Number of consecutive samples that a worker fails to load
             before the run stops. Defaults to 10.
-        timeout: Maximum seconds for loading a sample; None for no limit.
-            Defaults to 60.
         in_test: Reaction to an unreadable video in validation and test.
             ``'raise'`` stops the run with an error. ``'flag'`` replaces the
             video by zeros, and adds ``unreadable`` to the meta information of
@@ -48,9 +41,8 @@ class SkippedVideosHook(SafeHook):
 
     def __init__(self,
                  max_failures: Count = 10,
-                 timeout: Positive | None = 60.,
                  in_test: Literal['raise', 'flag'] = 'raise') -> None:
-        self.options = dict(max_failures=max_failures, timeout=timeout)
+        self.options = dict(max_failures=max_failures)
         self.in_test = in_test
         self._resumed: list = []
         self._saved: list | None = None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...live.feature_extractor import FeatureExtractor
 from ...live.video_features import VideoFeatures
 from ...utils.frame_times import ConstantRate
-from ...utils.video_readers import open_video
+from ...utils.video_reader import open_video
 from ..epochs import SHARE
 from .config import CLIP_FRAMES, FEATURE_RATE, MAX_ROWS
 from .plan import StreamPlan

@@ -1,12 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import os
 import shutil
-import signal
 
 import pytest
 import torch
 from mmaction.structures import ActionDataSample
-from mmengine.hooks import Hook
 from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
 
@@ -106,53 +103,6 @@ def test_counts_continue_after_resume(folder, tmp_path):
     ends = [text.split('were skipped, ')[-1].split(' in all')[0]
             for text in (full, log)]
     assert ends[0] == ends[1] and int(ends[0].split()[0]) >= 2
-
-
-class Crash:
-    """Decoder that kills its process on one file."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def __call__(self, results):
-        if '000005' in results['filename']:
-            os.kill(os.getpid(), self.number)
-        return results
-
-
-def test_crashing_file_is_named_and_skipped_on_resume(folder, tmp_path):
-    run = tmp_path / 'run'
-    hooks = dict(checkpoint=dict(type='SafeCheckpointHook', interval=1))
-    with pytest.raises(RuntimeError, match=(
-            r'000005.mp4 crashed the decoder \(Segmentation fault\).*'
-            '--resume continues without it')):
-        train(folder, run, steps=[Crash(signal.SIGSEGV)], **hooks)
-    name = str(folder / 'train/000005.mp4')
-    assert (run / 'crashed_videos.txt').read_text() == f'{name}\n'
-    # The report lists the file, and training uses all other files.
-    model, log = train(folder, run, resume=True,
-                       steps=[Crash(signal.SIGSEGV)], **hooks)
-    assert model.seen == 16
-    assert 'were skipped, ' in log and f'{name} (' in log
-    row, = (run / 'skipped_videos.txt').read_text().splitlines()
-    assert 'not tried again: it crashed its decoder' in row
-
-
-def test_killed_worker_does_not_blame_its_file(folder, tmp_path):
-    with pytest.raises(RuntimeError, match='ended while reading .*05.mp4'):
-        train(folder, tmp_path / 'run', steps=[Crash(signal.SIGKILL)])
-    assert not (tmp_path / 'run/crashed_videos.txt').exists()
-
-
-def test_other_errors_are_unchanged(folder, tmp_path):
-
-    def fail(runner, **kwargs):
-        raise RuntimeError('out of memory')
-
-    hook = Hook()
-    hook.after_train_iter = fail
-    with pytest.raises(RuntimeError, match='^out of memory$'):
-        train(folder, tmp_path / 'run', fail=hook)
 
 
 class FakeRunner:

@@ -17,7 +17,7 @@ def plan():
         Path('.'), dict(train=names),
         [VideoSegment('', '0', 0, 4, dict(action='a'), '')],
         ['background', 'a'],
-        {name: VideoFacts(512, 10, 32, 32) for name in names})
+        {name: VideoFacts(512, 10, 32, 32, 51.2) for name in names})
 
 
 def pick(plan, minutes, seconds, features, kind='auto'):

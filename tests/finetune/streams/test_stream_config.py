@@ -24,7 +24,8 @@ def load(tmp_path):
             tmp_path, {name: [f'{name}.mp4'] for name in splits},
             [VideoSegment('', 'train.mp4', 0, 4, dict(action=label), '')
              for label in 'ab'], ['background', 'a', 'b'],
-            {f'{name}.mp4': VideoFacts(900, 30, 64, 48) for name in splits})
+            {f'{name}.mp4': VideoFacts(900, 30, 64, 48, 30.)
+             for name in splits})
         (tmp_path / 'data').mkdir(exist_ok=True)
         plan.write_lists(tmp_path / 'data')
         path = tmp_path / 'config.py'

@@ -1,0 +1,259 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import gc
+import multiprocessing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_videos import (
+    CUT,
+    FPS,
+    HEIGHT,
+    LENGTH,
+    NOT_CODED,
+    WIDTH,
+    images,
+    make,
+    numbers_of,
+    require_backend,
+)
+
+from mmvidattn.utils.decord_check import open_decord
+from mmvidattn.utils.frame_times import frame_times
+from mmvidattn.utils.video_reader import _without_ties, open_video
+
+KINDS = ('plain', 'varying rate', 'B-frames', 'mjpeg avi', 'open groups',
+         'HEVC', 'B-frames in avi', 'transport stream',
+         'hidden frames in VP8', 'two', 'without a length')
+RNG = np.random.default_rng(0)
+# Forward, backward, and repeated frames.
+CLIPS = [np.arange(LENGTH), RNG.integers(0, LENGTH, 12),
+         np.sort(RNG.integers(0, LENGTH, 12)), [LENGTH - 1, 0, 0, 17]]
+
+
+@pytest.fixture(scope='module')
+def video(tmp_path_factory):
+    """Function that creates each kind of video once."""
+    folder, made = tmp_path_factory.mktemp('videos'), {}
+
+    def of_kind(kind):
+        if kind not in made:
+            made[kind] = make(kind, folder)
+        return made[kind]
+
+    return of_kind
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_decodes_the_drawn_frames(video, kind):
+    reader = open_video(video(kind))
+    assert len(reader) == LENGTH
+    for clip in CLIPS:
+        assert numbers_of(reader.get_batch(clip)) == list(clip)
+    times = np.arange(LENGTH + 1) / FPS
+    if kind == 'varying rate':
+        times = np.append(times[:20], 1 + 4 * np.arange(21) / FPS)
+    # An avi and a transport stream may start with a delay of B-frames.
+    atol = 0.11 if kind in ('B-frames in avi', 'transport stream') else 2e-3
+    # The last frame is as long as most frames.
+    np.testing.assert_allclose(reader.times[:-1], times[:-1], atol=atol)
+    assert (np.diff(reader.times) > 0).all()
+
+
+@pytest.mark.parametrize('kind', [
+    'plain', 'varying rate', 'B-frames', 'turned', 'interlaced'])
+def test_frames_match_decord(video, kind):
+    require_backend('decord')
+    expected = open_decord(str(video(kind))).get_batch(
+        range(LENGTH)).asnumpy()
+    got = open_video(video(kind)).get_batch(range(LENGTH))
+    # Colors and rotation agree as well.
+    np.testing.assert_allclose(got.astype(int), expected, atol=2)
+
+
+@pytest.mark.parametrize('kind, why', [
+    ('open groups', 'open groups'), ('HEVC', 'open groups'),
+    ('B-frames in avi', 'avi with B-frames'), ('transport stream', 'mpegts'),
+    ('one group in avi', 'avi with B-frames'), ('cut', 'edit list'),
+    ('cut in its first group', 'edit list'),
+    ('no key frame first', 'begin with a key frame'),
+    ('hidden frames in VP8', 'packets that are not frames'),
+    ('not coded', 'packets that are not frames')])
+def test_decord_refuses_files_that_it_misreads(video, kind, why):
+    require_backend('decord')
+    path = video(kind)
+    with pytest.raises(ValueError, match=f'decord.*{path.name}.*{why}'
+                                         '.*video_backend=pyav'):
+        open_decord(str(path))
+    with pytest.raises(ValueError, match=why):
+        open_decord(path.read_bytes())
+
+
+def test_decord_checks_a_replaced_file_again(video, tmp_path):
+    require_backend('decord')
+    path = tmp_path / 'video'
+    path.write_bytes(video('plain').read_bytes())
+    open_decord(str(path))
+    path.write_bytes(video('cut').read_bytes())
+    with pytest.raises(ValueError, match='edit list'):
+        open_decord(str(path))
+
+
+@pytest.mark.parametrize('kind', ['interlaced', 'interlaced MPEG-2'])
+def test_decodes_the_drawn_interlaced_frames(video, kind):
+    reader = open_video(video(kind))
+    for clip in CLIPS:
+        result = reader.get_batch(clip)
+        assert numbers_of(result) == list(clip)
+        error = np.abs(result - np.stack(images())[clip].astype(int))
+        assert error.mean() < 6
+    # Both fields belong to this frame, and neither is black.
+    assert error.mean((0, 2, 3)).max() < 20
+
+
+@pytest.mark.parametrize('kind', ['cut', 'cut in its first group'])
+def test_hidden_frames_do_not_count(video, kind):
+    reader = open_video(video(kind))
+    expected = list(range(CUT, LENGTH))
+    assert len(reader) == len(expected)
+    assert numbers_of(np.stack(list(reader.frames()))) == expected
+    for number in [*RNG.permutation(len(expected)), 0, len(expected) - 1]:
+        assert numbers_of(reader[number][None]) == [CUT + number]
+
+
+def test_frames_before_the_first_key_frame_do_not_count(video):
+    reader = open_video(video('no key frame first'))
+    expected = list(range(12, LENGTH))
+    assert numbers_of(np.stack(list(reader.frames()))) == expected
+    assert numbers_of(reader.get_batch([7, 0])) == [19, 12]
+
+
+def test_packets_that_repeat_a_frame_do_not_count(video):
+    reader = open_video(video('not coded'))
+    assert len(reader) == LENGTH - len(NOT_CODED)
+    assert len(list(reader.frames())) == len(reader)
+    # The other frames keep their places.
+    places = np.delete(np.arange(LENGTH), NOT_CODED) / FPS
+    np.testing.assert_allclose(reader.times[:-1], places, atol=2e-3)
+
+
+def test_time_starts_with_the_file(video):
+    reader = open_video(video('late'))
+    assert numbers_of(reader.get_batch(CLIPS[1])) == list(CLIPS[1])
+    np.testing.assert_allclose(
+        frame_times(reader), 1 + np.arange(LENGTH + 1) / FPS, atol=2e-3)
+
+
+def test_frames_have_the_size_of_the_first(video):
+    path = video('resized')
+    shape = HEIGHT, WIDTH, 3
+    reader = open_video(path)
+    assert reader[LENGTH - 1].shape == shape
+    assert numbers_of(open_video(path).get_batch(CLIPS[1])) == list(CLIPS[1])
+    assert {image.shape for image in reader.frames()} == {shape}
+
+
+def test_the_larger_video_is_read(video):
+    assert open_video(video('two'))[0].shape == (HEIGHT, WIDTH, 3)
+
+
+def test_equal_time_stamps_are_repaired_locally():
+    times = _without_ties([0, 10, 10, 20, 30, 30, 30], 12)
+    assert times.tolist() == [0, 10, 15, 20, 30, 34, 38]
+    assert _without_ties([], 1).tolist() == []
+
+
+def test_dependent_key_frames_are_decoded_from_the_start(video):
+    reader = open_video(video('intra refresh'))
+    for number in RNG.permutation(LENGTH):
+        assert numbers_of(reader[number][None]) == [number]
+
+
+def test_frames_can_be_iterated_repeatedly(video):
+    reader = open_video(video('plain'))
+    for _ in range(2):
+        assert numbers_of(np.stack(list(reader.frames()))) == list(
+            range(LENGTH))
+        reader[3]
+
+
+def test_reads_bytes_with_threads(video):
+    path = video('plain')
+    reader = open_video(path.read_bytes(), num_threads=2)
+    np.testing.assert_array_equal(
+        reader.get_batch([5, 3]), open_video(path).get_batch([5, 3]))
+    assert numbers_of(reader[39][None]) == [39]
+    with pytest.raises(IndexError, match='from 0 to 39, got 3 to 40'):
+        reader.get_batch([3, 40])
+
+
+def test_reads_a_name_with_colons(video, tmp_path):
+    path = tmp_path / '12:30:05.mp4'
+    path.write_bytes(video('plain').read_bytes())
+    assert len(open_video(path)) == LENGTH
+
+
+@pytest.mark.skipif(not Path('/proc/self').exists(), reason='no /proc')
+def test_closes_without_the_garbage_collector(video):
+
+    def count():
+        return (len(list(Path('/proc/self/fd').iterdir())),
+                len(list(Path('/proc/self/task').iterdir())))
+
+    path = video('B-frames')
+    open_video(path)[30]
+    before = count()
+    gc.disable()
+    try:
+        for _ in range(3):
+            reader = open_video(path, num_threads=2)
+            # The second read reopens the file.
+            reader[30], reader[0]
+            del reader
+        assert np.subtract(count(), before).max() <= 0
+    finally:
+        gc.enable()
+
+
+def test_forked_process_does_not_wait_for_decoding_threads(video):
+    """Garbage of the parent process is collected in a forked process."""
+    reader = open_video(video('plain'), num_threads=4)
+    reader.get_batch([0, 3])
+    gc.disable()
+    try:
+        reader.cycle = reader
+        del reader
+        process = multiprocessing.get_context('fork').Process(
+            target=gc.collect)
+        process.start()
+        process.join(20)
+        process.kill()
+        process.join()
+    finally:
+        gc.enable()
+    assert process.exitcode == 0
+
+
+def test_rejects_file_that_is_not_a_video(tmp_path):
+    path = tmp_path / 'no.mp4'
+    path.write_bytes(b'no video' * 99)
+    with pytest.raises(Exception) as caught:
+        open_video(path)
+    # The data sets do not skip samples with these errors.
+    assert not isinstance(caught.value, (ImportError, KeyError, TypeError))
+
+
+@pytest.mark.parametrize('name', ['test.mp4', *(
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ('arm_wrestling.mp4', 'structuralize.mp4'))])
+def test_real_clips_are_bit_equal_to_decord(shared_dir, name):
+    require_backend('decord')
+    path = shared_dir / 'videos' / name
+    decord = open_decord(str(path))
+    expected = decord.get_batch(range(len(decord))).asnumpy()
+    reader = open_video(path)
+    numbers = np.arange(len(expected))
+    assert len(reader) == len(expected)
+    for clip in numbers, RNG.permutation(numbers)[:12]:
+        np.testing.assert_array_equal(reader.get_batch(clip), expected[clip])
+    assert reader.get_avg_fps() == pytest.approx(decord.get_avg_fps())
