@@ -29,10 +29,10 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
                         help='file of annotated events')
     parser.add_argument(
         '--videos', type=Path, metavar='FOLDER',
-        help='folder of the videos. Their lengths are used for false alarms '
-        'per hour, and videos without annotations are evaluated, too '
-        '(default: the lengths in the annotations, or else the last end in '
-        'each video)')
+        help='folder of the evaluated videos. Their lengths are used for '
+        'false alarms per hour, and videos that the annotations do not list '
+        'count as videos without events, unless --subset is given (default: '
+        'the lengths in the annotations, or else the last end in each video)')
     parser.add_argument(
         '--fps', type=positive,
         help='frames per second, for files that count frames (default: as in '

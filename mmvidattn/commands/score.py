@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..apis.runner import one_line_errors
-from ..datasets.annotations.formats import Annotations, read_annotations
+from ..datasets.annotations.custom.labeled_videos import some
+from ..datasets.annotations.formats import (
+    Annotations,
+    VideoFolder,
+    read_annotations,
+)
+from ..datasets.annotations.formats.base import video_subsets
 from ..datasets.annotations.video_names import VideoNames
 from ..datasets.annotations.video_segment import VideoSegment
 from ..evaluation.events import EventScores, Interval, bootstrap
@@ -50,33 +56,52 @@ def read(args: argparse.Namespace) -> tuple[Annotations, Annotations]:
                             fps=args.fps, columns=args.columns)
     for remark in true.remarks:
         echo(f'note: {remark}')
+    predicted.segments, others = renamed(predicted.segments, true.videos)
+    if others and len(others) == len(
+            {one.video for one in predicted.segments}):
+        raise ValueError(
+            f'{args.predictions} and {args.annotations} have no video in '
+            f'common: {others[0]}, but {next(iter(true.videos), "none")}')
     if args.subset is not None:
-        subsets = sorted({one.subset for one in true.segments})
+        # Videos without events belong to a subset, too.
+        subset_of = video_subsets(true)
+        subsets = sorted({*subset_of.values()})
         if args.subset not in subsets:
             raise ValueError('--subset must be one of '
                              f'{", ".join(subsets) or "none"}, got '
                              f'{args.subset}')
-        true.segments = [one for one in true.segments
-                         if one.subset == args.subset]
-        videos = {one.video for one in true.segments}
         true.videos = {name: info for name, info in true.videos.items()
-                       if name in videos}
-    predicted.segments, others = renamed(predicted.segments, true.videos)
-    if args.subset is not None:
-        predicted.segments = [one for one in predicted.segments
-                              if one.video in true.videos]
+                       if subset_of[name] == args.subset}
+        true.segments, predicted.segments = (
+            [one for one in each.segments if one.video in true.videos]
+            for each in (true, predicted))
     elif others:
         echo(f'note: {len(others)} of the predicted videos have no '
              f'annotations, such as {others[0]}; all their events count as '
              'false')
-    if not true.segments:
+    if not true.segments and not predicted.segments:
         raise ValueError(f'{args.annotations} has no events')
-    if predicted.segments and len(others) == len(
-            {one.video for one in predicted.segments}):
-        raise ValueError(
-            f'{args.predictions} and {args.annotations} have no video in '
-            f'common: {others[0]}, but {next(iter(true.videos))}')
+    if args.videos is not None and args.subset is None:
+        add_other_videos(true, args.videos)
     return predicted, true
+
+
+def add_other_videos(true: Annotations, path: Path) -> None:
+    """Add the videos of a folder that the annotations do not list."""
+    folder, added, unreadable = VideoFolder(path), [], []
+    for name in folder.names:
+        if name not in true.videos:
+            try:
+                true.videos[name] = folder.info(name)
+                added.append(name)
+            except ValueError:
+                unreadable.append(name)
+    if added:
+        echo(f'note: {len(added)} videos of {path} have no annotations and '
+             f'count as videos without events: {some(added)}')
+    if unreadable:
+        echo(f'note: {len(unreadable)} videos of {path} without annotations '
+             f'cannot be read and are left out: {some(unreadable)}')
 
 
 def renamed(segments: Sequence[VideoSegment], videos: Mapping[str, Any]
@@ -221,16 +246,21 @@ def draw(folder: Path, scores: EventScores) -> list[str]:
     return names
 
 
+def compute(args: argparse.Namespace) -> tuple[EventScores, dict[str, float]]:
+    """Return the metrics, and the length of each evaluated video."""
+    predicted, true = read(args)
+    durations = lengths(predicted, true)
+    scored, frame_scores = scores_of(args.scores, durations)
+    options = {} if scored is None else dict(
+        frame_scores=frame_scores, classes=scored.classes,
+        ignore=scored.ignore)
+    return EventScores(predicted.segments, true.segments, durations,
+                       protocol=args.protocol, **options), durations
+
+
 def run(args: argparse.Namespace) -> None:
     with one_line_errors():
-        predicted, true = read(args)
-        durations = lengths(predicted, true)
-        scored, frame_scores = scores_of(args.scores, durations)
-        options = {} if scored is None else dict(
-            frame_scores=frame_scores, classes=scored.classes,
-            ignore=scored.ignore)
-        scores = EventScores(predicted.segments, true.segments, durations,
-                             protocol=args.protocol, **options)
+        scores, durations = compute(args)
     values = bootstrap(scores.values, len(durations), args.draws)
     rows, hours = class_rows(scores), sum(durations.values()) / 3600
     text = format_report(scores, values, rows, hours)

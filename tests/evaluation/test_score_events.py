@@ -1,11 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
 import math
+import random
+import statistics
 
 import event_twins as twins
 import numpy as np
 import pytest
 from event_twins import drawn_case, segment
 
+from mmvidattn.cli.score import parse_args
+from mmvidattn.commands import score
 from mmvidattn.evaluation.events import EventScores, score_events
 from mmvidattn.online.frame_scores import FrameScores
 
@@ -55,3 +60,70 @@ def test_calibration_of_actions_only():
     ece, brier = twins.calibration([scores[:, 1:].tolist()], [target], 15)
     assert result['ECE'] == pytest.approx(ece, abs=1e-9)
     assert result['Brier'] == pytest.approx(brier, abs=1e-9)
+
+
+def twin_values(predictions, truth, durations):
+    """Return the value of each metric, computed in loops."""
+    def mean(twin, *thresholds):
+        values = [value for x in thresholds
+                  for value in twin(predictions, truth, x).values()]
+        return statistics.fmean(values) if values else math.nan
+
+    recall, false, median, p90 = twins.alarms(predictions, truth, durations)
+    return {
+        'mAP@0.5': mean(twins.activitynet_ap, .5),
+        'mAP@0.3:0.7': mean(twins.activitynet_ap, .3, .4, .5, .6, .7),
+        'F1@10': twins.f1(predictions, truth, durations, .1),
+        'F1@50': twins.f1(predictions, truth, durations, .5),
+        'edit': twins.edit(predictions, truth, durations),
+        'start_mAP@1s': mean(twins.start_ap, 1),
+        'start_mAP': mean(twins.start_ap, *range(1, 11)),
+        'recall': recall, 'false_alarms_per_hour': false,
+        'delay_median': median, 'delay_p90': p90}
+
+
+def entries(segments, video):
+    return [dict(segment=[one.start, one.end], label=one.labels['action'],
+                 score=one.score) for one in segments if one.video == video]
+
+
+def test_random_sets_with_empty_videos_and_subsets(tmp_path):
+    """All videos of a subset count, also those without events."""
+    rng = random.Random(0)
+    path, predicted_path = tmp_path / 'true.json', tmp_path / 'predicted.json'
+    empty = 0
+    for seed in range(500):
+        predictions, truth, videos = drawn_case(seed)
+        videos += [f'empty{i}' for i in range(rng.randint(0, 2))]
+        predictions += [segment(video, 1, 2, 'b', rng.random())
+                        for video in videos if rng.random() < .3]
+        # Equal scores keep the order of the file.
+        predictions, truth = (
+            [one for video in videos for one in each if one.video == video]
+            for each in (predictions, truth))
+        infos = {video: dict(
+            duration=20 + rng.random(), subset=rng.choice(
+                ['train', 'val', 'test'])) for video in videos}
+        subset = rng.choice([None, *(
+            one['subset'] for one in infos.values())])
+        path.write_text(json.dumps(dict(database={
+            video: dict(info, annotations=entries(truth, video))
+            for video, info in infos.items()})))
+        predicted_path.write_text(json.dumps(dict(results={
+            video: entries(predictions, video) for video in videos})))
+        durations = {video: info['duration'] for video, info in infos.items()
+                     if subset in (None, info['subset'])}
+        chosen = [one for one in predictions if one.video in durations]
+        true = [one for one in truth if one.video in durations]
+        if not chosen and not true:
+            continue
+        empty += len(durations) - len({one.video for one in true})
+        scores, found = score.compute(parse_args(
+            [str(predicted_path), str(path)]
+            + ['--subset', subset] * (subset is not None)))
+        assert found == durations
+        values = scores.values()
+        for name, value in twin_values(chosen, true, durations).items():
+            assert values[name] == pytest.approx(
+                value, abs=1e-9, rel=0, nan_ok=True), (seed, name)
+    assert empty > 500

@@ -36,8 +36,9 @@ class Watch:
     def __call__(self, event, args):
         if self.seen is None:
             return
-        if event in EVENTS:
-            self.seen.append((event, str(args[0])))
+        # Libraries start harmless programs, such as uname.
+        if event in EVENTS and 'canary' in str(args):
+            self.seen.append((event, str(args)))
         elif event == 'import' and CANARY in str(args[0]):
             self.seen.append((event, args[0]))
         elif event == 'exec' and CANARY in args[0].co_names:

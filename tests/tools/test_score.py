@@ -75,6 +75,14 @@ def test_subset(files, capsys):
     assert rows(text)['F1@50'][:2] == ['0.667', '-']
 
 
+def test_a_video_has_one_subset(files):
+    (files / 'truth.csv').write_text(TRUTH + 'w.mp4,7,9,run,train\n')
+    with pytest.raises(SystemExit, match='w.mp4 must have one subset, got '
+                       'test and train'):
+        mmvidattn_cli.main(['score', 'predictions.csv', 'truth.csv',
+                            '--subset', 'test'])
+
+
 def test_report(files, capsys):
     write_scores('scores')
     run(capsys, 'score', 'predictions.csv', 'truth.csv', '--scores', 'scores',
@@ -107,6 +115,14 @@ def test_videos_give_lengths_and_background(files, capsys, motion_dir):
     text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--videos',
                'videos', '--draws', 0)
     assert 'pass --videos' not in text
+    assert 'note: 1 videos of videos have no annotations and count as ' \
+        'videos without events: z.mp4' in text
+    assert '3 videos (' in text
+    (files / 'videos/bad.mp4').write_bytes(b'no video')
+    text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--videos',
+               'videos', '--draws', 0)
+    assert 'cannot be read and are left out: bad.mp4' in text
+    assert '3 videos (' in text
 
 
 @pytest.mark.parametrize('args, message', [

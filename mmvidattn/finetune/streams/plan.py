@@ -215,10 +215,18 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
         segments, read_groups(options.sources, root, columns),
         options.val_share,
         options.seed)
-    # Listed videos without events are background.
+    # Listed videos without events are background of their subset.
     used = {video for side in splits.values() for video in side}
-    splits['train'] = [*splits.get('train', ()), *(
-        name for name in names if name in facts and name not in used)]
+    splits.setdefault('train', [])
+    for name in names:
+        if name in facts and name not in used:
+            subset = (found.videos[name].subset or 'train').lower()
+            side = splits.get(SPLITS.get(subset, 'train'))
+            if side is None:
+                found.remarks.append(f'{name} left out: no video of the '
+                                     f'subset {subset} has events')
+            else:
+                side.append(name)
     echo('; '.join(f'{name}: {count(side, "video")}'
                    for name, side in splits.items()))
     classes = sorted({one.labels['action'] for one in segments})
@@ -257,9 +265,10 @@ def split_streams(segments: Sequence[VideoSegment], groups: dict[str, str],
                   share: float, seed: int) -> dict[str, list[str]]:
     """Split videos into train, val and test.
 
-    Subsets of the annotations are kept if all of them are named train, val or
-    test. Otherwise, about ``share`` of the events of each class are used for
-    validation, and as many for the test. Videos of a group stay together.
+    Only videos with events are split. Subsets of the annotations are kept if
+    all of them are named train, val or test. Otherwise, about ``share`` of the
+    events of each class are used for validation, and as many for the test.
+    Videos of a group stay together.
 
     Returns:
         Videos of each split, without empty splits.

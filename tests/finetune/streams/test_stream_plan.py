@@ -131,15 +131,18 @@ def test_reads_other_formats_and_videos_without_events(
         subset=subset, annotations=[dict(label='x', segment=[3, 9])] * events)
         for name, subset, events in (
             ('day0', 'training', 1), ('day1', 'training', 0),
-            ('day2', 'validation', 1), ('day9', 'training', 1))})))
+            ('day2', 'validation', 1), ('day3', 'validation', 0),
+            ('day4', 'testing', 0), ('day9', 'training', 1))})))
     plan = make_stream_plan(FineTuneOptions(
         path, stream=True, videos=videos, workers=1, quick=True))
     assert plan.splits == dict(train=['room 0/day0.mp4', 'room 1/day1.mp4'],
-                               val=['room 0/day2.mp4'])
+                               val=['room 0/day2.mp4', 'room 1/day3.mp4'])
     assert [one.video for one in plan.segments] == plan.splits['train'][:1] + (
-        plan.splits['val'])
-    assert 'note: 1 annotated video left out, because' in (
-        capsys.readouterr().out)
+        plan.splits['val'][:1])
+    printed = capsys.readouterr().out
+    assert 'note: 1 annotated video left out, because' in printed
+    assert 'note: room 0/day4.mp4 left out: no video of the subset testing ' \
+        'has events' in printed
 
 
 def test_merges_several_files(plan_of, tmp_path, capsys):

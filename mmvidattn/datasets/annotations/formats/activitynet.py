@@ -8,6 +8,7 @@ from ..video_segment import VideoSegment
 from .base import (
     Annotations,
     FrameRate,
+    VideoInfo,
     by_video,
     is_open,
     label_of,
@@ -34,16 +35,17 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     found = Annotations(format='activitynet')
     results, database = root.get('results'), root.get('database')
     for video, info in (results or database or root).items():
-        subset, segments = 'all', info
+        subset, segments = None, info
         if results is None:
-            subset = info.read('subset', JsonValue.name, 'all')
+            subset = info.read('subset', JsonValue.name)
             found.add_video(
-                video, duration=info.read('duration', JsonValue.positive))
+                video, duration=info.read('duration', JsonValue.positive),
+                subset=subset)
             segments = info['annotations']
         else:
             found.add_video(video)
         for i, one in enumerate(segments):
-            found.segments.append(_segment(one, video, i, subset))
+            found.segments.append(_segment(one, video, i, subset or 'all'))
     return found
 
 
@@ -70,17 +72,16 @@ def write(annotations: Annotations, path: Path) -> None:
                 for video, segments in groups.items()}, external_data={})
     else:
         content = dict(version='1.3', database={
-            video: _video(segments, annotations.videos[video].duration)
+            video: _video(segments, annotations.videos[video])
             for video, segments in groups.items()})
     write_json(path, content)
 
 
-def _video(segments: list[VideoSegment],
-           duration: float | None) -> dict[str, Any]:
-    info: dict[str, Any] = dict(subset=subset_of(segments))
-    if duration is not None:
-        info['duration'] = duration
-    return dict(info, annotations=[_entry(segment) for segment in segments])
+def _video(segments: list[VideoSegment], info: VideoInfo) -> dict[str, Any]:
+    facts: dict[str, Any] = dict(subset=subset_of(info, segments))
+    if info.duration is not None:
+        facts['duration'] = info.duration
+    return dict(facts, annotations=[_entry(segment) for segment in segments])
 
 
 def _entry(segment: VideoSegment) -> dict[str, Any]:

@@ -19,6 +19,8 @@ class VideoInfo(NamedTuple):
     duration: float | None = None
     width: int | None = None
     height: int | None = None
+    # Such as train, if the annotations state it.
+    subset: str | None = None
 
 
 @dataclass
@@ -153,18 +155,40 @@ def distinct_ids(segments: Iterable[VideoSegment]) -> list[VideoSegment]:
     return result
 
 
-def subset_of(segments: Iterable[VideoSegment]) -> str:
-    """Return the subset of a video's segments."""
-    return next((segment.subset for segment in segments), 'all')
+def subset_of(info: VideoInfo, segments: Iterable[VideoSegment]) -> str:
+    """Return the subset of a video, which may have no segments."""
+    stated = (one.subset for one in segments if one.subset != 'all')
+    return next(stated, info.subset or 'all')
+
+
+def video_subsets(annotations: Annotations) -> dict[str, str]:
+    """Return the subset of each video; ``all`` if none is stated.
+
+    Raises:
+        ValueError: If a video has several subsets.
+    """
+    found = {}
+    for video, segments in by_video(annotations).items():
+        info = annotations.videos.get(video, VideoInfo())
+        stated = {info.subset or 'all', *(one.subset for one in segments)}
+        if len(stated - {'all'}) > 1:
+            raise ValueError(f'{video} must have one subset, got '
+                             + ' and '.join(sorted(stated - {'all'})))
+        found[video] = subset_of(info, segments)
+    return found
 
 
 def merge(parts: Mapping[Path, Annotations]) -> Annotations:
     """Merge the contents of several files."""
     result = Annotations()
-    for part in parts.values():
+    for path, part in parts.items():
         result.segments += part.segments
         for name, info in part.videos.items():
             result.add_video(name, **info._asdict())
+            known = result.videos[name].subset
+            if info.subset not in (None, known):
+                raise ValueError(f'{path}: {name} must have one subset, got '
+                                 f'{info.subset} and {known}')
         result.remarks += [remark for remark in part.remarks
                            if remark not in result.remarks]
         result.format = part.format

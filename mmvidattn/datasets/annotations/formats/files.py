@@ -29,7 +29,8 @@ def _read_csv(path: Path, frame_rate: FrameRate | None = None,
     created = Annotations(
         segment_csv.read_segment_csv(path, points=True, **table), format='csv')
     for segment in created.segments:
-        created.add_video(segment.video)
+        subset = segment.subset if segment.subset != 'all' else None
+        created.add_video(segment.video, subset=subset)
     return created
 
 
@@ -192,7 +193,10 @@ def _find_videos(annotations: Annotations, folder: VideoFolder) -> Annotations:
         else:
             known[name] = folder.info(name)
         names[video] = name or video
-        stated[names[video]] = info
+        # A file may name a video in two ways.
+        before = stated.get(names[video], VideoInfo())
+        stated[names[video]] = VideoInfo(*(
+            b if a is None else a for a, b in zip(before, info)))
     annotations.segments = [
         segment._replace(video=names[segment.video])
         for segment in annotations.segments]

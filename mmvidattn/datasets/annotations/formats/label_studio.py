@@ -20,6 +20,7 @@ from ..video_segment import VideoSegment
 from .base import (
     Annotations,
     FrameRate,
+    VideoInfo,
     by_video,
     frames_of,
     is_open,
@@ -65,7 +66,8 @@ def read(path: Path, frame_rate: FrameRate) -> Annotations:
         video = _video(data)
         fps = data.read('fps', JsonValue.positive) or (
             data.read('frame_rate', JsonValue.positive))
-        found.add_video(video, fps=fps)
+        subset = data.read('subset', JsonValue.name)
+        found.add_video(video, fps=fps, subset=subset)
         results = predictions = task.read('predictions', list, [])
         if annotated:
             results = _submitted(task)
@@ -73,10 +75,9 @@ def read(path: Path, frame_rate: FrameRate) -> Annotations:
             ignored += len(predictions)
         if not results:
             continue
-        subset = data.read('subset', JsonValue.name, 'all')
         for region in results[-1]['result']:
             found.segments += _segments(
-                region, video, fps, frame_rate, subset, left_out)
+                region, video, fps, frame_rate, subset or 'all', left_out)
     found.count(several, 'tasks have several annotations: the ground truth, '
                 'or else the latest one was read')
     found.count(ignored, 'predictions left out, because the file has '
@@ -176,7 +177,7 @@ def write(annotations: Annotations, path: Path, frame_rate: FrameRate,
     """
     scored = any(one.score is not None for one in annotations.segments)
     tasks = [
-        _task(video, segments, frame_rate(
+        _task(video, segments, annotations.videos[video], frame_rate(
             video, annotations.videos[video].fps, f'video {video}'),
             scored, url)
         for video, segments in by_video(annotations).items()]
@@ -195,13 +196,14 @@ def labeling_config(labels: Sequence[str]) -> str:
     return format_xml(view).partition('\n')[2]
 
 
-def _task(video: str, segments: list[VideoSegment], fps: float, scored: bool,
-          url: str) -> dict[str, Any]:
+def _task(video: str, segments: list[VideoSegment], info: VideoInfo,
+          fps: float, scored: bool, url: str) -> dict[str, Any]:
     is_url = '://' in video or video.startswith('/data/')
     task: dict[str, Any] = dict(data=dict(
         video=video if is_url else url + quote(video), fps=fps))
-    if subset_of(segments) != 'all':
-        task['data']['subset'] = subset_of(segments)
+    subset = subset_of(info, segments)
+    if subset != 'all':
+        task['data']['subset'] = subset
     if not segments:
         return task
     used: set[str] = set()

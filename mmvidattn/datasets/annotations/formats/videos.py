@@ -13,6 +13,9 @@ class VideoFolder:
     Args:
         root: The folder.
 
+    Attributes:
+        names: Paths of all videos, relative to the folder.
+
     Raises:
         ValueError: If the folder does not exist.
     """
@@ -21,11 +24,11 @@ class VideoFolder:
         self.root = Path(root)
         if not self.root.is_dir():
             raise ValueError(f'videos must be a folder, got {root}')
-        self._names = VideoNames((
+        self.names = sorted(
             path.relative_to(self.root).as_posix()
             for path in self.root.rglob('*')
-            if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()),
-            moved=True)
+            if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
+        self._names = VideoNames(self.names, moved=True)
         self._infos: dict[str, VideoInfo] = {}
 
     def find(self, name: str) -> str | None:

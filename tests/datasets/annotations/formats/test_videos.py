@@ -4,6 +4,7 @@ from made_videos import FPS, LENGTH, write_opencv
 
 from mmvidattn.datasets.annotations.formats import (
     VideoFolder,
+    VideoInfo,
     read_annotations,
 )
 from mmvidattn.datasets.annotations.video_names import VideoNames
@@ -59,7 +60,8 @@ def test_annotations_get_names_and_facts_of_videos(tmp_path):
     result = read_annotations(path, videos=tmp_path / 'v')
     assert [one.video for one in result.segments] == ['a.mp4', 'lost.mp4']
     assert result.missing == ['lost.mp4']
-    assert result.videos['a.mp4'] == pytest.approx((FPS, LENGTH / FPS, 96, 64))
+    assert result.videos['a.mp4'] == VideoInfo(
+        FPS, pytest.approx(LENGTH / FPS), 96, 64)
     (tmp_path / 'v/lost.mp4').write_bytes(b'x')
     with pytest.raises(ValueError, match='cannot read the video .*lost.mp4'):
         read_annotations(path, videos=tmp_path / 'v')
