@@ -44,7 +44,7 @@ PICTURES = dict(
 
 def run_program(program: str, *args: object) -> None:
     """Run a program of tools/."""
-    subprocess.run([sys.executable, Path(__file__).with_name(program),
+    subprocess.run([sys.executable, Path(__file__).parent / program,
                     *map(str, args)], check=True)
 
 
