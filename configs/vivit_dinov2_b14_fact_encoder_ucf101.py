@@ -1,8 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Model 2 on
 # top of a frozen DINOv2-B/14, for 16 frames, on UCF-101. Only the temporal
-# encoder and the head are trained, on features that are cached on disk (49 kB
-# for each variant of a clip, 1.9 GB for the training clips). This recipe is
-# not from a paper, and we have not trained it. Set FILE to the published
+# encoder and the head are trained. This recipe is not from a paper, and we
+# have not trained it. Set FILE to the published
 # weights (see start_weights.md): model.backbone.init_cfg = dict(
 # type='Pretrained', checkpoint=FILE, source='vivit_image')
 _base_ = [
@@ -26,10 +25,6 @@ model = dict(
         norm_eps=1e-6),
     data_preprocessor=dict(
         mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375]))
-# Four augmentations of each clip take turns; from the fifth epoch on, no video
-# is read.
-custom_hooks = [dict(
-    type='FeatureCacheHook', cache_dir='work_dirs/features', num_variants=4)]
 
 train_dataloader = dict(batch_size=32)
 val_dataloader = dict(batch_size=32)

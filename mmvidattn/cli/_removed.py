@@ -9,6 +9,8 @@ COMMANDS: dict[str, str] = {
     'attention-map': 'use tools/analysis/attention_map.py',
     'frame-scores': 'use tools/analysis/frame_scores.py',
     'grad-cam': 'use tools/analysis/grad_cam.py',
+    'feature-cache': 'finetune --freeze computes the features of each clip '
+                     'once',
     'token-labels': 'train with the teacher itself '
                     '(dualformer_tiny_tl_k400)',
     'label-next': 'use predict --segments and a labeling tool',
@@ -26,6 +28,10 @@ COMMANDS: dict[str, str] = {
 
 # By command and option.
 OPTIONS: dict[tuple[str, str], str] = {
+    ('finetune', '--cache-features'): '--freeze computes the features of each '
+                                      'clip once',
+    ('finetune', '--variants'): '--freeze computes the features of each clip '
+                                'once',
     ('finetune', '--add'): 'give finetune several annotation files',
     ('finetune', '--continue'): 'give finetune several annotation files',
     ('stream', '--marks'): 'correct events in a labeling tool',

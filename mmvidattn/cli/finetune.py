@@ -32,7 +32,6 @@ from pathlib import Path
 
 from ..finetune.options import (
     BALANCES,
-    CACHEABLE,
     FEW_CLIPS,
     FREEZES,
     LOSSES,
@@ -91,19 +90,12 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add('--freeze', type=_freeze, default='auto',
         metavar='auto|none|backbone|spatial|N',
         help='backbone: train only the head; spatial: also the temporal '
-        'encoder of a ViViT with model=fact_encoder; N: freeze the first N '
+        'encoder of a ViViT with model=fact_encoder (both compute the '
+        'features of each clip once); N: freeze the first N '
         'blocks and the layers before them; none: train all layers; auto: '
         f'with weights and fewer than {FEW_CLIPS} training clips, --lora '
         f'{RANK} (or backbone, if the model has no attention projections), or '
         'else none (default: auto)')
-    add('--cache-features', nargs='?', const='', metavar='FOLDER',
-        help='with --freeze backbone or spatial: keep the features of the '
-             'frozen layers on disk, so that later epochs neither decode '
-             'videos nor run these layers (default of FOLDER: features in the '
-             'work directory)')
-    add('--variants', type=at_least(1), default=1, metavar='K',
-        help='with --cache-features: number of random augmentations of each '
-        'training video, used in turn (default: 1, no augmentation)')
     add('--lora', type=at_least(1), metavar='RANK',
         help="train only low-rank updates of the backbone's attention "
         'projections; best.pth has them merged')
@@ -159,11 +151,6 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
                      'or --freeze')
     if args.weights == 'none' and (args.lora or freezes):
         parser.error('--freeze and --lora need --weights')
-    if args.cache_features is None and args.variants > 1:
-        parser.error('--variants needs --cache-features')
-    if args.cache_features is not None and args.freeze not in CACHEABLE:
-        parser.error('--cache-features needs --freeze '
-                     + ' or '.join(CACHEABLE))
     return args
 
 

@@ -4,16 +4,16 @@ from . import transforms  # noqa: F401
 from .annotations.custom.video_list import read_video_list
 from .broken_files.guarded_dataset import GuardedDataset
 from .broken_files.guarded_video_dataset import GuardedVideoDataset
-from .feature_cache_dataset import FeatureCacheDataset
 from .feature_stream_dataset import FeatureStreamDataset
 from .frame_list_dataset import FrameListDataset
+from .frozen_feature_dataset import FrozenFeatureDataset
 from .random_offset_sampler import RandomOffsetSampler
 from .stateful_video_sampler import StatefulVideoSampler
 from .video_segment_dataset import VideoSegmentDataset
 from .video_stream_dataset import VideoStreamDataset
 
 __all__ = [
-    'FeatureCacheDataset', 'FeatureStreamDataset', 'FrameListDataset',
+    'FeatureStreamDataset', 'FrameListDataset', 'FrozenFeatureDataset',
     'GuardedDataset', 'GuardedVideoDataset', 'RandomOffsetSampler',
     'StatefulVideoSampler', 'VideoSegmentDataset',
     'VideoStreamDataset', 'read_video_list']

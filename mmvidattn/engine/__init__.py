@@ -3,7 +3,6 @@
 from .hooks import (
     DataTimeHook,
     ExactResumeHook,
-    FeatureCacheHook,
     NanGuardHook,
     NewClassifierHook,
     PatientStoppingHook,
@@ -19,7 +18,7 @@ from .runner import SafeRunner
 from .warmup_cosine_lr import WarmupCosineLR
 
 __all__ = [
-    'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook',
+    'DataTimeHook', 'ExactResumeHook',
     'LearningRateDecayOptimWrapperConstructor',
     'NanGuardHook', 'NewClassifierHook', 'PatientStoppingHook',
     'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook',

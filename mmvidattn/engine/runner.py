@@ -20,12 +20,10 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from ..datasets.broken_files.guarded_dataset import guarded
-from ..datasets.feature_cache_dataset import with_feature_cache
 from ..ops.torch_private import end_workers
 from ..utils.printable import PrintableFilter
 from ..utils.video_backend import apply_video_backend
 from .hooks import (
-    FeatureCacheHook,
     NanGuardHook,
     SkippedVideosHook,
     find_hook,
@@ -53,7 +51,6 @@ class SafeRunner(Runner):
       mmaction2, and reports files that crash a decoder.
     - ``NanGuardHook``: the runner adds a ``NanGuard`` to the optimizer
       wrapper.
-    - ``FeatureCacheHook``: datasets return the features of a frozen network.
     - ``video_backend``: the steps that decode videos.
     - ``console_log_level``: the lowest level of the messages in the terminal.
       The log file has all messages.
@@ -130,8 +127,6 @@ class SafeRunner(Runner):
         if not isinstance(loop, dict):
             return build(loop)
         name = f'_{split}_dataloader'
-        if find_hook(self, FeatureCacheHook) is not None:
-            setattr(self, name, _cached(getattr(self, name)))
         hook = find_hook(self, SkippedVideosHook)
         if hook is None:
             return build(loop)
@@ -152,13 +147,6 @@ class SafeRunner(Runner):
             if inspect.isclass(kind) and issubclass(kind, OptimWrapper):
                 optim_wrapper = dict(optim_wrapper, type=with_nan_guard(kind))
         return super().build_optim_wrapper(optim_wrapper)
-
-
-def _cached(loader: Any) -> Any:
-    if not isinstance(loader, dict):
-        raise ValueError('cached features need the config of a data loader, '
-                         f'got a {type(loader).__name__}')
-    return dict(loader, dataset=with_feature_cache(loader['dataset']))
 
 
 def _guarded(loader: Any, **options: Any) -> Any:

@@ -24,9 +24,17 @@ from ..utils.checkpoint import is_url, read_checkpoint
 from ..utils.files import write_atomically
 from ..utils.printable import echo
 from ..visualization.training_curves import draw_training_curves
-from .config import build_config, format_config, load_base, metric_of
+from .config import (
+    build_config,
+    choose_layers,
+    format_config,
+    is_frozen,
+    load_base,
+    metric_of,
+)
 from .console import no_prints
 from .epochs import fit_epochs
+from .frozen import write_features
 from .multi_label import (
     CollectProbabilitiesHook,
     format_labels,
@@ -97,7 +105,7 @@ def prepare(options: FineTuneOptions, command: str,
         Content of ``finetune.json``, which is written when training begins.
     """
     out, source = options.out, options.source
-    load_base(options.model)
+    base = load_base(options.model)
     if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
         raise ValueError(f'--work-dir {out} must not be inside {source}: it '
                          'would become a class')
@@ -114,6 +122,14 @@ def prepare(options: FineTuneOptions, command: str,
         load_config(options.model).dump(cfg['_base_'])
     config = out / 'config.py'
     write_atomically(config, format_config(cfg, command).encode())
+    on_features = is_frozen(
+        base, choose_layers(options, base, sum(plan.counts)))
+    if on_features:
+        for split in ('train', 'val')[:1 + ('val' in plan.splits)]:
+            write_features(load_config(config), split,
+                           out / f'data/{split}.safetensors')
+        cfg = build_config(options, plan, cfg['max_epochs'], on_features)
+        write_atomically(config, format_config(cfg, command).encode())
     if is_auto:
         with no_prints():
             epochs, seconds = fit_epochs(load_config(config), options.minutes)
@@ -122,7 +138,7 @@ def prepare(options: FineTuneOptions, command: str,
             echo('note: a model learns little in so few epochs; --minutes '
                  f'{math.ceil(options.minutes * FEW_EPOCHS / epochs)} would '
                  f'allow {FEW_EPOCHS}')
-        cfg = build_config(options, plan, epochs)
+        cfg = build_config(options, plan, epochs, on_features)
         write_atomically(config, format_config(cfg, command).encode())
     val = [video.label for video in plan.splits.get('val', ())]
     return dict(options=options.fixed(), videos=plan.number,
@@ -137,8 +153,8 @@ def _test(out: Path, hook: Hook, split: str = 'test') -> None:
     cfg.load_from, cfg.resume = str(out / 'best.pth'), False
     if split != 'test':
         # With the views of the test.
-        cfg.test_dataloader.dataset.ann_file = (
-            cfg.val_dataloader.dataset.ann_file)
+        dataset = cfg.test_dataloader.dataset
+        dataset.ann_file = str(Path(dataset.ann_file).with_stem(split))
     runner = build_runner(cfg, True)
     runner.register_hook(hook)
     with no_prints():

@@ -14,8 +14,8 @@ from ..apis.models import find_config, find_weights, load_config
 from ..layers.lora import add_lora
 from ..utils.video_backend import OPENS
 from .options import (
-    CACHEABLE,
     FEW_CLIPS,
+    FROZEN,
     LOSSES,
     RANK,
     FineTuneOptions,
@@ -24,7 +24,6 @@ from .plan import Plan
 
 PARTLY = 'FineTunedRecognizer3D'
 RECOGNIZERS = 'Recognizer3D', 'Recognizer2D', PARTLY
-CACHE = 'FeatureCacheHook'
 # Factor on the learning rate of the inherited config, if all layers of a
 # pretrained network are trained; see docs/tutorials/own_videos.md.
 TUNED_RATE = 0.3
@@ -81,14 +80,16 @@ def load_base(model: str) -> Config:
     return base
 
 
-def build_config(options: FineTuneOptions, plan: Plan,
-                 epochs: int) -> dict[str, Any]:
+def build_config(options: FineTuneOptions, plan: Plan, epochs: int,
+                 on_features: bool = False) -> dict[str, Any]:
     """Build the config of a run, which inherits from the model's config.
 
     Args:
         options: Options of the run.
         plan: Videos of the run.
         epochs: Number of epochs.
+        on_features: Train and validate on the features of the frozen layers
+            (:mod:`~mmvidattn.finetune.frozen`). Defaults to False.
 
     Returns:
         Variables of the config. Expressions, such as references to other
@@ -112,7 +113,7 @@ def build_config(options: FineTuneOptions, plan: Plan,
         num_classes=len(plan.classes),
         max_epochs=epochs,
         model=_model(base, options, plan.counts),
-        **_data(base, batch, options, plan),
+        **_data(base, batch, options, plan, on_features),
         **_schedule(base, batch, options, sum(plan.counts),
                     len(plan.splits.get('val', ())), epochs))
 
@@ -202,7 +203,7 @@ def _model(base: Config, options: FineTuneOptions,
     model: dict[str, Any] = {}
     has_init_weights = bool(base.model.backbone.get('init_cfg'))
     if not options.weights and not has_init_weights and (
-            _is_cacheable(base, options)):
+            is_frozen(base, options)):
         raise ValueError(f'--model {options.model} freezes layers, so it '
                          'needs --weights')
     if options.freeze is not None or options.lora is not None:
@@ -250,7 +251,7 @@ def _replaced(inherited: dict, name: str, **options: Any) -> dict[str, Any]:
 
 
 def _data(base: Config, batch: int, options: FineTuneOptions,
-          plan: Plan) -> dict[str, Any]:
+          plan: Plan, on_features: bool) -> dict[str, Any]:
     cfg: dict[str, Any] = {}
     number, has_views = sum(plan.counts), (
         len(plan.splits.get('val', ())) <= MAX_WITH_VIEWS)
@@ -271,8 +272,14 @@ def _data(base: Config, batch: int, options: FineTuneOptions,
             **(dict(multi_class=True) if options.multi_label else {}),
             pipeline=Source(_pipeline(
                 base, 'test' if split == 'val' and has_views else split)[0]))
-        loader = dict(num_workers=options.workers,
-                      persistent_workers=options.workers > 0)
+        workers = options.workers
+        if on_features and split != 'test':
+            workers = 0
+            dataset = dict(
+                type='FrozenFeatureDataset',
+                ann_file=Source(f"f'{{data_root}}/{name}.safetensors'"),
+                metainfo=dataset['metainfo'])
+        loader = dict(num_workers=workers, persistent_workers=workers > 0)
         if split == 'train':
             loader['batch_size'] = batch
             if options.balance == 'sampler':
@@ -281,9 +288,7 @@ def _data(base: Config, batch: int, options: FineTuneOptions,
                     oversample_thr=round(_threshold(plan.counts), 6),
                     dataset=dataset)
             repeats = math.ceil(MIN_STEPS * batch / number)
-            # Do not repeat videos with cached features, which would not
-            # change.
-            if repeats > 1 and options.cache_dir is None:
+            if repeats > 1:
                 dataset = dict(
                     type='RepeatDataset', times=repeats, dataset=dataset)
         else:
@@ -312,7 +317,6 @@ def _schedule(base: Config, batch: int, options: FineTuneOptions,
                                     decay_rate=options.layer_decay))
     interval = math.ceil(epochs / MAX_VALIDATIONS)
     is_small = number < FEW_CLIPS
-    hooks = _hooks(base, options)
     return dict(
         optim_wrapper=optimizer,
         param_scheduler=[dict(
@@ -337,28 +341,16 @@ def _schedule(base: Config, batch: int, options: FineTuneOptions,
         randomness=dict(seed=options.seed),
         load_from=options.weights and str(Path(find_weights(
             options.model, options.weights)).resolve()),
-        **({} if hooks is None else dict(custom_hooks=hooks)),
         **({} if base.get('runner_type') else dict(runner_type='SafeRunner')))
 
 
-def _hooks(base: Config, options: FineTuneOptions) -> list[dict] | None:
-    """Return the custom hooks; None if they are inherited unchanged."""
-    inherited = [dict(hook) for hook in base.get('custom_hooks') or ()]
-    hooks = inherited
-    if options.cache_dir is not None or not _is_cacheable(base, options):
-        hooks = [hook for hook in hooks if hook['type'] != CACHE]
-    if options.cache_dir is not None:
-        hooks = [*hooks, dict(type=CACHE, cache_dir=str(options.cache_dir),
-                              num_variants=options.variants)]
-    return None if hooks == inherited else hooks
-
-
-def _is_cacheable(base: Config, options: FineTuneOptions) -> bool:
-    """Return True if the features of the frozen layers can be cached."""
+def is_frozen(base: Config, options: FineTuneOptions) -> bool:
+    """Return True if features of frozen layers need be computed only once.
+    """
     freeze = options.freeze
     if freeze is None and options.lora is None:
         freeze = base.model.get('freeze')
-    return freeze in CACHEABLE
+    return freeze in FROZEN
 
 
 def _pipeline(base: Config, split: str) -> tuple[str, Any]:
@@ -384,7 +376,7 @@ def _learning_rate(base: Config, batch: int,
         'base_batch_size', base.train_dataloader.batch_size)
     lr = base.optim_wrapper.optimizer.lr * batch / base_batch
     # New layers and low-rank updates keep the full rate.
-    trains_all = not _is_cacheable(base, options) and options.lora is None
+    trains_all = not is_frozen(base, options) and options.lora is None
     return lr * TUNED_RATE if options.weights and trains_all else lr
 
 

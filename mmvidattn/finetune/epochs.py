@@ -10,14 +10,11 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from ..apis.runner import build_runner
-from .config import CACHE
 from .options import MAX_EPOCHS
 
 MIN_STEPS, MIN_SECONDS = 8, 5.
 # Share of the time for training. The rest is for validation and test.
 SHARE = 0.7
-# Time of an epoch with cached features, relative to an epoch without.
-CACHED_SHARE = 1 / 20
 
 
 class _Stop(Exception):
@@ -74,15 +71,4 @@ def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
         steps = len(runner.train_dataloader)
     epoch = steps * timer.seconds / max(1, timer.steps)
     fits = SHARE * 60 * minutes / max(epoch, 1e-3)
-    slow = _epochs_without_cache(cfg)
-    if fits > slow:
-        fits = slow + (fits - slow) / CACHED_SHARE
     return min(max(1, math.floor(fits)), MAX_EPOCHS), epoch
-
-
-def _epochs_without_cache(cfg: Config) -> float:
-    """Return the number of epochs that fill the cache."""
-    for hook in cfg.get('custom_hooks') or ():
-        if hook.type == CACHE:
-            return hook.get('num_variants') or 1
-    return math.inf

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-# Values of ``freeze`` whose features can be cached.
-CACHEABLE = 'backbone', 'spatial'
-FREEZES = 'auto', 'none', *CACHEABLE
+# Values of ``freeze`` with features that are computed once for each clip.
+FROZEN = 'backbone', 'spatial'
+FREEZES = 'auto', 'none', *FROZEN
 # A set with fewer training clips is small.
 FEW_CLIPS = 500
 # LoRA rank that ``freeze='auto'`` uses.
@@ -19,8 +19,7 @@ LOSSES = dict(bce='BCELossWithLogits', asymmetric='AsymmetricLoss')
 # Kinds of models of ``stream``.
 MODELS = 'auto', 'pixels', 'features'
 # Options that are only for clips.
-OF_CLIPS = ('freeze', 'cache_features', 'variants', 'lora', 'layer_decay',
-            'balance', 'multi_label', 'loss')
+OF_CLIPS = ('freeze', 'lora', 'layer_decay', 'balance', 'multi_label', 'loss')
 BALANCES = 'none', 'weights', 'focal', 'sampler'
 
 
@@ -50,11 +49,6 @@ class FineTuneOptions:
             or with 500 training clips or more. With fewer clips, it trains
             LoRA updates of rank 8 instead of the backbone, or freezes a
             backbone without attention projections. Defaults to ``'auto'``.
-        cache_features: Folder for cached features of the frozen layers; an
-            empty string for ``features`` in ``work_dir``. Defaults to None, no
-            cache.
-        variants: Number of random augmentations of each training video to
-            cache.
         lora: Rank of LoRA updates of the attention projections.
         layer_decay: Learning rate of a layer relative to the next layer.
         balance: Method to balance the classes; see ``BALANCES``.
@@ -94,8 +88,6 @@ class FineTuneOptions:
     epochs: str | int = 'auto'
     minutes: float = 10
     freeze: str | int | None = 'auto'
-    cache_features: str | None = None
-    variants: int = 1
     lora: int | None = None
     layer_decay: float | None = None
     balance: str = 'none'
@@ -117,8 +109,8 @@ class FineTuneOptions:
     # Options that may change on resume.
     FREE: ClassVar = {'workers', 'timeout', 'quick', 'minutes', 'work_dir'}
     # Options that older work directories did not record, and their values.
-    ADDED: ClassVar = dict(cache_features=None, variants=1, stream=False,
-                           videos=None, features='linear_ff_tiny_motion',
+    ADDED: ClassVar = dict(stream=False, videos=None,
+                           features='linear_ff_tiny_motion',
                            multi_label=False, loss='bce', columns=None,
                            fps=None, more=[])
 
@@ -133,18 +125,11 @@ class FineTuneOptions:
         name = self.source.resolve().stem or 'videos'
         return self.work_dir or Path('work_dirs', f'finetune_{name}')
 
-    @property
-    def cache_dir(self) -> Path | None:
-        """Folder of the cached features; None without a cache."""
-        if self.cache_features is None:
-            return None
-        return Path(self.cache_features or self.out / 'features').resolve()
-
     def fixed(self) -> dict[str, Any]:
         """Return the options that must not change on resume."""
         options = {name: value for name, value in asdict(self).items()
                    if name not in self.FREE}
-        for name in 'source', 'weights', 'cache_features', 'videos':
+        for name in 'source', 'weights', 'videos':
             if options[name] and options[name] != 'default':
                 options[name] = str(Path(options[name]).resolve())
         options['more'] = [str(path.resolve()) for path in self.more]

@@ -1,6 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import copy
-from contextlib import nullcontext
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -11,14 +9,8 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from ..layers.lora import add_lora
 from ..utils.arguments import Natural, check_arguments
-from ..utils.feature_cache import FeatureWriter, weights_digest
 
 Part = Literal['backbone', 'spatial']
-# Options of a backbone that do not affect its frozen features, but only
-# initialization and training.
-NO_EFFECT = {'init_cfg', 'init_std', 'embed_init_std', 'patch_init', 'with_cp',
-             'drop_rate', 'drop_path_rate', 'drop_path_scale'}
-NO_EFFECT_ON_SPATIAL = {'num_temporal_layers'}
 
 
 class FrozenFeatures(NamedTuple):
@@ -39,10 +31,8 @@ class FineTunedRecognizer3D(Recognizer3D):
     running statistics. With LoRA, the running statistics of the backbone do
     not change either.
 
-    With :class:`~mmvidattn.engine.FeatureCacheHook`, the features of the
-    frozen layers are cached on disk. With ``'spatial'``, the frozen layers
-    process one clip at a time in training, even without the hook, so that the
-    final weights are equal with and without the cache.
+    If the samples of :class:`~mmvidattn.datasets.FrozenFeatureDataset` have
+    the features of the frozen layers, only the other layers run.
 
     Args:
         freeze: ``'backbone'`` trains only the head (a linear probe, if the
@@ -55,10 +45,6 @@ class FineTunedRecognizer3D(Recognizer3D):
             Defaults to None, no LoRA.
         **kwargs: Arguments of ``Recognizer3D``.
 
-    Attributes:
-        feature_writer: Writer of cached features, set by the hook; None
-            without the hook.
-
     Raises:
         ValueError: If both options are set; if the backbone has fewer than
             ``freeze`` blocks; or if it lacks ``get_layer_depth`` or a
@@ -67,18 +53,12 @@ class FineTunedRecognizer3D(Recognizer3D):
 
     def __init__(self, backbone: dict, *args: Any,
                  freeze: Part | Natural | None = None,
-                 lora: dict | None = None,
-                 data_preprocessor: dict | None = None,
-                 **kwargs: Any) -> None:
-        options = copy.deepcopy((backbone, data_preprocessor))
-        super().__init__(backbone, *args, data_preprocessor=data_preprocessor,
-                         **kwargs)
-        self._backbone, self._data_preprocessor = options
+                 lora: dict | None = None, **kwargs: Any) -> None:
+        super().__init__(backbone, *args, **kwargs)
         if lora is not None and freeze is not None:
             raise ValueError('lora already freezes the backbone, got '
                              f'freeze={freeze!r} as well')
         self.freeze = freeze
-        self.feature_writer: FeatureWriter | None = None
         self._frozen: list[nn.Module] = []
         if lora is not None:
             self.backbone.requires_grad_(False)
@@ -136,57 +116,43 @@ class FineTunedRecognizer3D(Recognizer3D):
             module.eval()
         return self
 
-    def describe_frozen(self) -> dict[str, Any]:
-        """Describe the frozen layers, for the key of cached features.
+    @torch.no_grad()
+    def frozen_features(self, inputs: Tensor) -> Tensor:
+        """Run the frozen layers on the views of samples.
+
+        Args:
+            inputs: Normalized clips, [B, V, C, T, H, W].
 
         Returns:
-            The options of the backbone and the preprocessor, and a hash of
-            the weights, in plain types.
+            Features, [B, V, *].
 
         Raises:
-            ValueError: If the features cannot be cached, because of
-                ``freeze``, a neck, or ``blending`` of clips.
+            ValueError: If ``freeze`` is neither 'spatial' nor 'backbone', or
+                the model has a neck or a backbone with several outputs.
         """
-        if self.freeze not in ('backbone', 'spatial'):
-            raise ValueError("cached features need freeze='spatial' or "
-                             f"'backbone', got {self.freeze!r}")
-        if self.with_neck:
-            raise ValueError('cached features need a model without a neck, '
-                             f'got a {type(self.neck).__name__}')
-        if getattr(self.data_preprocessor, 'blending', None) is not None:
+        if self.freeze not in ('backbone', 'spatial') or self.with_neck:
             raise ValueError(
-                'data_preprocessor.blending mixes clips at random: cached '
-                'features need blending=None')
-        ignored, weights = NO_EFFECT, self.backbone.state_dict(keep_vars=True)
-        if self.freeze == 'spatial':
-            ignored = NO_EFFECT | NO_EFFECT_ON_SPATIAL
-            trained = self.backbone.temporal_encoder.state_dict(keep_vars=True)
-            trained = {id(value) for value in trained.values()}
-            weights = {name: value for name, value in weights.items()
-                       if id(value) not in trained}
-        return dict(
-            freeze=self.freeze,
-            backbone={name: value for name, value in self._backbone.items()
-                      if name not in ignored},
-            data_preprocessor=self._data_preprocessor,
-            weights=weights_digest(weights))
-
-    def write_features(self, writer: FeatureWriter) -> None:
-        """Write the features of samples with a ``feature_file`` from now on.
-        """
-        self.feature_writer = writer
+                "frozen features need a model with freeze='spatial' or "
+                f"'backbone' and without a neck, got freeze={self.freeze!r}")
+        encode = (self.backbone if self.freeze == 'backbone' else
+                  self.backbone.forward_spatial)
+        features = encode(inputs.flatten(0, 1))
+        if not isinstance(features, Tensor):
+            raise ValueError(
+                'frozen features need a backbone that returns a tensor, but '
+                f'{type(self.backbone).__name__} returns a '
+                f'{type(features).__name__}')
+        return features.unflatten(0, inputs.shape[:2])
 
     def forward(self, inputs: Tensor, data_samples: list | None = None,
                 mode: str = 'tensor', **kwargs: Any) -> Any:
-        """Run the model, with cached features if the samples have them."""
-        if self.training and self.freeze == 'spatial' or any(
-                'frozen_features' in sample or 'feature_file' in sample
-                for sample in data_samples or ()):
-            # An exported program gets clips without data samples.
-            samples = data_samples or [{}] * len(inputs)
+        """Run the model, from the frozen features of samples that have them.
+        """
+        if data_samples and 'frozen_features' in data_samples[0]:
+            # Remove the features from the samples, so that metrics and result
+            # files do not contain them.
             inputs = FrozenFeatures(torch.stack([
-                self._features_of(clips, sample)
-                for clips, sample in zip(inputs, samples)]))
+                sample.pop('frozen_features') for sample in data_samples]))
         return super().forward(inputs, data_samples, mode, **kwargs)
 
     def extract_feat(self, inputs: Tensor | FrozenFeatures,
@@ -201,40 +167,6 @@ class FineTunedRecognizer3D(Recognizer3D):
         if stage == 'head' and self.with_cls_head:
             x = self.cls_head(x)
         return x, {}
-
-    def _features_of(self, clips: Tensor, sample: Any) -> Tensor:
-        """Map views [V, C, T, H, W] of a sample to features [V, *]."""
-        writer = self.feature_writer
-        if 'frozen_features' in sample:
-            writer.num_read += 1
-            # Remove the features from the sample, so that metrics and result
-            # files do not contain them.
-            return sample.pop('frozen_features')
-        if 'feature_file' not in sample:
-            return self._encode(clips)
-        # Remove the padding: a batch pads all clips to the largest clip.
-        clips = clips[tuple(map(slice, sample.clips_shape))]
-        features = writer.round(self._encode(clips))
-        writer.num_computed += 1
-        writer.write(sample.feature_file, features)
-        return features
-
-    @torch.no_grad()
-    def _encode(self, clips: Tensor) -> Tensor:
-        encode = self.backbone
-        if self.freeze == 'spatial':
-            encode = self.backbone.forward_spatial
-        with nullcontext() if self.feature_writer is None else torch.autocast(
-                clips.device.type, enabled=False):
-            # Process one clip at a time, because the batch size affects
-            # rounding.
-            features = [encode(clip) for clip in clips.split(1)]
-        if not isinstance(features[0], Tensor):
-            raise ValueError(
-                'cached features need a backbone that returns a tensor, but '
-                f'{type(self.backbone).__name__} returns a '
-                f'{type(features[0]).__name__}')
-        return torch.cat(features)
 
 
 def _frozen_modules(module: nn.Module) -> list[nn.Module]:

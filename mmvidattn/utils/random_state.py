@@ -43,13 +43,6 @@ def set_random_state(state: dict[str, Any]) -> None:
         torch.cuda.set_rng_state_all([s.cpu() for s in state['cuda']])
 
 
-def random_place() -> tuple:
-    """Return a value that changes with each draw from a CPU generator."""
-    name, keys, *rest = np.random.get_state()
-    return (random.getstate(), name, keys.tobytes(), *rest,
-            torch.get_rng_state().numpy().tobytes())
-
-
 @contextmanager
 def seeded(entropy: list[int]) -> Iterator[None]:
     """Seed the CPU's generators from ``entropy``, and restore them later."""

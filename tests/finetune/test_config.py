@@ -15,7 +15,9 @@ from mmvidattn.finetune.config import (
     Source,
     _threshold,
     build_config,
+    choose_layers,
     format_config,
+    is_frozen,
     load_base,
 )
 from mmvidattn.finetune.plan import Plan
@@ -100,29 +102,24 @@ def test_learning_rate_depends_on_batch_and_weights(tmp_path):
                                  else None)
 
 
-def test_caches_features_of_frozen_part(tmp_path):
-    weights, cache = tmp_path / 'w.pth', tmp_path / 'features'
-    hook = dict(type='FeatureCacheHook', cache_dir=str(cache), num_variants=3)
-    model = 'vivit_tiny_fact_encoder_motion'
-    cfg = read(tmp_path, model=model, weights=weights, freeze='spatial',
-               cache_features=cache, variants=3)
-    assert cfg.custom_hooks == [hook]
+def test_trains_on_features_of_frozen_part(tmp_path):
+    weights = tmp_path / 'w.pth'
+    cfg = read(tmp_path, model='vivit_tiny_fact_encoder_motion',
+               weights=weights, freeze='spatial')
     assert cfg.model.type == 'FineTunedRecognizer3D'
     assert cfg.model['freeze'] == 'spatial'
     # New layers learn at the full rate, for half of the batch.
     assert cfg.optim_wrapper.optimizer.lr == pytest.approx(5e-4)
     frozen = 'vivit_tiny_frozen_motion'
-    inherited = load_config(frozen).custom_hooks
-    # An inherited cache stays if its features can still be cached.
-    for options, freeze, hooks in (
-            ({}, 'spatial', inherited),
-            (dict(freeze='backbone'), 'backbone', inherited),
-            (dict(freeze='backbone', cache_features=cache, variants=3),
-             'backbone', [hook]),
-            (dict(freeze=1), 1, []), (dict(lora=2), None, [])):
+    for options, freeze, once in (
+            ({}, 'spatial', True), (dict(freeze='backbone'), 'backbone', True),
+            (dict(freeze=1), 1, False), (dict(lora=2), None, False)):
         cfg = read(tmp_path, model=frozen, weights=weights, **options)
         assert cfg.model['freeze'] == freeze, options
-        assert cfg.custom_hooks == hooks, options
+        given = FineTuneOptions(tmp_path, model=frozen, weights=weights,
+                                **options)
+        base = load_config(frozen)
+        assert is_frozen(base, choose_layers(given, base, 8)) == once
 
 
 def test_random_weights_cannot_be_frozen(tmp_path):

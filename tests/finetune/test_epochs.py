@@ -53,13 +53,3 @@ def test_epochs_take_70_percent_of_the_time(ten_steps, minutes):
     epochs, seconds = finetune_epochs.fit_epochs(cfg, minutes)
     assert seconds == 5
     assert epochs == max(1, min(100, math.floor(0.7 * 60 * minutes / 5)))
-
-
-@pytest.mark.parametrize('minutes, variants, epochs', [
-    # An epoch takes 5 s, and a cached one 1/20 of that.
-    (0.1, None, 1), (8 / 42, None, 1 + 12), (8 / 42, 2, 1),
-    (16 / 42, 2, 2 + 24), (100, None, 100)])
-def test_epochs_with_cached_features(ten_steps, minutes, variants, epochs):
-    cfg = load_config('vivit_tiny_frozen_motion')
-    cfg.custom_hooks[0].num_variants = variants
-    assert finetune_epochs.fit_epochs(cfg, minutes)[0] == epochs

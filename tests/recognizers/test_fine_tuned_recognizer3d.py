@@ -2,6 +2,7 @@
 import pytest
 import torch
 from mmaction.registry import MODELS
+from mmaction.structures import ActionDataSample
 from mmengine.registry import init_default_scope
 
 import mmvidattn
@@ -68,43 +69,24 @@ def test_freezes_spatial_encoder():
                    for m in block.modules())
     assert all(m.training for m in encoder.temporal.modules())
     clips = torch.randn(3, 1, 3, 4, 32, 32)
-    # Training computes clips one by one, testing as a batch.
-    features = model.backbone.forward_spatial(clips[:, 0])
-    assert features.shape == (3, 2, 24)
-    got = []
-    encoder.temporal.register_forward_hook(
-        lambda module, args, y: got.append(args[0][:, :, 0, 0]))
-    model(clips, stage='head')
-    torch.testing.assert_close(got.pop(), features)
+    features = model.frozen_features(clips)
+    assert features.shape == (3, 1, 2, 24) and not features.requires_grad
     model.eval()
     expected = model.cls_head(model.backbone(clips[:, 0]))
     assert torch.equal(model(clips, stage='head'), expected)
+    # Samples with features do not need the frozen layers.
+    samples = [ActionDataSample() for _ in clips]
+    for sample, one in zip(samples, features):
+        sample.set_data(dict(frozen_features=one))
+    got = model(torch.zeros(3, 1, 1, 1, 1, 1), samples, stage='head')
+    torch.testing.assert_close(got, expected)
+    assert not any('frozen_features' in sample for sample in samples)
 
 
-def test_description_covers_options_with_an_effect():
-    def describe(weight=None, **options):
-        torch.manual_seed(0)
-        backbone = {**FACTORIZED, **options.pop('backbone', {})}
-        model = build(backbone=backbone, **{'freeze': 'spatial', **options})
-        model.load_state_dict(state, strict=False)
-        if weight is not None:
-            model.get_parameter(weight).data[-1] += 1e-6
-        return model.describe_frozen()
-
-    state = build(backbone=FACTORIZED).state_dict()
-    first = describe()
-    for options in (
-            dict(backbone=dict(num_temporal_layers=2, drop_rate=0.)),
-            dict(weight='backbone.encoder.temporal.norm.bias'),
-            dict(weight='cls_head.fc_cls.bias')):
-        assert describe(**options) == first, options
-    mean = dict(type='ActionDataPreprocessor', mean=[1., 2, 3], std=[1] * 3)
-    for options in (
-            dict(backbone=dict(norm_eps=1e-5)), dict(freeze='backbone'),
-            dict(data_preprocessor=mean),
-            dict(weight='backbone.encoder.norm.bias'),
-            dict(weight='backbone.patch_embed.projection.weight')):
-        assert describe(**options) != first, options
+def test_refuses_features_of_trained_layers():
+    clips = torch.randn(1, 1, 3, 4, 32, 32)
+    with pytest.raises(ValueError, match="'backbone'.* got freeze=1"):
+        build(freeze=1).frozen_features(clips)
 
 
 def test_lora_trains_updates_and_head():

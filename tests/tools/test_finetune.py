@@ -165,21 +165,33 @@ def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
     assert not [path for path in out.rglob('*.mp4')]
 
 
-def test_caches_the_features_of_a_frozen_backbone(begin, capfd):
-    out = begin('--freeze', 'backbone', '--cache-features', '--epochs', 2)
-    assert {path.name for path in out.iterdir()} == {*FILES, 'features'}
-    # Logs of the training, then of the test.
-    logs = [*(out / 'run').glob('2*/*.log'),
-            *(out / 'run/test').glob('*/*.log')]
-    log = ''.join(path.read_text() for path in logs)
-    # Training uses 4 videos; validation and test use the same 2 videos, with
-    # six views each. Only the first epoch computes features.
-    counts = re.findall(r'(\d+) clips from disk, (\d+) computed', log)
-    assert counts == [('0', '4'), ('0', '2'), ('4', '0'), ('2', '0'),
-                      ('2', '0')]
-    files = [*(out / 'features').glob('*/*/*.safetensors')]
-    assert sorted(len(load_file(path)['features']) for path in files) == [
-        1, 1, 1, 1, 6, 6]
+def test_computes_features_of_a_frozen_backbone_once(begin, videos, capfd):
+    out = begin('--freeze', 'backbone', '--epochs', 2)
+    check_files(out)
+    printed = capfd.readouterr().out
+    assert len(re.findall('^epoch ', printed, re.M)) == 2
+    # Training uses one view; validation and test use six.
+    model = mmvidattn.get_model(out / 'config.py', out / 'best.pth')
+    stored = {split: load_file(out / f'data/{split}.safetensors')
+              for split in ('train', 'val')}
+    lines = {split: (out / f'data/{split}.txt').read_text('utf-8').splitlines()
+             for split in stored}
+    for split, views in ('train', 1), ('val', 6):
+        assert stored[split]['features'].shape[:2] == (len(lines[split]),
+                                                       views)
+        assert stored[split]['labels'][:, 0].tolist() == [
+            int(line.rsplit(' ', 1)[1]) for line in lines[split]]
+    # Head and stored features give the predictions of the whole model.
+    scores = [sorted(predict_video(model, videos / line.rsplit(' ', 1)[0]),
+                     key=lambda one: one.index) for line in lines['val']]
+    with torch.no_grad():
+        features = stored['val']['features']
+        logits = model.cls_head(features.flatten(0, 1)).unflatten(
+            0, features.shape[:2]).mean(1)
+    torch.testing.assert_close(
+        logits.softmax(-1),
+        torch.tensor([[one.score for one in video] for video in scores]),
+        rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize('loss', ['bce', 'asymmetric'])
@@ -285,9 +297,6 @@ def test_rejects_bad_sources_and_weights(begin, videos, tmp_path, change,
     (['--lora', '2', '--weights', 'w', '--freeze', '1'], 'already'),
     (['--lora', '2', '--weights', 'none'],
      '--freeze and --lora need --weights'),
-    (['--cache-features'],
-     '--cache-features needs --freeze backbone or spatial'),
-    (['--variants', '2'], '--variants needs --cache-features'),
     (['--multi-label', '--balance', 'focal'],
      '--balance focal is not for --multi-label'),
     (['--loss', 'asymmetric'], '--loss needs --multi-label'),

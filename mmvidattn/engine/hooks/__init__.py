@@ -2,7 +2,6 @@
 """Hooks of the loops."""
 from .data_time_hook import DataTimeHook
 from .exact_resume_hook import ExactResumeHook
-from .feature_cache_hook import FeatureCacheHook
 from .nan_guard_hook import NanGuardHook
 from .new_classifier_hook import NewClassifierHook
 from .patient_stopping_hook import PatientStoppingHook
@@ -14,7 +13,7 @@ from .safe_logger_hook import SafeLoggerHook
 from .skipped_videos_hook import SkippedVideosHook
 
 __all__ = [
-    'DataTimeHook', 'ExactResumeHook', 'FeatureCacheHook', 'NanGuardHook',
+    'DataTimeHook', 'ExactResumeHook', 'NanGuardHook',
     'NewClassifierHook', 'PatientStoppingHook', 'PreciseBNHook',
     'PreemptionHook', 'SafeCheckpointHook', 'SafeLoggerHook',
     'SkippedVideosHook', 'find_hook'
