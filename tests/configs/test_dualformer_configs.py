@@ -138,7 +138,7 @@ def test_reads_clips_as_released(name):
     assert cfg.model.cls_head.dropout_ratio == 0.5
     steps = cfg.train_dataloader.dataset.pipeline
     assert [step.type for step in steps[2:7]] == [
-        'DecordDecode', 'Resize', 'RandomResizedCrop', 'Resize', 'Flip']
+        'VideoReaderDecode', 'Resize', 'RandomResizedCrop', 'Resize', 'Flip']
     assert steps[3].scale == (-1, 256) and steps[6].flip_ratio == 0.5
     # Areas of 8 to 100 % and aspect ratios of 3:4 to 4:3 are the default.
     assert list(steps[4]) == ['type']

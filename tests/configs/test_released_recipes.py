@@ -183,8 +183,8 @@ def _steps(cfg, split):
     steps = [dict(step) for step in
              cfg[f'{split}_dataloader'].dataset.pipeline]
     kinds = [step['type'] for step in steps]
-    assert kinds[0] == 'DecordInit'
-    assert kinds[2] == 'DecordDecode'
+    assert kinds[0] == 'VideoReaderInit'
+    assert kinds[2] == 'VideoReaderDecode'
     assert kinds[-2:] == ['FormatShape', 'PackActionInputs']
     return steps[1], [(step.pop('type'), step) for step in steps[3:-2]]
 
