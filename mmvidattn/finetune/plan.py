@@ -3,8 +3,8 @@
 import csv
 import io
 import statistics
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from ..datasets.annotations.custom.labeled_videos import (
     LabeledVideo,
     count,
     read_labeled_videos,
+    similar_names,
     some,
 )
 from ..datasets.annotations.video_segment import (
@@ -27,7 +28,7 @@ from ..datasets.video_facts import VideoFacts, read_facts
 from ..utils.files import write_atomically
 from ..utils.printable import echo
 from .options import FineTuneOptions
-from .split import split_videos
+from .split import describe_copies, find_copies, split_videos
 
 # A class with fewer training videos triggers a warning.
 FEW = 10
@@ -125,7 +126,14 @@ def make_plan(options: FineTuneOptions) -> Plan:
     print_unreadable(bad)
     if cut:
         echo(f'segments: {cut}')
-    splits = split_videos(videos, options.val_share, options.seed)
+    copies = find_copies(root, facts)
+    splits = split_videos(videos, options.val_share, options.seed, copies)
+    remarks += describe_copies(copies, {
+        name: [video.file for video in side]
+        for name, side in splits.items()})
+    if not options.multi_label:
+        remarks += _several_classes(videos, copies)
+    remarks += similar_names('class', classes)
     remarks += find_warnings(splits)
     echo('; '.join(f'{name}: {len(side)}' for name, side in splits.items()))
     for remark in remarks:
@@ -192,6 +200,21 @@ def _fit_segments(videos: Sequence[LabeledVideo], facts: dict[str, VideoFacts]
               for i, video in enumerate(videos)
               if segments[i] is None or i in ends]
     return fitted, describe(+counts)
+
+
+def _several_classes(videos: Sequence[LabeledVideo],
+                     copies: Mapping[str, str]) -> Iterator[str]:
+    """Yield a remark about equal videos or segments of several classes."""
+    same = defaultdict(dict)
+    for video in videos:
+        same[copies[video.file], video.start, video.end].setdefault(
+            video.label, video.file)
+    several = [' and '.join(f'{file} ({label})'
+                            for label, file in sorted(files.items()))
+               for files in same.values() if len(files) > 1]
+    if several:
+        yield (f'{count(several, "video")} in more than one class: '
+               f'{some(several)}')
 
 
 def _print_summary(root: Path, videos: Sequence[LabeledVideo],

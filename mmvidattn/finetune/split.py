@@ -1,32 +1,92 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Split of labeled videos into training, validation and test."""
+import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array, eye_array, hstack
 from scipy.sparse.csgraph import connected_components
 
-from ..datasets.annotations.custom.labeled_videos import LabeledVideo
+from ..datasets.annotations.custom.labeled_videos import (
+    LabeledVideo,
+    count,
+    some,
+)
 from ..utils.arguments import Fraction, check_arguments
+from ..utils.files import hash_file
+
+
+def find_copies(root: Path, files: Iterable[str]) -> dict[str, str]:
+    """Return the first file with the content of each file.
+
+    Symbolic links and different paths of one file have the same content, and
+    so have copies.
+
+    Args:
+        root: Folder that the files are relative to.
+        files: Existing files.
+    """
+    paths = {name: os.path.realpath(root / name) for name in files}
+    sizes = {path: os.path.getsize(path) for path in {*paths.values()}}
+    numbers = Counter(sizes.values())
+    # Files of different sizes need not be read.
+    contents = {path: hash_file(path) if numbers[size] > 1 else path
+                for path, size in sizes.items()}
+    first: dict[str, str] = {}
+    return {name: first.setdefault(contents[path], name)
+            for name, path in paths.items()}
+
+
+def describe_copies(copies: Mapping[str, str],
+                    splits: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return remarks about files with the content of another one.
+
+    Args:
+        copies: Result of :func:`find_copies`.
+        splits: Files of each split.
+    """
+    pairs = [f'{name} ({first})' for name, first in copies.items()
+             if first != name]
+    if not pairs:
+        return []
+    remarks = [f'{count(pairs, "video")} with the content of another one, '
+               f'kept in its split: {some(pairs)}']
+    names, used = defaultdict(set), defaultdict(set)
+    for split, files in splits.items():
+        for name in files:
+            names[copies[name]].add(name)
+            used[copies[name]].add(split)
+    spread = [' and '.join(sorted(names[first])) for first in names
+              if len(names[first]) > 1 and len(used[first]) > 1]
+    if spread:
+        remarks = [
+            f'{count(pairs, "video")} with the content of another one: '
+            f'{some(pairs)}',
+            f'{count(spread, "video")} with copies in more than one of the '
+            f'given splits, so scores will be too high: {some(spread)}']
+    return remarks
 
 
 @check_arguments
-def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int
+def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int,
+                 copies: Mapping[str, str] | None = None
                  ) -> dict[str, list[LabeledVideo]]:
     """Split videos into train, val and test.
 
     Splits that the user set are kept. If no video has the split ``val``, about
     ``share`` of each class moves from ``train`` to ``val``. Videos with the
-    same file or group stay in one split. ``train`` keeps a video of each
-    class, and ``val`` gets a video of each class if possible.
+    same file, content or group stay in one split. ``train`` keeps a video of
+    each class, and ``val`` gets a video of each class if possible.
 
     Args:
         videos: Labeled videos.
         share: Share of the videos for validation, in [0, 1].
         seed: Seed of the random choice.
+        copies: Result of :func:`find_copies`. Defaults to no copies.
 
     Returns:
         Videos of each split, without empty splits.
@@ -36,7 +96,7 @@ def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int
         sides[video.split or 'train'].append(video)
     train = sides['train']
     if train and share and not sides['val']:
-        units = _inseparable(train)
+        units = _inseparable(train, copies or {})
         chosen = _choose(train, units, share, seed)
         sides['val'] = [video for video, unit in zip(train, units)
                         if unit in chosen]
@@ -45,17 +105,19 @@ def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int
     return {name: side for name, side in sides.items() if side}
 
 
-def _inseparable(videos: Sequence[LabeledVideo]) -> list[tuple[str, str]]:
+def _inseparable(videos: Sequence[LabeledVideo], copies: Mapping[str, str]
+                 ) -> list[tuple[str, str]]:
     """Return each video's unit, a set of videos linked by files and groups.
 
     A unit is named by its smallest (kind, name).
     """
-    keys = [('group', video.group) if video.group else ('file', video.file)
-            for video in videos]
+    files = [('file', copies.get(video.file, video.file)) for video in videos]
+    keys = [('group', video.group) if video.group else file
+            for video, file in zip(videos, files)]
     nodes: dict[tuple[str, str], int] = {}
-    links = [(nodes.setdefault(('file', video.file), len(nodes)),
+    links = [(nodes.setdefault(file, len(nodes)),
               nodes.setdefault(key, len(nodes)))
-             for video, key in zip(videos, keys)]
+             for file, key in zip(files, keys)]
     graph = coo_array((np.ones(len(links)), tuple(zip(*links))),
                       shape=(len(nodes), len(nodes)))
     _, numbers = connected_components(graph, directed=False)

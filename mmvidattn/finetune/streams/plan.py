@@ -37,7 +37,7 @@ from ...utils.files import write_atomically
 from ...utils.printable import echo
 from ..options import FineTuneOptions
 from ..plan import check_videos, print_unreadable
-from ..split import split_videos
+from ..split import describe_copies, find_copies, split_videos
 
 # The model reads at least this number of frames of a short event, the 10th
 # percentile of the durations, within the limits of the frame rate.
@@ -211,17 +211,22 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
     print_unreadable(bad)
     if counts:
         echo(f'events: {describe(counts)}')
+    copies = find_copies(root, facts)
     splits = split_streams(
         segments, read_groups(options.sources, root, columns),
-        options.val_share,
-        options.seed)
-    # Listed videos without events are background of their subset.
+        options.val_share, options.seed, copies)
+    # Listed videos without events are background of their subset, or belong
+    # to the split of their copy.
     used = {video for side in splits.values() for video in side}
+    split_of = {copies[video]: split for split, side in splits.items()
+                for video in side}
     splits.setdefault('train', [])
     for name in names:
         if name in facts and name not in used:
             subset = (found.videos[name].subset or 'train').lower()
-            side = splits.get(SPLITS.get(subset, 'train'))
+            split = split_of.setdefault(copies[name],
+                                        SPLITS.get(subset, 'train'))
+            side = splits.get(split)
             if side is None:
                 found.remarks.append(f'{name} left out: no video of the '
                                      f'subset {subset} has events')
@@ -231,7 +236,7 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
                    for name, side in splits.items()))
     classes = sorted({one.labels['action'] for one in segments})
     plan = StreamPlan(root, splits, segments, [BACKGROUND, *classes], facts)
-    remarks = [*found.remarks]
+    remarks = [*found.remarks, *describe_copies(copies, splits)]
     if found.missing:
         remarks.append(
             f'{count(found.missing, "annotated video")} left out, because '
@@ -262,13 +267,15 @@ def read_groups(sources: Sequence[Path], root: Path,
 
 
 def split_streams(segments: Sequence[VideoSegment], groups: dict[str, str],
-                  share: float, seed: int) -> dict[str, list[str]]:
+                  share: float, seed: int,
+                  copies: Mapping[str, str] | None = None
+                  ) -> dict[str, list[str]]:
     """Split videos into train, val and test.
 
     Only videos with events are split. Subsets of the annotations are kept if
     all of them are named train, val or test. Otherwise, about ``share`` of the
     events of each class are used for validation, and as many for the test.
-    Videos of a group stay together.
+    Videos of a group and copies (:func:`~..split.find_copies`) stay together.
 
     Returns:
         Videos of each split, without empty splits.
@@ -279,9 +286,9 @@ def split_streams(segments: Sequence[VideoSegment], groups: dict[str, str],
         one.video, one.labels['action'], one.start, one.end,
         SPLITS[one.subset.lower()] if is_split else '',
         groups.get(one.video, '')) for one in segments]
-    sides = split_videos(events, share, seed)
+    sides = split_videos(events, share, seed, copies)
     if not is_split and 'val' in sides:
-        again = split_videos(sides['train'], share, seed)
+        again = split_videos(sides['train'], share, seed, copies)
         sides = dict(train=again['train'], val=sides['val'],
                      test=again.get('val', []))
     splits = {name: list(dict.fromkeys(one.file for one in side))

@@ -20,12 +20,12 @@ from mmvidattn.finetune.streams.plan import (
 FPS, SECONDS = 5, 40
 
 
-def write_video(path):
+def write_video(path, number):
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), FPS,
                              (32, 32))
     for i in range(FPS * SECONDS):
-        writer.write(np.full((32, 32, 3), i, np.uint8))
+        writer.write(np.full((32, 32, 3), i + number, np.uint8))
     writer.release()
 
 
@@ -33,7 +33,7 @@ def write_video(path):
 def videos(tmp_path_factory):
     root = tmp_path_factory.mktemp('videos')
     for i in range(6):
-        write_video(root / f'room {i % 2}/day{i}.mp4')
+        write_video(root / f'room {i % 2}/day{i}.mp4', 8 * i)
     return root
 
 

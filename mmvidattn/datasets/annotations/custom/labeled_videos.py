@@ -198,8 +198,9 @@ def _parse(row: dict[str, str], where: str) -> LabeledVideo:
     if split and split not in SPLITS:
         raise ValueError(f'{where}: split must be train, val or test, got '
                          f'{row["split"]!r}')
-    return LabeledVideo(row['video'], row['label'], start, end,
-                        SPLITS.get(split, ''), row.get('group', ''))
+    # ./a.mp4 is a.mp4.
+    return LabeledVideo(Path(row['video']).as_posix(), row['label'], start,
+                        end, SPLITS.get(split, ''), row.get('group', ''))
 
 
 def _check_names(videos: Sequence[LabeledVideo], source: str) -> None:
@@ -232,6 +233,18 @@ def _spread_over_splits(videos: Sequence[LabeledVideo]) -> Iterator[str]:
         if spread:
             yield (f'{count(spread, kind)} in more than one split, so scores '
                    f'will be too high: {some(spread)}')
+
+
+def similar_names(kind: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield a remark about names that differ only in blanks or case."""
+    groups = defaultdict(list)
+    for name in sorted(names):
+        groups[''.join(name.split()).casefold()].append(name)
+    similar = [' and '.join(map(repr, group)) for group in groups.values()
+               if len(group) > 1]
+    if similar:
+        yield (f'several names of a {kind} differ only in blanks or case: '
+               f'{some(similar)}')
 
 
 def count(things: Collection | int, noun: str) -> str:

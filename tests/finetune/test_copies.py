@@ -1,0 +1,117 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""No video is in training and in validation, under whatever name."""
+import json
+import os
+import shutil
+
+import cv2
+import numpy as np
+import pytest
+
+from mmvidattn.finetune import FineTuneOptions
+from mmvidattn.finetune.plan import make_plan
+from mmvidattn.finetune.split import find_copies
+from mmvidattn.finetune.streams.plan import make_stream_plan
+
+
+def write_video(path, number):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), 5,
+                             (32, 32))
+    for i in range(40):
+        writer.write(np.full((32, 32, 3), i + 40 * (number % 4), np.uint8))
+    writer.release()
+    # Videos of equal size differ, too.
+    with open(path, 'ab') as file:
+        file.write(b'%08d' % number)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Eight videos of two classes, each with a copy of another kind."""
+    for i in range(8):
+        label = 'ab'[i % 2]
+        path = tmp_path / f'mine/{label}/{i}.mp4'
+        write_video(path, i)
+        other = path.with_name(f'copy{i}.mp4')
+        [shutil.copy, lambda a, b: b.symlink_to(a), os.link][i % 3](
+            path, other)
+    return tmp_path / 'mine'
+
+
+def test_finds_copies_links_and_paths(root):
+    files = ['a/0.mp4', './a/0.mp4', 'a/copy0.mp4', 'b/1.mp4', 'b/copy1.mp4',
+             'b/../a/0.mp4', 'a/2.mp4']
+    assert find_copies(root, files) == {
+        'a/0.mp4': 'a/0.mp4', './a/0.mp4': 'a/0.mp4',
+        'a/copy0.mp4': 'a/0.mp4', 'b/1.mp4': 'b/1.mp4',
+        'b/copy1.mp4': 'b/1.mp4', 'b/../a/0.mp4': 'a/0.mp4',
+        'a/2.mp4': 'a/2.mp4'}
+
+
+def content(root, splits):
+    return {name: {(root / file).resolve().read_bytes() for file in side}
+            for name, side in splits.items()}
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_copies_stay_in_one_split(root, seed, capsys):
+    plan = make_plan(FineTuneOptions(root, quick=True, workers=1, seed=seed))
+    used = content(root, {name: [video.file for video in side]
+                          for name, side in plan.splits.items()})
+    assert used['train'] and used['val']
+    assert not used['train'] & used['val']
+    printed = ' '.join(capsys.readouterr().out.split())
+    assert ('note: 8 videos with the content of another one, kept in its '
+            'split: a/copy0.mp4 (a/0.mp4)') in printed
+
+
+def test_several_classes_and_similar_classes(root, capsys):
+    shutil.copytree(root / 'a', root / 'A ')
+    shutil.move(root / 'A ', root / 'A')
+    plan = make_plan(FineTuneOptions(root, quick=True, workers=1))
+    used = content(root, {name: [video.file for video in side]
+                          for name, side in plan.splits.items()})
+    assert not used['train'] & used.get('val', set())
+    printed = ' '.join(capsys.readouterr().out.split())
+    assert ('several names of a class differ only in blanks or case: '
+            "'A' and 'a'") in printed
+    assert ('4 videos in more than one class: A/0.mp4 (A) and a/0.mp4 (a)'
+            in printed)
+
+
+def test_paths_of_a_list_are_compared(root):
+    path = root / 'mine.csv'
+    path.write_text('file,label\na/0.mp4,x\n./a/0.mp4,y\nb/1.mp4,y\n')
+    with pytest.raises(ValueError, match='a/0.mp4 has the label y here and x'):
+        make_plan(FineTuneOptions(path, quick=True, workers=1))
+
+
+def test_given_splits_with_copies_are_reported(root, capsys):
+    path = root / 'mine.csv'
+    path.write_text('file,label,split\na/0.mp4,x,train\na/copy0.mp4,x,val\n'
+                    'b/1.mp4,y,train\nb/3.mp4,y,val\n')
+    make_plan(FineTuneOptions(path, quick=True, workers=1))
+    assert ('note: 1 video with copies in more than one of the given splits, '
+            'so scores will be too high: a/0.mp4 and a/copy0.mp4'
+            ) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_copies_of_streams_stay_in_one_split(root, tmp_path, seed, capsys):
+    names = [path.relative_to(root).as_posix()
+             for path in sorted(root.rglob('*.mp4'))]
+    # Copies without events are background.
+    path = tmp_path / 'mine.json'
+    path.write_text(json.dumps(dict(database={name: dict(annotations=[
+        dict(label=label, segment=[1, 3])
+        for label in 'xy' * (name[:-4] not in ('a/copy2', 'b/copy5'))])
+        for name in names})))
+    plan = make_stream_plan(FineTuneOptions(
+        path, stream=True, videos=root, workers=1, quick=True, seed=seed))
+    used = content(root, plan.splits)
+    assert sorted(used) == ['test', 'train', 'val']
+    assert sum(map(len, used.values())) == 8
+    assert sum(map(len, plan.splits.values())) == 16
+    assert '8 videos with the content of another one' in (
+        capsys.readouterr().out)
