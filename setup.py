@@ -71,7 +71,6 @@ setup(
     package_data={
         'mmvidattn': ['weights/*/*'],
         'mmvidattn.live': ['page.html', 'page.js'],
-        'mmvidattn.ops': ['README.md', 'gpu.md'],
     },
     cmdclass=dict(build_py=BuildWithMim),
     zip_safe=False,
@@ -116,8 +115,6 @@ setup(
         # Needs the torchvision that fits your torch.
         # Networks to inflate.
         timm=['timm'],
-        # Kernels for CUDA devices; CUDA builds of torch install Triton, too.
-        triton=['triton; platform_system == "Linux"'],
         # Weights by hf://OWNER/MODEL@REVISION.
         hub=['huggingface_hub'],
         # Files in object stores: s3://, http:// and, with further packages,

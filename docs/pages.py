@@ -33,8 +33,6 @@ PLACES = {
     'configs/*/README.md': 'models/{folder}.md',
     'configs/*/recipes.md': 'models/{folder}_recipes.md',
     'configs/*/ablations/README.md': 'models/{above}_ablations.md',
-    'mmvidattn/ops/README.md': 'more/kernels.md',
-    'mmvidattn/ops/gpu.md': 'more/kernels_gpu.md',
     'mmvidattn/weights/*/README.md': 'more/weights_{folder}.md',
     'tools/*/README.md': 'more/{folder}.md',
     'tools/data/*/README.md': 'more/data_{folder}.md',

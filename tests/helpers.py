@@ -1,15 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Functions for tests of several folders."""
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from mmvidattn.ops import dispatch
 
 
 def relative(a: Tensor, b: Tensor) -> float:
@@ -48,16 +45,3 @@ def slow_down(path: Path, first: int, factor: int) -> np.ndarray:
     path.write_bytes(data.replace(b'edts', b'free'))
     lasts = np.where(np.arange(count) < first, 1, factor) * ticks / scale
     return np.cumsum(lasts) - lasts
-
-
-@contextmanager
-def only_backends(op: str, *backends: dispatch.Backend) -> Iterator[None]:
-    """Restrict an op to these backends in a context."""
-    result = dispatch._backends[op]
-    before = [*result]
-    result[:] = backends
-    try:
-        with dispatch.use_backends(True, unmeasured=True):
-            yield
-    finally:
-        result[:] = before

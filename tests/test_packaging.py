@@ -176,9 +176,7 @@ def test_requirements_are_pinned(required):
     lines = (ROOT / 'requirements/constraints.txt').read_text().splitlines()
     pins = [line for line in lines if line and not line.startswith('#')]
     assert all('==' in pin for pin in pins)
-    # Each version of torch needs a certain version of Triton, which
-    # tools/setup_env.sh pins for CPUs.
-    assert required - {'triton'} <= requirement_names('\n'.join(pins))
+    assert required <= requirement_names('\n'.join(pins))
 
 
 def test_environment_script_refuses_an_old_python(tmp_path):

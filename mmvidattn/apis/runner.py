@@ -28,7 +28,6 @@ from ..engine.hooks import (
     find_hook,
 )
 from ..engine.scaling import check_scaling
-from ..ops import dispatch
 from ..utils.checkpoint import (
     download,
     find_resumable,
@@ -123,7 +122,6 @@ def build_runner(cfg: Config, strict: bool,
         runner.logger.warning(
             fallback_message(' and '.join(dropped), override))
     model = unwrap(runner.model)
-    runner.logger.info(dispatch.summary(next(model.parameters()).device))
     if compile:
         compile_in_place(model.backbone)
     checkpoint = cfg.get('load_from')

@@ -14,7 +14,6 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..layers import MLP, VideoTransformerBlock
-from ..layers.linear import Linear
 from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing
 from ..ops import softmax_attention
@@ -92,9 +91,9 @@ class _EMSA(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.mixing = mixing
-        self.q = Linear(embed_dims, embed_dims)
-        self.kv = Linear(embed_dims, 2 * embed_dims)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.q = nn.Linear(embed_dims, embed_dims)
+        self.kv = nn.Linear(embed_dims, 2 * embed_dims)
+        self.proj = nn.Linear(embed_dims, embed_dims)
         self.sr = None
         if reduction > 1:
             self.sr = nn.Conv2d(

@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     'upstream': "import mmvidattn before mmaction2's program, see "
                 'docs/tutorials/from_mmaction2.md',
     'weights': 'the table in configs/start_weights.md',
+    'tune': 'nothing; each operation has one implementation',
 }
 
 # By command and option.

@@ -8,7 +8,6 @@ from torch import nn
 from torch.export import Dim, ExportedProgram
 from torch.fx import Node
 
-from ..ops.dispatch import use_backends
 from ..ops.torch_private import any_export_sizes
 from .programs import Program
 
@@ -36,9 +35,7 @@ def capture(program: Program) -> ExportedProgram:
         # torch.export nests the shapes of *args.
         shapes = shapes,
     try:
-        # Disable backends: with this package's operators, the file would need
-        # this package.
-        with torch.no_grad(), use_backends(False), _any_sizes(program):
+        with torch.no_grad(), _any_sizes(program):
             return torch.export.export(
                 program.eval(), inputs, dynamic_shapes=shapes)
     except Exception as error:

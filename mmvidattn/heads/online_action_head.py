@@ -9,7 +9,6 @@ from mmengine.model import BaseModule
 from mmengine.structures import BaseDataElement
 from torch import Tensor, nn
 
-from ..layers.linear import Linear
 from ..utils.arguments import Count, Fraction, check_arguments
 
 
@@ -76,7 +75,7 @@ class OnlineActionHead(BaseModule):
         self.score = score
         self.num_loss_steps = num_loss_steps
         self.dropout = nn.Dropout(dropout_ratio)
-        linear = CosineLinear if cosine else Linear
+        linear = CosineLinear if cosine else nn.Linear
         self.fc_cls = linear(in_channels, num_classes)
         self.loss_action = MODELS.build(loss_cls)
         for name, classes, loss in (('verb', num_verbs, loss_verb),

@@ -1,6 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Sequence
-
 from torch import Tensor, nn
 
 
@@ -38,25 +36,6 @@ class BaseAttention(nn.Module):
     def feature_map(self, x: Tensor) -> Tensor:
         """Map queries or keys [*, D]; called before feature fixation."""
         return x
-
-    def fused(self, qkv: Tensor, pattern: str, shifts: Sequence[nn.Module],
-              fixation: nn.Module | None) -> Tensor | None:
-        """Compute everything between the two projections in one op.
-
-        Called only if keys and values are shifted before fixation, and if no
-        submodule has hooks, which the op would skip.
-
-        Args:
-            qkv: Projected queries, keys and values, [B, T, H, W, 3C].
-            pattern: Pattern of :class:`VideoSelfAttention`.
-            shifts: :class:`NeighborShift` modules of the layer.
-            fixation: :class:`FeatureFixation` of the layer, or None.
-
-        Returns:
-            [B, T, H, W, C], or None if there is no such op. The layer then
-            runs shifts, :meth:`feature_map`, fixation and :meth:`forward`.
-        """
-        return None
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor,
                 *shapes: tuple[int, ...]) -> Tensor:

@@ -4,7 +4,6 @@ from torch import Tensor, nn
 
 from ..ops import softmax_attention
 from ..utils.checks import check_divides
-from .linear import Linear
 
 
 class FactorizedDotAttention(nn.Module):
@@ -35,8 +34,8 @@ class FactorizedDotAttention(nn.Module):
         check_divides(num_heads=num_heads, embed_dims=embed_dims)
         self.num_heads = num_heads
         self.attn_drop_rate = attn_drop_rate
-        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dims, embed_dims)
         self.dropout = nn.Dropout(drop_rate)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,8 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from typing import Literal
+
 from torch import Tensor, nn
 
-from ..ops.feature_fixation import Aggregate, Gate, Inputs, Mode, fixate
+from ..ops.feature_fixation import Aggregate, fixation_ratio
 from ..utils.arguments import Count, check_arguments
+
+Mode = Literal['separate', 'cooperative']
+Inputs = Literal['qk', 'qkv']
 
 
 @check_arguments
@@ -72,17 +77,24 @@ class FeatureFixation(nn.Module):
                 v: Tensor) -> tuple[Tensor, Tensor]:
         """Reweight mapped queries and keys; q, k and v are [*, G, D]."""
         if not self.across_heads:
-            return fixate(q, k, v, self.as_gate())
-        fixed = fixate(*(x.flatten(-2) for x in (q, k, v)), self.as_gate())
+            return self._reweight(q, k, v)
+        fixed = self._reweight(*(x.flatten(-2) for x in (q, k, v)))
         return tuple(x.view(q.shape) for x in fixed)
 
-    def as_gate(self) -> Gate:
-        """Return the parameters and options as an argument of an op."""
-        options = self.mode, self.inputs, self.aggregate
+    def _reweight(self, q: Tensor, k: Tensor,
+                  v: Tensor) -> tuple[Tensor, Tensor]:
+        if self.mode == 'separate':
+            return (q * self._ratio(self.q_gate, q),
+                    k * self._ratio(self.k_gate, k))
+        inputs = (q, k, v)[:len(self.inputs)]
         if self.shared:
-            return Gate(self.gate.weight, self.gate.bias, None, None, *options)
-        return Gate(self.q_gate.weight, self.q_gate.bias, self.k_gate.weight,
-                    self.k_gate.bias, *options)
+            ratio = self._ratio(self.gate, *inputs)
+            return q * ratio, k * ratio
+        return (q * self._ratio(self.q_gate, *inputs),
+                k * self._ratio(self.k_gate, *inputs))
+
+    def _ratio(self, gate: nn.Linear, *inputs: Tensor) -> Tensor:
+        return fixation_ratio(inputs, gate.weight, gate.bias, self.aggregate)
 
     def extra_repr(self) -> str:
         return (f'mode={self.mode!r}, inputs={self.inputs!r}, '

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from ..ops import softmax_attention
 from ..utils.arguments import check_arguments
 from ..utils.checks import check_divides
-from .linear import Linear
 from .patch_conv import PatchConv3d
 
 Size = tuple[int, int, int]
@@ -144,9 +143,9 @@ class GlobalPyramidAttention(nn.Module):
         check_divides(num_heads=num_heads, embed_dims=embed_dims)
         self.num_heads = num_heads
         self.pyramid = GlobalPyramid(embed_dims, kernels, pooling)
-        self.q = Linear(embed_dims, embed_dims, bias=qkv_bias)
-        self.kv = Linear(embed_dims, 2 * embed_dims, bias=qkv_bias)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.q = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)
+        self.kv = nn.Linear(embed_dims, 2 * embed_dims, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dims, embed_dims)
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend within clips [B, T, H, W, C]; return the same shape."""

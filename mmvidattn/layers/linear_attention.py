@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Sequence
 from typing import Literal
 
 from mmaction.registry import MODELS
@@ -13,8 +12,6 @@ from ..ops.frame_causal_linear_attention import (
     initial_frame_sums,
 )
 from ..ops.linear_attention import Order
-from ..ops.token_sequences import PATTERNS
-from ..ops.video_linear_attention import Options, video_linear_attention
 from ..utils.arguments import Count, Fraction, Positive, check_arguments
 from .base_attention import BaseAttention
 
@@ -61,24 +58,6 @@ class LinearAttention(BaseAttention):
 
     def feature_map(self, x: Tensor) -> Tensor:
         return feature_map(x, self.kernel, self.offset)
-
-    def fused(self, qkv: Tensor, pattern: str, shifts: Sequence[nn.Module],
-              fixation: nn.Module | None) -> Tensor | None:
-        # A subclass may override forward.
-        if (type(self) is not LinearAttention or pattern not in PATTERNS
-                or self.training and self.dropout.p or len(shifts) > 1
-                or fixation is not None and fixation.across_heads):
-            return None
-        return video_linear_attention(qkv, Options(
-            self.num_heads,
-            pattern,
-            folds=shifts[0].plan if len(shifts) else (),
-            segment_frames=shifts[0].segment_frames if len(shifts) else None,
-            kernel=self.kernel,
-            offset=self.offset,
-            gate=None if fixation is None else fixation.as_gate(),
-            order=self.order,
-            eps=self.eps))
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return linear_attention(self.dropout(q), self.dropout(k), v,

@@ -6,7 +6,6 @@ from ..ops import softmax_attention
 from ..ops.window import fit_window, window_merge, window_partition
 from ..utils.arguments import Count, check_arguments
 from ..utils.checks import check_divides
-from .linear import Linear
 
 Size = tuple[Count, Count, Count]
 
@@ -41,8 +40,8 @@ class LocalWindowAttention(nn.Module):
         check_divides(num_heads=num_heads, embed_dims=embed_dims)
         self.num_heads = num_heads
         self.window_size = tuple(window_size)
-        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dims, embed_dims)
         self.relative_bias = None
         if with_relative_bias:
             self.relative_bias = nn.Parameter(

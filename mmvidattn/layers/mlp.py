@@ -6,7 +6,6 @@ from torch import Tensor, nn
 
 from ..ops.depthwise_conv import depthwise_conv
 from ..utils.arguments import check_arguments
-from .linear import Linear
 
 Approximation = Literal['none', 'tanh', 'sigmoid']
 
@@ -46,11 +45,11 @@ class MLP(nn.Module):
                  approximate: Approximation = 'none') -> None:
         super().__init__()
         self.approximate = approximate
-        self.fc1 = Linear(embed_dims, hidden_dims)
+        self.fc1 = nn.Linear(embed_dims, hidden_dims)
         self.dwconv = FrameConv(
             hidden_dims, hidden_dims, 3, padding=1,
             groups=hidden_dims) if with_conv else None
-        self.fc2 = Linear(hidden_dims, embed_dims)
+        self.fc2 = nn.Linear(hidden_dims, embed_dims)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -6,19 +6,14 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..ops.token_sequences import PATTERNS as SEQUENCES
-from ..ops.token_sequences import from_sequences, to_sequences
-from ..ops.torch_private import has_hooks
 from ..utils.arguments import check_arguments
 from ..utils.checks import check_divides
 from ..utils.stream_state import named, part_of
 from .feature_fixation import FeatureFixation
 from .frame_decay import FrameDecay
-from .linear import Linear
 from .neighbor_shift import NeighborShift
 
-PATTERNS = (*SEQUENCES, 'window', 'causal')
-Pattern = Literal[PATTERNS]
+Pattern = Literal['space', 'time', 'joint', 'window', 'causal']
 
 
 @check_arguments
@@ -91,7 +86,7 @@ class VideoSelfAttention(nn.Module):
         self.num_heads = num_heads
         self.pattern = pattern
         self.window_frames = window_frames
-        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
         self.shifts = nn.Sequential(
             *(NeighborShift(embed_dims, **shift) for shift in shifts))
         self.attention = MODELS.build(
@@ -107,21 +102,14 @@ class VideoSelfAttention(nn.Module):
         self.decay = None if decay is None else FrameDecay(num_heads, **decay)
         self.fixation = None if fixation is None else FeatureFixation(
             head_dims, num_heads=num_heads, **fixation)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.proj = nn.Linear(embed_dims, embed_dims)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend within clips [B, T, H, W, C]; return the same shape."""
         if self.pattern == 'causal':
             return self.forward_causal(x, self.initial_state(x))[0]
-        qkv = self.qkv(x)
-        y = None
-        if self._is_fusible():
-            y = self.attention.fused(qkv, self.pattern, self.shifts,
-                                     self.fixation)
-        if y is None:
-            y = self._by_parts(qkv)
-        return self.dropout(self.proj(y))
+        return self.dropout(self.proj(self._mix(self.qkv(x))))
 
     def forward_causal(
             self, x: Tensor, state: dict[str, Tensor],
@@ -142,7 +130,7 @@ class VideoSelfAttention(nn.Module):
             shapes.
         """
         state = dict(state)
-        y = self._by_parts(self.qkv(x), state, elapsed)
+        y = self._mix(self.qkv(x), state, elapsed)
         return self.dropout(self.proj(y)), state
 
     def initial_state(self, x: Tensor) -> dict[str, Tensor]:
@@ -177,7 +165,7 @@ class VideoSelfAttention(nn.Module):
     def _rate(self) -> Tensor | None:
         return None if self.decay is None else self.decay()
 
-    def _by_parts(self, qkv: Tensor, state: dict[str, Tensor] | None = None,
+    def _mix(self, qkv: Tensor, state: dict[str, Tensor] | None = None,
                   elapsed: Tensor | None = None) -> Tensor:
         """Run shifts, feature map, fixation and attention.
 
@@ -215,13 +203,6 @@ class VideoSelfAttention(nn.Module):
             else:
                 x = shift(x)
         return x
-
-    def _is_fusible(self) -> bool:
-        """Return True if all modules have the default order and no hooks."""
-        parts = self.attention, self.fixation, *self.shifts
-        return not self.fixation_first and not any(
-            has_hooks(module) for part in parts
-            if part is not None for module in part.modules())
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Apply the attention to the tokens that `pattern` groups.
@@ -264,3 +245,29 @@ class VideoSelfAttention(nn.Module):
             0, num_frames - self.window_frames)
         return first[:, None] + torch.arange(
             self.window_frames, device=device)
+
+
+def to_sequences(x: Tensor, pattern: str) -> Tensor:
+    """Split the tokens of clips into sequences that attend within themselves.
+
+    Args:
+        x: [B, T, H, W, *].
+        pattern: Tokens of a sequence: 'space' (of one frame), 'time' (of one
+            position) or 'joint' (of the clip).
+
+    Returns:
+        [B, T, H W, *], [B, H W, T, *] or [B, T H W, *].
+    """
+    if pattern == 'joint':
+        return x.flatten(1, 3)
+    x = x.flatten(2, 3)
+    return x if pattern == 'space' else x.transpose(1, 2)
+
+
+def from_sequences(x: Tensor, pattern: str,
+                   grid: tuple[int, int, int]) -> Tensor:
+    """Undo :func:`to_sequences`; ``grid`` is (T, H, W)."""
+    if pattern == 'time':
+        x = x.transpose(1, 2)
+    lead = 2 if pattern == 'joint' else 3
+    return x.reshape(x.shape[0], *grid, *x.shape[lead:])

@@ -4,13 +4,12 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..layers.linear import Linear
 from ..ops import (
     softmax_attention,
     temporal_smoothing_attention,
     top_share_attention,
 )
-from ..ops.dispatch import is_known
+from ..ops.sizes import is_known
 from ..ops.unprojected_attention import few_queries, unprojected_attention
 
 # Number of tokens of all streams from which `unprojected_attention` is faster.
@@ -44,9 +43,9 @@ class ProjectedAttention(nn.Module):
         self.num_heads = num_heads
         self.drop_rate = drop_rate
         self.share = share
-        self.q = Linear(embed_dims, embed_dims)
-        self.kv = Linear(embed_dims, 2 * embed_dims)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.q = nn.Linear(embed_dims, embed_dims)
+        self.kv = nn.Linear(embed_dims, 2 * embed_dims)
+        self.proj = nn.Linear(embed_dims, embed_dims)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -143,7 +142,7 @@ class ProjectedAttention(nn.Module):
         # The weight of a quantized layer cannot be split. With few tokens,
         # reading the weights takes longer than the matrix products.
         return (self.share == 1 and not self.training
-                and isinstance(self.kv, Linear)
+                and isinstance(self.kv, nn.Linear)
                 and is_known(x.shape[0] * x.shape[1] >= MANY_TOKENS)
                 and few_queries(
                     q.shape[1], x.shape[1], self.num_heads, x.shape[2]))

@@ -5,7 +5,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from ..layers.linear import Linear
 from ..utils.arguments import Count, check_arguments
 from .attention import ProjectedAttention
 
@@ -52,8 +51,8 @@ class OnlineBlock(nn.Module):
                                                   drop_rate, share)
             self.memory_norm = nn.LayerNorm(embed_dims)
         self.ffn = nn.Sequential(
-            Linear(embed_dims, ffn_dims), ACTIVATIONS[act](),
-            nn.Dropout(drop_rate), Linear(ffn_dims, embed_dims))
+            nn.Linear(embed_dims, ffn_dims), ACTIVATIONS[act](),
+            nn.Dropout(drop_rate), nn.Linear(ffn_dims, embed_dims))
         self.ffn_norm = nn.LayerNorm(embed_dims)
         self.drop = nn.Dropout(drop_rate)
 

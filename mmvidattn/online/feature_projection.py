@@ -4,8 +4,6 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from ..layers.linear import Linear
-
 
 class FeatureProjection(nn.Module):
     """Linear layer and ReLU on the concatenated features of all modalities.
@@ -25,7 +23,7 @@ class FeatureProjection(nn.Module):
         super().__init__()
         self.in_channels = dict(in_channels)
         self.drop = nn.Dropout(drop_rate)
-        self.projection = Linear(
+        self.projection = nn.Linear(
             sum(self.in_channels.values()), embed_dims)
         self.norm = nn.LayerNorm(embed_dims) if with_norm else nn.Identity()
 

@@ -42,11 +42,10 @@ class StreamSession:
     or by zeros if there was none. The session warns, counts the frame and
     marks the result as ``bad_frame``.
 
-    A model may have any number of sessions; it stores no state. Its weights
-    must not change while sessions exist. On a CPU, a session makes a packed
-    copy of the weights. Sessions of :meth:`spawn` share this copy; a session
-    that is created from the model makes another one. Different threads can use
-    different sessions, but not the same session at the same time.
+    A model may have any number of sessions; it stores no state. It must stay
+    in eval mode while sessions exist, and its weights must not change.
+    Different threads can use different sessions, but not the same session at
+    the same time.
 
     Args:
         model: ``OnlineActionDetector`` in eval mode. On a CPU without bfloat16

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..layers.packed_linear import with_packed_layers
 from ..utils.arguments import Count, check_arguments
 
 
@@ -22,9 +21,7 @@ class StreamStep(nn.Module):
     No branch of the code depends on the values of the state, so the module can
     be compiled, exported and recorded as a CUDA graph.
 
-    The weights of the model must not change later. On a CPU, the module has a
-    second copy of the weights, in a layout that is faster for matrix products
-    (:func:`mmvidattn.ops.packed_linear.pack_weight`).
+    The model must stay in eval mode, and its weights must not change.
 
     A frame that is not finite, or whose projections would overflow later
     (:meth:`fits`), is replaced by the last good frame, or by zeros if there
@@ -60,7 +57,7 @@ class StreamStep(nn.Module):
         if model.training:
             raise ValueError('model must be in eval mode for streams; call '
                              'model.eval()')
-        self.model = with_packed_layers(model)
+        self.model = model
         self.long_rate = long_memory_sample_rate
         self.work_rate = work_memory_sample_rate
         self.check_kernel(kernel)

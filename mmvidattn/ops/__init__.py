@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Ops: functions on tensors, which import neither modules nor OpenMMLab."""
-from . import triton  # noqa: F401 (registers backends)
 from .cosformer import cosformer_attention
 from .feature_fixation import AGGREGATES, fixation_ratio
 from .feature_maps import FEATURE_MAPS, feature_map
@@ -10,11 +9,9 @@ from .frame_causal_softmax_attention import (
 )
 from .lara import landmark_grid, landmark_pool, lara_attention
 from .leap import leap_attention, leap_pair, leap_unpair
-from .linear import linear
 from .linear_attention import cheaper_order, linear_attention
 from .linformer import linformer_attention
 from .orthoformer import orthoformer_attention, orthogonal_landmarks
-from .packed_linear import packed_linear
 from .performer import (
     performer_attention,
     performer_features,
@@ -31,10 +28,10 @@ __all__ = [
     'AGGREGATES', 'FEATURE_MAPS', 'cheaper_order', 'cosformer_attention',
     'feature_map', 'fixation_ratio', 'frame_causal_linear_attention',
     'frame_causal_softmax_attention', 'landmark_grid', 'landmark_pool',
-    'lara_attention', 'leap_attention', 'leap_pair', 'leap_unpair', 'linear',
+    'lara_attention', 'leap_attention', 'leap_pair', 'leap_unpair',
     'linear_attention', 'linformer_attention', 'neighbor_shift',
     'orthoformer_attention', 'orthogonal_landmarks',
-    'packed_linear', 'performer_attention', 'performer_features',
+    'performer_attention', 'performer_features',
     'periodic_shift', 'plain_shift', 'random_projection', 'shift_plan',
     'softmax_attention', 'temporal_smoothing_attention', 'token_shift',
     'top_share_attention', 'unprojected_attention'

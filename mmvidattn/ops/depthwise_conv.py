@@ -4,11 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .dispatch import dispatched, not_cpu_training, register_backend
-from .precision import computes_in_bfloat16_on_cpu
+from .precision import needs_gradients
 
 
-@dispatched
 def depthwise_conv(x: Tensor,
                    weight: Tensor,
                    bias: Tensor | None = None) -> Tensor:
@@ -25,32 +23,36 @@ def depthwise_conv(x: Tensor,
     Raises:
         ValueError: If a kernel size is even or the channels differ.
     """
-    if not _is_valid(x, weight):
+    if not (x.dim() == 5 and weight.shape[:2] == (x.shape[-1], 1)
+            and all(k % 2 for k in weight.shape[2:])):
         raise ValueError(
             'depthwise_conv takes tokens [B, T, H, W, C] and a kernel [C, 1, '
             f'kt, kh, kw] of odd sizes, got {tuple(x.shape)} and '
             f'{tuple(weight.shape)}')
+    # On a CPU, the backward pass of torch's depth-wise 3D convolution is slow.
+    # Measured on AMD and Intel CPUs, training frame by frame is 2.1 to 2.9
+    # times as fast, and compiled 3.8 to 6 times.
+    if x.device.type == 'cpu' and needs_gradients(x, weight):
+        return _by_frames(x, weight, bias)
     if weight.shape[2] == 1:
         return _convolve_frames(x, weight[:, :, 0], bias)
-    padding = tuple(k // 2 for k in weight.shape[2:])
-    clips = x.movedim(-1, 1)
-    if computes_in_bfloat16_on_cpu(x):
-        # In torch 2.13, the weight gradient is wrong for channels-last clips
-        # with few frames, and may contain uninitialized memory.
-        clips = clips.contiguous()
-    y = F.conv3d(clips, weight, bias, padding=padding, groups=len(weight))
+    return naive_depthwise_conv(x, weight, bias)
+
+
+def naive_depthwise_conv(x: Tensor,
+                         weight: Tensor,
+                         bias: Tensor | None = None) -> Tensor:
+    """Reference of :func:`depthwise_conv`: one 3D convolution."""
+    y = F.conv3d(x.movedim(-1, 1), weight, bias, groups=len(weight),
+                 padding=[k // 2 for k in weight.shape[2:]])
     return y.movedim(1, -1)
 
 
-def _by_frames(x: Tensor,
-               weight: Tensor,
-               bias: Tensor | None = None) -> Tensor:
+def _by_frames(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Convolve in 2D with each frame of the kernel, and add the results.
 
-    On a CPU, the backward pass of torch's depth-wise 3D convolution is slow.
     The 2D convolution has a fast backward pass, and reads channels-last tokens
-    in place. Compiled code calls a custom operator, because torch.compile
-    would rearrange the tokens.
+    in place.
     """
     size, num_frames = weight.shape[2], x.shape[1]
     convolve = frame_conv if (
@@ -134,26 +136,3 @@ def _frame_conv_gradients(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 frame_conv.register_autograd(_frame_conv_gradients,
                              setup_context=_keep_inputs)
-
-
-def _is_valid(x: Tensor, weight: Tensor) -> bool:
-    return (x.dim() == 5 and weight.shape[:2] == (x.shape[-1], 1)
-            and all(k % 2 for k in weight.shape[2:]))
-
-
-def _why_not_by_frames(x: Tensor,
-                       weight: Tensor,
-                       bias: Tensor | None = None) -> str | None:
-    if not _is_valid(x, weight):
-        return 'wrong shapes'
-    if weight.shape[2] == 1 and not torch.compiler.is_compiling():
-        return 'a kernel of one frame, as in the plain code'
-    return not_cpu_training(x, weight)
-
-
-register_backend(
-    depthwise_conv,
-    'frame by frame',
-    _by_frames,
-    _why_not_by_frames,
-    where='CPU, training')

@@ -1,87 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Feature fixation: gates that reweight the channels of queries and keys."""
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from .linear import linear
-
-Mode = Literal['separate', 'cooperative']
-Inputs = Literal['qk', 'qkv']
 Aggregate = Literal['concat', 'add', 'mul']
 AGGREGATES = get_args(Aggregate)
-
-
-class Gate(NamedTuple):
-    """Linear maps of feature fixation, for n inputs of width D.
-
-    ``mode``, ``inputs`` and ``aggregate`` are the options of
-    :class:`mmvidattn.layers.FeatureFixation`. Its option ``shared`` is True
-    for a gate without ``k_weight``.
-
-    Attributes:
-        q_weight: Weight of the ratio of queries, [D, n D] for 'concat', else
-            [D, D].
-        q_bias: Bias of the ratio of queries, [D].
-        k_weight: Weight of the ratio of keys, in the shape of ``q_weight``.
-            None if queries and keys share one ratio.
-        k_bias: Bias of the ratio of keys, [D], or None.
-        mode: 'separate' (the ratio of queries comes from queries, the ratio
-            of keys from keys) or 'cooperative' (both come from ``inputs``).
-        inputs: Inputs of cooperative fixation, 'qk' or 'qkv'.
-        aggregate: How the inputs are combined: 'concat', 'add' or 'mul'.
-    """
-    q_weight: Tensor
-    q_bias: Tensor
-    k_weight: Tensor | None = None
-    k_bias: Tensor | None = None
-    mode: Mode = 'cooperative'
-    inputs: Inputs = 'qkv'
-    aggregate: Aggregate = 'concat'
-
-
-def gate_kind(gate: Gate | None) -> str:
-    """Return the name of a gate in the Triton kernels.
-
-    ==========  =============  ==========  ================================
-    name        mode           shared      ratios
-    ==========  =============  ==========  ================================
-    none        no gate        no gate     none
-    separate    'separate'     False       two, each from its own input
-    shared      'cooperative'  True        one from all inputs
-    unshared    'cooperative'  False       two from all inputs
-    ==========  =============  ==========  ================================
-    """
-    if gate is None:
-        return 'none'
-    if gate.mode == 'separate':
-        return 'separate'
-    return 'shared' if gate.k_weight is None else 'unshared'
-
-
-def fixate(q: Tensor, k: Tensor, v: Tensor,
-           gate: Gate) -> tuple[Tensor, Tensor]:
-    """Multiply queries and keys by the ratios of feature fixation.
-
-    Args:
-        q: Mapped queries, [*, D].
-        k: Mapped keys, [*, D].
-        v: Values, [*, D].
-        gate: Weights and options.
-
-    Returns:
-        Reweighted queries and keys, [*, D] each.
-    """
-    q_weight, q_bias, k_weight, k_bias, mode, inputs, aggregate = gate
-    if mode == 'separate':
-        return (q * fixation_ratio((q, ), q_weight, q_bias),
-                k * fixation_ratio((k, ), k_weight, k_bias))
-    parts = (q, k, v)[:len(inputs)]
-    q_ratio = k_ratio = fixation_ratio(parts, q_weight, q_bias, aggregate)
-    if k_weight is not None:
-        k_ratio = fixation_ratio(parts, k_weight, k_bias, aggregate)
-    return q * q_ratio, k * k_ratio
 
 
 def fixation_ratio(inputs: tuple[Tensor, ...],
@@ -115,7 +41,7 @@ def fixation_ratio(inputs: tuple[Tensor, ...],
         u, *rest = inputs
         for x in rest:
             u = u + x if aggregate == 'add' else u * x
-    return torch.sigmoid(linear(u, weight, bias))
+    return torch.sigmoid(F.linear(u, weight, bias))
 
 
 def naive_fixation_ratio(inputs: tuple[Tensor, ...],

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from .dispatch import needs_gradients
-from .precision import at_least_float32, without_autocast
+from .precision import at_least_float32, needs_gradients, without_autocast
 
 # Decayed sums over all tokens, [B, G, D, E + 1], and their rounding errors.
 # Column E is the normalizer.

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from .attention_inputs import check_attention_inputs
-from .dispatch import needs_gradients
-from .precision import at_least_float32, without_autocast
+from .precision import at_least_float32, needs_gradients, without_autocast
 
 Order = Literal['auto', 'left', 'right']
 ORDERS = get_args(Order)

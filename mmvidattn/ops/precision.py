@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Helpers to compute in float32, independent of the dtype of inputs."""
+"""Dtype and gradients of a computation."""
 from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 
@@ -22,15 +22,13 @@ def _has_autocast(device_type: str) -> bool:
     return torch.amp.is_autocast_available(device_type)
 
 
-def computes_in_bfloat16_on_cpu(x: Tensor) -> bool:
-    """Return True if a product of ``x`` is computed in bfloat16 on a CPU."""
-    return x.device.type == 'cpu' and (
-        x.dtype == torch.bfloat16 or torch.is_autocast_enabled('cpu')
-        and torch.get_autocast_dtype('cpu') == torch.bfloat16)
-
-
 def at_least_float32(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Convert tensors to their widest dtype, and at least to float32."""
     dtype = reduce(torch.promote_types, (x.dtype for x in tensors),
                    torch.float32)
     return tuple(x.to(dtype) for x in tensors)
+
+
+def needs_gradients(*tensors: Tensor) -> bool:
+    """Return True if autograd will need the gradient of a tensor."""
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)

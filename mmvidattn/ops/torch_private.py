@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-# If removed: always return False from `dispatch.is_known` while compiling.
+# If removed: always return False from `sizes.is_known` while compiling.
 # Exports then run the plain code of both branches, which is slower.
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
@@ -21,47 +21,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader
 
 __all__ = [
-    'CAN_PACK', 'HAS_ONEDNN', 'ONEDNN_LINEAR', 'TorchDispatchMode',
-    'any_export_sizes', 'constant_while_compiling', 'end_workers',
-    'has_bfloat16_instructions', 'has_hooks',
-    'is_functional_transform',
-    'is_mkldnn_bf16_supported', 'is_operator', 'largest_values',
-    'onednn_linear', 'reorder_weight', 'shallow_copy',
-    'statically_known_true', 'without_compile_caches'
+    'TorchDispatchMode', 'any_export_sizes', 'constant_while_compiling',
+    'end_workers', 'has_bfloat16_instructions', 'is_operator',
+    'largest_values', 'statically_known_true', 'without_compile_caches'
 ]
-
-# If removed: HAS_ONEDNN is False, and ops run their plain code.
-HAS_ONEDNN = (
-    torch.backends.mkldnn.is_available()
-    and hasattr(torch.ops.mkldnn, '_linear_pointwise'))
-ONEDNN_LINEAR = torch.ops.mkldnn._linear_pointwise if HAS_ONEDNN else None
-# If removed: set to False, and streams use unpacked weights. Older versions of
-# torch pack only tensors in oneDNN's layout.
-CAN_PACK = HAS_ONEDNN and torch._C._dispatch_has_kernel_for_dispatch_key(
-    'mkldnn::_reorder_linear_weight', 'CPU')
-
-
-def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Compute ``x W^T + b`` by oneDNN; ``weight`` may be packed.
-
-    If removed: see :data:`HAS_ONEDNN`.
-    """
-    return ONEDNN_LINEAR(x, weight, bias, 'none', [], '')
-
-
-def is_mkldnn_bf16_supported() -> bool:
-    """Return True if oneDNN supports bfloat16 on this processor.
-
-    If removed: return False, and streams use bfloat16 weights unpacked.
-    """
-    return torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def has_bfloat16_instructions() -> bool:
     """Return True if this processor multiplies in bfloat16.
 
-    This needs AVX512_BF16 or AMX on x86, or the BF16 extension on ARM;
-    :func:`is_mkldnn_bf16_supported` is True with any AVX-512.
+    This needs AVX512_BF16 or AMX on x86, or the BF16 extension on ARM.
 
     If removed: return False, and half precision computes in float32. Older
     versions of torch lack the x86 queries.
@@ -69,24 +38,9 @@ def has_bfloat16_instructions() -> bool:
     if platform.machine() in ('x86_64', 'AMD64'):
         names = '_is_avx512_bf16_supported', '_is_amx_tile_supported'
         return any(getattr(torch.cpu, name, bool)() for name in names)
-    return HAS_ONEDNN and is_mkldnn_bf16_supported()
-
-
-def reorder_weight(weight: Tensor, rows: int) -> Tensor:
-    """Copy a weight into the memory layout that oneDNN needs.
-
-    If removed: set :data:`CAN_PACK` to False.
-    """
-    return torch.ops.mkldnn._reorder_linear_weight(weight, rows)
-
-
-def is_functional_transform() -> bool:
-    """Return True inside torch.func or forward-mode derivatives.
-
-    If removed: return True; the custom operators are then off in eager mode.
-    """
-    return (torch._C._functorch.maybe_current_level() is not None
-            or torch.autograd.forward_ad._current_level >= 0)
+    # On x86, this is True with any AVX-512.
+    return (torch.backends.mkldnn.is_available()
+            and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def constant_while_compiling(function: Callable) -> Callable:
@@ -97,35 +51,6 @@ def constant_while_compiling(function: Callable) -> Callable:
     """
     function._dynamo_marked_constant = True
     return function
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Return True if a module has forward or backward hooks.
-
-    If removed: let this function return True; attentions then run without
-    fused ops.
-    """
-    return bool(module._forward_hooks or module._forward_pre_hooks
-                or module._backward_hooks or module._backward_pre_hooks)
-
-
-def shallow_copy(module: nn.Module,
-                 convert: Callable[[nn.Module], nn.Module]) -> nn.Module:
-    """Return a copy of a module that has the same tensors and hooks.
-
-    Its children are replaced by the results of ``convert``.
-
-    If removed: use ``copy.deepcopy``, which needs the memory of the weights
-    a second time.
-    """
-    new = object.__new__(type(module))
-    new.__dict__ = dict(module.__dict__)
-    for kind in '_parameters', '_buffers', '_modules':
-        new.__dict__[kind] = dict(module.__dict__[kind])
-    for name, child in new._modules.items():
-        if child is not None:
-            new._modules[name] = convert(child)
-    return new
 
 
 def largest_values(tensors: Sequence[Tensor]) -> Sequence[Tensor]:

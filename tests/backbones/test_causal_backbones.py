@@ -135,7 +135,6 @@ def test_xvit_shifts_from_previous_frames():
         past = [fold for fold in shift_plan('tsm', 32, divisor=4)
                 if fold.offset[0] < 0]
         for block in model.blocks:
-            # A hook on the module also turns fused code off.
             block.attn.shifts[0].register_forward_hook(
                 lambda _, args, y: torch.stack([
                     naive_neighbor_shift(z, past)

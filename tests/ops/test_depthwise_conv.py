@@ -4,16 +4,12 @@ import torch
 from helpers import with_gradients
 
 from mmvidattn.ops.depthwise_conv import (
-    _by_frames,
     depthwise_conv,
     frame_conv,
+    naive_depthwise_conv,
 )
 
-IMPLEMENTATIONS = dict(plain=depthwise_conv.plain, backend=_by_frames)
 
-
-@pytest.mark.parametrize('function', IMPLEMENTATIONS.values(),
-                         ids=IMPLEMENTATIONS)
 @pytest.mark.parametrize('dtype, tolerance', [
     pytest.param(torch.float64, 1e-12, id='fp64'),
     pytest.param(torch.float32, 1e-5, id='fp32'),
@@ -24,47 +20,49 @@ IMPLEMENTATIONS = dict(plain=depthwise_conv.plain, backend=_by_frames)
     pytest.param((2, 2, 3, 4, 3), (5, 3, 1), True, id='531'),
     pytest.param((1, 3, 4, 4, 16), (1, 3, 3), True, id='space'),
     pytest.param((1, 3, 3, 3, 2), (3, 3, 3), False, id='no-bias')])
-def test_matches_plain_code_in_float64(shape, kernel, with_bias, dtype,
-                                       tolerance, function):
+def test_matches_naive(shape, kernel, with_bias, dtype, tolerance):
+    """Compare training, which runs frame by frame, and inference."""
     torch.manual_seed(0)
     C = shape[-1]
     inputs = [torch.randn(*shape), torch.randn(C, 1, *kernel)]
     inputs += [torch.randn(C)] if with_bias else []
-    got = with_gradients(function, [x.to(dtype) for x in inputs])
-    want = with_gradients(depthwise_conv.plain, [x.double() for x in inputs])
-    for a, b in zip(got, want):
+    given = [x.to(dtype) for x in inputs]
+    got = with_gradients(depthwise_conv, given)
+    want = with_gradients(naive_depthwise_conv, [x.double() for x in inputs])
+    for a, b in zip((*got, depthwise_conv(*given)), (*want, want[0])):
+        assert a.shape == b.shape and a.dtype == dtype
         assert (a - b).norm() <= tolerance * b.norm()
 
 
-@pytest.mark.parametrize('function', IMPLEMENTATIONS.values(),
-                         ids=IMPLEMENTATIONS)
-def test_accepts_channels_first_memory(function):
+@pytest.mark.parametrize('training', [False, True])
+def test_accepts_channels_first_memory(training):
     x = torch.randn(2, 4, 3, 5, 6)
-    weight = torch.randn(4, 1, 3, 3, 3)
-    want = depthwise_conv.plain(x.movedim(1, -1).contiguous(), weight)
-    assert torch.allclose(function(x.movedim(1, -1), weight), want, atol=1e-5)
+    weight = torch.randn(4, 1, 3, 3, 3, requires_grad=training)
+    want = naive_depthwise_conv(x.movedim(1, -1).contiguous(), weight)
+    assert torch.allclose(
+        depthwise_conv(x.movedim(1, -1), weight), want, atol=1e-5)
 
 
 def test_weight_gradient_is_right_under_autocast():
-    """A torch bug in bfloat16 with few frames, see the op."""
+    """torch 2.13 computes a wrong one in 3D, in bfloat16 with few frames."""
     torch.manual_seed(0)
     inputs = [torch.randn(2, 4, 5, 6, 8), torch.randn(8, 1, 5, 3, 1)]
-    want = with_gradients(depthwise_conv.plain, [x.double() for x in inputs])
+    want = with_gradients(naive_depthwise_conv, [x.double() for x in inputs])
     with torch.autocast('cpu', dtype=torch.bfloat16):
-        got = with_gradients(depthwise_conv.plain, inputs)
+        got = with_gradients(depthwise_conv, inputs)
     for a, b in zip(got, want):
         assert (a - b).norm() <= 2e-2 * b.norm()
 
 
-@pytest.mark.parametrize('function, frames, with_bias', [
-    (depthwise_conv, 3, True), (_by_frames, 1, False), (_by_frames, 3, True)])
-def test_compiled_equals_plain_code(function, frames, with_bias):
+@pytest.mark.parametrize('frames, with_bias', [(1, False), (3, True)])
+def test_compiled_equals_naive(frames, with_bias):
     torch.manual_seed(0)
     inputs = [torch.randn(2, 3, 4, 5, 8), torch.randn(8, 1, frames, 3, 3)]
     inputs += [torch.randn(8)] if with_bias else []
-    compiled = torch.compile(function, fullgraph=True, backend='aot_eager')
+    compiled = torch.compile(
+        depthwise_conv, fullgraph=True, backend='aot_eager')
     got = with_gradients(compiled, inputs)
-    want = with_gradients(depthwise_conv.plain, [x.double() for x in inputs])
+    want = with_gradients(naive_depthwise_conv, [x.double() for x in inputs])
     for a, b in zip(got, want):
         assert (a - b).norm() <= 1e-5 * b.norm()
     with torch.no_grad():

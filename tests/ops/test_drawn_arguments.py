@@ -4,7 +4,6 @@
 hypothesis draws shapes, dtypes, strides, masks and options, and shrinks a
 failing case. The definition computes in float64.
 """
-import itertools
 
 import pytest
 import torch
@@ -19,7 +18,6 @@ from mmvidattn.ops import (
     landmark_pool,
     lara_attention,
     leap_attention,
-    linear,
     linear_attention,
     linformer_attention,
     neighbor_shift,
@@ -73,11 +71,6 @@ from mmvidattn.ops.temporal_smoothing.streams import (
 )
 from mmvidattn.ops.temporal_smoothing.temporal_smoothing import (
     naive_temporal_smoothing_attention,
-)
-from mmvidattn.ops.token_sequences import from_sequences, to_sequences
-from mmvidattn.ops.video_linear_attention import (
-    Options,
-    video_linear_attention,
 )
 from mmvidattn.ops.window import (
     naive_window_merge,
@@ -409,18 +402,6 @@ def check_patches(data):
     d.same(patch_conv(x, weight, bias), expected)
 
 
-def check_projection(data):
-    d = Draw(data)
-    C, K = d.sizes(2, high=40)
-    x, weight = d.tensor(*d.lead(), C), d.tensor(K, C)
-    bias = d.of([None, d.tensor(K)])
-    expected = x.double() @ weight.double().T
-    if bias is not None:
-        expected = expected + bias.double()
-    d.same(linear(x, weight, bias), expected,
-           x.double().abs() @ weight.double().T.abs())
-
-
 def check_windows(data):
     d = Draw(data)
     size = d.sizes(3, high=4)
@@ -433,45 +414,6 @@ def check_windows(data):
     grid = tuple(x.shape[1:4])
     assert torch.equal(window_merge(windows, size, grid), x)
     assert torch.equal(naive_window_merge(windows, size, grid), x)
-
-
-def check_sequences(data):
-    d = Draw(data)
-    x = d.tensor(*d.sizes(4, high=3), *d.lead(), 3)
-    B, T, H, W = x.shape[:4]
-    pattern = d.of(['space', 'time', 'joint'])
-    got = to_sequences(x, pattern)
-    for b, t, y, z in itertools.product(*map(range, (B, T, H, W))):
-        place = dict(space=(b, t, y * W + z), time=(b, y * W + z, t),
-                     joint=(b, (t * H + y) * W + z))[pattern]
-        assert torch.equal(got[place], x[b, t, y, z])
-    assert torch.equal(from_sequences(got, pattern, (T, H, W)), x)
-
-
-def check_video_attention(data):
-    d = Draw(data, FULL)
-    G, D = d.size(1, 2), d.size(1, 6)
-    grid = d.size(1, 2), *d.sizes(3, high=4)
-    qkv = d.tensor(*grid, 3 * G * D)
-    pattern = d.of(['space', 'time', 'joint'])
-    offset = d.of([0., .3])
-    q, k, v = qkv.double().unflatten(-1, (3, G, D)).unbind(-3)
-    q, k = q.relu() + offset, k.relu() + offset
-    B, T, H, W = grid
-    # Mask of the tokens that attend to each other.
-    t, y, z = torch.cartesian_prod(*map(torch.arange, (T, H, W))).view(
-        -1, 3).unbind(-1)
-    place = y * W + z
-    seen = dict(
-        joint=torch.ones(len(t), len(t), dtype=torch.bool),
-        space=t[:, None] == t, time=place[:, None] == place)[pattern]
-    scores = torch.einsum(
-        'bngd,bmgd->bgnm', q.flatten(1, 3), k.flatten(1, 3)) * seen
-    expected = torch.einsum('bgnm,bmge->bnge', scores, v.flatten(1, 3)) / (
-        scores.sum(-1).transpose(1, 2)[..., None] + 1e-6)
-    d.same(video_linear_attention(
-        qkv, Options(G, pattern, offset=offset)),
-        expected.reshape(*grid, -1), v)
 
 
 def check_temporal_smoothing(data):

@@ -8,7 +8,6 @@ from mmengine.logging import MMLogger
 from mmvidattn import get_model
 from mmvidattn.apis import runner
 from mmvidattn.online import StreamSession
-from mmvidattn.ops import processor
 from mmvidattn.utils import half_precision
 
 
@@ -39,13 +38,13 @@ def units(monkeypatch):
 def test_units_by_capability(monkeypatch, machine, capability, isa,
                              instructions, flags, expected):
     monkeypatch.setenv('ONEDNN_MAX_CPU_ISA', isa)
-    monkeypatch.setattr(processor.platform, 'machine', lambda: machine)
+    monkeypatch.setattr(half_precision.platform, 'machine', lambda: machine)
     monkeypatch.setattr(torch.backends.cpu, 'get_cpu_capability',
                         lambda: capability)
-    monkeypatch.setattr(processor, 'has_bfloat16_instructions',
+    monkeypatch.setattr(half_precision, 'has_bfloat16_instructions',
                         lambda: instructions)
-    monkeypatch.setattr(processor, 'cpuinfo', lambda key: flags)
-    assert processor.has_bfloat16_units() == expected
+    monkeypatch.setattr(half_precision, 'cpuinfo', lambda key: flags)
+    assert half_precision.has_bfloat16_units() == expected
 
 
 def test_stream_runs_in_float32_and_reports_it_once(units, monkeypatch):

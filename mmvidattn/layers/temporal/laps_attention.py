@@ -3,7 +3,6 @@ from torch import Tensor, nn
 
 from ...ops import softmax_attention
 from ...utils.checks import check_divides
-from ..linear import Linear
 from .frame_mixing import FrameMixing
 
 
@@ -28,9 +27,9 @@ class LAPSAttention(nn.Module):
         super().__init__()
         check_divides(num_heads=num_heads, embed_dims=embed_dims)
         self.num_heads = num_heads
-        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=bias)
+        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=bias)
         self.mixing = mixing
-        self.proj = Linear(embed_dims, embed_dims, bias=bias)
+        self.proj = nn.Linear(embed_dims, embed_dims, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend with tokens of frames, [B T, *, C]; return the same shape."""

@@ -6,8 +6,6 @@ The entry of step t is at index t % M. The streams may differ in age.
 import torch
 from torch import Tensor
 
-from ..dispatch import dispatched
-
 
 def read_rows(ring: Tensor, steps: Tensor) -> Tensor:
     """Read the entries of K steps of each stream.
@@ -41,7 +39,6 @@ def write_row(ring: Tensor, step: Tensor, row: Tensor) -> None:
         if step.dim() else row[None].to(ring.dtype))
 
 
-@dispatched
 def push_row(ring: Tensor, step: Tensor, row: Tensor, keep: Tensor) -> None:
     """Write the entry of ``step``, or repeat the entry of the step before.
 
