@@ -13,7 +13,8 @@ from .feature_fixation import FeatureFixation
 from .frame_decay import FrameDecay
 from .neighbor_shift import NeighborShift
 
-Pattern = Literal['space', 'time', 'joint', 'window', 'causal']
+PATTERNS = 'space', 'time', 'joint', 'window', 'causal'
+Pattern = Literal[PATTERNS]
 
 
 @check_arguments
