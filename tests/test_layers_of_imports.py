@@ -85,7 +85,7 @@ def broken_rules(package: Path) -> list[str]:
                 if part not in UNRESTRICTED and other not in allowed:
                     broken.append(where)
             elif part in ONLY_TORCH and top not in (
-                    'torch', 'triton', *sys.stdlib_module_names):
+                    'torch', *sys.stdlib_module_names):
                 broken.append(where)
     return broken
 
