@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pytest
 
 # What Python, git and the programs of developers write.
-IGNORED = {'.git', '.pytest_cache', '.ruff_cache', '__pycache__'}
+IGNORED = {'.git', '.hypothesis', '.pytest_cache', '.ruff_cache',
+           '__pycache__'}
 # Settings of other packages for their caches, which all tests share.
 CACHES = ('HYPOTHESIS_STORAGE_DIRECTORY', 'MPLCONFIGDIR', 'PIP_CACHE_DIR',
           'TRITON_CACHE_DIR', 'UV_CACHE_DIR')

@@ -14,8 +14,8 @@ REFUSED = [
     ('strategy', type('Built', (), {})(), "^strategy 'Built' is not supp"),
     *(('model_wrapper_cfg', dict(type=name), 'use MMDistributedDataParallel')
       for name in ('mmengine.DataParallel', 'Mine',
-                   *(WRAPPERS_OF_MMENGINE.module_dict.keys()
-                     - {'MMDistributedDataParallel'}))),
+                   *sorted(WRAPPERS_OF_MMENGINE.module_dict.keys()
+                           - {'MMDistributedDataParallel'}))),
     ('model_wrapper_cfg', dict(type='FullyShard'),
      "'FullyShard' .* 1ec24a0. Remove `model_wrapper_cfg`, and train with"),
     ('runner_type', 'FlexibleRunner', "'FlexibleRunner' .*'SafeRunner'"),
@@ -25,7 +25,7 @@ REFUSED = [
      '^optim_wrapper.use_fsdp True is not supported')]
 
 
-@pytest.mark.parametrize('key, value, error', REFUSED, ids=str)
+@pytest.mark.parametrize('key, value, error', REFUSED)
 def test_refuses_what_is_ignored_or_hangs(key, value, error):
     with pytest.raises(ValueError, match=error):
         check_scaling({key: value})
