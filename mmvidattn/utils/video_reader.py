@@ -19,8 +19,11 @@ from .remote_files import local_path
 
 # Containers whose packets have correct time stamps of frames.
 WITH_TIMES = {'mov', 'matroska'}
+# Suffixes of containers. A raw stream in such a file lacks its beginning.
+SUFFIXES = '.mp4', '.mov', '.mkv', '.webm', '.avi'
 # An MPEG-4 packet with fewer bytes may repeat a frame instead of coding one.
 MIN_CODED = 12
+NO_TIMES = av.format.Flags.no_timestamps.value
 # Objects with an open container, of this process and of the parent process.
 _owners: weakref.WeakSet = weakref.WeakSet()
 _inherited: list = []
@@ -66,7 +69,8 @@ class FrameTable:
     Frames before the first key frame, and frames that an edit list hides, are
     not counted. A packet is not always a frame: VP8 has packets that are never
     shown, and MPEG-4 has packets that repeat a frame. A file with the latter
-    is decoded once, to count its frames.
+    is decoded once, to count its frames. If a file is cut off, its last,
+    incomplete frame is not counted either.
 
     Args:
         source: Path or contents of the file.
@@ -89,11 +93,18 @@ class FrameTable:
             the start of the file, [T + 1], ascending.
 
     Raises:
-        ValueError: If the file lacks a video stream.
+        ValueError: If the file lacks a video stream, its beginning or all
+            frames.
     """
 
     def __init__(self, source: str | bytes) -> None:
         with open_container(source) as container:
+            if (isinstance(source, str) and source.lower().endswith(SUFFIXES)
+                    and container.format.flags & NO_TIMES):
+                raise ValueError(
+                    f'expected a container such as mp4, got a raw '
+                    f'{container.format.name} stream; the beginning of the '
+                    'file is missing')
             stream = video_stream(container)
             self.formats = {*container.format.name.split(',')}
             self.fps = float(stream.average_rate or 0) or 25.
@@ -118,6 +129,8 @@ class FrameTable:
                 first = next(decode(container, self.skipped)).pts
             stamps = [time for time in stamps
                       if time is not None and time >= first]
+        if not stamps:
+            raise ValueError('the file contains no frames')
         if codec == 'mpeg4' and any(
                 packet[3] < MIN_CODED for packet in packets):
             number, stamps = len(stamps), _decoded_stamps(source, self.skipped)
@@ -134,14 +147,14 @@ class FrameTable:
         else:
             self.stamps = sorted(stamps)
             begin = _without_ties(self.stamps, 1 / (self.fps * base)) * base
-            begin -= begin[:1] if start is None else start / av.time_base
+            begin -= begin[0] if start is None else start / av.time_base
             if self.is_timed:
                 keys = np.searchsorted(self.stamps, sorted(begins))
                 self.keys = [0, *(
                     key for key in keys.tolist() if 0 < key < len(begin)
                     and self.stamps[key - 1] < self.stamps[key])]
         last = np.median(np.diff(begin)) if len(begin) > 1 else 1 / self.fps
-        self.times = np.append(begin, begin[-1:] + last)
+        self.times = np.append(begin, begin[-1] + last)
 
 
 class VideoReader:
@@ -276,9 +289,16 @@ class VideoReader:
 
 
 def open_container(source: str | bytes) -> av.container.InputContainer:
-    """Open a file for reading, from its path or its contents."""
+    """Open a file for reading, from its path or its contents.
+
+    Raises:
+        ValueError: If the path is a folder, a device or a pipe, which could
+            block.
+    """
     if isinstance(source, bytes):
         return av.open(io.BytesIO(source))
+    if os.path.exists(source) and not os.path.isfile(source):
+        raise ValueError(f'{source} is not a file')
     # ffmpeg would take the text before a colon for a protocol.
     return av.open(f'file:{source}' if ':' in source else source)
 
@@ -366,7 +386,7 @@ def _read_packets(container: av.container.InputContainer,
     """
     formats = {*container.format.name.split(',')}
     is_timed = bool(formats & WITH_TIMES)
-    packets, uncoded, shift, last = [], 0, 0, None
+    packets, uncoded, shift, last, is_cut = [], 0, 0, None, False
     for packet in container.demux(stream):
         if not packet.size:
             continue
@@ -384,7 +404,8 @@ def _read_packets(container: av.container.InputContainer,
             time += shift
         packets.append((time, packet.is_keyframe, packet.is_discard,
                         packet.size))
-    return packets, uncoded
+        is_cut = packet.is_corrupt
+    return packets[:-1] if is_cut else packets, uncoded
 
 
 @once_per_file
@@ -401,8 +422,6 @@ def _without_ties(stamps: Sequence[int], duration: float) -> np.ndarray:
         duration: Duration of the last frame, in the same unit.
     """
     values, counts = np.unique(stamps, return_counts=True)
-    if not len(values):
-        return np.zeros(0)
     gaps = np.diff(values, append=values[-1] + duration)
     within = np.concatenate([np.arange(count) for count in counts])
     return np.repeat(values, counts) + within * np.repeat(

@@ -3,11 +3,14 @@
 import json
 import multiprocessing
 
+import numpy as np
 import pytest
 import torch
-from broken_videos import write_corpus
+from broken_videos import write_corpus, write_video
 from mmaction.registry import DATASETS
 from mmengine.registry import DefaultScope
+
+from mmvidattn.utils.video_reader import open_video
 
 NUM_KINDS = 30
 # Maximum seconds for a sample.
@@ -82,6 +85,23 @@ def test_each_kind_is_read_right_or_refused(corpus):
                 is_read or f'cannot load {folder / name}' in result):
             wrong[name] = kinds[name], result
     assert not wrong
+
+
+def test_a_cut_file_is_read_up_to_its_last_complete_frame(corpus, tmp_path):
+    folder, _ = corpus
+    whole = {name: folder / f'good{name[-4:]}'
+             for name in ('cut.avi', 'cut_moov_first.mp4')}
+    whole['cut_long.mp4'] = write_video(tmp_path / 'a.mp4', 200, (320, 240))
+    for name, complete in whole.items():
+        frames = list(open_video(folder / name).frames())
+        assert len(frames) >= 9, name
+        expected = open_video(complete).get_batch(range(len(frames)))
+        np.testing.assert_array_equal(frames, expected, name)
+
+
+def test_a_file_without_its_beginning_is_named(corpus):
+    with pytest.raises(ValueError, match='raw m4v stream; the beginning of'):
+        open_video(corpus[0] / 'cut_start.mp4')
 
 
 def test_check_videos_lists_rejected_files(corpus, run_main, capfd, tmp_path,

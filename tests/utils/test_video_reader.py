@@ -160,7 +160,6 @@ def test_the_larger_video_is_read(video):
 def test_equal_time_stamps_are_repaired_locally():
     times = _without_ties([0, 10, 10, 20, 30, 30, 30], 12)
     assert times.tolist() == [0, 10, 15, 20, 30, 34, 38]
-    assert _without_ties([], 1).tolist() == []
 
 
 def test_dependent_key_frames_are_decoded_from_the_start(video):

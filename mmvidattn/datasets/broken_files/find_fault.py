@@ -1,11 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Check a video file for damage."""
 import os.path as osp
+from collections import deque
 
 from ...utils.remote_files import RemoteError
 from ...utils.video_reader import open_video
-
-CHUNK = 32
 
 
 def find_fault(filename: str, every_frame: bool = False) -> Exception | None:
@@ -22,17 +21,9 @@ def find_fault(filename: str, every_frame: bool = False) -> Exception | None:
     path = filename if osp.splitext(filename)[1] else f'{filename}.mp4'
     try:
         reader = open_video(path)
-        length = len(reader)
-        if length < 1:
-            raise ValueError('it contains no frames')
         if every_frame:
-            for start in range(0, length, CHUNK):
-                chunk = range(start, min(start + CHUNK, length))
-                count = reader.get_batch(list(chunk)).shape[0]
-                if count != len(chunk):
-                    raise ValueError(f'only {start + count} of {length} '
-                                     'frames can be read')
-        reader[length - 1]
+            deque(reader.frames(), maxlen=0)
+        reader[len(reader) - 1]
     except RemoteError:
         raise
     except Exception as error:

@@ -27,15 +27,19 @@ class VideoReaderInit(OptionTransform):
         io_backend: Storage of the files. Files on disk are read partially;
             other files are loaded completely.
         num_threads: Number of decoding threads; 0 lets ffmpeg choose.
-        kwargs: Arguments of the file client.
+        kwargs: Arguments of the file client, which disk does not have.
 
     Raises:
-        ValueError: When called, if the segment is empty or the file cannot
-            be read.
+        ValueError: If ``kwargs`` are given for files on disk. When called,
+            if the segment is empty or the file cannot be read.
     """
 
     def __init__(self, io_backend: str = 'disk', num_threads: Natural = 1,
                  **kwargs: Any) -> None:
+        if io_backend == 'disk' and kwargs:
+            raise ValueError(
+                f"VideoReaderInit has no option {', '.join(kwargs)} for files "
+                'on disk, which PyAV decodes: remove it')
         self.num_threads = num_threads
         self.io_backend = io_backend
         self.kwargs = kwargs
