@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..apis.runner import one_line_errors
-from ..datasets.annotations.custom.labeled_videos import some
+from ..datasets.annotations.custom.labeled_videos import similar_names, some
 from ..datasets.annotations.formats import (
     Annotations,
     VideoFolder,
@@ -56,6 +56,11 @@ def read(args: argparse.Namespace) -> tuple[Annotations, Annotations]:
                             fps=args.fps, columns=args.columns)
     for remark in true.remarks:
         echo(f'note: {remark}')
+    for remark in similar_names('class', {
+            str(one.labels.get('action'))
+            for one in predicted.segments + true.segments}):
+        if remark not in true.remarks:
+            echo(f'note: {remark}')
     predicted.segments, others = renamed(predicted.segments, true.videos)
     if others and len(others) == len(
             {one.video for one in predicted.segments}):

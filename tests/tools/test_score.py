@@ -83,6 +83,12 @@ def test_a_video_has_one_subset(files):
                             '--subset', 'test'])
 
 
+def test_reports_classes_that_differ_in_case(files, capsys):
+    (files / 'predictions.csv').write_text(PREDICTIONS.replace('walk', 'Walk'))
+    assert "differ only in blanks or case: 'Walk' and 'walk'" in run(
+        capsys, 'score', 'predictions.csv', 'truth.csv', '--draws', 0)
+
+
 def test_report(files, capsys):
     write_scores('scores')
     run(capsys, 'score', 'predictions.csv', 'truth.csv', '--scores', 'scores',

@@ -82,9 +82,11 @@ def read_json(path: str | Path) -> Any:
     Raises:
         ValueError: If the file is missing or not valid JSON.
     """
+    text = read_text(path)
     try:
-        return json.loads(read_text(path))
-    except json.JSONDecodeError as error:
+        return json.loads(text)
+    except ValueError as error:
+        # Also a number with more digits than Python reads.
         raise ValueError(f'{path} must be JSON: {error}') from None
 
 
@@ -222,11 +224,12 @@ def seconds(word: object, where: str) -> float:
     text = str(word).strip()
     clock = CLOCK.fullmatch(text)
     if clock:
-        hours, minutes, rest = clock.groups(default='0')
-        return 3600. * int(hours) + 60 * int(minutes) + float(rest)
-    # float() accepts 1_000.
-    value = math.nan if '_' in text else parse_number(text)
-    if math.isnan(value):
+        hours, minutes, rest = map(float, clock.groups(default='0'))
+        value = 3600 * hours + 60 * minutes + rest
+    else:
+        # float() accepts 1_000.
+        value = math.nan if '_' in text else parse_number(text)
+    if not math.isfinite(value):
         raise ValueError(f'{where}: expected seconds, mm:ss or hh:mm:ss, got '
                          f'{word!r}')
     return value

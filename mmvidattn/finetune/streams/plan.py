@@ -12,6 +12,7 @@ from ...datasets.annotations.custom.labeled_videos import (
     SPLITS,
     LabeledVideo,
     count,
+    similar_names,
     some,
 )
 from ...datasets.annotations.custom.segment_csv import (
@@ -237,6 +238,8 @@ def make_stream_plan(options: FineTuneOptions) -> StreamPlan:
     classes = sorted({one.labels['action'] for one in segments})
     plan = StreamPlan(root, splits, segments, [BACKGROUND, *classes], facts)
     remarks = [*found.remarks, *describe_copies(copies, splits)]
+    remarks += [one for one in similar_names('class', classes)
+                if one not in remarks]
     if found.missing:
         remarks.append(
             f'{count(found.missing, "annotated video")} left out, because '

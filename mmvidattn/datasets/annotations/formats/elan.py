@@ -45,7 +45,7 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     slots = _slots(root)
     elements, tiers = {}, {}
     for tier in root.all('TIER'):
-        title = ' '.join(tier['TIER_ID'].split())
+        title = tier['TIER_ID'].strip()
         for entry in tier.all('ANNOTATION'):
             for one in entry.all('ALIGNABLE_ANNOTATION', 'REF_ANNOTATION'):
                 name = one['ANNOTATION_ID']

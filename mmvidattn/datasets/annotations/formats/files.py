@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from ....utils.arguments import Positive, check_arguments
 from ....utils.lines import refuse_pickle
 from ..custom import segment_csv
+from ..custom.labeled_videos import similar_names
 from ..video_segment import VideoSegment, checked, read_text
 from . import activitynet, elan, label_studio
 from .base import (
@@ -153,8 +154,14 @@ def read_annotations(path: str | Path, format: str | None = None, *,
         for label in segment.labels.values():
             if label == '':
                 raise ValueError(f'{segment.where}: the label is empty')
+            if CONTROL.search(str(label)):
+                raise ValueError(f'{segment.where}: a label must not contain '
+                                 f'control characters, got {label!r}')
         if not segment.video:
             raise ValueError(f'{segment.where}: the video is empty')
+    annotations.remarks += similar_names('class', {
+        str(one.labels['action']) for one in annotations.segments
+        if 'action' in one.labels})
     annotations.segments = checked(
         distinct_ids(annotations.segments), points=True)
     return annotations if folder is None else _find_videos(annotations, folder)

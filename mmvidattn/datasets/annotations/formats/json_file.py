@@ -109,7 +109,7 @@ class JsonValue:
 
     def name(self) -> str:
         """Return a text that is not empty, without blanks at its ends."""
-        text = ' '.join(self.text().split())
+        text = self.text().strip()
         if not text:
             self.fail('expected a text, got an empty one')
         return text
@@ -150,6 +150,9 @@ def read_json_values(path: str | Path) -> JsonValue:
     except json.JSONDecodeError as error:
         raise ValueError(f'{path}, line {error.lineno}: invalid JSON: '
                          f'{error.msg} (column {error.colno})') from None
+    except ValueError as error:
+        # Python limits the digits of an integer.
+        raise ValueError(f'{path}: {error}') from None
     except RecursionError:
         raise ValueError(f'{path}: the JSON is nested too deeply') from None
 

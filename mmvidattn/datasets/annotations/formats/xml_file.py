@@ -48,9 +48,9 @@ class XmlElement:
         return next(self.all(tag), None)
 
     def words(self, tag: str) -> str:
-        """Return the text of a child; '' if it is missing."""
+        """Return the text of a child without blanks at its ends, or ''."""
         element = self.find(tag)
-        return '' if element is None else ' '.join(element.text.split())
+        return '' if element is None else element.text.strip()
 
     def __getitem__(self, name: str) -> str:
         if name not in self.attributes:
@@ -80,8 +80,7 @@ def read_xml(path: str | Path, root: str) -> XmlElement:
     stack = [document]
 
     def refuse_doctype(*args: object) -> None:
-        raise ValueError(f'{path}, line {parser.CurrentLineNumber}: a '
-                         'document type (<!DOCTYPE>) is not allowed')
+        raise ValueError('a document type (<!DOCTYPE>) is not allowed')
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         element = XmlElement(tag, attributes, parser.CurrentLineNumber, path)
@@ -104,6 +103,10 @@ def read_xml(path: str | Path, root: str) -> XmlElement:
     except expat.ExpatError as error:
         raise ValueError(f'{path}, line {error.lineno}: invalid XML: '
                          f'{expat.ErrorString(error.code)}') from None
+    except (LookupError, ValueError) as error:
+        # Also an encoding that Python or expat does not know.
+        raise ValueError(f'{path}, line {parser.CurrentLineNumber}: {error}'
+                         ) from None
     top = document.children[0]
     if top.tag != root:
         top.fail(f'expected <{root}>, got <{top.tag}>')

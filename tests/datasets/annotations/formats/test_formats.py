@@ -314,3 +314,47 @@ def test_reports_what_is_lost(tmp_path):
         'segments become points']
     assert write_annotations([one], tmp_path / 'x.csv', videos=VIDEOS) == [
         'csv cannot list videos without segments: 1 left out']
+
+
+SPELLINGS = 'a b', 'a  b', 'a\xa0b', 'A b', 'c'
+
+
+@pytest.mark.parametrize('name', FORMATS)
+def test_labels_stay_and_similar_ones_are_reported(tmp_path, name):
+    path = tmp_path / f'a{FORMATS[name].suffix}'
+    write_annotations([
+        segment('a.mp4', 10 * i, 10 * i + 10, label)._replace(id=str(i))
+        for i, label in enumerate(SPELLINGS)], path, name, fps=25.)
+    text = path.read_text('utf-8')
+    # Blanks at the ends of a label are not a part of it.
+    for quote in '"{}"', '>{}<':
+        text = text.replace(quote.format('c'), quote.format(' c '))
+    path.write_text(text, 'utf-8')
+    found = read_annotations(path)
+    assert {one.labels['action'] for one in found.segments} == {*SPELLINGS}
+    remark, = [one for one in found.remarks if 'blanks or case' in one]
+    assert "'A b' and 'a  b' and 'a b' and 'a\\xa0b'" in remark
+
+
+def test_labels_have_no_line_breaks(tmp_path):
+    path = tmp_path / 'a.csv'
+    path.write_text('video,start,end,label\na.mp4,0,1,"a\nb"\n')
+    with pytest.raises(ValueError, match='line 3: a label must not contain '
+                       r"control characters, got 'a\\nb'"):
+        read_annotations(path)
+
+
+@pytest.mark.parametrize('name, text', [
+    ('a.eaf', '<?xml version="1.0" encoding="klingon"?>\n'
+     '<ANNOTATION_DOCUMENT></ANNOTATION_DOCUMENT>'),
+    ('a.eaf', '<?xml version="1.0" encoding="shift_jis"?>\n'
+     '<ANNOTATION_DOCUMENT></ANNOTATION_DOCUMENT>'),
+    ('a.json', '{"database": {"a": {"duration": ' + '9' * 5000 + '}}}'),
+    ('a.csv', 'video,start,end,label\na,0,' + '9' * 5000 + ':00,x\n'),
+    ('a.csv', 'video,start,end,label\na,0,' + '9' * 5000 + ',x\n')],
+    ids=['unknown encoding', 'multi-byte encoding', 'json', 'clock', 'csv'])
+def test_errors_of_odd_files_name_the_file(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f'^{path}'):
+        read_annotations(path)
