@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Detection of the starts and ends of actions in scores."""
+import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,6 +92,8 @@ class EventDetector:
         self._average: tuple[np.ndarray, float] | None = None
         self._current: dict[int, _Action] = {}
         self._next_id = 0
+        # End of the latest step.
+        self._last_end = -math.inf
 
     def set_threshold(self, name: str, on: float | None) -> None:
         """Change the thresholds of a class from the next step on.
@@ -160,7 +163,18 @@ class EventDetector:
             ``dict(event='end', start=..., end=..., peak=..., start_id=...,
             time=...)``. ``time`` is when the event was reported, ``start_id``
             the number of the action's start event.
+
+        Raises:
+            ValueError: If the step does not end after its start and after the
+                previous step.
         """
+        # False for nan.
+        if not max(start, self._last_end) < end < math.inf or start != start:
+            raise ValueError(
+                'a step must end after its start and after the end of the '
+                f'previous step ({self._last_end:g} s), got start={start:g} '
+                f'and end={end:g}')
+        self._last_end = end
         events = []
         if self._smoothing.any():
             scores = self._smooth(end, scores)
@@ -188,6 +202,7 @@ class EventDetector:
             may last longer.
         """
         self._average = None
+        self._last_end = -math.inf
         return [event for i in list(self._current)
                 for event in self._end(i, end, time=end, cut=True)]
 
@@ -205,6 +220,7 @@ class EventDetector:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue from a state of :meth:`state_dict`."""
         self._next_id = state_dict['next_id']
+        self._last_end = -math.inf
         # States of earlier versions lack these entries.
         average = state_dict.get('average')
         self._average = average and (np.array(average[0]), average[1])

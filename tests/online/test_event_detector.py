@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+
 import numpy as np
 import pytest
 
@@ -345,3 +347,19 @@ def test_options_of_all_classes_drop_earlier_tuned_thresholds():
         'thresholds'] == TUNED
     for name in 'on', 'off', 'min_duration':
         assert 'thresholds' not in merge_event_options(config, {name: .2})
+
+
+@pytest.mark.parametrize('start, end', [
+    (1, 1), (1, .5), (.5, .75), (.5, 1), (math.nan, 2), (1, math.nan),
+    (1, math.inf)])
+def test_steps_must_advance(start, end):
+    detector = EventDetector(NAMES)
+    detector.update(.75, 1, np.array([0, .9, 0]))
+    with pytest.raises(ValueError, match='a step must end after its start and '
+                       'after the end of the previous step .1 s., got start='
+                       f'{start:g} and end={end:g}'):
+        detector.update(start, end, np.array([0, .9, 0]))
+    # The action goes on, and another source may start at 0.
+    detector.update(1, 1.25, np.array([0, .9, 0]))
+    detector.finish(1.25)
+    assert detector.update(0, .25, np.array([0, .9, 0])) == []
