@@ -18,7 +18,8 @@ def replacing(path: str | Path, to_disk: bool = True,
     """Write a file completely or not at all, even if the program is killed.
 
     Args:
-        path: The file. Missing folders are created.
+        path: The file. Missing folders are created. If it is a symbolic link,
+            the file that it points to is written.
         to_disk: Wait until the file is on the disk, so that it survives a
             power failure. Defaults to True.
         shared: Whether several processes may write the same file at the same
@@ -40,6 +41,8 @@ def replacing(path: str | Path, to_disk: bool = True,
             torch.save(weights, part)
     """
     path = Path(path)
+    if path.is_symlink():
+        path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(
         f'.{uuid.uuid4().hex if shared else path.name}.part')
