@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Base classes of sources."""
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -37,6 +38,9 @@ class Source:
         fps: Frames per second.
         live: True if frames arrive in real time, independent of the reader.
 
+    Raises:
+        ValueError: If ``fps`` is not a positive number.
+
     Attributes:
         status: 'running', 'ended', or a description of a problem.
         patience: Maximum seconds until the next frame.
@@ -48,6 +52,9 @@ class Source:
     first_frame = 0
 
     def __init__(self, name: str, fps: float, live: bool) -> None:
+        if not 0 < fps < math.inf:
+            raise ValueError(f'{name}: fps must be a positive number, got '
+                             f'{fps}')
         self.name = name
         self.fps = fps
         self.live = live

@@ -314,3 +314,10 @@ def test_rejects_rates(clip, tmp_path):
         open_source(tmp_path, fps=0)
     with pytest.raises(ValueError, match='has its own rate'):
         open_source(clip, fps=10)
+
+
+@pytest.mark.parametrize('fps', [0, -1., float('nan'), float('inf')])
+def test_own_source_needs_a_frame_rate(fps):
+    with pytest.raises(ValueError, match=f'mine: fps must be a positive '
+                       f'number, got {fps}'):
+        base.Source('mine', fps, True)
