@@ -33,6 +33,8 @@ from .xml_file import add, format_xml
 
 # Address of a file below LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT.
 LOCAL_FILES = '/data/local-files/?d='
+# Addresses without a host. A path such as /data/a.mp4 is a file.
+ADDRESSES = '/data/local-files/', '/data/upload/'
 # Names of the controls in the labeling config.
 LABELS, VIDEO = 'timelineLabels', 'video'
 # Text beside a region whose end is unknown.
@@ -198,7 +200,7 @@ def labeling_config(labels: Sequence[str]) -> str:
 
 def _task(video: str, segments: list[VideoSegment], info: VideoInfo,
           fps: float, scored: bool, url: str) -> dict[str, Any]:
-    is_url = '://' in video or video.startswith('/data/')
+    is_url = '://' in video or video.startswith(ADDRESSES)
     task: dict[str, Any] = dict(data=dict(
         video=video if is_url else url + quote(video), fps=fps))
     subset = subset_of(info, segments)
