@@ -1,13 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Runner with the loops and guards that the hooks of this package need."""
 import inspect
+import itertools
 import logging
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mmaction.registry import LOOPS, OPTIM_WRAPPERS, RUNNERS
 from mmengine.config import Config
+from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import (
@@ -37,6 +40,8 @@ OURS = {
     EpochBasedTrainLoop: SafeEpochBasedTrainLoop,
     IterBasedTrainLoop: SafeIterBasedTrainLoop,
 }
+# Start times of the runs of this process, which name loggers, too.
+STAMPS: set[str] = set()
 
 
 @RUNNERS.register_module()
@@ -64,6 +69,25 @@ class SafeRunner(Runner):
         check_scaling(cfg)
         apply_video_backend(cfg)
         return super().from_cfg(cfg)
+
+    def setup_env(self, env_cfg: dict) -> None:
+        """Set up the environment, and make a new folder for the logs.
+
+        mmengine names folders and loggers by the second in which a run starts.
+        Runs of the same second get numbers.
+        """
+        super().setup_env(env_cfg)
+        stamp = [self._timestamp]
+        if is_main_process():
+            for number in itertools.count(2):
+                if stamp[0] not in STAMPS:
+                    with suppress(FileExistsError):
+                        os.mkdir(os.path.join(self.work_dir, stamp[0]))
+                        break
+                stamp[0] = f'{self._timestamp}_{number}'
+            STAMPS.add(stamp[0])
+        broadcast_object_list(stamp)
+        self._timestamp, = stamp
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         """Build a logger that escapes unprintable characters."""

@@ -179,3 +179,24 @@ def test_training_ends_its_workers(tmp_path, by_epoch):
     runner.train()
     assert runner.train_dataloader.persistent_workers
     assert not multiprocessing.active_children()
+
+
+def test_runs_of_one_second_have_their_own_logs(tmp_path, monkeypatch):
+    """Also if they are in one process, with configs of one name."""
+    monkeypatch.setattr('time.strftime', lambda *args: '20260102_030405')
+    runners = []
+    for folder in 'a', 'a', 'b':
+        runner = SafeRunner(torch.nn.Linear(1, 1), str(tmp_path / folder),
+                            experiment_name='same')
+        runner.logger.info(f'run {len(runners)}')
+        runners.append(runner)
+    # A run of another process.
+    (tmp_path / 'b/20260102_030405_4').mkdir()
+    runners.append(SafeRunner(torch.nn.Linear(1, 1), str(tmp_path / 'b'),
+                              experiment_name='same'))
+    assert [runner.timestamp.partition('20260102_030405')[2]
+            for runner in runners] == ['', '_2', '_3', '_5']
+    for number, runner in enumerate(runners[:3]):
+        path, = (tmp_path / 'aab'[number]).glob(
+            f'{runner.timestamp}/{runner.timestamp}.log')
+        assert f'run {number}' in path.read_text()
