@@ -11,7 +11,7 @@ PUBLIC = {'grad', 'momentum', 'daemon'}
 # Names of variables with objects of our classes.
 OURS = {
     'self', 'self.batches', 'guard', 'wrapper', 'runner.optim_wrapper',
-    'backbone', 'CLOCK', 'output'}
+    'backbone', 'CheckedStep', 'output'}
 # Files of this folder use no objects of torch and mmengine.
 PLAIN = PACKAGE / 'datasets/annotations'
 

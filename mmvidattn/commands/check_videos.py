@@ -8,7 +8,7 @@ from mmengine.utils import ProgressBar
 
 from ..apis.runner import one_line_errors
 from ..datasets.annotations.custom.video_list import read_video_list
-from ..datasets.broken_files.check import check_files
+from ..datasets.check_files import check_files
 from ..utils.printable import echo
 
 

@@ -17,7 +17,7 @@ from ..utils.remote_files import is_url, join_url
 from .annotations.custom.video_list import check_inside
 from .annotations.segment_file import read_segment_file
 from .annotations.video_segment import VideoSegment
-from .broken_files.guarded_video_dataset import GuardedVideoDataset
+from .guarded_datasets import GuardedVideoDataset
 from .transforms.segment_frames import UNITS
 
 OPENS, OPENS_SEGMENT = 'DecordInit', 'DecordSegmentInit'

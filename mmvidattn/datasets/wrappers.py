@@ -1,14 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Base class of dataset wrappers, and functions for nested datasets."""
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 from mmaction.registry import DATASETS
 from mmengine.dataset import BaseDataset
 from torch.utils.data import Dataset
-
-Found = TypeVar('Found')
 
 
 class DatasetWrapper(Dataset):
@@ -32,25 +30,6 @@ class DatasetWrapper(Dataset):
 
     # If the sample is None, this method loads a sample at a random index.
     __getitem__ = BaseDataset.__getitem__
-
-
-def find_within(dataset: Any,
-                pick: Callable[[Any], Found | None]) -> Iterator[Found]:
-    """Find objects in a dataset and the datasets that it wraps.
-
-    ``pick(dataset)`` returns the wanted object of a dataset, or None to search
-    the datasets inside of it.
-    """
-    result = pick(dataset)
-    if result is not None:
-        yield result
-        return
-    inner = getattr(dataset, 'datasets', None)
-    if inner is None:
-        inner = [getattr(dataset, 'dataset', None)]
-    for one in inner:
-        if one is not None:
-            yield from find_within(one, pick)
 
 
 def map_innermost(dataset: Any, wrapper: type,

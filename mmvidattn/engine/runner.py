@@ -22,7 +22,7 @@ from mmengine.runner.base_loop import BaseLoop
 from torch import nn
 from torch.utils.data import DataLoader
 
-from ..datasets.broken_files.guarded_dataset import guarded
+from ..datasets.guarded_datasets import guarded
 from ..ops.torch_private import end_workers
 from ..utils.printable import PrintableFilter
 from ..utils.video_backend import apply_video_backend

@@ -23,7 +23,7 @@ from ..datasets.annotations.video_segment import (
     describe,
     fit_to_videos,
 )
-from ..datasets.broken_files.check import check_files
+from ..datasets.check_files import check_files
 from ..datasets.video_facts import VideoFacts, read_facts
 from ..utils.files import write_atomically
 from ..utils.printable import echo

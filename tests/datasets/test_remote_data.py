@@ -10,7 +10,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors.torch import save
 
 from mmvidattn.apis.video_clips import local_source
-from mmvidattn.datasets.broken_files.find_fault import find_fault
+from mmvidattn.datasets.check_files import find_fault
 from mmvidattn.utils.checkpoint import load_state_dict_file
 from mmvidattn.utils.remote_files import RemoteError, local_path
 from mmvidattn.utils.video_reader import open_video

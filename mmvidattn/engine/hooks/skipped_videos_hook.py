@@ -23,7 +23,7 @@ class SkippedVideosHook(SafeHook):
 
     With this hook, :class:`~mmvidattn.engine.SafeRunner` wraps each dataset of
     mmaction2 in a guard
-    (:class:`mmvidattn.datasets.broken_files.guard.Guard`), which replaces an
+    (:class:`mmvidattn.datasets.guard.Guard`), which replaces an
     unreadable video by another one. The hook counts the skipped videos over
     all workers, ranks and resumed runs. After each epoch, it writes
     ``skipped_videos.txt`` to the work directory, one video per line (count,

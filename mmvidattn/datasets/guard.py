@@ -1,19 +1,22 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Load samples of a dataset, and handle unreadable files."""
+"""Guard of a dataset: checks samples, and skips unreadable files."""
 import copy
 import logging
-from collections.abc import Callable
+import os.path as osp
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from mmcv import VideoReader
 from mmengine.dataset import BaseDataset
 from mmengine.logging import print_log
 from mmengine.structures import BaseDataElement
 
-from ...utils.arguments import Count, check_arguments
-from ...utils.printable import brief
-from ...utils.remote_files import RemoteError
-from .checked_step import CLOCK, CheckedStep, local_video, plain_step
+from ..utils.arguments import Count, check_arguments
+from ..utils.printable import brief
+from ..utils.remote_files import RemoteError, is_url, local_path
 
 ON_ERROR = ('skip', 'raise', 'flag')
 NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
@@ -50,7 +53,8 @@ class Guard:
             self.on_error = 'raise'
         self.max_failures = max_failures
         steps = dataset.pipeline.transforms
-        steps[:] = [CheckedStep(plain_step(step)) for step in steps]
+        steps[:] = [step if isinstance(step, CheckedStep)
+                    else CheckedStep(step) for step in steps]
         # Files that failed since the last success, and the reasons.
         self._failures: list[tuple[str, str]] = []
         self._warned: set[str] = set()
@@ -90,24 +94,20 @@ class Guard:
             self._count(name, error)
             return None
         if data is not None:
-            self.annotate(data, name)
-            if CLOCK.seconds is not None:
-                _annotate(data, decode_seconds=CLOCK.seconds)
+            skipped, self._failures = self._failures, []
+            _annotate(data, filename=name)
+            if skipped:
+                _annotate(data, skipped_videos=[name for name, _ in skipped],
+                          skipped_reasons=dict(skipped))
+            if CheckedStep.seconds is not None:
+                _annotate(data, decode_seconds=CheckedStep.seconds)
         return data
-
-    def annotate(self, data: Any, name: str) -> None:
-        """Add the sample's file and the skipped files as meta information."""
-        skipped, self._failures = self._failures, []
-        _annotate(data, filename=name)
-        if skipped:
-            _annotate(data, skipped_videos=[name for name, _ in skipped],
-                      skipped_reasons=dict(skipped))
 
     def _load(self, dataset: BaseDataset, idx: int, name: str,
               prepare: Callable) -> Any:
         # Get a remote file first: the time of decoding excludes it.
         local_video(dataset.get_data_info(idx))
-        CLOCK.seconds = None
+        CheckedStep.seconds = None
         return prepare(idx)
 
     def _warn(self, verb: str, name: str, error: Exception) -> None:
@@ -158,3 +158,95 @@ def _zeros_like(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _zeros_like(v) for key, v in value.items()}
     return torch.zeros_like(value)
+
+
+class CheckedStep:
+    """Wrapper of a pipeline step that checks the decoded frames.
+
+    A remote video is copied first, see :func:`local_video`.
+
+    Args:
+        step: Transform.
+
+    Raises:
+        ValueError: When called, if the video or a frame is empty, or the
+            number of decoded frames is wrong.
+    """
+    # Seconds in which this process opened and decoded the current sample; None
+    # if no step has opened or decoded a video yet.
+    seconds: float | None = None
+
+    def __init__(self, step: Callable) -> None:
+        self.step = step
+
+    def __repr__(self) -> str:
+        return repr(self.step)
+
+    def __call__(self, results: Any) -> Any:
+        local = local_video(results) if isinstance(results, dict) else None
+        if local is not None:
+            results = dict(results, filename=local)
+        before = _opened(results)
+        began = time.perf_counter()
+        results = self.step(results)
+        if not isinstance(results, dict):
+            return results
+        new = _opened(results) - before
+        if new:
+            CheckedStep.seconds = (CheckedStep.seconds or 0.) + (
+                time.perf_counter() - began)
+        if type(results.get('video_reader')) is VideoReader:
+            results['video_reader'] = _StrictReader(results['video_reader'])
+        total = results.get('total_frames')
+        if total is not None and total < 1:
+            raise ValueError('it contains no frames')
+        if 'imgs' in new and results.get('modality', 'RGB') == 'RGB':
+            _check_frames(results['imgs'], results.get('frame_inds'))
+        return results
+
+
+def local_video(sample: Mapping[str, Any]) -> str | None:
+    """Return a local copy of a sample's video; None if it is local already.
+
+    Raises:
+        RemoteError: If the server cannot be reached. See
+            :func:`~mmvidattn.utils.remote_files.local_path` for other errors.
+    """
+    name = str(sample.get('filename') or '')
+    if not is_url(name):
+        return None
+    # mmaction2's readers append .mp4 to a name without a suffix.
+    return str(local_path(name if osp.splitext(name)[1] else f'{name}.mp4'))
+
+
+def _opened(results: Any) -> set[str]:
+    """Return which of the keys of an opened video and its frames exist."""
+    return {'imgs', 'video_reader'} & results.keys() if isinstance(
+        results, dict) else set()
+
+
+def _check_frames(frames: Any, sampled: Any) -> None:
+    if sampled is not None and len(frames) != np.size(sampled):
+        raise ValueError(
+            f'expected {np.size(sampled)} frames, read {len(frames)}')
+    for number, frame in enumerate(frames):
+        if frame is None or not np.size(frame):
+            raise ValueError(f'frame {number} of the clip is empty')
+
+
+class _StrictReader(VideoReader):
+    """mmcv's reader with an error for a frame that cannot be decoded.
+
+    With mmcv's reader itself, ``OpenCVDecode`` repeats an earlier frame.
+    """
+
+    def __init__(self, reader: VideoReader) -> None:
+        # Take over the opened file.
+        vars(self).update(vars(reader))
+
+    def get_frame(self, index: int) -> np.ndarray:
+        """Decode a frame."""
+        frame = super().get_frame(index)
+        if frame is None:
+            raise ValueError(f'frame {index} of {len(self)} cannot be read')
+        return frame

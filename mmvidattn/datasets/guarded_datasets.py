@@ -1,21 +1,23 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Video dataset that checks its annotations and videos."""
+"""Datasets that skip and report unreadable videos."""
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
-from mmaction.datasets import VideoDataset
+from mmaction.datasets import BaseActionDataset, VideoDataset
 from mmaction.registry import DATASETS
+from mmengine.dataset import BaseDataset
 from mmengine.fileio import exists, list_from_file
 from mmengine.logging import print_log
 
-from ...utils.arguments import Count, check_arguments
-from ...utils.printable import brief
-from ...utils.remote_files import join_url
-from ..annotations.custom.video_list import read_video_list
-from .find_fault import find_fault
+from ..utils.arguments import Count, check_arguments
+from ..utils.printable import brief
+from ..utils.remote_files import join_url
+from .annotations.custom.video_list import read_video_list
+from .check_files import find_fault
 from .guard import ON_ERROR, Guard
+from .wrappers import DatasetWrapper, is_kind, map_innermost
 
 
 @DATASETS.register_module()
@@ -28,7 +30,7 @@ class GuardedVideoDataset(VideoDataset):
     that names the line.
 
     In training, a random video replaces an unreadable video, see
-    :class:`mmvidattn.datasets.broken_files.guard.Guard`.
+    :class:`mmvidattn.datasets.guard.Guard`.
     :class:`mmvidattn.engine.SkippedVideosHook` counts the skipped videos.
 
     In test mode, ``on_error='skip'`` removes unreadable videos when the
@@ -113,11 +115,11 @@ class GuardedVideoDataset(VideoDataset):
         """Remove unreadable videos of a test set if ``on_error='skip'``."""
         if not self.test_mode or self.on_error != 'skip':
             return self.data_list
-        names = {info['filename']: info for info in self.data_list}
+        names = list(dict.fromkeys(
+            info['filename'] for info in self.data_list))
         # Decoders release the GIL, so threads read in parallel.
         with ThreadPoolExecutor() as pool:
-            faults = dict(zip(names, pool.map(
-                self._find_fault, names.values())))
+            faults = dict(zip(names, pool.map(find_fault, names)))
         self._report_unreadable(
             {name: fault for name, fault in faults.items() if fault},
             len(names))
@@ -138,6 +140,48 @@ class GuardedVideoDataset(VideoDataset):
                 f'{name} ({brief(error)})' for name, error in faults.items()),
                 logger='current', level=logging.WARNING)
 
-    def _find_fault(self, info: dict) -> Exception | None:
-        """Return the error of a video, if any."""
-        return find_fault(info['filename'])
+
+@DATASETS.register_module()
+@check_arguments
+class GuardedDataset(DatasetWrapper):
+    """Dataset wrapper that skips samples with unreadable files.
+
+    In training, a random sample replaces a sample that cannot be loaded; see
+    :class:`~mmvidattn.datasets.guard.Guard`.
+
+    Args:
+        dataset: Dataset or its config.
+        options: Options of ``Guard``.
+    """
+
+    def __init__(self, dataset: dict | BaseDataset, **options: Any) -> None:
+        if isinstance(dataset, dict):
+            dataset = DATASETS.build(dataset)
+        super().__init__(dataset)
+        self.guard = Guard(dataset, **options)
+
+    def prepare_data(self, idx: int) -> Any:
+        """Load a sample; return None to skip it."""
+        return self.guard(self.dataset, idx, self.dataset.prepare_data)
+
+
+def guarded(dataset: Any, **options: Any) -> Any:
+    """Wrap mmaction2's datasets in :class:`GuardedDataset`.
+
+    Args:
+        dataset: Config of a dataset, config of a wrapper of datasets, or built
+            dataset. Datasets that already have a guard stay unchanged.
+        options: Options of :class:`GuardedDataset`.
+
+    Returns:
+        Config or dataset with guards.
+    """
+    def guard(one: Any) -> Any:
+        if not is_kind(one, BaseActionDataset) or is_kind(
+                one, GuardedVideoDataset):
+            return one
+        if isinstance(one, dict):
+            return dict(type=GuardedDataset.__name__, dataset=one, **options)
+        return GuardedDataset(one, **options)
+
+    return map_innermost(dataset, GuardedDataset, guard)

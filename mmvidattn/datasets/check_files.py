@@ -1,16 +1,43 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Check many video files in worker processes, which a decoder may crash."""
+"""Checks of video files for damage."""
 import os
+import os.path as osp
 import signal
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
-from ...utils.printable import brief
-from .find_fault import find_fault
+from ..utils.printable import brief
+from ..utils.remote_files import RemoteError
+from ..utils.video_reader import open_video
 
 # Windows has no such timer; there, a blocked decoder blocks the check.
 HAS_TIMER = hasattr(signal, 'setitimer')
+
+
+def find_fault(filename: str, every_frame: bool = False) -> Exception | None:
+    """Open a video, decode its last frame, and return the error, if any.
+
+    Args:
+        filename: Video; ``.mp4`` is appended if the suffix is missing.
+        every_frame: Decode every frame instead of only the last one.
+
+    Raises:
+        RemoteError: If the server of a remote video cannot be reached.
+    """
+    # mmaction2's readers append .mp4 to a name without a suffix.
+    path = filename if osp.splitext(filename)[1] else f'{filename}.mp4'
+    try:
+        reader = open_video(path)
+        if every_frame:
+            deque(reader.frames(), maxlen=0)
+        reader[len(reader) - 1]
+    except RemoteError:
+        raise
+    except Exception as error:
+        return error
+    return None
 
 
 def check_files(paths: Sequence[str], num_workers: int, timeout: float,
@@ -18,6 +45,8 @@ def check_files(paths: Sequence[str], num_workers: int, timeout: float,
                 tick: Callable[[], object] = lambda: None
                 ) -> Iterator[tuple[str, str]]:
     """Yield each bad file and its fault, in the order of completion.
+
+    The files are checked in worker processes, which a decoder may crash.
 
     Args:
         paths: Video files.

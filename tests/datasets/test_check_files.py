@@ -5,8 +5,9 @@ import signal
 import time
 
 import pytest
+from made_videos import LENGTH, write_video
 
-from mmvidattn.datasets.broken_files import check
+from mmvidattn.datasets import check_files as check
 from mmvidattn.utils.remote_files import RemoteError
 
 
@@ -43,3 +44,19 @@ def test_a_lost_server_ends_the_check(monkeypatch):
     monkeypatch.setattr(check, 'find_fault', find_fault)
     with pytest.raises(RemoteError, match='cannot copy away'):
         list(check.check_files(['a', 'away', 'b'], 2, 9.))
+
+
+def test_decodes_every_frame_or_only_the_last(tmp_path):
+    path = write_video(tmp_path / 'a.mkv', 'mjpeg', pix_fmt='yuvj420p')
+    data = bytearray(path.read_bytes())
+    first, after = [i for i in range(len(data))
+                    if data[i:i + 3] == b'\xff\xd8\xff'][LENGTH // 2:][:2]
+    data[first:after - 40] = bytes(after - 40 - first)
+    path.write_bytes(data)
+    assert check.find_fault(str(path)) is None
+    assert check.find_fault(str(path), every_frame=True) is not None
+
+
+def test_reports_a_missing_file(tmp_path):
+    assert isinstance(check.find_fault(str(tmp_path / 'video.mp4')),
+                      FileNotFoundError)
