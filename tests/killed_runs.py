@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.logging import HistoryBuffer
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMON = '''
@@ -182,6 +183,9 @@ def differences(one: Any, two: Any, name: str = '') -> Iterator[str]:
             yield f'{name}: {len(one)} and {len(two)} items'
         for i, (a, b) in enumerate(zip(one, two)):
             yield from differences(a, b, f'{name}[{i}]')
+    elif isinstance(one, HistoryBuffer) and isinstance(two, HistoryBuffer):
+        yield from differences(*(list(map(torch.from_numpy, buffer.data))
+                                 for buffer in (one, two)), name)
     elif torch.is_tensor(one) and torch.is_tensor(two):
         # Compare bits: -0 differs from 0, and a NaN equals itself.
         if one.dtype != two.dtype or one.shape != two.shape or (

@@ -10,6 +10,7 @@ import signal
 import pytest
 import torch
 from killed_runs import Training, compare, differences, write_config
+from mmengine.logging import HistoryBuffer
 
 from tools.data.online.make_synthetic import Recipe, make_synthetic
 
@@ -19,7 +20,7 @@ KILLS = int(os.environ.get('KILLS', 3))
 @pytest.fixture(scope='module')
 def stream_dir(tmp_path_factory):
     out = tmp_path_factory.mktemp('streams') / 'set'
-    make_synthetic(out, 6, 1, 0, Recipe(steps=100, cue_steps=(40, 60)))
+    make_synthetic(out, 9, 4, 0, Recipe(steps=100, cue_steps=(40, 60)))
     return out
 
 
@@ -52,9 +53,12 @@ def test_ends_bit_equal(kind, workers, processes, number, motion_dir,
 
 
 def test_finds_each_kind_of_difference():
-    one = dict(a=torch.zeros(2), b=[1, dict(c=2.)], time=1)
-    assert not list(differences(one, dict(one, time=2)))
+    one = dict(a=torch.zeros(2), b=[1, dict(c=2.)], time=1,
+               h=HistoryBuffer([1.], [1]))
+    assert not list(differences(
+        one, dict(one, time=2, h=HistoryBuffer([1.], [1]))))
     for two in (dict(one, a=-torch.zeros(2)), dict(one, a=torch.ones(2)),
                 dict(one, b=[1, dict(c=2.5)]), dict(one, b=[1]),
-                dict(one, d=1), dict(one, a=torch.zeros(2).double())):
+                dict(one, d=1), dict(one, h=HistoryBuffer([2.], [1])),
+                dict(one, a=torch.zeros(2).double())):
         assert list(differences(one, two))
