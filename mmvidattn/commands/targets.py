@@ -3,16 +3,17 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..apis.runner import one_line_errors, program_name
 from ..datasets.annotations.custom.segment_csv import read_segment_csv
-from ..datasets.annotations.published.activitynet import read_activitynet
+from ..datasets.annotations.formats import activitynet
 from ..datasets.annotations.published.rulstm import EK100_CLASSES, read_rulstm
 from ..datasets.annotations.published.thumos14 import CLASSES as THUMOS14
 from ..datasets.annotations.published.thumos14 import read_thumos14
 from ..datasets.annotations.published.tvseries import CLASSES as TVSERIES
 from ..datasets.annotations.published.tvseries import read_tvseries
-from ..datasets.annotations.video_segment import VideoSegment
+from ..datasets.annotations.video_segment import VideoSegment, checked
 from ..datasets.prepare.feature_targets import (
     BACKGROUND,
     feature_lengths,
@@ -56,8 +57,9 @@ def read(args: argparse.Namespace, fault: Faults) -> list[VideoSegment]:
         return read_thumos14(path, args.split, fault=fault)
     if args.format == 'tvseries':
         return read_tvseries(path, args.split or 'all', fault=fault)
-    readers = dict(csv=read_segment_csv, json=read_activitynet)
-    return readers[args.format](path, fault=fault)
+    if args.format == 'json':
+        return checked(activitynet.read(Path(path)).segments, fault=fault)
+    return read_segment_csv(path, fault=fault)
 
 
 def write(args: argparse.Namespace) -> None:

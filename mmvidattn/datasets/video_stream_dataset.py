@@ -15,7 +15,7 @@ from ..utils.frame_times import ConstantRate, num_steps
 from ..utils.lines import read_lines
 from ..utils.remote_files import RemoteError
 from ..utils.video_reader import open_video
-from .annotations.segment_file import read_segment_file
+from .annotations.custom.segment_csv import read_segment_file
 from .annotations.video_segment import (
     VideoSegment,
     describe,

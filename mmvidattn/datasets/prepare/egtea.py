@@ -2,18 +2,21 @@
 """Recipe for EGTEA Gaze+: raw videos, features or trimmed clips."""
 import argparse
 
-from ..annotations.published.egtea import read_egtea_actions, read_egtea_clips
 from ..annotations.published.rulstm import (
     EGTEA_CLASSES,
     FPS,
     read_rulstm,
     read_rulstm_actions,
 )
-from ..annotations.published.video_lists import VideoList
+from ..annotations.published.video_lists import (
+    VideoList,
+    read_egtea_actions,
+    read_egtea_clips,
+)
 from ..annotations.video_segment import Fault
 from . import feature_set
+from .feature_set import SegmentFile, has_features, prepare_segments
 from .feature_targets import BACKGROUND, numbered_targets
-from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_files, find_one
 from .video_lists import Lists, VideoFiles, prepare_lists
 

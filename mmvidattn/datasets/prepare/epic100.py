@@ -4,18 +4,18 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..annotations.published.epic_kitchens import read_epic_kitchens
 from ..annotations.published.rulstm import (
     EK100_CLASSES,
     FPS,
+    read_epic_kitchens,
     read_rulstm,
     read_rulstm_actions,
 )
 from ..annotations.video_segment import Fault, VideoSegment, read_rows
 from . import feature_set
+from .feature_set import SegmentFile, has_features, prepare_segments
 from .feature_targets import BACKGROUND, numbered_targets
 from .output import join_lines
-from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_files
 
 SOURCES = 'training.csv validation.csv actions.csv'

@@ -2,13 +2,17 @@
 """Recipe for THUMOS'14, for online detection."""
 import argparse
 
-from ..annotations.published.data_info import read_data_info
-from ..annotations.published.thumos14 import CLASSES, SPLITS, read_thumos14
+from ..annotations.published.thumos14 import (
+    CLASSES,
+    SPLITS,
+    read_data_info,
+    read_thumos14,
+)
 from ..annotations.video_segment import Fault, videos_of
 from . import feature_set
+from .feature_set import SegmentFile, has_features, prepare_segments
 from .feature_targets import BACKGROUND, named_targets
 from .output import join_lines
-from .segment_set import SegmentFile, has_features, prepare_segments
 from .sources import find_any
 
 SOURCES = 'annotation'

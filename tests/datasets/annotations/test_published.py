@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from mmvidattn.datasets.annotations.custom.segment_csv import read_segment_csv
+from mmvidattn.datasets.annotations.custom.segment_csv import (
+    read_segment_csv,
+    read_segment_file,
+)
+from mmvidattn.datasets.annotations.formats import activitynet
 from mmvidattn.datasets.annotations.published import (
-    activitynet,
-    data_info,
-    epic_kitchens,
     rulstm,
     thumos14,
     tvseries,
 )
-from mmvidattn.datasets.annotations.segment_file import read_segment_file
 from mmvidattn.datasets.annotations.video_segment import (
     describe,
     fit_to_videos,
@@ -99,7 +99,7 @@ def test_tvseries():
 
 
 def test_activitynet():
-    result = activitynet.read_activitynet(LINES / 'activitynet.json')
+    result = activitynet.read(LINES / 'activitynet.json').segments
     assert [one[1:5] for one in result] == [
         ('sJFgo9H6zNo', 0., 124.67, dict(action='Fun sliding down'))]
     assert result[0].subset == 'training'
@@ -168,33 +168,27 @@ def test_rejects_invalid_official_epic_list(tmp_path):
         with pytest.raises(ValueError, match=(
                 'line 2: frames and classes must be numbers, got .*'
                 f'{value}')):
-            epic_kitchens.read_epic_kitchens(path)
+            rulstm.read_epic_kitchens(path)
 
 
 def test_data_info(tmp_path):
     path = tmp_path / 'data_info.json'
     info = dict(class_names=['none', 'jump'], train_session_set=['a'],
-                test_session_set=['b'], ignore_index=-1, fps=4)
+                test_session_set=['b'])
 
-    def read(**changes):
-        path.write_text(json.dumps(dict(THUMOS={**info, **changes})))
-        return data_info.read_data_info(path, 'THUMOS')
+    def read():
+        path.write_text(json.dumps(dict(THUMOS=info)))
+        return thumos14.read_data_info(path, 'THUMOS')
 
-    result = read()
-    assert result.classes == ['none', 'jump']
-    assert (result.ignore_index, result.feature_rate) == (None, 4.)
-    assert read(ignore_index=0, num_classes=2).ignore_index == 0
-    with pytest.raises(ValueError, match='has 2 class_names, but num_classes '
-                       'is 3'):
-        read(num_classes=3)
+    assert read() == (['none', 'jump'], ['a'], ['b'])
     with pytest.raises(ValueError, match='must have EK100, got only THUMOS'):
-        data_info.read_data_info(path, 'EK100')
-    del info['fps']
-    with pytest.raises(ValueError, match="THUMOS lacks 'fps'"):
+        thumos14.read_data_info(path, 'EK100')
+    del info['class_names']
+    with pytest.raises(ValueError, match="THUMOS lacks 'class_names'"):
         read()
     path.write_text('{')
     with pytest.raises(ValueError, match='must be JSON'):
-        data_info.read_data_info(path, 'THUMOS')
+        thumos14.read_data_info(path, 'THUMOS')
 
 
 @pytest.mark.parametrize('length', [7, 8, 15, 4000, 111209])
@@ -233,13 +227,11 @@ def test_real_rulstm(real, name, number, classes):
 def test_real_data_info(real):
     for name in 'testra', 'lstr':
         path = real / f'{name}_data_info.json'
-        thumos = data_info.read_data_info(path, 'THUMOS')
+        thumos = thumos14.read_data_info(path, 'THUMOS')
         assert tuple(thumos.classes[1:]) == thumos14.CLASSES
         assert (len(thumos.train_videos), len(thumos.test_videos)) == (200,
                                                                        213)
-        assert thumos.ignore_index == 21 and thumos.feature_rate == 4
-        info = data_info.read_data_info(path, 'TVSeries')
+        info = thumos14.read_data_info(path, 'TVSeries')
         assert tuple(info.classes[1:]) == tvseries.CLASSES
         assert tuple(info.train_videos) == tvseries.VIDEOS['train']
         assert tuple(info.test_videos) == tvseries.VIDEOS['test']
-        assert info.ignore_index is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mmvidattn.datasets.annotations.custom.labeled_videos import (
     read_labeled_videos,
 )
-from mmvidattn.datasets.annotations.segment_file import read_segment_file
+from mmvidattn.datasets.annotations.custom.segment_csv import read_segment_file
 from mmvidattn.datasets.annotations.video_segment import read_columns, seconds
 
 

@@ -13,6 +13,7 @@ from mmaction.registry import DATASETS
 
 import mmvidattn_cli
 from mmvidattn.apis import load_config
+from mmvidattn.datasets.annotations.custom.segment_csv import read_segment_file
 from mmvidattn.datasets.annotations.custom.video_list import read_video_list
 from mmvidattn.datasets.annotations.published.thumos14 import (
     CLASSES as THUMOS14,
@@ -21,7 +22,6 @@ from mmvidattn.datasets.annotations.published.tvseries import (
     CLASSES as TVSERIES,
 )
 from mmvidattn.datasets.annotations.published.tvseries import VIDEOS
-from mmvidattn.datasets.annotations.segment_file import read_segment_file
 from mmvidattn.datasets.prepare.feature_set import compare
 
 LINES = Path(__file__).parents[1] / 'annotations/lines'

@@ -10,7 +10,7 @@ on each line, writes label_map.txt, and reports missing clips.
 import argparse
 from pathlib import Path
 
-from mmvidattn.datasets.annotations.published.egtea import (
+from mmvidattn.datasets.annotations.published.video_lists import (
     read_egtea_actions,
     read_egtea_clips,
 )

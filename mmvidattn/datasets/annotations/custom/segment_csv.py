@@ -1,12 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""CSV file of labeled segments of long videos."""
+"""CSV files of labeled segments of long videos."""
 import csv
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ....utils.files import write_atomically
+from ..published.rulstm import FPS, read_epic_kitchens, read_rulstm
 from ..video_segment import (
     ALIASES,
     SEPARATORS,
@@ -85,6 +87,27 @@ def read_segment_csv(path: str | Path,
             seconds(row['start'], where),
             seconds(row['end'], where) if row['end'] else math.nan, labels,
             where, row.get('subset') or 'all', score=score)
+
+
+def read_segment_file(path: str | Path, fps: float = FPS,
+                      **checks: Any) -> list[VideoSegment]:
+    """Read the segments of a CSV file in any supported format.
+
+    Args:
+        path: File. With a column ``narration_id``, it is read by
+            :func:`read_epic_kitchens`. With columns ``video``, ``start`` and
+            ``end``, it is read by :func:`read_segment_csv`. Any other file is
+            read by :func:`read_rulstm`.
+        fps: Frames per second in RULSTM's files.
+        checks: ``num_classes`` and ``fault`` of
+            :func:`~.video_segment.checked`.
+    """
+    header, _ = next(read_rows(path), ([], ''))
+    if 'narration_id' in header:
+        return read_epic_kitchens(path, **checks)
+    if has_segment_columns(header):
+        return read_segment_csv(path, **checks)
+    return read_rulstm(path, fps, **checks)
 
 
 def write_segment_csv(segments: Sequence[VideoSegment],

@@ -1,15 +1,25 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""RULSTM's lists of EPIC-Kitchens-55, EPIC-Kitchens-100 and EGTEA Gaze+."""
+"""Lists of EPIC-Kitchens and EGTEA Gaze+: RULSTM's and the official ones."""
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..video_segment import VideoSegment, read_rows, segment_reader
+from ..video_segment import (
+    VideoSegment,
+    read_columns,
+    read_rows,
+    seconds,
+    segment_reader,
+)
 
 # RULSTM converted all videos to this rate before counting frames.
 FPS = 30
 EK100_CLASSES = dict(action=3806, verb=97, noun=300)
 EGTEA_CLASSES = dict(action=106, verb=19, noun=51)
 PARTS = 'verb', 'noun', 'action'
+# Columns of the official lists.
+COLUMNS = ('narration_id', 'video_id', 'start_timestamp', 'stop_timestamp',
+           'start_frame', 'stop_frame')
+LABELS = dict(verb='verb_class', noun='noun_class')
 
 
 @segment_reader
@@ -68,3 +78,28 @@ def read_rulstm_actions(path: str | Path) -> list[tuple[str, int, int]]:
     if not actions:
         raise ValueError(f'{path} lists no actions')
     return actions
+
+
+@segment_reader
+def read_epic_kitchens(path: str | Path) -> Iterator[VideoSegment]:
+    """Read ``EPIC_100_{train,validation,test_timestamps}.csv``.
+
+    ``start`` and ``end`` come from the time stamps. ``frames`` are counted at
+    the video's rate (48 to 90 fps), unlike RULSTM's frames (30 fps).
+    """
+    for row, where in read_columns(path, COLUMNS):
+        try:
+            frames = int(row['start_frame']), int(row['stop_frame'])
+            labels = {part: int(row[name]) for part, name in LABELS.items()
+                      if name in row}
+            if labels and min(labels.values()) < 0:
+                raise ValueError
+        except ValueError:
+            raise ValueError(
+                f'{where}: frames and classes must be numbers, got '
+                f'{", ".join(row.values())}') from None
+        yield VideoSegment(
+            row['narration_id'], row['video_id'],
+            seconds(row['start_timestamp'], where),
+            seconds(row['stop_timestamp'], where), labels, where,
+            frames=frames)

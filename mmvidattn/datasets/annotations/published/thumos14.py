@@ -2,8 +2,15 @@
 """Reader of THUMOS'14's temporal annotation, a file per class and split."""
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from ..video_segment import VideoSegment, read_lines, seconds, segment_reader
+from ..video_segment import (
+    VideoSegment,
+    read_json,
+    read_lines,
+    seconds,
+    segment_reader,
+)
 
 SPLITS = 'val', 'test'
 # In the order of the released targets and checkpoints.
@@ -36,3 +43,29 @@ def read_thumos14(folder: str | Path, split: str) -> Iterator[VideoSegment]:
                 f'{label}_{where.rpartition(" ")[2]}', words[0],
                 seconds(words[1], where), seconds(words[2], where),
                 dict(action=label), where, split)
+
+
+class DataInfo(NamedTuple):
+    """Classes, starting with the background, and videos of a data set."""
+    classes: list[str]
+    train_videos: list[str]
+    test_videos: list[str]
+
+
+def read_data_info(path: str | Path, name: str) -> DataInfo:
+    """Read one data set of ``data_info.json`` of LSTR, TeSTra and MAT.
+
+    Args:
+        path: File.
+        name: ``THUMOS``, ``TVSeries``, ``EK55`` or ``EK100``.
+    """
+    content = read_json(path)
+    if name not in content:
+        raise ValueError(f'{path} must have {name}, got only '
+                         + (', '.join(content) or 'an empty object'))
+    try:
+        return DataInfo(*([str(item) for item in content[name][key]] for key in
+                          ('class_names', 'train_session_set',
+                           'test_session_set')))
+    except KeyError as error:
+        raise ValueError(f'{path}: {name} lacks {error}') from None
