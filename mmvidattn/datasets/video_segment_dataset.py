@@ -37,8 +37,8 @@ class VideoSegmentDataset(GuardedVideoDataset):
     The annotation file is a CSV file in one of three formats, see
     :func:`~.annotations.custom.segment_csv.read_segment_file`: a user's own
     file (columns video, start, end, and label or verb and noun),
-    EPIC-Kitchens' or RULSTM's lists. A file that does not end with ``.csv`` is a list of videos
-    in the format of :class:`GuardedVideoDataset`.
+    EPIC-Kitchens' or RULSTM's lists. A file that does not end with ``.csv`` is
+    a list of videos in the format of :class:`GuardedVideoDataset`.
 
     In the pipeline, ``DecordInit`` is replaced by
     :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which limits the
