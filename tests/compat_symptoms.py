@@ -65,6 +65,15 @@ def init_gloo() -> None:
         'gloo', init_method=f'file://{file}', rank=0, world_size=1)
 
 
+def apply_all() -> None:
+    """Import all installed modules that workarounds wait for."""
+    COMPAT.apply()
+    for one in COMPAT.WORKAROUNDS:
+        for name in one.waits_for:
+            if importlib.util.find_spec(name.partition('.')[0]) is not None:
+                importlib.import_module(name)
+
+
 def assert_quiet(action: Callable[[], Any]) -> None:
     with warnings.catch_warnings(record=True) as caught:
         action()
@@ -88,7 +97,7 @@ def samples(size: int) -> list:
 
 @symptom_of('quiet_warnings', 'MultiScaleDeformableAttention', at_import=True)
 def mmcv_lite_warns_about_an_operator():
-    assert_quiet(COMPAT.apply_all)
+    assert_quiet(apply_all)
 
 
 @symptom_of('quiet_warnings', 'GradScaler')
@@ -118,7 +127,7 @@ def missing_mmcv_is_not_explained():
         None if name == 'mmcv' else find_spec(name, *args))
     sys.modules['mmcv'] = None
     try:
-        COMPAT.apply_all()
+        apply_all()
     except ImportError as error:
         if 'pip install "mmvidattn[lite]"' not in str(error):
             raise

@@ -71,9 +71,17 @@ def test_page_lists_all_workarounds():
     page = (HERE.parent / 'docs/workarounds.md').read_text('utf-8')
     rows = [line for line in page.splitlines() if line.startswith('| `')]
     assert rows == [
-        '| ' + ' | '.join(' '.join(text.split()) for text in (
-            f'`{one.name}`', one.symptom, one.upstream or 'not reported',
-            one.until)) + ' |' for one in compat.WORKAROUNDS]
+        '| ' + ' | '.join((f'`{one.name}`', *map(
+            described(one.function.__doc__).__getitem__,
+            ('Symptom', 'Upstream', 'Until')))) + ' |'
+        for one in compat.WORKAROUNDS]
+
+
+def described(doc: str) -> dict[str, str]:
+    """Return the symptom, condition and report of a docstring."""
+    parts = re.split(r'\n    (Symptom|Until|Upstream): ', doc)
+    texts = [' '.join(text.split()) for text in parts[2::2]]
+    return {'Upstream': 'not reported', **dict(zip(parts[1::2], texts))}
 
 
 AUDIT = """

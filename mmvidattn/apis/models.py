@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Models by the names of their configs."""
 import difflib
-from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -168,12 +167,6 @@ def load_config(name: str | Path,
     return cfg
 
 
-def published_weights() -> dict[str, str]:
-    """Return the URL of the weights of each model in the metafiles."""
-    return {model['Name']: str(model['Weights'])
-            for model in _listed_models() if model.get('Weights')}
-
-
 def published_hash(checkpoint: str | Path) -> str | None:
     """Return the SHA-256 of downloadable weights, from the metafiles.
 
@@ -181,18 +174,14 @@ def published_hash(checkpoint: str | Path) -> str | None:
     """
     if not is_url(checkpoint):
         return None
-    for model in _listed_models():
-        if model.get('Weights') == str(checkpoint):
-            sha256 = model.get('SHA256')
-            return sha256 and str(sha256)
-    return None
-
-
-def _listed_models() -> Iterator[dict[str, Any]]:
     for folder in CONFIG_FOLDERS:
         for path in sorted(folder.rglob('metafile.yml')):
             content = yaml.safe_load(path.read_text('utf-8')) or {}
-            yield from content.get('Models', ())
+            for model in content.get('Models', ()):
+                if model.get('Weights') == str(checkpoint):
+                    sha256 = model.get('SHA256')
+                    return sha256 and str(sha256)
+    return None
 
 
 def get_model(name: str | Path,

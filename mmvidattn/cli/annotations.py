@@ -20,7 +20,7 @@ from pathlib import Path
 from ._shared import ANNOTATION_FORMATS, add_columns, positive
 
 
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -52,10 +52,32 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.out is None and (args.to or args.url):
         parser.error('--to and --url need OUT')
-    return args
 
+    from ..apis.runner import one_line_errors
+    from ..datasets.annotations.formats import (
+        FORMATS,
+        read_annotations,
+        summarize,
+        write_annotations,
+    )
+    from ..utils.printable import echo
 
-def main(argv: Sequence[str] | None = None) -> None:
-    args = parse_args(argv)
-    from ..commands import annotations
-    annotations.run(args)
+    with one_line_errors():
+        if args.out is not None and args.out.resolve() == \
+                args.source.resolve():
+            raise ValueError(f'OUT must differ from IN, got {args.out}')
+        found = read_annotations(args.source, args.source_format,
+                                 videos=args.videos, fps=args.fps,
+                                 columns=args.columns)
+        echo(f'{FORMATS[found.format].title}:', *summarize(found), sep='\n')
+        for remark in found.remarks:
+            echo(f'note: {remark}')
+        if args.out is not None:
+            for loss in write_annotations(
+                    found.segments, args.out, args.to, videos=found.videos,
+                    fps=args.fps, url=args.url):
+                echo(f'note: {loss}')
+            echo(f'written: {args.out}')
+    for problem in found.problems:
+        echo(f'problem: {problem}')
+    raise SystemExit(bool(found.problems))

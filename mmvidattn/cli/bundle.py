@@ -12,14 +12,13 @@ commands:
     mmvidattn stream SOURCE OUT
     mmvidattn export OUT model.onnx
 """
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from ._shared import add_config, parser_of
 
 
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     add_config(parser)
     parser.add_argument('out', type=Path, metavar='OUT',
@@ -36,10 +35,26 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
             f"{meaning} in a stream (default: the config's)"))
     parser.add_argument('--force', action='store_true',
                         help='replace an existing bundle')
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
 
+    from ..apis import load_bundle, read_labels, save_bundle
+    from ..apis.bundle import THRESHOLDS
+    from ..apis.runner import one_line_errors
+    from ..utils.printable import echo
 
-def main(argv: Sequence[str] | None = None) -> None:
-    args = parse_args(argv)
-    from ..commands import bundle
-    bundle.run(args)
+    thresholds = {name: getattr(args, name) for name in THRESHOLDS}
+    with one_line_errors():
+        bundle = load_bundle(save_bundle(
+            args.out, args.config, args.checkpoint,
+            read_labels(args.labels) if args.labels else None,
+            {k: v for k, v in thresholds.items() if v is not None},
+            args.seconds, args.stride, args.force))
+    echo(f'{bundle.path}: {bundle.name}, sha256 of the weights '
+         f'{bundle.sha256}')
+    if bundle.labels:
+        echo(f'{len(bundle.labels)} classes: '
+             + ', '.join(bundle.labels[:5])
+             + (', ...' if len(bundle.labels) > 5 else ''))
+    else:
+        echo('note: neither the checkpoint nor the config names the classes; '
+             'add them with --labels FILE')

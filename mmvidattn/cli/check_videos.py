@@ -7,19 +7,15 @@ Decodes all frames of each video in worker processes, so that a file that
 crashes or blocks a decoder does not stop the check. The exit status is 1 if
 any file is unreadable.
 """
-import argparse
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import (
-    at_least,
-    parser_of,
-    positive,
-)
+from ._shared import at_least, parser_of, positive
 
 
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     parser.add_argument('ann_file', help='list of videos and labels')
     parser.add_argument(
@@ -48,10 +44,35 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         '--good', type=Path, metavar='FILE',
         help='write the list without unreadable files to FILE')
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
 
+    from mmengine.utils import ProgressBar
 
-def main(argv: Sequence[str] | None = None) -> None:
-    args = parse_args(argv)
-    from ..commands import check_videos
-    check_videos.run(args)
+    from ..apis.runner import one_line_errors
+    from ..datasets.annotations.custom.video_list import read_video_list
+    from ..datasets.check_files import check_files
+    from ..utils.printable import echo
+
+    with one_line_errors():
+        rows = read_video_list(
+            args.ann_file, delimiter=args.delimiter,
+            multi_class=args.multi_class, num_classes=args.num_classes)
+    names = {os.path.join(args.root, name): name for name, _ in rows}
+    bar = ProgressBar(len(names), file=sys.stderr)
+    with one_line_errors():
+        bad = dict(check_files(list(names), args.workers, args.timeout,
+                               not args.quick, bar.update))
+    echo(file=sys.stderr)
+    for path, fault in sorted(bad.items()):
+        echo(f'{path}\t{fault}')
+    echo(f'{len(bad)} of {len(names)} videos are unreadable')
+    if args.out:
+        args.out.write_text(''.join(
+            f'{path}\t{fault}\n' for path, fault in sorted(bad.items())))
+    if args.good:
+        args.good.write_text(''.join(
+            args.delimiter.join(
+                [name, *map(str, label if args.multi_class else [label])])
+            + '\n' for name, label in rows
+            if os.path.join(args.root, name) not in bad))
+    raise SystemExit(bool(bad))

@@ -6,7 +6,6 @@ r"""Convert published weights into a checkpoint for this package.
         --config laps_visformer_h_k400
     mmvidattn convert vivit_videomae hf://OWNER/MODEL@REVISION CONVERTED.pth
 """
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +19,7 @@ SOURCES = (
     'xvit', 'xvit_image')
 
 
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     parser.add_argument('source', help=f'one of {", ".join(SOURCES)}')
     parser.add_argument(
@@ -35,10 +34,46 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         '--config', help='config of the model: check that the tensors fit, '
         'and store the model options, so that configs with different options '
         'reject the checkpoint')
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
 
+    import torch
 
-def main(argv: Sequence[str] | None = None) -> None:
-    args = parse_args(argv)
-    from ..commands import convert
-    convert.run(args)
+    from ..apis import get_model, load_config
+    from ..apis.model_options import KEY, model_options
+    from ..apis.runner import one_line_errors
+    from ..convert import UNSTORED_OPTIONS, convert
+    from ..convert.flax_checkpoint import load_flax_file
+    from ..utils.checkpoint import load_state_dict_file
+    from ..utils.files import hash_file, replacing
+    from ..utils.hub import SCHEME, hub_file
+    from ..utils.printable import echo
+    from ..version import __version__
+
+    with one_line_errors():
+        if args.dst.exists() and not args.force:
+            raise FileExistsError(f'{args.dst} exists; replace it with '
+                                  '--force')
+        on_hub = args.src.startswith(SCHEME)
+        path = hub_file(args.src) if on_hub else Path(args.src)
+        load = (load_flax_file if args.source == 'vivit_scenic' else
+                load_state_dict_file)
+        tensors = convert(args.source, load(path))
+        meta = dict(
+            source=args.source,
+            source_file=args.src if on_hub else path.name,
+            source_sha256=hash_file(path),
+            mmvidattn_version=__version__)
+        if args.config is not None:
+            meta |= {'config': args.config, KEY: model_options(
+                load_config(args.config).model)}
+        with replacing(args.dst, shared=True) as part:
+            torch.save(dict(state_dict=tensors, meta=meta), part)
+            if args.config is not None:
+                get_model(args.config, part)
+    numel = sum(value.numel() for value in tensors.values())
+    echo(f'{args.dst}: {len(tensors)} tensors, {numel} parameters, sha256 '
+         f'{hash_file(args.dst)}')
+    if args.source in UNSTORED_OPTIONS and args.config is None:
+        echo('Options not stored in the tensors: '
+             f'{UNSTORED_OPTIONS[args.source]}. Use the config of the model; '
+             '--config stores its options in the file.')

@@ -9,14 +9,14 @@ compares the outputs of the file and of the model, for batches of 1 and of 5,
 and keeps the file only if they agree. See configs/export.md for examples and
 supported models.
 """
-import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from ._shared import add_cfg_options, add_model, parser_of
 
 
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     add_model(parser)
     parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
@@ -43,10 +43,48 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument('--force', action='store_true',
                         help='replace an existing file')
     add_cfg_options(parser)
-    return parser.parse_intermixed_args(argv)
+    args = parser.parse_intermixed_args(argv)
 
+    from ..apis import get_model
+    from ..apis.models import find_config
+    from ..apis.runner import one_line_errors
+    from ..commands.complexity import shape_of
+    from ..commands.model_argument import split_model
+    from ..export import (
+        choose_format,
+        copy_script,
+        export_program,
+        program_of,
+        script_settings,
+    )
+    from ..utils.printable import echo
 
-def main(argv: Sequence[str] | None = None) -> None:
-    args = parse_args(argv)
-    from ..commands import export
-    export.run(args)
+    with one_line_errors():
+        choose_format(args.out)
+        if args.out.exists() and not args.force:
+            raise FileExistsError(
+                f'{args.out} exists; replace it with --force')
+        leading, config, checkpoint = split_model(args.model)
+        if leading:
+            raise ValueError('expected BUNDLE, or CONFIG CHECKPOINT, before '
+                             f'{args.out}, got {" ".join(args.model)}')
+        model = get_model(config, checkpoint, args.device, args.cfg_options)
+        program = program_of(
+            model, args.shape or shape_of(model.cfg)[0], args.output,
+            args.normalize, args.dynamic, args.kernel)
+        metadata = dict(config=find_config(config).stem)
+        try:
+            metadata['script'] = json.dumps(script_settings(program))
+        except ValueError as error:
+            echo(f'no script is written: {error}')
+        report = export_program(program, args.out, metadata)
+    for name, value in report.differences.items():
+        if not name.startswith('new_state'):
+            echo(f'{name}: differs by {value:.1e} of its largest value')
+    echo(f'largest difference: {max(report.differences.values()):.1e}')
+    echo(f'{args.out}: {report.format}, {report.num_bytes / 1e6:.1f} MB, '
+         f'{", ".join(program.input_names)} -> '
+         f'{", ".join(program.output_names)}')
+    if 'script' in metadata:
+        echo(f'{copy_script(args.out)}: classifies videos with this file, '
+             'without mmvidattn')

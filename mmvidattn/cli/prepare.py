@@ -40,8 +40,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         if name in argv[:1]:
             _add_options(command, name)
     args = parser.parse_args(argv)
-    from ..commands import prepare
-    prepare.run(args)
+
+    from ..apis.runner import one_line_errors
+    from ..commands.targets import Faults
+    from ..datasets.prepare import RECIPES
+    from ..utils.printable import echo
+
+    recipe = RECIPES[args.dataset]
+    echo(recipe.NEEDS, flush=True)
+    with one_line_errors():
+        recipe.prepare(args, Faults(getattr(args, 'lenient', False)))
 
 
 def _add_options(command: argparse.ArgumentParser, name: str) -> None:

@@ -3,13 +3,12 @@
 
     mmvidattn test configs/linear_ff_tiny_motion.py CHECKPOINT
 """
-import argparse
 from collections.abc import Sequence
 
 from ._shared import add_config, add_runner_arguments, at_least, parser_of
 
 
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     add_config(parser)
     parser.add_argument(
@@ -37,10 +36,40 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.dump and not args.dump.endswith(('.pkl', '.pickle')):
         parser.error(f'--dump must end with .pkl or .pickle, got {args.dump}')
-    return args
 
+    from ..apis.models import find_weights
+    from ..apis.runner import (
+        build_runner,
+        leave,
+        load_runner_config,
+        one_line_errors,
+    )
+    from ..apis.show_predictions_hook import ShowPredictionsHook
+    from ..datasets import FeatureStreamDataset
+    from ..datasets.prepare import describe_root
+    from ..utils.interrupts import one_line_stop
 
-def main(argv: Sequence[str] | None = None) -> None:
-    args = parse_args(argv)
-    from ..commands import test
-    test.run(args)
+    with one_line_stop():
+        # Do not lock the work directory: a test writes to a separate folder,
+        # and users test checkpoints while training continues.
+        with one_line_errors():
+            cfg = load_runner_config(args)
+            cfg.load_from = str(find_weights(args.config, args.checkpoint))
+            cfg.resume = False
+            if args.dump:
+                evaluators = cfg.test_evaluator
+                if not isinstance(evaluators, list):
+                    evaluators = [evaluators]
+                cfg.test_evaluator = [*evaluators, dict(
+                    type='DumpResults', out_file_path=args.dump)]
+            runner = build_runner(cfg, True, args.compile)
+            # Build the test set now, to find errors in it.
+            dataset = runner.test_loop.dataloader.dataset
+            if isinstance(dataset, FeatureStreamDataset):
+                # The score depends on the origin of the targets.
+                runner.logger.info(describe_root(dataset.data_root))
+        if args.show_dir or args.show:
+            runner.register_hook(ShowPredictionsHook(
+                args.show_dir, args.show, args.interval, args.wait_time))
+        runner.test()
+    leave()

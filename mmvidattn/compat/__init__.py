@@ -13,12 +13,6 @@ issue and the condition to remove it.
 - ``runtime.py``: Wrong results, and errors in training, testing and decoding.
 """
 from . import imports, security, runtime  # noqa: F401, I001
-from .registry import (
-    SKIP,
-    WORKAROUNDS,
-    apply,
-    apply_all,
-    register_on_lookup,
-)
+from .registry import SKIP, WORKAROUNDS, apply, register_on_lookup
 
-__all__ = ['SKIP', 'WORKAROUNDS', 'apply', 'apply_all', 'register_on_lookup']
+__all__ = ['SKIP', 'WORKAROUNDS', 'apply', 'register_on_lookup']

@@ -10,10 +10,7 @@ from pathlib import Path
 from .registry import changes, replace, workaround, wrap
 
 
-@workaround(
-    'Warnings that every process prints and no user can act on',
-    until='mmengine and mmcv-lite no longer cause them',
-    upstream='open-mmlab/mmcv#3325 (pkg_resources)')
+@workaround()
 def quiet_warnings() -> None:
     """Ignore warnings that calls in mmengine, mmcv and torch cause.
 
@@ -21,6 +18,10 @@ def quiet_warnings() -> None:
     ``broadcast_buffers`` (deprecated in torch), ``pkg_resources`` (deprecated
     in setuptools), the missing CUDA operator of mmcv-lite, and the strides
     that torch gives to the gradient of a depth-wise convolution under DDP.
+
+    Symptom: Warnings that every process prints and no user can act on
+    Until: mmengine and mmcv-lite no longer cause them
+    Upstream: open-mmlab/mmcv#3325 (pkg_resources)
     """
     for message, module in (
             (r'`torch\.cuda\.amp\.GradScaler\(args\.\.\.\)` is depr',
@@ -35,32 +36,33 @@ def quiet_warnings() -> None:
         changes.append(f'warnings.filters: {message} in {module or "any"}')
 
 
-@workaround(
-    "`No module named 'mmcv'` from deep inside an import of mmaction2",
-    until='mmcv and mmcv-lite provide different modules, so that one can be '
-    'a hard requirement')
-def require_mmcv() -> str | None:
-    """Explain how to install mmcv."""
+@workaround()
+def require_mmcv() -> None:
+    """Explain how to install mmcv.
+
+    Symptom: `No module named 'mmcv'` from deep inside an import of mmaction2
+    Until: mmcv and mmcv-lite provide different modules, so that one can be a
+        hard requirement
+    """
     if importlib.util.find_spec('mmcv') is None:
         raise ImportError('mmvidattn needs mmcv: install it with `pip install '
                           '"mmvidattn[lite]"` (mmcv-lite is enough).')
-    return 'mmcv is installed'
 
 
-@workaround(
-    '`operator torchvision::nms does not exist` when a Runner is built',
-    until="mmengine's `collect_env` survives it",
-    before=('mmaction.models', 'mmengine.runner'))
-def hide_broken_torchvision() -> str | None:
+@workaround(before=['mmaction.models', 'mmengine.runner'])
+def hide_broken_torchvision() -> None:
     """Treat a torchvision that cannot be imported as absent.
 
     A torchvision built for another torch fails with an error that mmengine's
     environment report does not expect. This package does not need it.
+
+    Symptom: `operator torchvision::nms does not exist` when a Runner is built
+    Until: mmengine's `collect_env` survives it
     """
     try:
         import torchvision  # noqa: F401
     except ModuleNotFoundError:
-        return 'torchvision is not installed'
+        pass
     except Exception as error:
         for name in [n for n in sys.modules if n.startswith('torchvision.')]:
             del sys.modules[name]
@@ -68,30 +70,28 @@ def hide_broken_torchvision() -> str | None:
         changes.append("sys.modules['torchvision']")
         warnings.warn('torchvision is installed but broken, and is treated '
                       f'as absent: {type(error).__name__}: {error}')
-        return None
-    return 'torchvision works'
 
 
-@workaround(
-    "`No module named 'mmaction.models.localizers.drn'`; from mmaction2's "
-    "sources, `No module named 'torchvision'`",
-    until='the first release of mmaction2 that ships the folder, and needs '
-    'no torchvision for it',
-    upstream='open-mmlab/mmaction2#2714',
-    before=('mmaction.models', ))
-def add_missing_drn() -> str | None:
+@workaround(before=['mmaction.models'])
+def add_missing_drn() -> None:
     """Add a stand-in for the module ``mmaction.models.localizers.drn``.
 
     The module has no ``__init__.py``, so mmaction2's wheel lacks it. In
     mmaction2's sources, it needs torchvision. The stand-in has a class DRN,
     whose constructor raises an error that explains this.
+
+    Symptom: `No module named 'mmaction.models.localizers.drn'`; from
+        mmaction2's sources, `No module named 'torchvision'`
+    Until: the first release of mmaction2 that ships the folder, and needs no
+        torchvision for it
+    Upstream: open-mmlab/mmaction2#2714
     """
     name = 'mmaction.models.localizers.drn'
     package = importlib.util.find_spec('mmaction').submodule_search_locations
     is_there = Path(package[0], 'models/localizers/drn/drn.py').exists()
     if name in sys.modules or is_there and importlib.util.find_spec(
             'torchvision'):
-        return 'it is there'
+        return
     from mmaction.registry import MODELS
 
     class DRN:
@@ -108,25 +108,24 @@ def add_missing_drn() -> str | None:
     sys.modules.update({name: parent, f'{name}.drn': child})
     changes.extend([f"sys.modules['{name}']", f"sys.modules['{name}.drn']",
                     "MODELS['DRN']"])
-    return None
 
 
-@workaround(
-    "`cannot import name ... from 'transformers'` on `import mmaction."
-    'models`, `TypeError: NoneType takes no arguments` on `import '
-    'mmpretrain`, with transformers 4.56 or later',
-    until='the multimodal models of both run on transformers 4.56',
-    before=('mmaction.models', 'mmpretrain'))
-def leave_out_multimodal() -> str | None:
+@workaround(before=['mmaction.models', 'mmpretrain'])
+def leave_out_multimodal() -> None:
     """Treat the multimodal models of mmaction2 and mmpretrain as absent.
 
     They import names that transformers moved in 4.56 and removed in 5, which
     breaks the import of all models. Because importing mmpretrain would import
     them, the module with mmpretrain's switch is loaded alone before.
+
+    Symptom: `cannot import name ... from 'transformers'` on `import
+        mmaction.models`, `TypeError: NoneType takes no arguments` on `import
+        mmpretrain`, with transformers 4.56 or later
+    Until: the multimodal models of both run on transformers 4.56
     """
     from mmaction.utils import dependency
     if not dependency.satisfy_requirement('transformers>=4.56.0'):
-        return 'transformers is not installed, or old enough'
+        return
     replace(dependency, 'WITH_MULTIMODAL', False)
     name = 'mmpretrain.utils.dependency'
     package = importlib.util.find_spec('mmpretrain')
@@ -134,7 +133,7 @@ def leave_out_multimodal() -> str | None:
                             'dependency.py')
     # Early releases lack multimodal models.
     if path is None or not path.is_file():
-        return None
+        return
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
         module = importlib.util.module_from_spec(spec)
@@ -142,24 +141,23 @@ def leave_out_multimodal() -> str | None:
         sys.modules[name] = module
         changes.append(f"sys.modules['{name}']")
     replace(sys.modules[name], 'WITH_MULTIMODAL', False)
-    return None
 
 
-@workaround(
-    '`RuntimeError` without a message from a config in the new style that '
-    'has `import os.path as osp`, on Python 3.11 and later, or `from '
-    'functools import partial`, in a virtual environment',
-    until='mmengine uses `sys.stdlib_module_names`',
-    after=('mmengine.config', ))
-def know_frozen_modules() -> str | None:
+@workaround(after=['mmengine.config'])
+def know_frozen_modules() -> None:
     """Treat the modules of the standard library as built-in.
 
     mmengine decides by the path of a module's file. Frozen modules have no
     file, and in a virtual environment, most files are elsewhere.
+
+    Symptom: `RuntimeError` without a message from a config in the new style
+        that has `import os.path as osp`, on Python 3.11 and later, or `from
+        functools import partial`, in a virtual environment
+    Until: mmengine uses `sys.stdlib_module_names`
     """
     from mmengine.config import config, utils
     if all(map(utils._is_builtin_module, ('os', 'functools'))):
-        return 'they are known'
+        return
 
     def is_builtin(original, module_name):
         return (module_name.partition('.')[0] in sys.stdlib_module_names
@@ -167,19 +165,18 @@ def know_frozen_modules() -> str | None:
 
     for module in config, utils:
         wrap(module, '_is_builtin_module', is_builtin)
-    return None
 
 
-@workaround(
-    "`_get_package_and_cfg_path is used for get external package` for `_base_ "
-    "= 'mmvidattn::linear_ff_ssv2.py'`",
-    until='mmengine finds the configs of any installed package',
-    after=('mmengine.config', ))
+@workaround(after=['mmengine.config'])
 def find_our_base_configs() -> None:
     """Find the configs of this package under ``mmvidattn::``.
 
     mmengine knows only the packages of OpenMMLab, and needs a folder in the
     name of a config.
+
+    Symptom: `_get_package_and_cfg_path is used for get external package` for
+        `_base_ = 'mmvidattn::linear_ff_ssv2.py'`
+    Until: mmengine finds the configs of any installed package
     """
     from mmengine.config import Config
 
@@ -194,17 +191,17 @@ def find_our_base_configs() -> None:
     wrap(Config, '_get_cfg_path', get_path)
 
 
-@workaround(
-    '`Install pytorchvideo to use PytorchVideoTrans`, although it is',
-    until='mmaction2 drops the wrapper of this package',
-    upstream='facebookresearch/pytorchvideo#251',
-    after=('mmaction.datasets', ))
+@workaround(after=['mmaction.datasets'])
 def import_pytorchvideo() -> None:
     """Restore a module of torchvision under the name that pytorchvideo uses.
 
     torchvision has renamed the module, and pytorchvideo is no longer
     maintained. If pytorchvideo cannot be imported for another reason, the
     error gives the reason, and names equivalent transforms of mmvidattn.
+
+    Symptom: `Install pytorchvideo to use PytorchVideoTrans`, although it is
+    Until: mmaction2 drops the wrapper of this package
+    Upstream: facebookresearch/pytorchvideo#251
     """
     from mmaction.datasets.transforms import PytorchVideoWrapper
 
@@ -230,17 +227,18 @@ def import_pytorchvideo() -> None:
     wrap(PytorchVideoWrapper, '__init__', init)
 
 
-@workaround(
-    '`Please run "pip install decord" to install Decord first.` of every '
-    'sample, where decord has no wheel: Linux on ARM, macOS',
-    until='mmaction2 decodes with a library that has one',
-    upstream='dmlc/decord#213 (macOS), #297 (Linux on ARM)',
-    after=('mmaction.datasets', ))
-def explain_missing_decord() -> str | None:
-    """Explain once, when a step is built, how to decode without decord."""
+@workaround(after=['mmaction.datasets'])
+def explain_missing_decord() -> None:
+    """Explain once, when a step is built, how to decode without decord.
+
+    Symptom: `Please run "pip install decord" to install Decord first.` of
+        every sample, where decord has no wheel: Linux on ARM, macOS
+    Until: mmaction2 decodes with a library that has one
+    Upstream: dmlc/decord#213 (macOS), #297 (Linux on ARM)
+    """
     try:
         if importlib.util.find_spec('decord') is not None:
-            return 'decord is installed'
+            return
     except ValueError:
         # sys.modules['decord'] is None, which prevents its import.
         pass

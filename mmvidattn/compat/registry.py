@@ -1,16 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The list of workarounds, and helpers to write one."""
 import functools
-import importlib
 import inspect
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from typing import Any
 
 SKIP = 'MMVIDATTN_SKIP_PATCHES'
@@ -21,28 +19,21 @@ class Workaround:
     """Workaround for one fault, with its changes to this process.
 
     Attributes:
-        function: Function that applies the workaround. It returns a reason if
-            no change is needed.
-        symptom: Error or wrong result that a user sees.
-        until: Condition under which the workaround can be removed.
-        upstream: Report of the fault; None if it is not reported.
+        function: Function that applies the workaround. Its docstring gives
+            the symptom of the fault, the condition under which the workaround
+            can be removed (until), and the report of the fault (upstream).
         before: Modules before whose execution it is applied.
         after: Modules after whose execution it is applied, because it changes
             them. The first import of a module in ``before`` or ``after``
             applies the workaround. Without both, the import of mmvidattn
             applies it.
         changes: Full names of the objects that it replaced or added.
-        skipped: Reason why it changes nothing; None if it is active.
         is_applied: True once it has run.
     """
-    function: Callable[[], str | None]
-    symptom: str
-    until: str
-    upstream: str | None
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
+    function: Callable[[], None]
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
     changes: list[str] = field(default_factory=list)
-    skipped: str | None = None
     is_applied: bool = False
 
     @property
@@ -50,9 +41,9 @@ class Workaround:
         return self.function.__name__
 
     @property
-    def waits_for(self) -> tuple[str, ...]:
+    def waits_for(self) -> list[str]:
         """Modules whose import applies the workaround."""
-        return self.before + self.after
+        return [*self.before, *self.after]
 
     def apply(self) -> None:
         """Apply the workaround, unless it is applied already."""
@@ -62,8 +53,8 @@ class Workaround:
         # Imports in the function may apply other workarounds.
         outer = [*changes]
         changes.clear()
-        self.skipped = (f'{SKIP} names it' if self.name in _skipped_names()
-                        else self.function())
+        if self.name not in _skipped_names():
+            self.function()
         self.changes += changes
         changes[:] = outer
 
@@ -75,14 +66,12 @@ WAITING: list[Workaround] = []
 changes: list[str] = []
 
 
-def workaround(symptom: str, until: str, upstream: str | None = None, *,
-               before: tuple[str, ...] = (),
-               after: tuple[str, ...] = ()) -> Callable:
+def workaround(before: Sequence[str] = (), after: Sequence[str] = ()
+               ) -> Callable:
     """Register a function; arguments as in :class:`Workaround`."""
 
     def register(function: Callable) -> Callable:
-        WORKAROUNDS.append(
-            Workaround(function, symptom, until, upstream, before, after))
+        WORKAROUNDS.append(Workaround(function, before, after))
         return function
 
     return register
@@ -107,23 +96,11 @@ def apply() -> None:
             f'{SKIP} must name workarounds ({", ".join(names)}), got '
             f'{", ".join(sorted(unknown))}')
     for one in WORKAROUNDS:
-        if not one.waits_for or any(name in sys.modules
-                                    for name in one.waits_for):
+        if not one.waits_for or not sys.modules.keys().isdisjoint(
+                one.waits_for):
             one.apply()
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
-
-
-def apply_all() -> None:
-    """Import all installed modules that workarounds wait for.
-
-    Importing such a module applies its workarounds.
-    """
-    apply()
-    for one in WORKAROUNDS:
-        for name in one.waits_for:
-            if find_spec(name.partition('.')[0]) is not None:
-                importlib.import_module(name)
 
 
 class _Finder(MetaPathFinder):
@@ -184,9 +161,7 @@ def register_on_lookup(location: str) -> None:
     if 'mmaction.registry' in sys.modules:
         add_location()
     else:
-        WAITING.append(Workaround(
-            add_location, symptom='', until='', upstream=None,
-            after=('mmaction.registry', )))
+        WAITING.append(Workaround(add_location, after=['mmaction.registry']))
 
 
 class Overlay(types.ModuleType):

@@ -16,16 +16,16 @@ def _on_cpu() -> bool:
     return get_device() == 'cpu'
 
 
-@workaround(
-    '`np.Inf was removed in the NumPy 2.0 release`, and similar errors',
-    until='mmaction2 supports numpy 2',
-    after=('mmaction.datasets', 'mmaction.evaluation'))
-def run_on_numpy_2() -> str | None:
+@workaround(after=['mmaction.datasets', 'mmaction.evaluation'])
+def run_on_numpy_2() -> None:
     """Add the names that numpy dropped to the modules that need them.
 
     Pose transforms and the metrics of ActivityNet, AVA and retrieval use such
     names; MultiSports' metric converts an array of one element to an int.
     numpy itself is not changed.
+
+    Symptom: `np.Inf was removed in the NumPy 2.0 release`, and similar errors
+    Until: mmaction2 supports numpy 2
     """
     import numpy as np
     from mmaction.evaluation.functional import multisports_utils
@@ -38,7 +38,7 @@ def run_on_numpy_2() -> str | None:
     names = {name: value for name, value in names.items()
              if not hasattr(np, name)}
     if not names:
-        return f'numpy {np.__version__} has them'
+        return
     for name in ('datasets.transforms.pose_transforms',
                  'evaluation.functional.accuracy',
                  'evaluation.functional.ava_evaluation.metrics',
@@ -47,24 +47,23 @@ def run_on_numpy_2() -> str | None:
         replace(module, 'np', Overlay(np, **names))
     replace(multisports_utils, 'int',
             lambda value: int(np.asarray(value).item()))
-    return None
 
 
-@workaround(
-    '`OverflowError` in half of the calls of `ColorJitter`',
-    until='mmaction2 supports numpy 2',
-    after=('mmaction.datasets', ))
-def shift_hue_in_range() -> str | None:
+@workaround(after=['mmaction.datasets'])
+def shift_hue_in_range() -> None:
     """Shift hues in 16 bits.
 
     ``ColorJitter.adjust_hue`` adds a negative int to uint8 pixels, which
     numpy 2 refuses. (A positive one overflows without an error.)
+
+    Symptom: `OverflowError` in half of the calls of `ColorJitter`
+    Until: mmaction2 supports numpy 2
     """
     import cv2
     import numpy as np
     from mmaction.datasets.transforms import ColorJitter
     if int(np.__version__.split('.')[0]) < 2:
-        return f'numpy {np.__version__} does not refuse'
+        return
 
     def jitter_hue(img: np.ndarray, factor: float) -> np.ndarray:
         img = np.clip(img, 0, 255).astype(np.uint8)
@@ -74,18 +73,17 @@ def shift_hue_in_range() -> str | None:
         return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB).astype(np.float32)
 
     replace(ColorJitter, 'adjust_hue', staticmethod(jitter_hue))
-    return None
 
 
-@workaround(
-    '`AmpOptimizerWrapper is only available training on gpu`',
-    until="mmengine's `AmpOptimWrapper` runs on a CPU",
-    after=('mmengine.optim', ))
+@workaround(after=['mmengine.optim'])
 def train_amp_on_cpu() -> None:
     """Compute in bfloat16 without loss scaling on machines that lack a GPU.
 
     The checkpoint of such a run has an empty scaler, which a run on a GPU
     ignores.
+
+    Symptom: `AmpOptimizerWrapper is only available training on gpu`
+    Until: mmengine's `AmpOptimWrapper` runs on a CPU
     """
     import torch
     from mmengine.optim import AmpOptimWrapper, OptimWrapper
@@ -114,15 +112,15 @@ def train_amp_on_cpu() -> None:
     wrap(AmpOptimWrapper, 'load_state_dict', load_state_dict)
 
 
-@workaround(
-    '`Got unsupported ScalarType BFloat16` under bfloat16 autocast',
-    until='mmaction2 casts where it calls `numpy()`',
-    after=('mmaction.models', ))
+@workaround(after=['mmaction.models'])
 def score_in_float32() -> None:
     """Convert bfloat16 scores of a head to float32 under autocast.
 
     Heads and metrics convert scores to numpy arrays, which do not support
     bfloat16.
+
+    Symptom: `Got unsupported ScalarType BFloat16` under bfloat16 autocast
+    Until: mmaction2 casts where it calls `numpy()`
     """
     import torch
     from mmaction.models.heads import BaseHead
@@ -141,14 +139,14 @@ def score_in_float32() -> None:
     wrap(BaseHead, '__call__', call)
 
 
-@workaround(
-    "`module 'torch._C' has no attribute '_cuda_setDevice'` at launch",
-    until="mmengine's `init_dist` and `Runner` support the CPU",
-    after=('mmengine.dist', ))
+@workaround(after=['mmengine.dist'])
 def launch_on_cpu() -> None:
     """Launch with gloo and without a device on machines that lack a GPU.
 
     All launchers of mmengine select a CUDA device and ask for nccl.
+
+    Symptom: `module 'torch._C' has no attribute '_cuda_setDevice'` at launch
+    Until: mmengine's `init_dist` and `Runner` support the CPU
     """
     import torch
     from mmengine.dist import utils
@@ -177,13 +175,14 @@ def launch_on_cpu() -> None:
         wrap(utils, f'_init_dist_{launcher}', init_dist)
 
 
-@workaround(
-    "`DistributedDataParallel device_ids and output_device arguments only "
-    "work with single-device` in a distributed run on a CPU",
-    until="mmengine's `Runner` supports the CPU",
-    after=('mmengine.model', ))
+@workaround(after=['mmengine.model'])
 def distribute_on_cpu() -> None:
-    """Give DDP no device number for a model on a CPU."""
+    """Give DDP no device number for a model on a CPU.
+
+    Symptom: `DistributedDataParallel device_ids and output_device arguments
+        only work with single-device` in a distributed run on a CPU
+    Until: mmengine's `Runner` supports the CPU
+    """
     from mmengine.model import MMDistributedDataParallel
 
     def init_ddp(original, self, module, *args, **kwargs):
@@ -194,17 +193,17 @@ def distribute_on_cpu() -> None:
     wrap(MMDistributedDataParallel, '__init__', init_ddp)
 
 
-@workaround(
-    '`max_testing_views is only compatible with batch_size == 1`',
-    until='`Recognizer3D` does not ask for it',
-    upstream='open-mmlab/mmaction2#1440',
-    after=('mmaction.models', ))
+@workaround(after=['mmaction.models'])
 def chunk_views_of_any_batch() -> None:
     """Pass the views of several videos as views of one video.
 
     Without it, ``max_testing_views`` fails in validation, whose batches are
     larger. The result does not change, because a recognizer flattens batch and
     views anyway.
+
+    Symptom: `max_testing_views is only compatible with batch_size == 1`
+    Until: `Recognizer3D` does not ask for it
+    Upstream: open-mmlab/mmaction2#1440
     """
     from mmaction.models.recognizers import Recognizer3D
 
@@ -239,17 +238,17 @@ def start_worker(worker_id: int, num_workers: int, rank: int, seed: int,
         worker_id, num_workers, rank, seed, disable_subprocess_warning)
 
 
-@workaround(
-    'With a seed, each epoch repeats the same augmentations, unless '
-    '`persistent_workers=True`; workers that are not forked lack workarounds',
-    until='mmengine seeds by the epoch',
-    after=('mmengine.runner', ))
+@workaround(after=['mmengine.runner'])
 def reseed_workers_each_epoch() -> None:
     """Seed workers anew in each epoch, if they restart in each epoch.
 
     Their augmentations then differ from mmengine's for the same seed;
     persistent workers draw the same as mmengine's. All workers import
     mmvidattn.
+
+    Symptom: With a seed, each epoch repeats the same augmentations, unless
+        `persistent_workers=True`; workers that are not forked lack workarounds
+    Until: mmengine seeds by the epoch
     """
     from mmengine.dataset import worker_init_fn
     from mmengine.runner import FlexibleRunner, Runner
@@ -267,17 +266,17 @@ def reseed_workers_each_epoch() -> None:
         wrap(owner, 'build_dataloader', build_dataloader)
 
 
-@workaround(
-    'Wrong frames without an error from files with open groups of '
-    'pictures, edit lists or no time stamps',
-    until='decord seeks to the requested frame',
-    upstream='dmlc/decord#54, #365',
-    after=('mmaction.datasets', ))
+@workaround(after=['mmaction.datasets'])
 def refuse_files_that_decord_misreads() -> None:
     """Let ``DecordInit`` raise an error that recommends another backend.
 
     Files on disk are then read by decord in parts, and never loaded
     completely.
+
+    Symptom: Wrong frames without an error from files with open groups of
+        pictures, edit lists or no time stamps
+    Until: decord seeks to the requested frame
+    Upstream: dmlc/decord#54, #365
     """
     from mmaction.datasets import DecordInit
     from mmengine.fileio import FileClient

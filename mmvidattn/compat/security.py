@@ -15,18 +15,18 @@ def _warn_once(message: str) -> None:
     warnings.warn(message, stacklevel=4)
 
 
-@workaround(
-    '`Unsupported global: GLOBAL mmengine.logging...HistoryBuffer` on '
-    'resume',
-    until="mmengine's checkpoints are plain types",
-    upstream='open-mmlab/mmengine#1655, #1650',
-    after=('torch', ))
+@workaround(after=['torch'])
 def load_own_checkpoints() -> None:
     """Add the classes of mmengine's checkpoints to torch's safe classes.
 
     These are the message hub's HistoryBuffer, and numpy's numbers and arrays,
     from numpy 1 and 2. ``getattr`` is allowed only on HistoryBuffer, whose
     statistics are stored in this way.
+
+    Symptom: `Unsupported global: GLOBAL mmengine.logging...HistoryBuffer` on
+        resume
+    Until: mmengine's checkpoints are plain types
+    Upstream: open-mmlab/mmengine#1655, #1650
     """
     import numpy as np
     import torch
@@ -61,17 +61,17 @@ def load_own_checkpoints() -> None:
     changes.append('torch.serialization.get_safe_globals()')
 
 
-@workaround(
-    'A checkpoint from the web runs code when it is loaded; with torch '
-    'below 2.6, so does one on the disk',
-    until='mmengine passes `weights_only` to torch',
-    after=('mmengine.runner', ))
+@workaround(after=['mmengine.runner'])
 def load_weights_only() -> None:
     """Load checkpoints with ``weights_only=True`` by default.
 
     By default, ``torch.hub`` and torch below 2.6 unpickle without checks. An
     explicit ``weights_only=False`` and ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``
     still work, with one warning.
+
+    Symptom: A checkpoint from the web runs code when it is loaded; with torch
+        below 2.6, so does one on the disk
+    Until: mmengine passes `weights_only` to torch
     """
     import torch
     from mmengine.runner import checkpoint
@@ -93,12 +93,13 @@ def load_weights_only() -> None:
             torch, load=functools.partial(load, torch.load)))
 
 
-@workaround(
-    '`--resume` runs the config text in a checkpoint',
-    until='mmengine stops parsing it',
-    after=('mmengine.runner', ))
+@workaround(after=['mmengine.runner'])
 def leave_config_of_checkpoint() -> None:
-    """Read ``gpu_ids``, which ``Runner.resume`` needs, without running it."""
+    """Read ``gpu_ids``, which ``Runner.resume`` needs, without running it.
+
+    Symptom: `--resume` runs the config text in a checkpoint
+    Until: mmengine stops parsing it
+    """
     import mmengine
     from mmengine.runner import runner
 

@@ -81,7 +81,7 @@ def export(run_main, monkeypatch, tmp_path):
                        metadata['config'])
         raise Stop
 
-    monkeypatch.setattr('mmvidattn.commands.export.export_program', stop)
+    monkeypatch.setattr('mmvidattn.export.export_program', stop)
 
     def run(*words):
         with pytest.raises(Stop):

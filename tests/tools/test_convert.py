@@ -58,7 +58,7 @@ def test_reads_a_model_of_the_hub(run_main, tmp_path, monkeypatch):
     save_file(VIT, tmp_path / 'src.safetensors')
     asked = []
     monkeypatch.setattr(
-        'mmvidattn.commands.convert.hub_file',
+        'mmvidattn.utils.hub.hub_file',
         lambda name: asked.append(name) or tmp_path / 'src.safetensors')
     name = f'hf://owner/model@{"0" * 40}'
     run_main('convert.py', 'vit_timm', name, tmp_path / 'dst.pth')

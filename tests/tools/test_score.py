@@ -170,7 +170,7 @@ def test_tunes_recall(files, capsys):
 def test_recall_needs_a_limit(capsys):
     for more in (['--objective', 'recall'], ['--false-alarms', '1']):
         with pytest.raises(SystemExit):
-            tune_cli.parse_args(['scores', 'truth.csv', *more])
+            tune_cli.main(['scores', 'truth.csv', *more])
         assert 'need each other' in capsys.readouterr().err
 
 
