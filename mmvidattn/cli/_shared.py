@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Options shared by several commands."""
 import argparse
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +47,9 @@ def add_cfg_options(parser: argparse.ArgumentParser) -> None:
     """Add the option that changes a config."""
     parser.add_argument(
         '--cfg-options', nargs='+', action=DictAction, metavar='KEY=VALUE',
-        help='change the config, by dotted keys')
+        help='change the config: dotted keys, and values such as 3, text, '
+        'a,b or "[(1,2),(3,4)]" without blanks; data_root=FOLDER moves all '
+        'files of the data set')
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
@@ -88,24 +89,6 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         '--fps, start and end are frame numbers')
 
 
-def add_page(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a web page."""
-    parser.add_argument(
-        '--host', default='127.0.0.1',
-        help='address that the page listens on (default: %(default)s, which '
-        'only this machine can reach)')
-    parser.add_argument(
-        '--port', type=int, default=8000,
-        help='port of the page, or 0 for any free port (default: %(default)s)')
-    parser.add_argument(
-        '--token', default=os.environ.get('MMVIDATTN_TOKEN'),
-        help='access token of the page (default: $MMVIDATTN_TOKEN, or else a '
-        'random token if other machines can reach the host)')
-    parser.add_argument(
-        '--max-clients', type=int, default=8,
-        help='maximum number of connections (default: %(default)s)')
-
-
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that process long lists of videos."""
     parser.add_argument(
@@ -130,14 +113,7 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         '--work-dir',
         help="folder for logs, checkpoints and metrics (default: the config's,"
         ' else work_dirs/<name of the config>)')
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        metavar='KEY=VALUE',
-        help='change the config: dotted keys, and values such as 3, text, '
-        'a,b or "[(1,2),(3,4)]" without blanks; data_root=FOLDER moves all '
-        'files of the data set')
+    add_cfg_options(parser)
     parser.add_argument(
         '--compile',
         action='store_true',

@@ -7,13 +7,12 @@ Nothing is computed, because the model is on the meta device. The linear video
 transformer, XViT and DualFormer are also counted as in the released code. For
 an online detector of feature streams, a view is one window.
 """
-import argparse
 from collections.abc import Sequence
 
 from ._shared import add_cfg_options, add_config, parser_of
 
 
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     add_config(parser, checkpoint=False)
     parser.add_argument(
@@ -25,10 +24,6 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help="number of views per video (default: the test pipeline's)")
     add_cfg_options(parser)
     parser.add_argument('--json', help='write the counts to this file')
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    args = parse_args(argv)
+    args = parser.parse_args(argv)
     from ..commands import complexity
     complexity.run(args)

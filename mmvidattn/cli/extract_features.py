@@ -16,7 +16,6 @@ command resumes an interrupted run.
 
 shares a long list among processes of a Ray cluster.
 """
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,7 +32,7 @@ from ._shared import (
 )
 
 
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     parser.add_argument('videos', nargs='+', metavar='VIDEO',
                         help='video file, folder of videos, or list of videos '
@@ -87,10 +86,5 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add_engine(parser)
     args = parser.parse_args(argv)
     check_engine(parser, args)
-    return args
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    args = parse_args(argv)
     from ..commands import extract_features
     extract_features.run(args)

@@ -121,10 +121,9 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse_args(argv)
-    if to_folder(args):
-        from ..commands import predict_folder as command
-    elif args.segments is None:
-        from ..commands import predict as command
+    if args.segments is None:
+        from ..commands import predict
+        (predict.run_folder if to_folder(args) else predict.run)(args)
     else:
-        from ..commands import predict_segments as command
-    command.run(args)
+        from ..commands import predict_segments
+        predict_segments.run(args)

@@ -13,6 +13,7 @@ A source is a video file, a folder of frames, the number of a camera, or a URL
 such as rtsp://... . Ctrl-C stops the program; its output files are kept.
 """
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from ._shared import (
     add_cfg_options,
     add_device,
     add_model,
-    add_page,
     parser_of,
 )
 
@@ -133,7 +133,20 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         '--serve', action='store_true',
         help='serve a web page until Ctrl-C; files play at their frame rate')
-    add_page(parser)
+    parser.add_argument(
+        '--host', default='127.0.0.1',
+        help='address that the page listens on (default: %(default)s, which '
+        'only this machine can reach)')
+    parser.add_argument(
+        '--port', type=int, default=8000,
+        help='port of the page, or 0 for any free port (default: %(default)s)')
+    parser.add_argument(
+        '--token', default=os.environ.get('MMVIDATTN_TOKEN'),
+        help='access token of the page (default: $MMVIDATTN_TOKEN, or else a '
+        'random token if other machines can reach the host)')
+    parser.add_argument(
+        '--max-clients', type=int, default=8,
+        help='maximum number of connections (default: %(default)s)')
     parser.add_argument(
         '--read-only', action='store_true',
         help='do not let users of the page change thresholds')

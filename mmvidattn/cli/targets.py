@@ -10,7 +10,6 @@ background. The targets have as many steps as the features. Targets with
 different options or sources are not overwritten; see provenance.json in the
 output folder.
 """
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from ._shared import parser_of, positive
 FORMATS = 'csv', 'json', 'thumos14', 'tvseries', 'ek100'
 
 
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     parser.add_argument('format', choices=FORMATS,
                         help='format of the annotations')
@@ -41,10 +40,6 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
                         help='warn about invalid segments and skip them')
     parser.add_argument('--force', action='store_true',
                         help='overwrite files with different content')
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    args = parse_args(argv)
+    args = parser.parse_args(argv)
     from ..commands import targets
     targets.run(args)

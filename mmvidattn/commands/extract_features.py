@@ -52,27 +52,22 @@ _extractor: Extractor | None = None
 IRRELEVANT = 'batch_size', 'device', 'threads'
 
 
-def start_worker(options: dict[str, Any]) -> None:
-    """Build the extractor of a process, unless it has it."""
+def make_extract(options: dict[str, Any], out: Path
+                 ) -> Callable[[str, str], None]:
+    """Return the function of a video and its name, for this process."""
     global _extractor
     if _extractor is None or _extractor.options != options:
         _extractor = Extractor(options)
+    extractor = _extractor
 
+    def extract(source: str, name: str) -> None:
+        rows = extractor(local_path(source))
+        # Another program may write the same file.
+        with replacing(out / f'{name}.npy', to_disk=False,
+                       shared=True) as part, part.open('wb') as file:
+            np.save(file, rows)
 
-def make_extract(options: dict[str, Any], out: Path
-                 ) -> Callable[[str, str], None]:
-    """Return :func:`extract` for this process."""
-    start_worker(options)
-    return partial(extract, out=out)
-
-
-def extract(source: str, name: str, out: Path) -> None:
-    """Extract the features of a video, and write them to ``<name>.npy``."""
-    rows = _extractor(local_path(source))
-    # Another program may write the same file.
-    with replacing(out / f'{name}.npy', to_disk=False, shared=True) as part, \
-            part.open('wb') as file:
-        np.save(file, rows)
+    return extract
 
 
 def settings_of(options: dict[str, Any]) -> dict[str, Any]:
@@ -100,11 +95,11 @@ def run(args: argparse.Namespace) -> None:
                  'weights are random', file=sys.stderr)
         # Build the network here first, to report errors once.
         init_default_scope('mmaction')
-        start_worker(options)
+        make = partial(make_extract, options, args.out.absolute())
+        make()
         echo(f'{_extractor.recognizer.width} features per step')
         open_folder(args.out, 'features.json', settings_of(options),
                     'extract-features')
         process_videos(
-            'Extracting', videos, args.out, '.npy',
-            partial(make_extract, options, args.out.absolute()),
+            'Extracting', videos, args.out, '.npy', make,
             engine=args.engine, processes=args.processes, device=args.device)

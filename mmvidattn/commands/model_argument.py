@@ -8,6 +8,7 @@ from ..apis.bundle_file import is_bundle
 from ..apis.models import (
     DEFAULT,
     DEFAULT_MODEL,
+    DEFAULTS,
     find_config,
     find_default,
     is_checkpoint,
@@ -54,7 +55,8 @@ def split_model(words: Sequence[str]) -> tuple[list[str], str, str | None]:
             if is_checkpoint(before) else
             f'the config {last} needs a checkpoint after it'
             + (f', such as {DEFAULT!r} for the weights that come with the '
-               'package' if _has_default(last) else ''))
+               'package' if is_bundle(DEFAULTS / find_config(last).stem)
+               else ''))
     if is_checkpoint(last):
         raise ValueError(f'the checkpoint {last} needs a config before it')
     for word in filter(None, words):
@@ -69,11 +71,3 @@ def split_model(words: Sequence[str]) -> tuple[list[str], str, str | None]:
          'eight motions of drawn shapes; choose another model with BUNDLE, or '
          'with CONFIG CHECKPOINT', file=sys.stderr)
     return list(words), str(find_default(DEFAULT_MODEL)), None
-
-
-def _has_default(config: str) -> bool:
-    try:
-        find_default(config)
-    except ValueError:
-        return False
-    return True

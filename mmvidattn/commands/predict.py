@@ -1,29 +1,33 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Classify videos, or time windows of long videos."""
 import argparse
+import hashlib
 import json
 import logging
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from mmengine.logging import MMLogger
 from rich.console import Console
 from rich.progress import track
 
 from ..apis import VideoClassifier, VideoPrediction, read_labels
+from ..apis.many_videos import open_folder, plan_videos, process_videos
 from ..apis.predict import write_json_line
 from ..apis.runner import one_line_errors, program_name
 from ..apis.video_clips import is_folder_of_videos
 from ..datasets.video_facts import list_videos
+from ..utils.files import write_atomically
 from ..utils.interrupts import one_line_stop
 from ..utils.printable import echo, printable
+from ..utils.remote_files import local_path
 from ..visualization import OUTPUTS, annotate_video
 from .model_argument import split_model
 
@@ -192,3 +196,50 @@ def predict(classifier: VideoClassifier, videos: dict[str, Path],
     if args.json:
         args.json.write_text(json.dumps(results, indent=2) + '\n')
     return failed
+
+
+@lru_cache(1)
+def load_classifier(*model: Any) -> VideoClassifier:
+    """Build the classifier of a process, unless it has it.
+
+    Args:
+        model: Model, checkpoint, device and labels.
+    """
+    # Silence mmengine's warnings about its own deprecated calls.
+    MMLogger.get_current_instance().setLevel(logging.ERROR)
+    return VideoClassifier(*model)
+
+
+def make_predict(out: Path, *model: Any) -> Callable[[str, str], None]:
+    """Return the function of a video and its name, for this process."""
+    classifier = load_classifier(*model)
+
+    def predict(source: str, name: str) -> None:
+        result = classifier(local_path(source)).as_dict()
+        text = json.dumps(dict(result, video=source))
+        write_atomically(out / f'{name}.json', f'{text}\n', to_disk=False,
+                         shared=True)
+
+    return predict
+
+
+def run_folder(args: argparse.Namespace) -> None:
+    """Classify a long list of videos, with a JSON file for each one."""
+    with one_line_errors():
+        sources, config, checkpoint = split_model([*args.videos, *args.model])
+        videos = plan_videos(sources)
+        labels = tuple(read_labels(args.labels)) if args.labels else None
+        model = config, checkpoint, args.device, labels
+        # Build the network here first, to report errors once.
+        classifier = load_classifier(*model)
+        check_labels(classifier, args.labels, labels)
+        # The name does not end with .json, as names of videos do.
+        open_folder(args.json, 'options', dict(
+            config=hashlib.sha256(str(
+                classifier.model.cfg.to_dict()).encode()).hexdigest(),
+            model=config, checkpoint=checkpoint, labels=classifier.labels),
+            'predict')
+        process_videos(
+            'Predicting', videos, args.json, '.json',
+            partial(make_predict, args.json.absolute(), *model),
+            engine=args.engine, processes=args.processes, device=args.device)

@@ -157,24 +157,19 @@ def file_of_source(path: Path | None, i: int,
 def make_page(args: argparse.Namespace, runs: Sequence[Run],
               sinks: Sequence[Sequence[Sink]]) -> 'LivePage':
     try:
-        from ..live.server import LivePage
+        from ..live.server import LivePage, is_loopback
     except ImportError as error:
         raise ValueError(error) from error
+    token = args.token
+    if not token and not is_loopback(args.host):
+        # Other machines can reach the page.
+        token = secrets.token_urlsafe(16)
     segments = [sink for group in sinks for sink in group
                 if isinstance(sink, SegmentSink)]
     return LivePage(
-        runs, **page_options(args), read_only=args.read_only,
+        runs, host=args.host, port=args.port, token=token,
+        max_clients=args.max_clients, read_only=args.read_only,
         segments=[sink.read for sink in segments] or None)
-
-
-def page_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of a page; other machines need a token."""
-    from ..live.server import is_loopback
-    token = args.token
-    if not token and not is_loopback(args.host):
-        token = secrets.token_urlsafe(16)
-    return dict(host=args.host, port=args.port, token=token,
-                max_clients=args.max_clients)
 
 
 class Worker(threading.Thread):

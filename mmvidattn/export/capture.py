@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Capture of a model by torch.export, with readable errors."""
 import re
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import torch
 from torch import nn
@@ -34,23 +34,17 @@ def capture(program: Program) -> ExportedProgram:
     if len(inputs) > 1:
         # torch.export nests the shapes of *args.
         shapes = shapes,
+    # Keep torch from checking whether a derived size is 1. Otherwise, it would
+    # accept only grids that are one attention window long, if the example
+    # input has such a grid.
+    sizes = any_export_sizes() if any(
+        len(axes) > 1 for axes in program.axes) else nullcontext()
     try:
-        with torch.no_grad(), _any_sizes(program):
+        with torch.no_grad(), sizes:
             return torch.export.export(
                 program.eval(), inputs, dynamic_shapes=shapes)
     except Exception as error:
         raise ValueError(_explain(error, program)) from error
-
-
-def _any_sizes(program: Program) -> AbstractContextManager:
-    """Keep torch from checking whether a derived size is 1.
-
-    Otherwise, torch.export would accept only grids that are one attention
-    window long, if the example input has such a grid.
-    """
-    if all(len(axes) == 1 for axes in program.axes):
-        return nullcontext()
-    return any_export_sizes()
 
 
 def _explain(error: Exception, program: Program) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .capture import capture
-from .formats import FORMATS, choose_format
+from .formats import check_format, load_program, write_program
 from .programs import Function, Program
 
 TOLERANCE = 1e-4
@@ -52,9 +52,7 @@ def export_program(program: Program,
             file disagrees with the model.
     """
     out = Path(out)
-    name = choose_format(out)
-    kind = FORMATS[name]
-    kind.check()
+    name = check_format(out)
     exported = capture(program)
     metadata = {**program.metadata(), **(metadata or {}),
                 'outputs': json.dumps(program.output_names)}
@@ -62,8 +60,8 @@ def export_program(program: Program,
     # Rename only when verified, so that readers never see a wrong file.
     with tempfile.TemporaryDirectory(dir=out.parent, prefix='.export') as tmp:
         part = Path(tmp, out.name)
-        kind.write(exported, program, metadata, part)
-        differences = compare(program, kind.load(part))
+        write_program(exported, program, metadata, part)
+        differences = compare(program, load_program(part))
         worst = max(differences, key=differences.__getitem__)
         if not differences[worst] <= tolerance:
             raise ValueError(

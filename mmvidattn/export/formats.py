@@ -3,10 +3,9 @@
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +15,7 @@ from ..ops.torch_private import is_operator
 from .capture import module_of
 from .programs import Function, Program
 
+FORMATS = 'pt2', 'onnx'
 # Template for the names of metadata files inside a .pt2 file.
 METADATA = 'mmvidattn_{}'
 KEYS = ('classes', 'config', 'inputs', 'mmvidattn_version', 'normalization',
@@ -25,49 +25,34 @@ KEYS = ('classes', 'config', 'inputs', 'mmvidattn_version', 'normalization',
 MAX_BYTES = 2**31
 
 
-class Format(NamedTuple):
-    """File format.
+def check_format(path: Path) -> str:
+    """Return the format of a file, if this machine can write it.
 
-    Attributes:
-        suffix: Suffix of its files.
-        write: Function that writes a captured program with its metadata to a
-            path.
-        load: Function that loads a file as a function of tensors.
-        metadata: Function that reads the metadata of a file.
-        check: Function that raises a ``ValueError`` if this machine cannot
-            write the format.
+    Raises:
+        ValueError: If it cannot, or no format has the suffix.
     """
-    suffix: str
-    write: Callable[[ExportedProgram, Program, dict[str, str], Path], None]
-    load: Callable[[Path], Function]
-    metadata: Callable[[Path], dict[str, str]]
-    check: Callable[[], None]
+    name = choose_format(path)
+    if name == 'onnx':
+        for needed in 'onnx', 'onnxscript', 'onnxruntime':
+            try:
+                __import__(needed)
+            except ImportError as error:
+                raise ValueError(f'format onnx needs {needed}: pip install '
+                                 '"mmvidattn[onnx]"') from error
+        if not hasattr(torch.onnx.ONNXProgram, 'rename_axes'):
+            raise ValueError('format onnx needs a newer torch, such as 2.13, '
+                             f'got {torch.__version__}')
+    return name
 
 
-def _write_pt2(exported: ExportedProgram, program: Program,
-               metadata: dict[str, str], path: Path) -> None:
-    torch.export.save(exported, path, extra_files={
-        METADATA.format(name): text for name, text in metadata.items()})
-
-
-def _metadata_of_pt2(path: Path) -> dict[str, str]:
-    files = {METADATA.format(key): '' for key in KEYS}
-    torch.export.load(path, extra_files=files)
-    entries = {key: files[METADATA.format(key)] for key in KEYS}
-    return {key: x if isinstance(x, str) else x.decode()
-            for key, x in entries.items() if x}
-
-
-def _check_onnx() -> None:
-    for name in 'onnx', 'onnxscript', 'onnxruntime':
-        try:
-            __import__(name)
-        except ImportError as error:
-            raise ValueError(f'format onnx needs {name}: pip install '
-                             '"mmvidattn[onnx]"') from error
-    if not hasattr(torch.onnx.ONNXProgram, 'rename_axes'):
-        raise ValueError('format onnx needs a newer torch, such as 2.13, got '
-                         f'{torch.__version__}')
+def write_program(exported: ExportedProgram, program: Program,
+                  metadata: dict[str, str], path: Path) -> None:
+    """Write a captured program with its metadata."""
+    if choose_format(path) == 'onnx':
+        _write_onnx(exported, program, metadata, path)
+    else:
+        torch.export.save(exported, path, extra_files={
+            METADATA.format(name): text for name, text in metadata.items()})
 
 
 def _write_onnx(exported: ExportedProgram, program: Program,
@@ -133,7 +118,24 @@ def _unsupported(error: Exception, exported: ExportedProgram) -> str:
             f'{texts[-1].splitlines()[0][:200]}')
 
 
-def _load_onnx(path: Path) -> Function:
+def choose_format(path: Path) -> str:
+    """Return the name of a file's format, which is its suffix.
+
+    Raises:
+        ValueError: If no format has the suffix.
+    """
+    if path.suffix[1:] not in FORMATS:
+        raise ValueError(f'{path} must end with .pt2 or .onnx')
+    return path.suffix[1:]
+
+
+def load_program(path: str | Path) -> Function:
+    """Load a file as a function from tensors to a tuple of tensors.
+
+    ONNX files run on the CPU with onnxruntime.
+    """
+    if choose_format(Path(path)) == 'pt2':
+        return torch.export.load(path).module()
     import onnxruntime
 
     session = onnxruntime.InferenceSession(
@@ -149,47 +151,17 @@ def _load_onnx(path: Path) -> Function:
     return run
 
 
-def _metadata_of_onnx(path: Path) -> dict[str, str]:
-    import onnx
-
-    model = onnx.load(path, load_external_data=False)
-    return {x.key: x.value for x in model.metadata_props if x.key in KEYS}
-
-
-FORMATS = dict(
-    pt2=Format(
-        '.pt2', _write_pt2, lambda path: torch.export.load(path).module(),
-        _metadata_of_pt2, check=lambda: None),
-    onnx=Format(
-        '.onnx', _write_onnx, _load_onnx, _metadata_of_onnx, _check_onnx))
-
-
-def choose_format(path: Path) -> str:
-    """Return the name of a file's format, by its suffix.
-
-    Raises:
-        ValueError: If no format has the suffix.
-    """
-    for name, format in FORMATS.items():
-        if path.suffix == format.suffix:
-            return name
-    suffixes = ' or '.join(x.suffix for x in FORMATS.values())
-    raise ValueError(f'{path} must end with {suffixes}')
-
-
-def load_program(path: str | Path) -> Function:
-    """Load a file as a function from tensors to a tuple of tensors.
-
-    ONNX files run on the CPU with onnxruntime.
-    """
-    path = Path(path)
-    return FORMATS[choose_format(path)].load(path)
-
-
 def read_metadata(path: str | Path) -> dict[str, str]:
     """Read the metadata written by :func:`mmvidattn.export.export_program`.
 
     Values are texts, most of them JSON, such as ``classes``.
     """
-    path = Path(path)
-    return FORMATS[choose_format(path)].metadata(path)
+    if choose_format(Path(path)) == 'onnx':
+        import onnx
+
+        model = onnx.load(path, load_external_data=False)
+        return {x.key: x.value for x in model.metadata_props if x.key in KEYS}
+    files = {METADATA.format(key): '' for key in KEYS}
+    torch.export.load(path, extra_files=files)
+    return {key: x if isinstance(x, str) else x.decode()
+            for key in KEYS if (x := files[METADATA.format(key)])}

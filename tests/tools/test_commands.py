@@ -122,8 +122,7 @@ def test_module_runs_the_command(tmp_path):
     ('extract-features', [
         'rate', 'every', 'sample-fps', 'flow-side', 'bound', 'clip-len',
         'frame-interval', 'processes', 'threads', 'batch-size'], 0),
-    ('finetune', ['minutes', 'timeout', 'lr', 'batch-size', 'lora',
-                  'variants'], 0),
+    ('finetune', ['minutes', 'timeout', 'lr', 'batch-size', 'lora'], 0),
     ('finetune', ['workers'], -1), ('targets', ['rate'], 0),
     ('test', ['interval'], 0)])
 def test_rejects_numbers_out_of_range(run_command, capsys, command, options,

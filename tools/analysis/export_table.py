@@ -99,11 +99,10 @@ MODELS = {
 def row_of(name: str, format: str) -> str:
     """Export a model, compare it, and return its row of the table."""
     start = name, f'`{MODELS[name].config}`', format
-    suffix = FORMATS[format].suffix
     with tempfile.TemporaryDirectory() as folder:
         try:
             report = export_program(MODELS[name].program(),
-                                    Path(folder, f'model{suffix}'))
+                                    Path(folder, f'model.{format}'))
         except ValueError as error:
             return table(COLUMNS, [
                 [*start, f'not exported: {error}', '']])[-1]
@@ -122,7 +121,7 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--formats', nargs='+', choices=FORMATS,
-                        default=[*FORMATS])
+                        default=FORMATS)
     parser.add_argument('--models', nargs='+', choices=MODELS,
                         default=[*MODELS])
     args = parser.parse_args()
