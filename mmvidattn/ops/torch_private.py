@@ -2,7 +2,7 @@
 """All uses of private names of torch, with a note for each.
 
 The notes ("If removed") explain what to do if torch removes a name. Only
-``compat`` uses other private names of torch; its registry has similar notes.
+``compat`` uses other private names of torch; its docstrings have such notes.
 """
 import platform
 import warnings

@@ -203,7 +203,7 @@ def test_windows_are_shown_in_the_video(
 
 @pytest.mark.parametrize('options, error', [
     (['--stride', '2'], '--stride needs --windows'),
-    (['--windows', '2', '--json', 'out'], 'not --json')])
+    (['--windows', '2', '--json', 'out.json'], 'not --json')])
 def test_rejects_wrong_options_of_windows(run_main, capsys, options, error):
     with pytest.raises(SystemExit):
         run_main('predict.py', 'a.mp4', 'config', 'checkpoint', *options)
