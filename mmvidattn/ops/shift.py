@@ -272,13 +272,18 @@ def _read(x: Tensor, fold: Fold) -> Tensor:
         return x
     axes = [*zip(fold.offset, x.shape[1:4])]
     if fold.boundary == 'self':
+        if any(abs(n) >= length for n, length in axes):
+            return x
         # Tokens that have the neighbor, and these neighbors.
         here, there = (
             (slice(None), *(slice(max(sign * n, 0), length + min(sign * n, 0))
                             for n, length in axes)) for sign in (-1, 1))
-        y = x.clone()
-        if all(abs(n) < length for n, length in axes):
-            y[here] = x[there]
+        y = x[there]
+        for dim, (n, length) in reversed([*enumerate(axes, start=1)]):
+            if n:
+                edge = x[here[:dim]].narrow(
+                    dim, 0 if n < 0 else length - n, abs(n))
+                y = torch.cat([edge, y] if n < 0 else [y, edge], dim=dim)
         return y
     # Padding one side and cropping the other shifts the tokens.
     pads = [0, 0] * (x.dim() - 4)

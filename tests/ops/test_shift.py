@@ -3,6 +3,8 @@ import pytest
 import torch
 
 from mmvidattn.ops import neighbor_shift, shift_plan
+from mmvidattn.ops.shift import naive_neighbor_shift
+from mmvidattn.ops.torch_private import any_export_sizes
 
 
 @pytest.mark.parametrize('mode, kwargs, folds', [
@@ -139,3 +141,22 @@ def test_alpha_one_shifts_nothing():
     x = torch.randn(1, 2, 3, 3, 16)
     folds = shift_plan('window', 16, alpha=1., size=2)
     assert torch.equal(neighbor_shift(x, folds), x)
+
+
+def test_exported_shift_takes_any_batch_and_size():
+    """An operator that checks for sizes of 1 would limit the batch."""
+    plan = shift_plan('square', 32, alpha=.5, boundary='self')
+
+    class Shift(torch.nn.Module):
+
+        def forward(self, x):
+            return neighbor_shift(x, plan)
+
+    dynamic = {0: torch.export.Dim.DYNAMIC, 2: torch.export.Dim.DYNAMIC}
+    with any_export_sizes():
+        program = torch.export.export(
+            Shift(), (torch.randn(3, 4, 5, 5, 32), ),
+            dynamic_shapes=(dynamic, )).module()
+    for batch, rows in (1, 5), (2, 9):
+        x = torch.randn(batch, 4, rows, 5, 32)
+        assert torch.equal(program(x), naive_neighbor_shift(x, plan))
