@@ -54,7 +54,7 @@ def test_site_has_every_page(site):
         assert name.as_posix() in built
     assert {'index.html', 'start_weights.html', 'models/testra.html',
             'models/linear_ff_ablations.html', 'claims.html',
-            'more/kernels.html', 'reference/layers.html'} <= built
+            'reference/layers.html'} <= built
     commands = (site / 'reference/commands.html').read_text('utf-8')
     for name in find_commands():
         assert f'mmvidattn {name}' in commands
