@@ -22,8 +22,7 @@ from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..sources import open_source
 from ..sources.files import IMAGE_SUFFIXES
 from ..utils.frame_times import frame_times
-from ..utils.remote_files import STORES, local_path
-from ..utils.urls import without_secrets
+from ..utils.remote_files import STORES, local_path, without_secrets
 from ..utils.video_backend import KEY, with_video_backend
 from .bundle_types.registry import types_of
 

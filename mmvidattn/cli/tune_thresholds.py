@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     from ..apis.runner import one_line_errors
     from ..datasets.annotations.formats import read_annotations
-    from ..datasets.annotations.video_names import VideoNames
+    from ..datasets.annotations.formats.videos import VideoNames
     from ..evaluation.events import tune_thresholds
     from ..online.frame_scores import read_frame_scores
     from ..utils.printable import echo

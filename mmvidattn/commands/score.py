@@ -17,7 +17,7 @@ from ..datasets.annotations.formats import (
     read_annotations,
 )
 from ..datasets.annotations.formats.base import video_subsets
-from ..datasets.annotations.video_names import VideoNames
+from ..datasets.annotations.formats.videos import VideoNames
 from ..datasets.annotations.video_segment import VideoSegment
 from ..evaluation.events import EventScores, Interval, bootstrap
 from ..online.frame_scores import FrameScores, ScoredVideos, read_frame_scores

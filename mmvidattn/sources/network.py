@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from ..utils.frame_times import MAX_FPS
-from ..utils.urls import without_secrets
+from ..utils.remote_files import without_secrets
 from ..utils.video_reader import keep_in_forks, to_rgb, video_stream
 from .base import Frame, RecordedSource, Source
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ..utils.arguments import Positive, check_arguments
-from ..utils.urls import without_secrets
+from ..utils.remote_files import without_secrets
 from .base import Source
 from .files import FrameFolder, VideoFile
 from .network import (

@@ -6,12 +6,12 @@ import random
 import re
 from functools import reduce
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mmengine.fileio import BaseStorageBackend, register_backend
 
 from .files import replacing
 from .printable import brief
-from .urls import without_secrets
 
 STORES = ('s3', 'gs', 'gcs', 'az', 'abfs', 'hf', 'memory')
 # Parts of URLs in an error that may be secret: user, password and query.
@@ -26,6 +26,14 @@ def is_url(path: str | os.PathLike) -> bool:
     """Return True for a URL of a file, such as ``s3://bucket/a.mp4``."""
     scheme, found, _ = str(path).partition('://')
     return bool(found) and scheme in (*STORES, 'http', 'https')
+
+
+def without_secrets(url: str) -> str:
+    """Remove user, password and query from a URL; other text is unchanged."""
+    parts = urlsplit(url)
+    if not parts.netloc:
+        return url
+    return f'{parts.scheme}://{parts.netloc.rpartition("@")[2]}{parts.path}'
 
 
 def join_url(folder: str | os.PathLike, name: str) -> str:

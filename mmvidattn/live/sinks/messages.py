@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from ...utils.files import write_atomically
-from ...utils.urls import without_secrets
+from ...utils.remote_files import without_secrets
 from ..events import read_events
 from ..run import Run
 from .base import EventSink, TryAgain

@@ -7,7 +7,7 @@ from mmvidattn.datasets.annotations.formats import (
     VideoInfo,
     read_annotations,
 )
-from mmvidattn.datasets.annotations.video_names import VideoNames
+from mmvidattn.datasets.annotations.formats.videos import VideoNames
 
 
 @pytest.fixture
