@@ -46,7 +46,7 @@ from ..utils.printable import LAYOUT, printable
 from ..utils.unwrap import unwrap
 from .compiling import compile_in_place
 from .model_options import check_model_options
-from .models import CONFIG_FOLDERS, find_config, load_config
+from .models import config_folder, find_config, load_config
 
 # Environment variable with the rank of a process, for each launcher.
 RANKS = dict(
@@ -72,8 +72,7 @@ def add_default_runtime(cfg: Config) -> None:
 
     Existing options of the config and hooks of other types stay.
     """
-    folder = next(path for path in CONFIG_FOLDERS if path.is_dir())
-    ours = Config.fromfile(folder / '_base_/default_runtime.py')
+    ours = Config.fromfile(config_folder() / '_base_/default_runtime.py')
     cfg.setdefault('runner_type', ours.runner_type)
     # setdefault stores a converted copy and returns the original.
     cfg.setdefault('default_hooks', {})

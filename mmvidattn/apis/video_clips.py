@@ -275,18 +275,20 @@ def _source_windows(source: Any, seconds: float, stride: float
 @contextmanager
 def local_source(source: VideoSource) -> Iterator[VideoSource]:
     """Copy a video file from a URL; yield other sources unchanged."""
-    if isinstance(source, str) and urlsplit(source).scheme in STORES:
+    parts = urlsplit(source if isinstance(source, str) else '')
+    if parts.scheme in STORES:
         try:
             path = local_path(source)
         except OSError as error:
             raise ValueError(str(error)) from error
         yield path
         return
-    if not _is_file_url(source):
+    if parts.scheme not in ('http', 'https') or (
+            Path(parts.path).suffix.lower() not in VIDEO_SUFFIXES):
         yield source
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, Path(urlsplit(source).path).name)
+        path = Path(folder, Path(parts.path).name)
         try:
             with urllib.request.urlopen(source) as response, \
                     path.open('wb') as file:
@@ -357,11 +359,3 @@ def _check_no_fps(path: Path, fps: float | None) -> None:
         raise ValueError(f'fps={fps:g} cannot change the rate of {path}; it '
                          'is for frames in memory, folders of frames and live '
                          'sources')
-
-
-def _is_file_url(source: VideoSource) -> bool:
-    if not isinstance(source, str):
-        return False
-    parts = urlsplit(source)
-    return parts.scheme in ('http', 'https') and \
-        Path(parts.path).suffix.lower() in VIDEO_SUFFIXES
