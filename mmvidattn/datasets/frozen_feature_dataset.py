@@ -7,8 +7,11 @@ from mmaction.structures import ActionDataSample
 from mmengine.dataset import BaseDataset
 from safetensors.torch import load_file
 
+from ..utils.arguments import check_arguments
+
 
 @DATASETS.register_module()
+@check_arguments
 class FrozenFeatureDataset(BaseDataset):
     """Features of the frozen layers of a network, one entry for each clip.
 
