@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / 'mmvidattn'
 # Attributes that torch and mmengine expect to be set from outside.
-PUBLIC = {'grad', 'momentum', 'daemon'}
+PUBLIC = {'grad', 'momentum', 'daemon', 'seed', 'worker_init_fn'}
 # Names of variables with objects of our classes.
 OURS = {
     'self', 'self.batches', 'guard', 'wrapper', 'runner.optim_wrapper',
@@ -53,7 +53,7 @@ def test_sets_nothing_on_foreign_objects(folder):
     'vars(loader).update(dataset=d)', 'vars(loop).pop("run")',
     'loop.run = telling', 'dataset.prepare_data = Guard(dataset)',
     'loader._iterator = None', 'a, runner.train_loop.run_iter = 1, f',
-    'setattr(wrapper.inner, "step", f)', 'loader.worker_init_fn = f',
+    'setattr(wrapper.inner, "step", f)', 'loader.collate_fn = f',
     'self.loop.run = f'])
 def test_finds_foreign_change(line):
     assert len(foreign_changes(line)) == 1
