@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import mmvidattn
-from mmvidattn.live import EventDetector, Run
+from mmvidattn.live import EventDetector, StreamRun
 from mmvidattn.live.events import EventLog
 from mmvidattn.sources import Frame, Source
 
@@ -99,9 +99,9 @@ class FakeRun:
     rate = 4.
     ignore = {0}
     began = None
-    top_actions = Run.top_actions
-    set_threshold = Run.set_threshold
-    thresholds = Run.thresholds
+    top_actions = StreamRun.top_actions
+    set_threshold = StreamRun.set_threshold
+    thresholds = StreamRun.thresholds
 
     def __init__(self, name, classes, **options):
         self.name, self.classes = name, classes

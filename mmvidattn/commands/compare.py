@@ -26,7 +26,7 @@ from ..utils.paired_test import (
     paired_differences,
 )
 from ..utils.printable import echo
-from ..visualization.score_rows import draw_score_rows
+from ..visualization.score_curves import draw_score_rows
 from .score import table
 
 WORDS = {'above': 'better', 'below': 'worse',

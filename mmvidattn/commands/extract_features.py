@@ -17,10 +17,8 @@ from mmengine.registry import init_default_scope
 from ..apis import load_config
 from ..apis.many_videos import open_folder, plan_videos, process_videos
 from ..apis.runner import one_line_errors, program_name
-from ..live.feature_extractor import FeatureExtractor
+from ..live.features import CLASSIFIER, FeatureExtractor, VideoFeatures
 from ..live.named_networks import is_network
-from ..live.recognizer_features import CLASSIFIER
-from ..live.video_features import VideoFeatures
 from ..utils.files import replacing
 from ..utils.hub import SCHEME
 from ..utils.printable import echo

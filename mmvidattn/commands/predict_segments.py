@@ -16,14 +16,14 @@ from ..datasets.annotations.formats import (
     write_annotations,
 )
 from ..datasets.annotations.video_segment import VideoSegment
-from ..live import EventDetector, Run, load_live_model
+from ..live import EventDetector, StreamRun, load_live_model
 from ..online.event_thresholds import read_thresholds
 from ..utils.printable import echo, printable
 from .model_argument import split_model
 from .predict import name_videos
 
 
-def score_steps(run: Run) -> np.ndarray:
+def score_steps(run: StreamRun) -> np.ndarray:
     """Return the scores of a video's steps, [T, K].
 
     A step without frames has the scores of the step before. The scores of a
@@ -43,7 +43,7 @@ def score_steps(run: Run) -> np.ndarray:
     return np.stack(scores)[steps]
 
 
-def find_segments(run: Run, detector: EventDetector,
+def find_segments(run: StreamRun, detector: EventDetector,
                   name: str) -> list[VideoSegment]:
     """Return the actions of a video; the score is the highest one.
 
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
             raise
         for video, name in names.items():
             try:
-                run = Run(model, video, fps=args.fps)
+                run = StreamRun(model, video, fps=args.fps)
                 found = find_segments(
                     run, model.new_event_detector(), name)
             except (ValueError, OSError) as error:

@@ -17,18 +17,15 @@ from ..apis.models import load_config
 from ..apis.runner import one_line_errors, program_name
 from ..apis.sliding import SlidingClassifier
 from ..datasets.feature_streams import open_array
-from ..live import Detection, Run, load_live_model, open_source
+from ..live import Detection, StreamRun, load_live_model, open_source
 from ..live.sinks import Sink
+from ..live.sinks.files import PlotSink, ScoreSink, SegmentSink, VideoSink
 from ..live.sinks.messages import (
     MqttSink,
     WebhookSink,
     check_mqtt,
     check_webhook,
 )
-from ..live.sinks.plot import PlotSink
-from ..live.sinks.scores import ScoreSink
-from ..live.sinks.segments import SegmentSink
-from ..live.sinks.video import VideoSink
 from ..live.terminal import (
     describe_event,
     describe_peaks,
@@ -67,7 +64,7 @@ def check_args(args: argparse.Namespace) -> np.ndarray | None:
     return np.asarray(open_array(args.truth))
 
 
-def make_runs(args: argparse.Namespace) -> list[Run]:
+def make_runs(args: argparse.Namespace) -> list[StreamRun]:
     """Build a run for each source, and split the model from the sources."""
     args.sources, args.config, args.checkpoint = split_model(
         [*args.sources, *args.model])
@@ -96,9 +93,10 @@ def make_runs(args: argparse.Namespace) -> list[Run]:
         cfg_options=args.cfg_options, seconds=args.seconds,
         stride=args.stride)
     return [
-        Run(model, source, events_file=file_of_source(args.events, i, args),
-            queue_size=args.queue, state_file=file_of_source(
-                args.state, i, args),
+        StreamRun(
+            model, source, events_file=file_of_source(args.events, i, args),
+            queue_size=args.queue,
+            state_file=file_of_source(args.state, i, args),
             state_seconds=args.state_seconds, duration=args.duration)
         for i, source in enumerate(sources)
     ]
@@ -115,7 +113,7 @@ def event_options(args: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def make_sinks(args: argparse.Namespace, i: int, run: Run,
+def make_sinks(args: argparse.Namespace, i: int, run: StreamRun,
                truth: np.ndarray | None) -> list[Sink]:
     sinks = []
     if args.out:
@@ -154,7 +152,7 @@ def file_of_source(path: Path | None, i: int,
     return path.with_stem(f'{path.stem}_{i + 1}')
 
 
-def make_page(args: argparse.Namespace, runs: Sequence[Run],
+def make_page(args: argparse.Namespace, runs: Sequence[StreamRun],
               sinks: Sequence[Sequence[Sink]]) -> 'LivePage':
     try:
         from ..live.server import LivePage, is_loopback
@@ -184,7 +182,8 @@ class Worker(threading.Thread):
         error: Error that ended the run, or None.
     """
 
-    def __init__(self, source_run: Run, log: Callable[[str], None]) -> None:
+    def __init__(self, source_run: StreamRun,
+                 log: Callable[[str], None]) -> None:
         super().__init__(daemon=True)
         self.source_run = source_run
         self.latest: Detection | None = None

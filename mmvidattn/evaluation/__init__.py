@@ -14,9 +14,9 @@ from .event_metrics import (
     EventStartAP,
     FrameCalibration,
 )
-from .mean_top_k_recall_metric import MeanTopKRecall
+from .mean_top_k_recall_metric import MeanTopKRecall, mean_top_k_recall
 from .per_frame_map import PerFrameMAP, smooth_scores
-from .top_k_recall import marginal_scores, mean_top_k_recall
+from .segment_scores import marginal_scores
 from .verb_noun_accuracy import VerbNounAccuracy
 
 __all__ = [

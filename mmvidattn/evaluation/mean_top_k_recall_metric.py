@@ -8,7 +8,9 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 from mmengine.logging import print_log
 
-from ..utils.arguments import Count, check_arguments
+from ..utils.arguments import Count, check_arguments, check_type
+from ..utils.checks import check_finite
+from .per_frame_map import stream_cost
 from .segment_scores import (
     SegmentScores,
     read_actions,
@@ -16,8 +18,35 @@ from .segment_scores import (
     stack_scores,
 )
 from .segment_subset import build_subsets
-from .stream_cost import stream_cost
-from .top_k_recall import mean_top_k_recall
+
+
+def mean_top_k_recall(scores: np.ndarray,
+                      labels: np.ndarray,
+                      k: int = 5) -> float:
+    """Compute top-k recall per class, averaged over the classes in `labels`.
+
+    This is the metric of EPIC-Kitchens-100 action anticipation. Among equal
+    scores, the class with the higher number ranks first, as in RULSTM's code.
+
+    Args:
+        scores: Scores ``(S, K)`` of S segments.
+        labels: Class numbers ``(S,)``.
+        k: Number of highest scores that count. Defaults to 5.
+
+    Returns:
+        A number in [0, 1]; nan for S = 0.
+    """
+    scores, labels = np.asarray(scores), np.asarray(labels)
+    if scores.ndim != 2 or labels.shape != scores.shape[:1]:
+        raise ValueError('scores must be (S, K) and labels (S,), got '
+                         f'{scores.shape} and {labels.shape}')
+    check_finite(scores=scores)
+    check_type('k', k, Count)
+    top = np.argsort(scores, axis=1, kind='stable')[:, ::-1][:, :k]
+    hit = (top == labels[:, None]).any(axis=1)
+    if not len(labels):
+        return float('nan')
+    return float(np.mean([hit[labels == c].mean() for c in np.unique(labels)]))
 
 
 @METRICS.register_module()

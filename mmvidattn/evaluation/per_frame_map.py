@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Mean average precision over all steps of all videos."""
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +11,29 @@ from scipy.ndimage import maximum_filter1d
 from ..utils.arguments import Natural, check_arguments
 from ..utils.checks import check_finite
 from .average_precision import AVERAGE_PRECISIONS, stage_masks
-from .stream_cost import stream_cost
+
+
+def stream_cost(costs: Iterable[dict | None]) -> dict[str, float]:
+    """Summarize the cost of streams.
+
+    Args:
+        costs: ``stream_cost`` of each data sample, as set by
+            :class:`mmvidattn.recognizers.OnlineActionDetector`; None if the
+            sample was not evaluated as a stream.
+
+    Returns:
+        ``stream_steps_per_second``, steps divided by seconds over all streams,
+        and ``stream_state_bytes``, the size of the largest state. Empty if no
+        sample was evaluated as a stream.
+    """
+    costs = [cost for cost in costs if cost is not None]
+    if not costs:
+        return {}
+    steps, seconds = (
+        sum(cost[key] for cost in costs) for key in ('steps', 'seconds'))
+    return dict(
+        stream_steps_per_second=steps / seconds,
+        stream_state_bytes=max(cost['state_bytes'] for cost in costs))
 
 
 def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:

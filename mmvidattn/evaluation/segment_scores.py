@@ -8,7 +8,6 @@ import numpy as np
 
 from ..datasets.annotations.published.rulstm import read_rulstm_actions
 from ..utils.checks import check_finite
-from .top_k_recall import marginal_scores
 
 # The action comes first because the first result selects the best checkpoint.
 PARTS = ('action', 'verb', 'noun')
@@ -71,6 +70,23 @@ def _score(sample: dict, place: int | None, identity: Any,
             check_finite(**{f'pred_{part} of segment {identity}': each})
         scores[part] = each if rows else np.zeros_like(each)
     return SegmentScores(str(identity), labels, bool(rows), scores)
+
+
+def marginal_scores(scores: np.ndarray, part: np.ndarray,
+                    num_parts: int) -> np.ndarray:
+    """Marginalize action scores over verbs or nouns.
+
+    Args:
+        scores: Logits of actions, ``(S, K)``.
+        part: Verb (or noun) of each action, ``(K,)``.
+        num_parts: Number of verbs (or nouns) P.
+
+    Returns:
+        Sums of the actions' softmax, ``(S, P)``.
+    """
+    weight = np.exp(scores - scores.max(axis=1, keepdims=True))
+    weight /= weight.sum(axis=1, keepdims=True)
+    return weight @ np.eye(num_parts)[np.asarray(part)]
 
 
 def stack_scores(

@@ -8,12 +8,10 @@ The modules, in the order in which a run uses them:
 - ``clips``: preparation and results for classifiers of clips, with the modules
   below;
 - ``streams``: the same for detectors of events in long videos;
-- ``work_dir``: files of the work directory;
 - ``plan``: check and summarize the videos;
 - ``split``: split the videos;
 - ``config``: config of the training;
-- ``epochs``: number of epochs that fit into a time;
-- ``console``: a line of output per epoch;
+- ``training``: files, console output, number of epochs, and test;
 - ``report``: metrics and images.
 """
 from .options import FineTuneOptions

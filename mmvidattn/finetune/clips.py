@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import numpy as np
-from mmengine.hooks import Hook
+import torch
+from mmengine.config import Config
+from rich.progress import Progress
+from safetensors.torch import save_file
 
 from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
@@ -21,7 +24,7 @@ from ..datasets.annotations.custom.labeled_videos import (
     read_labeled_videos,
 )
 from ..utils.checkpoint import is_url, read_checkpoint
-from ..utils.files import write_atomically
+from ..utils.files import replacing, write_atomically
 from ..utils.printable import echo
 from ..visualization.training_curves import draw_training_curves
 from .config import (
@@ -32,25 +35,85 @@ from .config import (
     load_base,
     metric_of,
 )
-from .console import no_prints
-from .epochs import fit_epochs
-from .frozen import write_features
-from .multi_label import (
-    CollectProbabilitiesHook,
-    format_labels,
-    measure_labels,
-    tune_label_thresholds,
-)
 from .options import FineTuneOptions
 from .plan import make_plan
-from .report import CollectAnswersHook, chance_of, read_logs, write_report
-from .work_dir import BUNDLE, load_run_config, read_notes, save_best
+from .report import (
+    chance_of,
+    format_labels,
+    measure_labels,
+    read_answers,
+    read_label_scores,
+    read_logs,
+    tune_label_thresholds,
+    write_report,
+)
+from .training import (
+    BUNDLE,
+    fit_epochs,
+    no_prints,
+    read_notes,
+    run_test,
+    save_best,
+)
 
 # Fewer epochs trigger a note.
 FEW_EPOCHS = 10
 # Measured in docs/tutorials/own_videos.md.
 EXPECTED = ('With 12 clips per class, a small model reached 52 to 79 % on '
             'four classes of motion, and 96 to 100 % on four scenes')
+
+
+def write_features(cfg: Config, split: str, path: Path) -> None:
+    """Run the frozen layers on the clips of a split, and write the results.
+
+    Unreadable clips are left out and counted. Training clips are augmented
+    once.
+
+    Args:
+        cfg: Config of the run, whose data loaders read videos.
+        split: 'train' or 'val'.
+        path: File for :class:`~mmvidattn.datasets.FrozenFeatureDataset`.
+
+    Raises:
+        ValueError: If no clip can be read, or the features of the model
+            cannot be stored.
+    """
+    cfg = cfg.copy()
+    loader = cfg[f'{split}_dataloader']
+    dataset = loader.dataset
+    while 'dataset' in dataset:
+        # Repetitions and the balance of classes apply to the features.
+        dataset = dataset.dataset
+    cfg.test_dataloader = dict(
+        batch_size=loader.batch_size, num_workers=loader.num_workers,
+        sampler=dict(type='DefaultSampler', shuffle=False), dataset=dataset)
+    cfg.test_cfg, cfg.test_evaluator = {}, dict(type='AccMetric')
+    features, labels, lost = [], [], 0
+    with no_prints(), TemporaryDirectory() as folder:
+        cfg.work_dir = folder
+        # Not strict, because the head may have other classes.
+        runner = build_runner(cfg, False)
+        batches = runner.test_loop.dataloader
+        runner.load_or_resume()
+    model = runner.model.eval()
+    with Progress(transient=True) as progress:
+        for batch in progress.track(batches, description='frozen layers'):
+            batch = model.data_preprocessor(batch)
+            values = model.frozen_features(batch['inputs']).cpu()
+            for sample, one in zip(batch['data_samples'], values):
+                if 'unreadable' in sample:
+                    lost += 1
+                    continue
+                features.append(one)
+                labels.append(sample.gt_label.cpu())
+    if not features:
+        raise ValueError(f'no clip of {dataset.ann_file} can be read')
+    if lost:
+        echo(f'note: {split} features: {count(range(lost), "clip")} left out, '
+             'because they cannot be read')
+    with replacing(path) as part:
+        save_file(dict(features=torch.stack(features).contiguous(),
+                       labels=torch.stack(labels)), part)
 
 
 def count_entries(options: FineTuneOptions) -> int:
@@ -147,20 +210,6 @@ def prepare(options: FineTuneOptions, command: str,
                 seconds=plan.clip_seconds)
 
 
-def _test(out: Path, hook: Hook, split: str = 'test') -> None:
-    """Let a hook collect the predictions of the best model for a split."""
-    cfg = load_run_config(out, out / f'run/{split}')
-    cfg.load_from, cfg.resume = str(out / 'best.pth'), False
-    if split != 'test':
-        # With the views of the test.
-        dataset = cfg.test_dataloader.dataset
-        dataset.ann_file = str(Path(dataset.ann_file).with_stem(split))
-    runner = build_runner(cfg, True)
-    runner.register_hook(hook)
-    with no_prints():
-        runner.test()
-
-
 def write_results(out: Path) -> None:
     """Write the weights, the metrics and the images."""
     config = out / 'config.py'
@@ -180,30 +229,27 @@ def write_results(out: Path) -> None:
         return
     classes = read_labels(cfg.test_dataloader.dataset.metainfo.classes)
     if is_multi_label:
-        _write_label_metrics(out, classes, best.name)
+        _write_label_metrics(out, cfg, classes, best.name)
         return
-    hook = CollectAnswersHook()
-    _test(out, hook)
-    echo(write_report(out, hook.answers, classes, Path(cfg.videos),
+    answers = read_answers(*run_test(out, 'test')[:2])
+    echo(write_report(out, answers, classes, Path(cfg.videos),
                       checkpoint=best.name))
 
 
-def _write_label_metrics(out: Path, classes: Sequence[str],
+def _write_label_metrics(out: Path, cfg: Config, classes: Sequence[str],
                          checkpoint: str) -> None:
     """Write the metrics of a classifier with several labels per clip."""
-    hook = CollectProbabilitiesHook()
-    _test(out, hook)
-    tuned = hook
+    scores, labels = tuned = read_label_scores(*run_test(out, 'test')[:2])
     if not (out / 'data/test.csv').is_file():
         echo('note: no test videos: F1 is of the validation videos, whose '
              'thresholds are tuned, and therefore too high')
     elif (out / 'data/val.csv').is_file():
-        tuned = CollectProbabilitiesHook()
-        _test(out, tuned, 'val')
-    thresholds = tune_label_thresholds(
-        np.array(tuned.scores), np.array(tuned.labels))
-    metrics = measure_labels(np.array(hook.scores), np.array(hook.labels),
-                             thresholds, classes)
+        # With the views of the test.
+        file = Path(cfg.test_dataloader.dataset.ann_file).with_stem('val')
+        tuned = read_label_scores(
+            *run_test(out, 'val', ann_file=str(file))[:2])
+    metrics = measure_labels(scores, labels, tune_label_thresholds(*tuned),
+                             classes)
     write_atomically(out / 'metrics.json', json.dumps(dict(
         checkpoint=checkpoint, **metrics), indent=1,
         ensure_ascii=False).encode() + b'\n')

@@ -39,7 +39,6 @@ PATIENCE = 3
 MIN_TO_SELECT = 50
 # Up to this number of videos, validation uses the views of the test.
 MAX_WITH_VIEWS = 200
-WIDTH = 79
 NOTES = dict(
     val_cfg='There are no validation videos.',
     test_cfg='There are no test videos.',
@@ -89,7 +88,7 @@ def build_config(options: FineTuneOptions, plan: Plan, epochs: int,
         plan: Videos of the run.
         epochs: Number of epochs.
         on_features: Train and validate on the features of the frozen layers
-            (:mod:`~mmvidattn.finetune.frozen`). Defaults to False.
+            (:mod:`~mmvidattn.finetune.clips`). Defaults to False.
 
     Returns:
         Variables of the config. Expressions, such as references to other
@@ -170,32 +169,8 @@ def format_config(cfg: dict[str, Any], command: str) -> str:
     for name, value in cfg.items():
         if name in NOTES and (value is None or name == 'log_processor'):
             lines.append(f'# {NOTES[name]}')
-        lines.append(f'{name} = {_format(value, 0, len(name) + 3)}')
+        lines.append(Config({name: value}).pretty_text.rstrip())
     return '\n'.join(lines) + '\n'
-
-
-def _format(value: Any, indent: int, used: int) -> str:
-    """Format a value that begins in column ``indent + used``."""
-    is_dict = isinstance(value, dict)
-    if is_dict and all(name.isidentifier() for name in value):
-        opening, closing, keys = 'dict(', ')', [f'{k}=' for k in value]
-    elif is_dict:
-        opening, closing, keys = '{', '}', [f'{k!r}: ' for k in value]
-    elif isinstance(value, (list, tuple)):
-        opening, closing, keys = '[', ']', [''] * len(value)
-    else:
-        return repr(value)
-    values = [*value.values()] if is_dict else value
-
-    def items(indent: int) -> list[str]:
-        return [key + _format(item, indent, len(key) + 1)
-                for key, item in zip(keys, values)]
-
-    line = opening + ', '.join(items(-10**6)) + closing
-    if indent + used + len(line) < WIDTH:
-        return line
-    blanks = '\n' + ' ' * (indent + 4)
-    return (opening + blanks + f',{blanks}'.join(items(indent + 4)) + closing)
 
 
 def _model(base: Config, options: FineTuneOptions,

@@ -27,58 +27,20 @@ BALANCES = 'none', 'weights', 'focal', 'sampler'
 class FineTuneOptions:
     """Options of ``mmvidattn finetune``, named like its arguments.
 
+    ``mmvidattn finetune --help`` describes them.
+
     Attributes:
-        source: Folder with a folder of videos for each class, or a CSV file.
+        source: Folder with a folder of videos for each class, or a file of
+            annotations.
         more: Further files of annotations, which are merged with ``source``.
-        model: Name or path of the config to inherit.
-        weights: Checkpoint to start from, or ``'default'`` for the weights
-            that come with the package, or ``'none'`` or None for random
-            weights. ``'auto'`` is ``'default'`` if the package has weights of
-            the model. Otherwise, the program asks for a file if it runs in a
-            terminal, and uses random weights if not. Defaults to None.
+        weights: Checkpoint to start from, ``'default'``, ``'auto'``, or
+            ``'none'`` or None for random weights. With ``stream``, weights of
+            the frozen network ``features``.
         work_dir: Folder for all results. Defaults to
             ``work_dirs/finetune_<name of source>``; if it is in use, ``..._2``
             and so on.
-        epochs: Number of epochs, or ``'auto'`` for as many as fit into
-            ``minutes``.
-        minutes: Time for training, validation and test if ``epochs`` is
-            ``'auto'``.
-        freeze: Layers to freeze: ``'backbone'``, ``'spatial'``, a number of
-            blocks, or ``'none'``, which trains the same layers as the
-            inherited config. ``'auto'`` is ``'none'`` without start weights,
-            or with 500 training clips or more. With fewer clips, it trains
-            LoRA updates of rank 8 instead of the backbone, or freezes a
-            backbone without attention projections. Defaults to ``'auto'``.
-        lora: Rank of LoRA updates of the attention projections.
-        layer_decay: Learning rate of a layer relative to the next layer.
-        balance: Method to balance the classes; see ``BALANCES``.
-        batch_size: Batch size of training. Defaults to the inherited
-            config's, or less for a small dataset.
-        lr: Learning rate. Defaults to the inherited config's, scaled to the
-            batch size.
-        val_share: Share of each class for validation, unless the CSV sets
-            ``split``.
-        seed: Seed of the split and the training.
-        quick: Check only the last frame of each video instead of all frames.
-        timeout: Maximum seconds for checking one video.
-        workers: Number of processes that read videos.
-        multi_label: Train a classifier with several labels per clip, from a
-            CSV file with a line for each label.
-        loss: With ``multi_label``, ``'bce'`` (binary cross-entropy) or
-            ``'asymmetric'`` (:class:`~mmvidattn.losses.AsymmetricLoss`, for
-            many classes).
-        stream: Train a detector of events in untrimmed videos instead of a
-            classifier of clips. ``source`` is then a file of annotations,
-            ``model`` is ``'auto'``, ``'pixels'`` or ``'features'``, and
-            ``weights`` belong to the frozen network ``features``.
-        videos: With ``stream``, folder of the videos.
-        features: With ``stream``, frozen network of ``model='features'``: a
-            config, or the name of another network of
-            :class:`~mmvidattn.live.FeatureExtractor`.
         columns: Columns of ``source`` if it is another program's table, see
             :func:`~mmvidattn.datasets.annotations.video_segment.read_table`.
-        fps: Frames per second if ``source`` counts frames. Defaults to the
-            rate in the file, or else of the video.
     """
     source: Path
     more: tuple[Path, ...] = ()

@@ -25,9 +25,14 @@ from ..utils.interrupts import one_line_stop
 from ..utils.lock import lock_folder
 from ..utils.printable import echo
 from . import clips, streams
-from .console import ConsoleHook, no_prints
 from .options import FineTuneOptions
-from .work_dir import NOTES, load_run_config, read_notes
+from .training import (
+    NOTES,
+    ConsoleHook,
+    load_run_config,
+    no_prints,
+    read_notes,
+)
 
 
 def finetune(options: FineTuneOptions, command: str,

@@ -2,16 +2,14 @@
 """Live detection: from videos, cameras and network streams to events."""
 from ..online.event_detector import EventDetector
 from ..sources import Source, open_source
-from .clip_model import LiveClipModel
-from .detection import Detection
 from .detector import OnlineDetector, load_live_model
-from .feature_extractor import FeatureExtractor
-from .model import LiveModel
-from .run import Run
-from .video_model import LiveVideoModel
+from .features import FeatureExtractor
+from .models import FeatureStreamModel, LiveClipModel, LiveVideoModel
+from .run import StreamRun
+from .steps import Detection
 
 __all__ = [
-    'Detection', 'EventDetector', 'FeatureExtractor', 'LiveClipModel',
-    'LiveModel', 'LiveVideoModel', 'OnlineDetector', 'Run', 'Source',
+    'Detection', 'EventDetector', 'FeatureExtractor', 'FeatureStreamModel',
+    'LiveClipModel', 'LiveVideoModel', 'OnlineDetector', 'Source', 'StreamRun',
     'load_live_model', 'open_source'
 ]

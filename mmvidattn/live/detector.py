@@ -7,10 +7,14 @@ from typing import Any
 
 from ..apis.models import load_config
 from ..sources import Source, open_source
-from .clip_model import LiveClipModel
-from .model import ONLINE, LiveModel
-from .run import Run, RunOptions
-from .video_model import BACKBONE, LiveVideoModel
+from .models import (
+    BACKBONE,
+    ONLINE,
+    FeatureStreamModel,
+    LiveClipModel,
+    LiveVideoModel,
+)
+from .run import RunOptions, StreamRun
 
 # The kind of models that accept an option.
 KINDS = dict(
@@ -20,15 +24,15 @@ KINDS = dict(
 
 def load_live_model(config: str | Path, checkpoint: str | Path | None,
                     **options: Any
-                    ) -> LiveModel | LiveVideoModel | LiveClipModel:
+                    ) -> FeatureStreamModel | LiveVideoModel | LiveClipModel:
     """Load a model of feature streams, frames or clips.
 
     Args:
         config: Config file or name, which determines the kind of model.
         checkpoint: Weights. None for random ones.
-        **options: Options of :class:`LiveModel`, :class:`LiveVideoModel` or
-            :class:`LiveClipModel`. An option of another kind of model must be
-            None or False, and is ignored.
+        **options: Options of :class:`FeatureStreamModel`,
+            :class:`LiveVideoModel` or :class:`LiveClipModel`. An option of
+            another kind of model must be None or False, and is ignored.
 
     Raises:
         ValueError: If an option is for another kind of model, or config,
@@ -38,7 +42,7 @@ def load_live_model(config: str | Path, checkpoint: str | Path | None,
     kind = cfg.get('model', {}).get('type')
     build, unused = LiveClipModel, ('extractors', 'compile_step')
     if kind == ONLINE:
-        build, unused = LiveModel, ('seconds', 'stride')
+        build, unused = FeatureStreamModel, ('seconds', 'stride')
         if cfg.model.backbone.get('type') == BACKBONE:
             kind, build = f'{kind} of frames', LiveVideoModel
             unused = 'extractors', *unused
@@ -50,7 +54,7 @@ def load_live_model(config: str | Path, checkpoint: str | Path | None,
     return build(config, checkpoint, **options)
 
 
-class OnlineDetector(Run):
+class OnlineDetector(StreamRun):
     """Live detector for one source::
 
         detector = OnlineDetector('testra_tiny_videos', 'testra.pth', 0)
@@ -62,14 +66,14 @@ class OnlineDetector(Run):
     model on another source.
 
     Args:
-        config: Config of :class:`LiveModel`, :class:`LiveVideoModel` or
-            :class:`LiveClipModel`, or a bundle
+        config: Config of :class:`FeatureStreamModel`,
+            :class:`LiveVideoModel` or :class:`LiveClipModel`, or a bundle
             (:func:`mmvidattn.apis.save_bundle`).
         checkpoint: Weights. Defaults to the weights of a bundle, or else to
             random ones.
         source: Source, or an argument of :func:`open_source`. Required; pass
             it by name after a bundle, ``OnlineDetector('bundle', source=0)``.
-        extractors: Extractors of :class:`LiveModel`.
+        extractors: Extractors of :class:`FeatureStreamModel`.
         **options: Other options of these classes, and options of
             :class:`~mmvidattn.live.run.RunOptions`.
 

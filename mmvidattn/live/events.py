@@ -6,11 +6,6 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-# Earlier versions defined these names here.
-from ..online.event_detector import (  # noqa: F401
-    EventDetector,
-    merge_event_options,
-)
 from ..utils.lines import split_lines
 
 # Length of `EventLog.recent`.

@@ -13,18 +13,12 @@ import numpy as np
 
 from ..sources import Source, open_source
 from ..utils.arguments import Count, Positive, check_arguments
-from .clip_model import LiveClipModel
-from .detection import Detection
 from .events import EventLog, read_events
-from .health import Health
-from .latency import Latency
-from .model import LiveModel
-from .sinks.base import Sink
-from .sinks.thread import SinkThread
+from .health import Health, Latency
+from .models import BaseLiveModel
+from .sinks import Sink, SinkThread
 from .state_file import StateFile
-from .step_reader import StepReader
-from .steps import Step
-from .video_model import LiveVideoModel
+from .steps import Detection, Step, StepReader
 
 
 @check_arguments
@@ -75,7 +69,7 @@ class Progress:
     ended: bool = False
 
 
-class Run:
+class StreamRun:
     """Live detection in one source, for a single iteration.
 
     Iterating over a run yields a :class:`Detection` for each step, an interval
@@ -114,7 +108,7 @@ class Run:
             there was none.
     """
 
-    def __init__(self, model: LiveModel | LiveVideoModel | LiveClipModel,
+    def __init__(self, model: BaseLiveModel,
                  source: int | str | Path | Source,
                  events_file: str | Path | None = None,
                  **options: Any) -> None:
@@ -158,11 +152,11 @@ class Run:
     def with_source(self, source: int | str | Path | Source,
                     events_file: str | Path | None = None,
                     realtime: bool = False,
-                    fps: float | None = None) -> 'Run':
+                    fps: float | None = None) -> 'StreamRun':
         """Create a run of the same model on another source."""
-        return Run(self._live_model, source, events_file=events_file,
-                   realtime=realtime, fps=fps,
-                   queue_size=self.options.queue_size)
+        return StreamRun(self._live_model, source, events_file=events_file,
+                         realtime=realtime, fps=fps,
+                         queue_size=self.options.queue_size)
 
     @property
     def dropped(self) -> int:

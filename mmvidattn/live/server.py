@@ -18,18 +18,17 @@ from urllib.parse import quote, urlsplit
 import cv2
 import numpy as np
 
-from .detection import Detection
 from .event_frames import EventFrames
-from .run import Run
-from .sinks.base import Sink
+from .run import StreamRun
+from .sinks import Sink
+from .steps import Detection
 
 try:
     import uvicorn
     from fastapi import FastAPI, WebSocket
     from fastapi.responses import FileResponse
 
-    from .endpoints import Endpoints
-    from .pending_connections import PendingConnections
+    from .endpoints import PendingConnections, add_endpoints
 except ImportError as error:
     raise ImportError('the page needs FastAPI, uvicorn and websockets: pip '
                       'install "mmvidattn[serve]"') from error
@@ -78,7 +77,7 @@ class LivePage:
 
     A client can then request the clip of an event, and change the threshold
     of a class for all clients and all outputs of the run
-    (:meth:`Run.set_threshold`).
+    (:meth:`StreamRun.set_threshold`).
 
     Args:
         runs: One run for each source.
@@ -99,7 +98,7 @@ class LivePage:
         OSError: If the port is in use.
     """
 
-    def __init__(self, runs: Sequence[Run],
+    def __init__(self, runs: Sequence[StreamRun],
                  host: str = '127.0.0.1', port: int = 8000,
                  token: str | None = None, max_clients: int = 8,
                  segments: Sequence[Segment] | None = None,
@@ -131,12 +130,12 @@ class LivePage:
         self._connected = 0
         self._pending = PendingConnections(MAX_PENDING, PENDING_SECONDS)
         app = FastAPI(lifespan=self._lifespan, openapi_url=None)
-        app.add_api_route('/', partial(_file, PAGE), include_in_schema=False)
-        app.add_api_route('/page.js', partial(_file, SCRIPT),
-                          include_in_schema=False)
+        app.add_api_route('/', partial(_file, PAGE))
+        app.add_api_route('/page.js', partial(_file, SCRIPT))
         app.add_api_websocket_route('/live', self._client)
-        Endpoints(runs, [_shown_name(run.report()['name']) for run in runs],
-                  self.token, self._is_same_site).add_to(app)
+        add_endpoints(
+            app, runs, [_shown_name(run.report()['name']) for run in runs],
+            self.token, self._is_same_site)
         config = uvicorn.Config(
             app, host=host, port=port, ws_max_size=MAX_INCOMING,
             ws_per_message_deflate=False, http=self._pending.protocol(),

@@ -1,14 +1,23 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Steps of a stream of features, and the video frames of each step."""
+"""Steps of a stream: their frames, and the thread that reads them."""
+import threading
+import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..sources import Frame
+from ..sources import Frame, Source
 from ..utils.frame_times import middle_frames, num_steps
+from .bounded_queue import BoundedQueue
+
+# Seconds to wait for a source to stop.
+STOP_SECONDS = 5.
+# Maximum delay in seconds of the last step of a duration.
+GRACE_SECONDS = 1.
 
 
 def last_frame(step: int, fps: float, rate: float) -> int:
@@ -154,3 +163,125 @@ class StepMaker:
         if not num_new:
             return []
         return [Step(self._step, tuple(self._frames), num_new)]
+
+
+@dataclass(frozen=True)
+class Detection:
+    """Scores, events and frames of one step.
+
+    Attributes:
+        step: Number of the step, from 0. Numbers of dropped steps and of steps
+            without frames are skipped.
+        time: End of the step, in seconds of the source.
+        scores: Class probabilities of this step, [K]; 0 for the class that
+            training ignored.
+        anticipated: Class probabilities of the next steps, nearest first,
+            [A, K]; A = 0 for a clip model.
+        events: Actions that started or ended (:class:`EventDetector`).
+        images: Frames of the step, RGB ``(H, W, 3)``, oldest first.
+        seconds: Duration of each stage (:class:`Latency`).
+        active_since: Start of the oldest action in progress, even if it is not
+            reported yet; None if no action is in progress.
+    """
+    step: int
+    time: float
+    scores: np.ndarray
+    anticipated: np.ndarray
+    events: Sequence[dict]
+    images: Sequence[np.ndarray]
+    seconds: Mapping[str, float]
+    active_since: float | None = None
+
+
+class StepReader:
+    """Reader of a source's frames, which it groups into steps in a thread.
+
+    Iterating over it yields the steps; this is possible once. If the machine
+    is too slow for a live source, the oldest steps are dropped and counted. A
+    recording waits instead.
+
+    Args:
+        source: Source of frames.
+        rate: Steps per second.
+        reach: Number of frames that clips need before the last frame of a
+            step.
+        queue_size: Maximum number of waiting steps.
+        duration: Seconds of the source after which the reader ends. Defaults
+            to no limit.
+
+    Attributes:
+        steps: Object that groups frames to steps, and counts missing steps.
+        queue: Queue of steps, which counts dropped steps.
+    """
+
+    def __init__(self, source: Source, rate: float, reach: int,
+                 queue_size: int, duration: float | None = None) -> None:
+        self.source = source
+        self.steps = StepMaker(source.fps, rate, reach)
+        self.queue: BoundedQueue[Step] = BoundedQueue(
+            queue_size, drop=source.live, check=self._check)
+        self._duration = duration
+        # Monotonic time at which a live source must have ended.
+        self._deadline: float | None = None
+
+    def start_at(self, step: int, dropped: int, missing: int) -> int:
+        """Start at a later step.
+
+        Args:
+            step: Number of the step.
+            dropped: Number of earlier steps that were dropped.
+            missing: Number of earlier steps without a frame.
+
+        Returns:
+            Index of the frame at which a recording must start.
+        """
+        self.queue.dropped = dropped
+        self.steps.missing = missing
+        return self.steps.start_at(step)
+
+    def stop(self) -> None:
+        """Request the end; may be called from any thread."""
+        self.source.stop()
+        self.queue.close()
+
+    def __iter__(self) -> Iterator[Step]:
+        if self._duration is not None and not self.source.recorded:
+            elapsed = self.source.first_frame / self.source.fps
+            self._deadline = time.monotonic() + self._duration - elapsed
+        thread = threading.Thread(
+            target=self._read, name=f'reads {self.source.name}', daemon=True)
+        thread.start()
+        try:
+            yield from self.queue
+        finally:
+            self.stop()
+            # Abandon the thread if the source hangs.
+            thread.join(STOP_SECONDS)
+
+    def _read(self) -> None:
+        end = None
+        if self._duration is not None:
+            end = round(self._duration * self.source.fps)
+        try:
+            with closing(iter(self.source)) as frames:
+                for frame in frames:
+                    if end is not None and frame.index >= end:
+                        self.source.status = 'ended'
+                        break
+                    for step in self.steps.add(frame):
+                        if not self.queue.put(step):
+                            return
+        except Exception as error:
+            # Iterating over the queue raises it.
+            self.queue.close(error)
+        else:
+            self.queue.close()
+
+    def _check(self) -> None:
+        """Check the source while no step arrives."""
+        if self._deadline is not None and (
+                time.monotonic() > self._deadline + GRACE_SECONDS):
+            self.source.status = 'ended'
+            self.queue.close()
+            return
+        self.source.check_alive()

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..utils.printable import printable
-from .detection import Detection
-from .run import Run
+from .run import StreamRun
+from .steps import Detection
 
 VIEW_CLASSES, VIEW_EVENTS = 6, 4
 
@@ -24,7 +24,7 @@ def describe_event(event: dict) -> str:
 
 
 def describe_report(report: dict[str, Any]) -> str:
-    """Describe counts and latency of :meth:`Run.report` in one line."""
+    """Describe counts and latency of :meth:`StreamRun.report` in one line."""
     stages = ', '.join(f'{stage} {ms["median"]:.1f}'
                        for stage, ms in report['latency'].items())
     lost = ''.join(f', {number} items lost by {name}'
@@ -36,7 +36,7 @@ def describe_report(report: dict[str, Any]) -> str:
             f'{report["missing"]} missing{lost}; {timing}')
 
 
-def describe_peaks(run: Run) -> str:
+def describe_peaks(run: StreamRun) -> str:
     """Describe the highest score of each class, and its threshold."""
     thresholds = run.thresholds()
     changed = {**thresholds['tuned'], **thresholds['changed']}
@@ -49,7 +49,7 @@ def describe_peaks(run: Run) -> str:
             'for --min-duration')
 
 
-def view(run: Run, latest: Detection | None) -> Panel:
+def view(run: StreamRun, latest: Detection | None) -> Panel:
     """Create a panel with the latest scores and events of a run."""
     report, parts = run.report(), []
     if latest is not None:

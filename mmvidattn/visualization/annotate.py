@@ -8,7 +8,7 @@ import numpy as np
 
 from ..utils.frame_times import ConstantRate
 from ..utils.video_reader import open_video
-from .mp4 import H264File, Mpeg4File, open_mp4
+from .mp4 import Mp4File
 
 # A caption is readable at this width; smaller frames are enlarged.
 MIN_WIDTH = 480
@@ -74,7 +74,7 @@ def write_sheet(path: str | Path, frames: np.ndarray,
 class VideoWriter:
     """Writer of captioned frames to an mp4 file.
 
-    Uses :func:`open_mp4`. As a context manager, the writer deletes an
+    As a context manager, the writer deletes an
     incomplete file.
 
     Args:
@@ -85,7 +85,7 @@ class VideoWriter:
     def __init__(self, path: str | Path, fps: float) -> None:
         self.path = Path(path)
         self.fps = fps
-        self._writer: H264File | Mpeg4File | None = None
+        self._writer: Mp4File | None = None
         self._size: tuple[int, int] | None = None
 
     def __enter__(self) -> 'VideoWriter':
@@ -110,7 +110,7 @@ class VideoWriter:
         if self._writer is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._size = image.shape[1::-1]
-            self._writer = open_mp4(self.path, self.fps, self._size)
+            self._writer = Mp4File(self.path, self.fps, self._size)
         elif image.shape[1::-1] != self._size:
             image = cv2.resize(image, self._size)
         self._writer.write(image)

@@ -12,7 +12,6 @@ from mmvidattn.apis.models import load_config
 from mmvidattn.datasets.annotations.custom.labeled_videos import LabeledVideo
 from mmvidattn.finetune import FineTuneOptions
 from mmvidattn.finetune.config import (
-    Source,
     _threshold,
     build_config,
     choose_layers,
@@ -254,17 +253,6 @@ def test_lines_are_short(tmp_path):
                  balance='sampler')
     assert max(map(len, text.splitlines())) < 80
     compile(text, 'config.py', 'exec')
-
-
-@pytest.mark.parametrize('value, text', [
-    (dict(a=1, b=[1, 'x']), "dict(a=1, b=[1, 'x'])"),
-    ({'a.b': None}, "{'a.b': None}"), (Source('_base_.x'), '_base_.x'),
-    ([], '[]'), ({}, 'dict()'),
-    (dict(name='x' * 60, b=(1, )),
-     f"dict(\n    name='{'x' * 60}',\n    b=[1])")], ids=str)
-def test_formats_nested_values(value, text):
-    result = format_config(dict(value=value), '').splitlines()[2:]
-    assert '\n'.join(result) == f'value = {text}'
 
 
 def test_inherits_ablation_row_from_a_copy(tmp_path):

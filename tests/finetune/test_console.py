@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmvidattn.finetune import console
-from mmvidattn.finetune.console import ConsoleHook
+from mmvidattn.finetune import training
+from mmvidattn.finetune.training import ConsoleHook
 
 
 class Screen(io.StringIO):
@@ -42,7 +42,7 @@ def test_prints_a_line_per_epoch_to_a_file():
 
 
 def test_draws_a_bar_in_a_terminal(monkeypatch):
-    monkeypatch.setattr(console, 'INTERVAL', 0.)
+    monkeypatch.setattr(training, 'INTERVAL', 0.)
     lines = train(Screen(True)).split('\n')
     assert len(lines) == 3 and not lines[2]
     parts = [part.split(']')[0] for part in lines[0].split('\r')[1:]]

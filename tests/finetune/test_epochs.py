@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from mmvidattn.apis.models import load_config
-from mmvidattn.finetune import epochs as finetune_epochs
+from mmvidattn.finetune import training
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_measures_a_real_training(motion_dir, monkeypatch):
-    monkeypatch.setattr(finetune_epochs, 'MIN_SECONDS', 0.)
+    monkeypatch.setattr(training, 'MIN_SECONDS', 0.)
     monkeypatch.chdir(motion_dir.parent)
     files = {*Path().iterdir()}
     cfg = load_config('linear_ff_tiny_motion', dict(
@@ -23,7 +23,7 @@ def test_measures_a_real_training(motion_dir, monkeypatch):
            'train_dataloader.persistent_workers': False}))
     cfg.work_dir = 'none'
     before = copy.deepcopy(cfg.to_dict())
-    epochs, seconds = finetune_epochs.fit_epochs(cfg, 1e-9)
+    epochs, seconds = training.fit_epochs(cfg, 1e-9)
     assert epochs == 1 and seconds > 0
     assert cfg.to_dict() == before
     assert {*Path().iterdir()} == files
@@ -42,14 +42,14 @@ def ten_steps(monkeypatch):
             hook.steps, hook.seconds = 4, 2.
 
         def train(self):
-            raise finetune_epochs._Stop
+            raise training._Stop
 
-    monkeypatch.setattr(finetune_epochs, 'build_runner', lambda *args: Fake())
+    monkeypatch.setattr(training, 'build_runner', lambda *args: Fake())
 
 
 @pytest.mark.parametrize('minutes', [0.01, 1, 100])
 def test_epochs_take_70_percent_of_the_time(ten_steps, minutes):
     cfg = load_config('linear_ff_tiny_motion')
-    epochs, seconds = finetune_epochs.fit_epochs(cfg, minutes)
+    epochs, seconds = training.fit_epochs(cfg, minutes)
     assert seconds == 5
     assert epochs == max(1, min(100, math.floor(0.7 * 60 * minutes / 5)))

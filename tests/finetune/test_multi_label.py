@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, f1_score
 
-from mmvidattn.finetune.multi_label import (
+from mmvidattn.finetune.report import (
     format_labels,
     measure_labels,
     tune_label_thresholds,

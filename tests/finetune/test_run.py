@@ -9,7 +9,7 @@ import torch
 from mmvidattn.finetune import FineTuneOptions
 from mmvidattn.finetune.clips import _choose_weights
 from mmvidattn.finetune.run import _choose_folder
-from mmvidattn.finetune.work_dir import NOTES
+from mmvidattn.finetune.training import NOTES
 
 
 @pytest.fixture

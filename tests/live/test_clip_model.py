@@ -8,7 +8,7 @@ import torch
 from live_fixtures import Script
 
 import mmvidattn
-from mmvidattn.live import LiveClipModel, OnlineDetector, Run, clip_model
+from mmvidattn.live import LiveClipModel, OnlineDetector, StreamRun, models
 
 WINDOW, STRIDE = 24, 6
 
@@ -19,7 +19,7 @@ def model(clip_files):
 
 
 def test_scores_match_sliding_windows(model, clip):
-    run = Run(model, clip)
+    run = StreamRun(model, clip)
     results = list(run)
     assert run.rate == 2 and run.classes[0] == 'up'
     assert [d.step for d in results] == list(range(14))
@@ -41,7 +41,7 @@ def test_scores_match_sliding_windows(model, clip):
 
 def test_every_class_can_be_an_action(model, clip, tmp_path):
     model._event_options.update(on=.2, off=.1, min_duration=.5)
-    run = Run(model, clip, tmp_path / 'events.jsonl')
+    run = StreamRun(model, clip, tmp_path / 'events.jsonl')
     scores = np.array([d.scores for d in run])
     # The first class is not a background.
     starts = {e['index'] for e in run.events.recent if e['event'] == 'start'}
@@ -50,8 +50,9 @@ def test_every_class_can_be_an_action(model, clip, tmp_path):
 
 def test_windows_contain_frames_of_dropped_steps(model):
     """Scores after a dropped step match the scores of a recording."""
-    want = {d.step: d.scores for d in Run(model, Script(range(120)))}
-    run = Run(model, Script(range(120), live=True, wait=.001), queue_size=1)
+    want = {d.step: d.scores for d in StreamRun(model, Script(range(120)))}
+    run = StreamRun(model, Script(range(120), live=True, wait=.001),
+                    queue_size=1)
     got = {}
     for detection in run:
         got[detection.step] = detection.scores
@@ -62,11 +63,11 @@ def test_windows_contain_frames_of_dropped_steps(model):
 
 
 def test_long_gap_restarts_the_session(model):
-    run = Run(model, Script([*range(30), *range(1230, 1260)]))
+    run = StreamRun(model, Script([*range(30), *range(1230, 1260)]))
     results = list(run)
     assert [d.step for d in results] == [*range(5), *range(205, 210)]
     # Scores after the gap do not depend on frames before it.
-    fresh = list(Run(model, Script(range(1230, 1260))))
+    fresh = list(StreamRun(model, Script(range(1230, 1260))))
     np.testing.assert_allclose([d.scores for d in results[5:]],
                                [d.scores for d in fresh], rtol=1e-5)
     assert run.missing == 200
@@ -111,7 +112,7 @@ def test_seconds_of_each_stage(monkeypatch):
         add=lambda *args: None, encode=lambda stop: stop,
         classify=lambda encoded: torch.ones(8))
     times = iter([10., 13., 15.])
-    monkeypatch.setattr(clip_model.time, 'perf_counter', lambda: next(times))
-    _, seconds = clip_model.ClipScorer(session).scores(
+    monkeypatch.setattr(models.time, 'perf_counter', lambda: next(times))
+    _, seconds = models.ClipScorer(session).scores(
         SimpleNamespace(number=0, frames=()))
     assert seconds == dict(features=3., head=2.)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import pytest
 from live_fixtures import Script
 
-from mmvidattn.live import LiveModel, Run
+from mmvidattn.live import FeatureStreamModel, StreamRun
 
 pytest.importorskip('fastapi')
 from mmvidattn.live import health  # noqa: E402
@@ -19,7 +19,8 @@ from mmvidattn.live.server import LivePage  # noqa: E402
 
 @pytest.fixture(scope='module')
 def model(files):
-    return LiveModel(*files, events=dict(on=.26, off=.2, min_duration=.25))
+    return FeatureStreamModel(
+        *files, events=dict(on=.26, off=.2, min_duration=.25))
 
 
 def get(page, path, **headers):
@@ -41,7 +42,8 @@ def metrics_of(text):
 
 def test_metrics(model, clip):
     pytest.importorskip('prometheus_client')
-    runs = [Run(model, clip), Run(model, Script([*range(12), *range(30, 42)]))]
+    runs = [StreamRun(model, clip),
+            StreamRun(model, Script([*range(12), *range(30, 42)]))]
     with LivePage(runs, port=0) as page:
         before = metrics_of(get(page, 'metrics')[1])
         assert before['mmvidattn_steps_total'
@@ -72,7 +74,7 @@ def test_metrics(model, clip):
 
 def test_metrics_need_the_token(model):
     pytest.importorskip('prometheus_client')
-    with LivePage([Run(model, Script(range(12)))], port=0,
+    with LivePage([StreamRun(model, Script(range(12)))], port=0,
                   token='sesam') as page:
         assert get(page, 'metrics')[0] == 401
         assert get(page, 'metrics', Authorization='Bearer other')[0] == 401
@@ -87,7 +89,7 @@ def test_metrics_need_the_token(model):
 def test_metrics_accept_any_token(model, token):
     """Clients such as Prometheus send UTF-8."""
     pytest.importorskip('prometheus_client')
-    with LivePage([Run(model, Script(range(12)))], port=0,
+    with LivePage([StreamRun(model, Script(range(12)))], port=0,
                   token=token) as page:
         for text, status in (token, 200), (token + 'x', 401):
             # urllib writes each character as a byte.
@@ -101,19 +103,19 @@ def test_metrics_accept_any_token(model, token):
 def test_rejects_token_that_is_not_text(model):
     """An environment variable may contain any bytes."""
     with pytest.raises(ValueError, match='surrogates'):
-        LivePage([Run(model, Script(range(12)))], port=0, token='\udcff')
+        LivePage([StreamRun(model, Script(range(12)))], port=0, token='\udcff')
 
 
 def test_metrics_without_the_library(model, monkeypatch):
     monkeypatch.setitem(sys.modules, 'prometheus_client', None)
-    with LivePage([Run(model, Script(range(12)))], port=0) as page:
+    with LivePage([StreamRun(model, Script(range(12)))], port=0) as page:
         status, text = get(page, 'metrics')
     assert status == 501 and '"mmvidattn[metrics]"' in text
 
 
 def test_health(model):
-    one = Run(model, Script(range(24)))
-    two = Run(model, Script(range(24), error=ValueError('it broke')))
+    one = StreamRun(model, Script(range(24)))
+    two = StreamRun(model, Script(range(24), error=ValueError('it broke')))
     with LivePage([one, two], port=0) as page:
         assert get(page, 'healthz') == (200, 'ok\n')
         # No step has been scored yet.
@@ -134,7 +136,7 @@ def test_health(model):
 
 def test_a_step_that_hangs_is_unhealthy(model, monkeypatch):
     monkeypatch.setattr(health, 'STUCK_SECONDS', 0.1)
-    run = Run(model, Script(range(24)))
+    run = StreamRun(model, Script(range(24)))
     results = []
     score = run._scorer.scores
 

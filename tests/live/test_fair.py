@@ -2,14 +2,12 @@
 """Sources that share a machine, and the lock that they take in turn."""
 import threading
 import time
-from types import SimpleNamespace
 
 import pytest
 from live_fixtures import Script, wait_until
 
-from mmvidattn.live import LiveModel, Run, fair_lock
-from mmvidattn.live.fair_lock import FairLock
-from mmvidattn.live.feature_extractor import FeatureExtractor
+from mmvidattn.live import FeatureStreamModel, StreamRun
+from mmvidattn.live.features import FairLock, FeatureExtractor
 
 
 def test_threads_get_the_lock_in_order():
@@ -24,13 +22,10 @@ def test_threads_get_the_lock_in_order():
         for name in range(20):
             threads.append(threading.Thread(target=work, args=(name, )))
             threads[-1].start()
-            wait_until(lambda: len(lock._waiting) == name + 1)
+            wait_until(lambda: len(lock._turns) == name + 2)
     for thread in threads:
         thread.join()
     assert turns == list(range(20))
-    with lock:
-        assert lock._taken
-    assert not lock._taken
 
 
 def test_one_thread_holds_the_lock():
@@ -53,28 +48,21 @@ def test_one_thread_holds_the_lock():
 
 
 def test_interrupted_wait_passes_the_turn_on(monkeypatch):
-    class Turn:
-        calls = 0
-
-        def acquire(self):
-            self.calls += 1
-            if self.calls == 2:
-                raise KeyboardInterrupt
+    def wait(self, timeout=None):
+        raise KeyboardInterrupt
 
     lock = FairLock()
-    lock.__enter__()
-    monkeypatch.setattr(fair_lock, 'threading', SimpleNamespace(Lock=Turn))
-    with pytest.raises(KeyboardInterrupt):
-        lock.__enter__()
-    assert not lock._waiting
-    lock.__exit__()
+    with lock, monkeypatch.context() as patch:
+        patch.setattr(threading.Condition, 'wait', wait)
+        with pytest.raises(KeyboardInterrupt):
+            lock.__enter__()
     with lock:
         pass
 
 
 @pytest.fixture(scope='module')
 def model(files):
-    return LiveModel(*files)
+    return FeatureStreamModel(*files)
 
 
 class Camera(Script):
@@ -112,8 +100,8 @@ def start(*runs):
 
 
 def test_stalled_source_does_not_delay_the_rest(model):
-    stalls = Run(model, Camera(12, 0.5, blocks=True))
-    working = Run(model, Camera(24, 1.5))
+    stalls = StreamRun(model, Camera(12, 0.5, blocks=True))
+    working = StreamRun(model, Camera(24, 1.5))
     threads, (first, result) = start(stalls, working)
     threads[1].join()
     assert threads[0].is_alive() and len(first) == 2
@@ -136,8 +124,8 @@ def test_sources_of_different_rates_get_their_share(model, monkeypatch):
         return features(self, clips)
 
     monkeypatch.setattr(FeatureExtractor, 'features', slow)
-    hogs = [Run(model, Script(range(10 ** 6))) for _ in range(3)]
-    camera = Run(model, Camera(12, 2))
+    hogs = [StreamRun(model, Script(range(10 ** 6))) for _ in range(3)]
+    camera = StreamRun(model, Camera(12, 2))
     threads, results = start(camera, *hogs)
     threads[0].join()
     for run in hogs:

@@ -20,7 +20,7 @@ from mmvidattn.commands.extract_features import Extractor
 from mmvidattn.convert import convert
 from mmvidattn.live import FeatureExtractor, OnlineDetector
 from mmvidattn.live.image_input import ImageInput
-from mmvidattn.live.model import _merge
+from mmvidattn.live.models import _merge
 from mmvidattn.live.named_networks import hub_input, timm_input
 from mmvidattn.live.steps import frame_indices, source_frames
 

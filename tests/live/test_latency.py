@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from mmvidattn.live.latency import BOUNDS, Latency
+from mmvidattn.live.health import BOUNDS, Latency
 
 
 def test_bins_include_their_upper_bound():

@@ -12,10 +12,9 @@ import pytest
 from live_fixtures import Hook, wait_until
 
 from mmvidattn.live.events import EventLog
-from mmvidattn.live.sinks import TryAgain
+from mmvidattn.live.sinks import SinkThread, TryAgain
 from mmvidattn.live.sinks import messages as message_sinks
 from mmvidattn.live.sinks.messages import MqttSink, WebhookSink
-from mmvidattn.live.sinks.thread import SinkThread
 
 RUN = SimpleNamespace(source=SimpleNamespace(name='door'))
 EVENT = {'id': 7, 'event': 'start', 'class': 'tänzen', 'start': 1.5}

@@ -6,7 +6,7 @@ import torch
 from live_fixtures import CLASSES, ROOT
 
 import mmvidattn
-from mmvidattn.live import LiveModel, Run
+from mmvidattn.live import FeatureStreamModel, StreamRun
 
 
 @pytest.mark.parametrize('name', ['miniroad', 'mat'])
@@ -26,7 +26,7 @@ online = dict(
         cfg_options={{'model.backbone.num_layers': 1}})))
 ''')
     torch.manual_seed(0)
-    live, rows = LiveModel(path, None), []
+    live, rows = FeatureStreamModel(path, None), []
     advance = live._session.step.advance
 
     def record(row, step, state):
@@ -34,7 +34,7 @@ online = dict(
         advance(row, step, state)
 
     live._session.step.advance = record
-    scores = np.stack([detection.scores for detection in Run(live, clip)])
+    scores = np.stack([one.scores for one in StreamRun(live, clip)])
     assert len(scores) == len(rows) == 28
     np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-5)
     if name != 'mat':

@@ -18,19 +18,19 @@ import torch
 from live_fixtures import Hook, num_handles, wait_until
 
 from mmvidattn.live import (
-    LiveModel,
+    FeatureStreamModel,
     OnlineDetector,
-    Run,
+    StreamRun,
     open_source,
     state_file,
-    step_reader,
+    steps,
 )
 from mmvidattn.live.events import EventLog, read_events
 from mmvidattn.live.sinks import messages
+from mmvidattn.live.sinks.files import SegmentSink
 from mmvidattn.live.sinks.messages import WebhookSink
-from mmvidattn.live.sinks.segments import SegmentSink
 from mmvidattn.live.state_file import StateFile
-from mmvidattn.live.step_reader import StepReader
+from mmvidattn.live.steps import StepReader
 from mmvidattn.sources import Frame, RecordedSource, Source
 
 FRAMES = 120
@@ -56,8 +56,8 @@ class Recording(RecordedSource):
 @pytest.fixture(scope='module')
 def model(files):
     """Model with thresholds that give many events."""
-    model = LiveModel(*files)
-    scores = np.array([d.scores[1:] for d in Run(model, Recording())])
+    model = FeatureStreamModel(*files)
+    scores = np.array([d.scores[1:] for d in StreamRun(model, Recording())])
     off, on = np.quantile(scores, [.7, .8])
     model._event_options = dict(
         on=float(on), off=float(off), min_duration=.25)
@@ -86,7 +86,7 @@ def options(folder, **more):
 def uninterrupted(model, tmp_path_factory):
     """Events file, detections and folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp('uninterrupted')
-    results = list(Run(model, Recording(), **options(folder)))
+    results = list(StreamRun(model, Recording(), **options(folder)))
     path = folder / 'events.jsonl'
     events = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(events) > 3
@@ -99,7 +99,8 @@ def test_resumes_from_any_moment(model, uninterrupted, tmp_path, monkeypatch):
     monkeypatch.setattr(os, 'fsync', lambda file: None)
     moments = 0, 1, 20
     events, state = tmp_path / 'events.jsonl', tmp_path / 'state'
-    run = Run(model, Recording(), **options(tmp_path, state_seconds=1e-6))
+    run = StreamRun(model, Recording(),
+                    **options(tmp_path, state_seconds=1e-6))
     shutil.copytree(tmp_path, tmp_path / 'at0')
     for number, _ in enumerate(run, 1):
         # The state was saved after the step before.
@@ -114,7 +115,7 @@ def test_resumes_from_any_moment(model, uninterrupted, tmp_path, monkeypatch):
         with open(folder / 'events.jsonl', 'ab') as file:
             # An incomplete line.
             file.write(b'{"id": 9')
-        run = Run(model, Recording(), **options(folder))
+        run = StreamRun(model, Recording(), **options(folder))
         result = list(run)
         assert run.resumed.startswith('resumes at ')
         assert len(result) == len(uninterrupted[1]) - max(0, number - 1)
@@ -128,7 +129,8 @@ def test_resumes_from_any_moment(model, uninterrupted, tmp_path, monkeypatch):
 
 
 def work(model, folder):
-    for _ in Run(model, Recording(), **options(folder, state_seconds=0.02)):
+    for _ in StreamRun(model, Recording(),
+                       **options(folder, state_seconds=0.02)):
         time.sleep(0.002)
 
 
@@ -168,12 +170,12 @@ def test_killed_at_random(model, uninterrupted, tmp_path, times):
 
 
 def test_resumes_a_video_file(model, clip, tmp_path):
-    list(Run(model, clip, tmp_path / 'whole.jsonl'))
-    run = Run(model, clip, **options(tmp_path))
+    list(StreamRun(model, clip, tmp_path / 'whole.jsonl'))
+    run = StreamRun(model, clip, **options(tmp_path))
     for detection in run:
         if detection.step == 13:
             run.stop()
-    run = Run(model, clip, **options(tmp_path))
+    run = StreamRun(model, clip, **options(tmp_path))
     steps = [detection.step for detection in run]
     assert steps[0] in range(14, 19) and steps[-1] == 27
     assert (tmp_path / 'events.jsonl').read_bytes() == (
@@ -183,14 +185,14 @@ def test_resumes_a_video_file(model, clip, tmp_path):
 def test_stop_keeps_actions_in_progress(model, uninterrupted, tmp_path):
     done = 0
     for _ in range(3):
-        run = Run(model, Recording(), **options(tmp_path))
+        run = StreamRun(model, Recording(), **options(tmp_path))
         for _ in run:
             done += 1
             if done in (10, 20):
                 run.stop()
     assert (tmp_path / 'events.jsonl').read_bytes() == uninterrupted[0]
     # After the end, another run changes nothing.
-    run = Run(model, Recording(), **options(tmp_path))
+    run = StreamRun(model, Recording(), **options(tmp_path))
     assert 'had ended at 10.00 s' in run.resumed
     assert list(run) == [] and run.health.is_ready and not run.health.problem
     assert run.report()['status'] == 'ended'
@@ -200,24 +202,24 @@ def test_stop_keeps_actions_in_progress(model, uninterrupted, tmp_path):
 
 
 def test_changed_thresholds_are_resumed(model, tmp_path):
-    run = Run(model, Recording(24), **options(tmp_path))
+    run = StreamRun(model, Recording(24), **options(tmp_path))
     name = run.classes[1]
     run.set_threshold(name, .9)
     for _ in run:
         run.stop()
     changed = run.thresholds()['changed']
     assert changed[name][0] == .9
-    run = Run(model, Recording(24), **options(tmp_path))
+    run = StreamRun(model, Recording(24), **options(tmp_path))
     assert run.thresholds()['changed'] == changed
     (tmp_path / 'state').unlink()
-    run = Run(model, Recording(24), **options(tmp_path))
+    run = StreamRun(model, Recording(24), **options(tmp_path))
     assert run.thresholds()['changed'] == {}
 
 
 @pytest.mark.parametrize('away', [0, 3600], ids=['short', 'an-hour'])
 def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     """Events after the saved state are neither lost nor repeated."""
-    run = Run(model, Camera(120), **options(tmp_path))
+    run = StreamRun(model, Camera(120), **options(tmp_path))
     shutil.copy(tmp_path / 'state', tmp_path / 'early')
     for detection in run:
         if detection.step == 30:
@@ -232,7 +234,7 @@ def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     state = torch.load(tmp_path / 'state', weights_only=True)
     state['clock'] -= away
     torch.save(state, tmp_path / 'state')
-    run = Run(model, Camera(180), **options(tmp_path))
+    run = StreamRun(model, Camera(180), **options(tmp_path))
     assert 'after a gap of ' in run.resumed
     first = next(steps := iter(run)).step
     # The gap is measured by the clock, from the time of the state.
@@ -250,12 +252,12 @@ def test_live_source_resumes_after_a_gap(model, tmp_path, away):
 
 
 def test_clock_set_back_does_not_count_as_a_gap(model, tmp_path):
-    list(Run(model, Camera(24), **options(tmp_path), duration=1.))
+    list(StreamRun(model, Camera(24), **options(tmp_path), duration=1.))
     state = torch.load(tmp_path / 'state', weights_only=True)
     state['ended'] = False
     state['clock'] += 3600
     torch.save(state, tmp_path / 'state')
-    run = Run(model, Camera(36), **options(tmp_path))
+    run = StreamRun(model, Camera(36), **options(tmp_path))
     assert run.resumed.endswith('after a gap of 0.0 s')
     assert next(iter(run)).step >= 4
 
@@ -292,7 +294,7 @@ def test_resumes_a_clip_model(clip_files, clip, tmp_path):
 def test_duration_ends_the_run(model, tmp_path, monkeypatch):
     """The frames count, or the clock if the source stalls."""
     path = tmp_path / 'events.jsonl'
-    run = Run(model, Recording(), path, duration=5)
+    run = StreamRun(model, Recording(), path, duration=5)
     assert [d.step for d in run] == list(range(20))
     assert run.report()['status'] == 'ended' and run.health.is_up
     ends = [json.loads(line) for line in path.read_text().splitlines()]
@@ -304,9 +306,9 @@ def test_duration_ends_the_run(model, tmp_path, monkeypatch):
             yield from super()._frames()
             ends.append(self._stopped.wait(60))
 
-    monkeypatch.setattr(step_reader, 'GRACE_SECONDS', 0.1)
+    monkeypatch.setattr(steps, 'GRACE_SECONDS', 0.1)
     ends = []
-    run = Run(model, Stalling(12), duration=1.2)
+    run = StreamRun(model, Stalling(12), duration=1.2)
     assert [d.step for d in run] == list(range(4))
     # The run stopped the source, which would have ended by itself.
     assert ends == [True]
@@ -322,7 +324,7 @@ def test_duration_includes_the_time_before_a_restart(model, monkeypatch):
             self._stopped.wait(60)
             yield from ()
 
-    monkeypatch.setattr(step_reader, 'GRACE_SECONDS', 0.1)
+    monkeypatch.setattr(steps, 'GRACE_SECONDS', 0.1)
     source = Stalling('camera', 10., live=True)
     source.start_at(50)
     assert list(StepReader(source, 2., 1, queue_size=4, duration=5.2)) == []
@@ -342,13 +344,14 @@ def test_states_are_written_at_intervals(tmp_path, monkeypatch):
 @pytest.mark.parametrize('duration, frames', [
     (1.2, 14), (1.24, 15), (1.25, 15)])
 def test_duration_is_rounded_to_frames(model, duration, frames):
-    run = Run(model, Recording(), duration=duration)
+    run = StreamRun(model, Recording(), duration=duration)
     assert len(list(run)) == frames // 3
 
 
 def test_unwritable_state_is_a_warning(model, tmp_path,
                                        monkeypatch):
-    run = Run(model, Recording(60), **options(tmp_path, state_seconds=1e-6))
+    run = StreamRun(model, Recording(60),
+                    **options(tmp_path, state_seconds=1e-6))
 
     def full(*args):
         raise OSError('no space left')
@@ -372,22 +375,22 @@ def test_rejects_damaged_files(model, uninterrupted, tmp_path, change, error):
     shutil.copytree(uninterrupted[2], tmp_path, dirs_exist_ok=True)
     change(tmp_path / 'state', tmp_path / 'events.jsonl')
     with pytest.raises(ValueError, match=error):
-        Run(model, Recording(), **options(tmp_path))
+        StreamRun(model, Recording(), **options(tmp_path))
 
 
 def test_rejects_state_of_another_source(model, clip, tmp_path):
-    Run(model, Recording(), **options(tmp_path))
+    StreamRun(model, Recording(), **options(tmp_path))
     before = (tmp_path / 'state').read_bytes()
     with pytest.raises(ValueError, match="its source must be .*clip.mp4', got "
                        "'recording'; delete the file"):
-        Run(model, clip, **options(tmp_path))
+        StreamRun(model, clip, **options(tmp_path))
     assert (tmp_path / 'state').read_bytes() == before
 
 
 @pytest.mark.parametrize('name', ['state_seconds', 'duration'])
 def test_rejects_options(model, tmp_path, name):
     with pytest.raises(ValueError, match=f'{name} must be a positive'):
-        Run(model, Recording(), **options(tmp_path), **{name: 0})
+        StreamRun(model, Recording(), **options(tmp_path), **{name: 0})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -424,7 +427,7 @@ def test_event_log_continues_a_file(tmp_path):
 
 def post(model, source, folder, url):
     """Run a detector and post its events, in a process that tests kill."""
-    run = Run(model, source, **options(folder, state_seconds=0.05))
+    run = StreamRun(model, source, **options(folder, state_seconds=0.05))
     run.add_sink(WebhookSink(url, run, folder / 'sent'), lambda line: None)
     for _ in run:
         time.sleep(0.002)
@@ -515,10 +518,10 @@ def test_a_disk_that_fills_and_empties_ten_times(model, tmp_path):
     """Only clips that end while the disk is full are lost."""
     cycle, disk, lines = 240, tmp_path / 'disk', []
     events = [tmp_path / 'events.jsonl', tmp_path / 'wanted.jsonl']
-    list(Run(model, Recording(10 * cycle), events[1]))
+    list(StreamRun(model, Recording(10 * cycle), events[1]))
     before = num_handles()
     with small_disk(disk, 2**26):
-        run = Run(model, Recording(10 * cycle), events[0])
+        run = StreamRun(model, Recording(10 * cycle), events[0])
         sink = SegmentSink(disk, run, 0, 0)
         run.add_sink(sink, lines.append)
         handles = []

@@ -18,11 +18,11 @@ from mmvidattn.apis import compiling
 from mmvidattn.live import (
     EventDetector,
     FeatureExtractor,
-    LiveModel,
+    FeatureStreamModel,
     OnlineDetector,
-    Run,
+    StreamRun,
     open_source,
-    step_reader,
+    steps,
 )
 from mmvidattn.online.testra_step import TeSTraStep
 
@@ -32,14 +32,14 @@ STEPS = 28
 
 @pytest.fixture(scope='module')
 def model(files):
-    return LiveModel(*files)
+    return FeatureStreamModel(*files)
 
 
 @pytest.fixture(scope='module')
 def found(model, clip, tmp_path_factory):
     """Run of a clip, its detections and its events file."""
     path = tmp_path_factory.mktemp('events') / 'events.jsonl'
-    run = Run(model, clip, path)
+    run = StreamRun(model, clip, path)
     return run, list(run), path
 
 
@@ -112,7 +112,7 @@ def test_events_match_a_detector_on_the_scores(found, files):
 
 
 def test_slow_machine_drops_the_oldest_steps(model):
-    run = Run(model, Script(range(90), live=True, wait=0.002))
+    run = StreamRun(model, Script(range(90), live=True, wait=0.002))
     steps, largest = [], 0
     for detection in run:
         steps.append(detection.step)
@@ -129,7 +129,7 @@ def test_slow_machine_drops_the_oldest_steps(model):
 
 
 def test_recording_drops_no_steps(model):
-    run = Run(model, Script(range(90)))
+    run = StreamRun(model, Script(range(90)))
     steps = []
     for detection in run:
         steps.append(detection.step)
@@ -139,7 +139,7 @@ def test_recording_drops_no_steps(model):
 
 
 def test_session_skips_a_gap(model):
-    run = Run(model, Script([*range(12), *range(30, 42)]))
+    run = StreamRun(model, Script([*range(12), *range(30, 42)]))
     assert [d.step for d in run] == [0, 1, 2, 3, 10, 11, 12, 13]
     assert run.missing == run.session.num_bad_frames == 6
     assert run.session.num_steps == 14
@@ -149,7 +149,7 @@ def test_session_skips_a_gap(model):
 def test_gap_as_long_as_the_memory_resets_the_session(model, monkeypatch,
                                                     memory_steps, num_steps):
     monkeypatch.setattr(model, 'memory_steps', memory_steps)
-    run = Run(model, Script([*range(12), *range(30, 42)]))
+    run = StreamRun(model, Script([*range(12), *range(30, 42)]))
     assert len([*run]) == 8
     assert run.session.num_steps == num_steps
 
@@ -157,7 +157,8 @@ def test_gap_as_long_as_the_memory_resets_the_session(model, monkeypatch,
 def test_gap_needs_one_call(model, monkeypatch):
     """Even the longest gap that does not reset a model of THUMOS'14."""
     monkeypatch.setattr(model, 'memory_steps', 2080)
-    run = Run(model, Script([*range(12), *range(3 * 2083, 3 * 2083 + 12)]))
+    run = StreamRun(
+        model, Script([*range(12), *range(3 * 2083, 3 * 2083 + 12)]))
     calls = []
     monkeypatch.setattr(run.session, 'skip', calls.append)
     push = run.session.push
@@ -169,17 +170,17 @@ def test_gap_needs_one_call(model, monkeypatch):
 
 def test_long_gap_restarts_the_session(model):
     late = 12 * 60 * 60
-    run = Run(model, Script([*range(12), *range(late, late + 12)]))
+    run = StreamRun(model, Script([*range(12), *range(late, late + 12)]))
     results = list(run)
     assert [d.step for d in results] == [0, 1, 2, 3, *range(14400, 14404)]
     assert run.session.num_steps == 4
-    fresh = list(Run(model, Script(range(late, late + 12))))
+    fresh = list(StreamRun(model, Script(range(late, late + 12))))
     np.testing.assert_array_equal([d.scores for d in results[4:]],
                                   [d.scores for d in fresh])
 
 
 def test_damaged_video_fails_the_run(model, broken_clip, tmp_path):
-    run = Run(model, broken_clip, tmp_path / 'events.jsonl')
+    run = StreamRun(model, broken_clip, tmp_path / 'events.jsonl')
     results = []
     with pytest.raises(ValueError, match='breaks off'):
         for detection in run:
@@ -195,7 +196,7 @@ def test_damaged_video_fails_the_run(model, broken_clip, tmp_path):
 
 def test_stop_ends_the_run(model):
     source = Script(range(10 ** 9))
-    run = Run(model, source)
+    run = StreamRun(model, source)
     for detection in run:
         if detection.step == 3:
             run.stop()
@@ -216,10 +217,10 @@ class Hanging(Script):
 
 
 def test_hanging_source_is_an_error(model, monkeypatch):
-    monkeypatch.setattr(step_reader, 'STOP_SECONDS', 0.2)
+    monkeypatch.setattr(steps, 'STOP_SECONDS', 0.2)
     source = Hanging(range(12))
     source.patience = 0.7
-    run, result = Run(model, source), []
+    run, result = StreamRun(model, source), []
     with pytest.raises(ValueError, match='script hangs: no frame came in 0.7'):
         for detection in run:
             result.append(detection.step)
@@ -229,9 +230,9 @@ def test_hanging_source_is_an_error(model, monkeypatch):
 
 
 def test_stop_abandons_a_hanging_source(model, monkeypatch):
-    monkeypatch.setattr(step_reader, 'STOP_SECONDS', 0.2)
+    monkeypatch.setattr(steps, 'STOP_SECONDS', 0.2)
     source = Hanging(range(12))
-    run = Run(model, source)
+    run = StreamRun(model, source)
     for detection in run:
         if detection.step == 3:
             threading.Timer(0.3, run.stop).start()
@@ -243,14 +244,14 @@ def test_waiting_source_does_not_count_as_hanging(model, tmp_path):
     """A source may wait for the run or for the time of its next frame."""
     source = Script(range(30))
     source.patience = 0.3
-    for detection in Run(model, source):
+    for detection in StreamRun(model, source):
         time.sleep(0.6 * (detection.step == 2))
     assert detection.step == 9
     for i in range(5):
         cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3)))
     source = open_source(tmp_path, realtime=True, fps=4)
     source.patience = 0.1
-    assert len(list(Run(model, source))) == 5
+    assert len(list(StreamRun(model, source))) == 5
 
 
 def test_empty_images_are_bad_frames(model):
@@ -264,13 +265,13 @@ def test_empty_images_are_bad_frames(model):
                     frame = replace(frame, image=frame.image[:0])
                 yield frame
 
-    run = Run(model, Flickering(range(24)))
+    run = StreamRun(model, Flickering(range(24)))
     assert [d.step for d in run] == [0, 1, 2, 3, 5, 6, 7]
     assert run.missing == run.session.num_bad_frames == 1
 
 
 def test_non_finite_features_do_no_harm(model, monkeypatch):
-    run = Run(model, Script(range(24)))
+    run = StreamRun(model, Script(range(24)))
     features = FeatureExtractor.features
     calls = []
 
@@ -287,8 +288,8 @@ def test_non_finite_features_do_no_harm(model, monkeypatch):
 
 
 def test_interleaved_streams_do_not_mix(model, clip, found):
-    one = iter(Run(model, clip))
-    other = iter(Run(model, Script(range(84))))
+    one = iter(StreamRun(model, clip))
+    other = iter(StreamRun(model, Script(range(84))))
     for expected in found[1]:
         np.testing.assert_allclose(next(one).scores, expected.scores,
                                    atol=1e-6)
@@ -345,12 +346,12 @@ def test_live_model_rejects_a_clip_model():
     with pytest.raises(ValueError, match='is not an online-detector config: '
                        "model.type must be 'OnlineActionDetector', got "
                        "'Recognizer3D'"):
-        LiveModel('linear_ff_tiny_motion', None)
+        FeatureStreamModel('linear_ff_tiny_motion', None)
 
 
 @pytest.mark.parametrize('stretch', [True, False])
 def test_sessions_sample_the_long_memory_as_the_dataset(files, stretch):
-    model = LiveModel(*files, cfg_options={
+    model = FeatureStreamModel(*files, cfg_options={
         'test_dataloader.dataset.stretch_long_memory': stretch})
     assert model.new_session().step.stretch_long_memory is stretch
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mmvidattn.live import Detection
-from mmvidattn.live.sinks.scores import ScoreSink
+from mmvidattn.live.sinks.files import ScoreSink
 from mmvidattn.online.frame_scores import read_frame_scores
 
 

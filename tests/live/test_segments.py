@@ -9,7 +9,7 @@ import pytest
 from live_fixtures import num_handles
 
 from mmvidattn.live import Detection
-from mmvidattn.live.sinks.segments import SegmentSink
+from mmvidattn.live.sinks.files import SegmentSink
 
 RUN = SimpleNamespace(source=SimpleNamespace(fps=8.), rate=4.)
 NONE = np.zeros(0)

@@ -5,10 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from mmvidattn.live import Detection
-from mmvidattn.live.sinks import EventSink, Sink
-from mmvidattn.live.sinks import thread as sink_thread
-from mmvidattn.live.sinks.thread import SinkThread
+from mmvidattn.live import Detection, sinks
+from mmvidattn.live.sinks import EventSink, Sink, SinkThread
 
 
 def detection(step=0, events=()):
@@ -77,7 +75,7 @@ def test_each_error_is_logged_once():
 
 
 def test_hanging_sink_is_abandoned(monkeypatch):
-    monkeypatch.setattr(sink_thread, 'CLOSE_SECONDS', 0.1)
+    monkeypatch.setattr(sinks, 'CLOSE_SECONDS', 0.1)
     sink, lines = Recorder(), []
     thread = SinkThread(sink, drop=True, log=lines.append)
     sink.go.clear()

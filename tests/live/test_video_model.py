@@ -13,7 +13,12 @@ from live_fixtures import CLASSES, ROOT, Script
 import mmvidattn
 import mmvidattn_cli
 from mmvidattn.cli.stream import main
-from mmvidattn.live import EventDetector, LiveVideoModel, OnlineDetector, Run
+from mmvidattn.live import (
+    EventDetector,
+    LiveVideoModel,
+    OnlineDetector,
+    StreamRun,
+)
 
 SIDE = 32
 
@@ -67,7 +72,7 @@ def images_of(clip):
 
 
 def test_scores_and_events_match_the_whole_file(model, clip, tmp_path):
-    run = Run(model, clip, tmp_path / 'events.jsonl')
+    run = StreamRun(model, clip, tmp_path / 'events.jsonl')
     got = list(run)
     want = scores_of(model.model, images_of(clip))
     assert run.rate == 12 and len(got) == len(want) == 84
@@ -87,7 +92,7 @@ def test_scores_and_events_match_the_whole_file(model, clip, tmp_path):
 
 
 def test_command_writes_the_same_events(files, model, clip, tmp_path):
-    want = Run(model, clip, tmp_path / 'want.jsonl')
+    want = StreamRun(model, clip, tmp_path / 'want.jsonl')
     list(want)
     main([str(clip), *files, '--events', str(tmp_path / 'got.jsonl'),
           '--out', str(tmp_path / 'scores.mp4')])
@@ -111,7 +116,7 @@ def test_other_frame_rates(files, clip, frame_rate):
 
 def test_missing_frames_age_the_state(model):
     script = Script([*range(10), *range(30, 40)])
-    run = Run(model, script)
+    run = StreamRun(model, script)
     results = list(run)
     assert [d.step for d in results] == [*range(10), *range(30, 40)]
     assert run.missing == 20 and run.session.num_bad_frames == 20
@@ -146,7 +151,7 @@ def test_bundle_gives_the_same_detections(bundle, clip):
     assert model.ignore == {0, len(CLASSES) - 1}
     assert [*model.classes] == [*CLASSES]
     assert model.online.max_gap == 3
-    got = list(Run(model, clip))
+    got = list(StreamRun(model, clip))
     assert len(got) == len(want) == 84
     for a, b in zip(got, want):
         np.testing.assert_allclose(a.scores, b.scores, atol=1e-6)
@@ -192,7 +197,7 @@ def test_actions_end_before_a_long_gap(files, max_gap, cuts):
     model = LiveVideoModel(
         *files, events=dict(on=1e-5, off=1e-6, min_duration=.5),
         cfg_options={'online.max_gap': max_gap})
-    run = Run(model, Script(frames))
+    run = StreamRun(model, Script(frames))
     results = list(run)
     assert run.missing == 36
     # The network itself does not restart.
@@ -217,15 +222,15 @@ def test_rejects_max_gap(files):
 
 
 def test_resumes_with_the_same_events(model, clip, tmp_path):
-    want = Run(model, clip, tmp_path / 'want.jsonl')
+    want = StreamRun(model, clip, tmp_path / 'want.jsonl')
     list(want)
     options = dict(events_file=tmp_path / 'got.jsonl',
                    state_file=tmp_path / 'state')
-    run = Run(model, clip, **options)
+    run = StreamRun(model, clip, **options)
     for detection in run:
         if detection.step == 40:
             run.stop()
-    list(Run(model, clip, **options))
+    list(StreamRun(model, clip, **options))
     assert (tmp_path / 'got.jsonl').read_bytes() == (
         tmp_path / 'want.jsonl').read_bytes()
 

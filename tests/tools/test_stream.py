@@ -21,7 +21,7 @@ from rich.console import Console
 from mmvidattn.cli.stream import parse_args
 from mmvidattn.commands import stream
 from mmvidattn.evaluation.events import detect_events, tune_thresholds
-from mmvidattn.live import base_model, load_live_model
+from mmvidattn.live import load_live_model, models
 from mmvidattn.live.terminal import describe_event
 from mmvidattn.online.frame_scores import read_frame_scores
 from mmvidattn.online.testra_step import TeSTraStep
@@ -277,7 +277,7 @@ def test_view_in_a_terminal(run_main, files, clip, monkeypatch):
 def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
                                          monkeypatch, capsys):
     compiled = []
-    monkeypatch.setattr(base_model, 'compile_in_place', compiled.append)
+    monkeypatch.setattr(models, 'compile_in_place', compiled.append)
     recognizer = files[1].with_name('recognizer.pth')
     run_main('stream.py', clip, *files, '--rgb', 'linear_ff_tiny_motion',
              recognizer, '--compile')
@@ -338,8 +338,8 @@ def test_output_has_no_control_sequences(
         assert not {'\x1b', '\x07', '\x9b', '\u2028'} & set(text)
         assert '\\' in text or not text
     assert '\\x1b[2J\\x9b.mp4 breaks off' in str(end.value)
-    run = stream.Run(load_live_model(files[0], tmp_path / 'model.pth'),
-                     names[0])
+    run = stream.StreamRun(
+        load_live_model(files[0], tmp_path / 'model.pth'), names[0])
     console = Console(width=100, file=io.StringIO())
     console.print(stream.view(run, None))
     assert '0\\x1b[2J\\x9b.mp4' in console.file.getvalue()

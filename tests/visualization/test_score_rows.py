@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from mmvidattn.visualization.score_rows import draw_score_rows
+from mmvidattn.visualization.score_curves import draw_score_rows
 
 
 def test_has_a_dot_per_seed_and_a_line_at_the_mean():

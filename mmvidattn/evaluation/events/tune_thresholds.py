@@ -19,8 +19,14 @@ from ...online.event_thresholds import (
 from ...online.frame_scores import FrameScores, check_scores
 from ...utils.arguments import NotNegative, check_arguments
 from .alarms import Alarms
-from .detect_events import detect_events
-from .labeled_events import Events, check_ends, label_events, meet, overlap
+from .labeled_events import (
+    Events,
+    check_ends,
+    detect_events,
+    label_events,
+    meet,
+    overlap,
+)
 from .segment_f1 import SegmentF1
 
 F1_OVERLAPS = {'f1@10': .1, 'f1@25': .25, 'f1@50': .5}

@@ -4,12 +4,9 @@
 The modules, in the order in which a run uses them:
 
 - ``plan``: check the annotations and the videos, and split them;
-- ``choice``: choose the model that fits into the time;
+- ``prepare``: choose the model that fits into the time, and write the data;
 - ``config``: config of the training;
-- ``features``: features of a frozen network, for the second kind of model;
-- ``prepare``: the steps above;
-- ``scores``: scores of each frame;
-- ``results``: thresholds, metrics and the model.
+- ``results``: scores, thresholds, metrics and the model.
 """
 from .plan import count_entries
 from .prepare import complete_options, prepare

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Thresholds, metrics and model of a detector."""
+"""Scores, thresholds, metrics and model of a detector."""
 import json
 import math
 import shlex
@@ -23,17 +23,49 @@ from ...evaluation.events import (
 from ...online.event_thresholds import OFF, ON
 from ...online.frame_scores import FrameScores, ScoredVideos
 from ...utils.files import write_atomically
+from ...utils.lines import read_lines
 from ...utils.printable import echo
 from ...visualization.event_plots import draw_timelines
 from ...visualization.training_curves import draw_training_curves
 from ..report import percent, read_logs
-from ..work_dir import BUNDLE, save_best
-from .config import METRIC
+from ..training import BUNDLE, run_test, save_best
+from .config import FEATURE_RATE, METRIC
 from .plan import read_events
-from .scores import score_videos
+from .prepare import stream_name
 
 THRESHOLDS = 'thresholds.json'
 OVERLAP = .5
+
+
+def score_videos(out: Path, split: str
+                 ) -> tuple[dict[str, FrameScores], dict[str, float]]:
+    """Score the videos of a split with ``best.pth``, like a stream.
+
+    Args:
+        out: Work directory.
+        split: ``'val'`` or ``'test'``.
+
+    Returns:
+        Scores of each video, and the metrics of frames.
+    """
+    names = read_lines(out / f'data/{split}_videos.txt')
+    by_pixels = is_pixels(out)
+    if by_pixels:
+        files = dict(ann_file=f'{split}.csv',
+                     video_list=str(out / f'data/{split}_videos.txt'))
+    else:
+        files = dict(ann_file=f'{split}_features.txt', windows='stream')
+        names = {stream_name(name): name for name in names}
+    runner, samples, metrics = run_test(out, split, **files)
+    scores = {sample.video_name: sample.pred_action.float().cpu().numpy()
+              for sample in samples}
+    if by_pixels:
+        loaded = runner.test_dataloader.dataset
+        rates = dict(zip(loaded.videos, loaded.rates))
+        return {name: FrameScores(rates[name], each)
+                for name, each in scores.items()}, metrics
+    return {names[name]: FrameScores(FEATURE_RATE, each)
+            for name, each in scores.items()}, metrics
 
 
 def write_results(out: Path) -> None:

@@ -14,8 +14,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from ...utils.files import write_atomically
 from ...utils.remote_files import without_secrets
 from ..events import read_events
-from ..run import Run
-from .base import EventSink, TryAgain
+from ..run import StreamRun
+from . import EventSink, TryAgain
 
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessageInfo
@@ -111,7 +111,7 @@ class MessageSink(EventSink):
     """
     queue_size = MAX_WAITING
 
-    def __init__(self, url: str, run: Run,
+    def __init__(self, url: str, run: StreamRun,
                  sent_file: str | Path | None = None) -> None:
         self.name = without_secrets(url)
         self._source = run.source.name
@@ -126,7 +126,7 @@ class MessageSink(EventSink):
             self.keeps = True
             self._resume(run)
 
-    def _resume(self, run: Run) -> None:
+    def _resume(self, run: StreamRun) -> None:
         """Find the undelivered events of an earlier process."""
         if run.events.path is None:
             raise ValueError(f'sent_file={str(self._sent_file)!r} needs a run '
@@ -224,7 +224,7 @@ class WebhookSink(MessageSink):
         ValueError: If the URL is invalid, or httpx is not installed.
     """
 
-    def __init__(self, url: str, run: Run,
+    def __init__(self, url: str, run: StreamRun,
                  sent_file: str | Path | None = None) -> None:
         parts = check_webhook(url)
         import httpx
@@ -294,7 +294,7 @@ class MqttSink(MessageSink):
         ValueError: If the URL is invalid, or paho-mqtt is not installed.
     """
 
-    def __init__(self, url: str, run: Run,
+    def __init__(self, url: str, run: StreamRun,
                  sent_file: str | Path | None = None) -> None:
         parts, self._topic = check_mqtt(url)
         from paho.mqtt.client import Client

@@ -5,8 +5,8 @@ import pytest
 
 from mmvidattn.datasets.annotations.video_segment import VideoSegment
 from mmvidattn.datasets.video_facts import VideoFacts
-from mmvidattn.finetune.streams.choice import Speed, choose, count_updates
 from mmvidattn.finetune.streams.plan import StreamPlan
+from mmvidattn.finetune.streams.prepare import Speed, choose, count_updates
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from mmvidattn.datasets.annotations.video_segment import VideoSegment
-from mmvidattn.finetune.streams.features import stream_name, write_features
 from mmvidattn.finetune.streams.plan import StreamPlan
+from mmvidattn.finetune.streams.prepare import stream_name, write_features
 from mmvidattn.live import FeatureExtractor
 
 

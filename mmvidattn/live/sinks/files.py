@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Video clips of actions."""
+"""Sinks that write files: videos, plots, scores and clips of actions."""
 import os
+import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,15 +9,144 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from ...online.frame_scores import (
+    FILE,
+    FrameScores,
+    ScoredVideos,
+    read_frame_scores,
+)
 from ...utils.arguments import Count, NotNegative, check_type
 from ...visualization import VideoWriter
-from ..detection import Detection
-from ..run import Run
-from .base import Sink
+from ...visualization.score_curves import draw_score_curves
+from ..run import StreamRun
+from ..steps import Detection
+from . import Sink
 
+CAPTION_CLASSES = 3
+# Maximum number of seconds in a plot. Earlier seconds are left out.
+PLOTTED = 3600
+# Runs of several sources write to one folder.
+_LOCK = threading.Lock()
 QUALITY = 85
 # Suffix of a clip that is being written.
 PART = '.part.mp4'
+
+
+class VideoSink(Sink):
+    """Sink that writes the frames of a run, with scores, to an MP4 file."""
+    lossless = True
+    # Keep it small, because an item contains all frames of a step.
+    queue_size = 8
+
+    def __init__(self, path: str | Path, run: StreamRun) -> None:
+        self.name = str(path)
+        self._run = run
+        self._video = VideoWriter(path, run.source.fps)
+
+    def write(self, detection: Detection) -> None:
+        """Write the frames of a step."""
+        top = self._run.top_actions(detection.scores, CAPTION_CLASSES)
+        lines = [f'{detection.time:.2f} s'] + [
+            f'{name}: {score:.3f}' for name, score in top.items()
+        ]
+        for image in detection.images:
+            self._video.write(image, lines)
+
+    def close(self) -> None:
+        """Finish the file, which cannot be played before."""
+        self._video.close()
+
+
+class PlotSink(Sink):
+    """Sink that plots the scores and events of a run at its end.
+
+    Args:
+        path: Path of the plot, a png file.
+        run: The run.
+        truth: Ground truth of 0 and 1, [T, K], from the source's first step.
+    """
+    lossless = True
+
+    def __init__(self, path: str | Path, run: StreamRun,
+                 truth: np.ndarray | None = None) -> None:
+        self.name = str(path)
+        self._path = path
+        self._run = run
+        self._truth = truth
+        self._scores: deque[tuple[float, np.ndarray]] = deque(
+            maxlen=int(PLOTTED * run.rate))
+
+    def select(self,
+               detection: Detection) -> list[tuple[float, np.ndarray]]:
+        return [(detection.time, detection.scores)]
+
+    def write(self, item: tuple[float, np.ndarray]) -> None:
+        self._scores.append(item)
+
+    def close(self) -> None:
+        """Draw the plot, if there are any scores."""
+        if not self._scores:
+            return
+        run = self._run
+        times, scores = map(np.array, zip(*self._scores))
+        draw_score_curves(
+            self._path, times, scores, run.classes, run.rate, self._truth,
+            [e for e in run.events.recent if e['event'] == 'end'], run.ignore,
+            run.source.name)
+
+
+class ScoreSink(Sink):
+    """Sink that adds the scores of a run to a folder at its end.
+
+    Steps that were dropped or missing have the scores of the step before, or
+    of the first step. Other sources in the folder are kept
+    (:meth:`~mmvidattn.online.frame_scores.ScoredVideos.write`).
+
+    Args:
+        folder: The folder.
+        run: The run.
+
+    Raises:
+        ValueError: If the folder has scores of other classes.
+    """
+    lossless = True
+
+    def __init__(self, folder: str | Path, run: StreamRun) -> None:
+        self.name = str(folder)
+        self._folder = Path(folder)
+        self._run = run
+        self._steps: list[int] = []
+        self._scores: list[np.ndarray] = []
+        self._read()
+
+    def write(self, detection: Detection) -> None:
+        """Keep the scores of a step."""
+        self._steps.append(detection.step)
+        self._scores.append(np.asarray(detection.scores, np.float32))
+
+    def close(self) -> None:
+        """Write the scores, if there are any."""
+        if not self._steps:
+            return
+        number = np.diff([*self._steps, self._steps[-1] + 1])
+        number[0] += self._steps[0]
+        scores = np.repeat(np.array(self._scores), number, axis=0)
+        with _LOCK:
+            scored = self._read()
+            scored.videos[self._run.source.name] = FrameScores(
+                self._run.rate, scores)
+            scored.write(self._folder)
+
+    def _read(self) -> ScoredVideos:
+        """Return the scores in the folder."""
+        classes, ignore = list(self._run.classes), set(self._run.ignore)
+        if not (self._folder / FILE).exists():
+            return ScoredVideos(classes, ignore)
+        found = read_frame_scores(self._folder)
+        if found.classes != classes:
+            raise ValueError(f'{self._folder} has scores of other classes; '
+                             'choose another folder')
+        return found
 
 
 class SegmentSink(Sink):
@@ -43,7 +173,7 @@ class SegmentSink(Sink):
     lossless = True
     queue_size = 8
 
-    def __init__(self, folder: str | Path, run: Run, before: float = 2.,
+    def __init__(self, folder: str | Path, run: StreamRun, before: float = 2.,
                  after: float = 2., max_bytes: int = 2**26) -> None:
         check_type('before', before, NotNegative)
         check_type('after', after, NotNegative)

@@ -1,0 +1,261 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Training and test of a run: files, console output, number of epochs."""
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TextIO
+
+import torch
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from ..apis.models import get_model, load_config
+from ..apis.release import SUFFIXES, save_release
+from ..apis.runner import build_runner
+from ..engine.hooks import NewClassifierHook, find_hook
+from ..utils.checkpoint import find_resumable
+from .options import MAX_EPOCHS, FineTuneOptions
+
+# File with the options of the run, written when the training begins.
+NOTES = 'finetune.json'
+BUNDLE = 'bundle'
+BAR = 12
+# Validation metrics to print, and what to print after the percent sign.
+VALIDATED = {'acc/top1': '', 'acc/mean_average_precision': ' mAP',
+             'online/mAP_stream': ' mAP',
+             'online/mAP_non_overlapping': ' mAP'}
+# Seconds between two updates of the bar.
+INTERVAL = 0.2
+MIN_STEPS, MIN_SECONDS = 8, 5.
+# Share of the time for training. The rest is for validation and test.
+SHARE = 0.7
+
+
+def read_notes(out: Path) -> dict[str, Any]:
+    """Read ``finetune.json`` of a work directory.
+
+    Raises:
+        ValueError: If the file was not written by ``mmvidattn finetune``.
+    """
+    try:
+        notes = json.loads((out / NOTES).read_text('utf-8'))
+        notes['options'] = {**FineTuneOptions.ADDED, **notes['options']}
+        return notes
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f'{out / NOTES} was not written by mmvidattn '
+                         'finetune: choose another --work-dir') from None
+
+
+def load_run_config(out: Path, work_dir: Path) -> Config:
+    """Load the config of a run, for another folder of logs."""
+    cfg = load_config(out / 'config.py')
+    cfg.work_dir = str(work_dir)
+    cfg.console_log_level = 'WARNING'
+    return cfg
+
+
+def find_best(out: Path) -> Path:
+    """Return the best checkpoint of the training, or else the last one."""
+    best = sorted((out / 'run').glob('best_*.pth'),
+                  key=lambda path: path.stat().st_mtime)
+    checkpoint = best[-1] if best else find_resumable(out / 'run')[0]
+    if checkpoint is None:
+        raise ValueError(f'the training left no checkpoint in {out / "run"}')
+    return checkpoint
+
+
+def save_best(out: Path) -> Path:
+    """Write ``best.pth`` and ``best.safetensors``, the weights alone.
+
+    Returns:
+        The checkpoint with these weights.
+    """
+    config, best = out / 'config.py', find_best(out)
+    parts = {suffix: out / f'best{suffix}.part' for suffix in SUFFIXES}
+    save_release(get_model(config, best), load_config(config), parts)
+    for suffix, part in parts.items():
+        os.replace(part, out / f'best{suffix}')
+    return best
+
+
+@contextmanager
+def no_prints() -> Iterator[None]:
+    """Drop mmengine's prints, which its log file contains too."""
+    with open(os.devnull, 'w') as null, redirect_stdout(null):
+        yield
+
+
+class ConsoleHook(Hook):
+    """Print a line per epoch, with a progress bar in a terminal.
+
+    Args:
+        stream: Stream to print to. Defaults to standard output.
+    """
+    # Run after the hooks that change the metrics.
+    priority = 'LOWEST'
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stdout
+        self._text = ''
+        self._drawn = 0.
+
+    def before_train(self, runner: Runner) -> None:
+        self._began, self._first = time.monotonic(), runner.iter
+        hook = find_hook(runner, NewClassifierHook)
+        if hook is not None and hook.note:
+            self.stream.write(f'{hook.note}\n')
+
+    def before_train_epoch(self, runner: Runner) -> None:
+        self.end_line()
+        self._losses: list[float] = []
+        self._accuracies: list[float] = []
+
+    def after_train_iter(self, runner: Runner, batch_idx: int,
+                         data_batch: Any = None,
+                         outputs: dict | None = None) -> None:
+        self._losses.append(torch.as_tensor(outputs['loss']).item())
+        if 'top1_acc' in outputs:
+            self._accuracies.append(
+                torch.as_tensor(outputs['top1_acc']).item())
+        steps = len(runner.train_dataloader)
+        self._text = self._describe(runner, runner.iter + 1)
+        now = time.monotonic()
+        if self.stream.isatty() and now - self._drawn >= INTERVAL:
+            self._drawn = now
+            full = BAR * (batch_idx + 1) // steps
+            self._draw(f'[{"#" * full}{"." * (BAR - full)}] {self._text}')
+
+    def after_val_epoch(self, runner: Runner,
+                        metrics: dict | None = None) -> None:
+        for name, unit in VALIDATED.items():
+            value = (metrics or {}).get(name)
+            if value is not None and self._text:
+                self._text += f', validation {100 * value:.0f} %{unit}'
+
+    def after_train(self, runner: Runner) -> None:
+        self.end_line()
+
+    def end_line(self) -> None:
+        """Print the last epoch's line."""
+        if self._text:
+            self._draw(f'[{"#" * BAR}] {self._text}' if self.stream.isatty()
+                       else self._text)
+            self.stream.write('\n')
+            self.stream.flush()
+        self._text = ''
+
+    def _describe(self, runner: Runner, done: int) -> str:
+        new = done - self._first
+        left = (time.monotonic() - self._began) / new * (
+            runner.max_iters - done)
+        text = (f'epoch {runner.epoch + 1:{len(str(runner.max_epochs))}}/'
+                f'{runner.max_epochs}, {math.ceil(left)} s left, loss '
+                f'{sum(self._losses) / len(self._losses):.3f}')
+        if self._accuracies:
+            mean = sum(self._accuracies) / len(self._accuracies)
+            text += f', training {100 * mean:.0f} %'
+        return text
+
+    def _draw(self, text: str) -> None:
+        # Overwrite the whole previous line.
+        self.stream.write(f'\r{text:79}' if self.stream.isatty() else text)
+        self.stream.flush()
+
+
+class _CollectHook(Hook):
+    """Collect the samples of a test, in a single process."""
+
+    def __init__(self) -> None:
+        self.samples: list = []
+
+    def after_test_iter(self, runner: Runner, batch_idx: int,
+                        data_batch: Any = None,
+                        outputs: Sequence | None = None) -> None:
+        self.samples += outputs
+
+
+def run_test(out: Path, split: str, **dataset: Any
+             ) -> tuple[Runner, list, dict[str, float]]:
+    """Test the best model of a work directory.
+
+    Args:
+        out: Work directory.
+        split: Name of the folder of logs.
+        **dataset: Changes to the test's data set.
+
+    Returns:
+        Runner, samples in the order of the data set, and metrics.
+    """
+    cfg = load_run_config(out, out / f'run/{split}')
+    cfg.load_from, cfg.resume = str(out / 'best.pth'), False
+    cfg.test_dataloader.dataset.update(dataset)
+    runner = build_runner(cfg, True)
+    hook = _CollectHook()
+    runner.register_hook(hook)
+    with no_prints():
+        metrics = runner.test()
+    return runner, hook.samples, metrics
+
+
+class _Stop(Exception):
+    """End of a measurement."""
+
+
+class _StepTimerHook(Hook):
+    """Timer of training steps after the first one."""
+
+    def __init__(self) -> None:
+        self.began = self.seconds = 0.
+        self.steps = -1
+
+    def after_train_iter(self, runner: Runner, batch_idx: int,
+                         data_batch: dict | None = None,
+                         outputs: dict | None = None) -> None:
+        now = time.monotonic()
+        self.steps += 1
+        if not self.steps:
+            self.began = now
+        self.seconds = now - self.began
+        if self.steps >= MIN_STEPS and self.seconds >= MIN_SECONDS:
+            raise _Stop
+
+
+def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
+    """Time some training steps, and compute how many epochs fit into a time.
+
+    The config does not change, and no files remain.
+
+    Args:
+        cfg: Config of the training.
+        minutes: Time for training, validation and test.
+
+    Returns:
+        Number of epochs, 1 to ``MAX_EPOCHS``, and the seconds of the first
+        epoch.
+    """
+    timer = _StepTimerHook()
+    cfg = cfg.copy()
+    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    cfg.test_cfg = cfg.test_dataloader = cfg.test_evaluator = None
+    cfg.train_cfg = dict(by_epoch=True, max_epochs=MAX_EPOCHS)
+    cfg.default_hooks = dict(cfg.default_hooks, checkpoint=None)
+    cfg.log_level = 'WARNING'
+    with TemporaryDirectory() as folder:
+        cfg.work_dir = str(Path(folder, 'timing'))
+        runner = build_runner(cfg, False)
+        runner.register_hook(timer)
+        try:
+            runner.train()
+        except _Stop:
+            pass
+        steps = len(runner.train_dataloader)
+    epoch = steps * timer.seconds / max(1, timer.steps)
+    fits = SHARE * 60 * minutes / max(epoch, 1e-3)
+    return min(max(1, math.floor(fits)), MAX_EPOCHS), epoch

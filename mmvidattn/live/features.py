@@ -1,0 +1,439 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Features of the steps of a video, from any network."""
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.dataset import Compose, pseudo_collate
+from torch import Tensor, nn
+
+from ..apis.bundle_types.registry import types_of
+from ..apis.models import get_model
+from ..utils.arguments import Count, Positive, check_arguments
+from ..utils.frame_times import ConstantRate
+from ..utils.video_reader import open_video
+from .image_input import ImageInput
+from .named_networks import find_network, is_network
+from .optical_flow import FlowMethod, OpticalFlow
+from .steps import frame_indices, num_steps, source_frames
+
+# Transforms that choose and read the frames of a clip. They are removed,
+# because the steps of the stream choose the frames.
+READERS = ('Init', 'SampleFrames', 'UniformSample', 'UniformSampleFrames',
+           'DenseSampleFrames', 'UntrimmedSampleFrames', 'Decode')
+CLASSIFIER = 'cls_head.fc_cls'
+# Options of ImageInput without defaults.
+NEEDED = 'takes', 'mean', 'std'
+
+
+class LayerInput:
+    """Recorder of the input of a layer.
+
+    Args:
+        model: Network.
+        layer: Name of the layer in it.
+
+    Raises:
+        ValueError: If the layer does not exist.
+    """
+
+    def __init__(self, model: nn.Module, layer: str) -> None:
+        module = dict(model.named_modules()).get(layer)
+        if module is None:
+            raise ValueError(
+                f'layer must be a module of the network, got {layer!r}; '
+                'linear layers are '
+                + ', '.join(n for n, m in model.named_modules()
+                            if isinstance(m, nn.Linear)))
+        self.layer = layer
+        self._inputs: list[Tensor] = []
+        module.register_forward_pre_hook(
+            lambda module, args: self._inputs.append(args[0].detach()))
+
+    def of(self, run: Callable[[], Any]) -> Tensor:
+        """Return the layer's first input while a function runs the network.
+
+        Raises:
+            RuntimeError: If the layer did not run.
+        """
+        self._inputs.clear()
+        run()
+        if not self._inputs:
+            raise RuntimeError(f'layer {self.layer} did not run')
+        return self._inputs[0]
+
+
+class RecognizerFeatures:
+    """Features from the input of a recognizer's layer, averaged over crops.
+
+    Args:
+        config: Config file of the recognizer, or its name.
+        checkpoint: Weights. The weights of the layer itself may be missing, or
+            have another shape. None for random weights.
+        device: Device to compute on.
+        layer: Name of the layer.
+        flow: True if clips are optical flow.
+        clip_len: Number of images, or of flow fields, in a clip. None takes
+            the pipeline's.
+        frame_interval: Frames from one image to the next.
+        cfg_options: Changes to the config, by dotted keys.
+
+    Raises:
+        ValueError: If the layer does not exist.
+    """
+
+    def __init__(self, config: str, checkpoint: str | None,
+                 device: str | torch.device, layer: str, flow: bool,
+                 clip_len: int | None, frame_interval: int,
+                 cfg_options: dict[str, Any] | None) -> None:
+        self.name = config
+        self.model = get_model(config, checkpoint, device, cfg_options,
+                               optional=f'{layer}.')
+        transforms = self.model.cfg.test_pipeline
+        self.clip_len = clip_len or _find_clip_len(transforms)
+        with types_of(self.model.cfg):
+            self.pipeline = Compose([
+                transform for transform in transforms
+                if not any(word in transform['type'] for word in READERS)
+            ])
+        self._input = LayerInput(self.model, layer)
+        self._sample = dict(
+            modality='Flow' if flow else 'RGB',
+            clip_len=self.clip_len,
+            num_clips=1,
+            frame_interval=frame_interval,
+            start_index=0,
+            label=-1)
+
+    def prepare(self, clip: Sequence[np.ndarray]) -> dict:
+        """Run the pipeline on a clip."""
+        shape = clip[0].shape[:2]
+        return self.pipeline(dict(
+            self._sample, imgs=list(clip), original_shape=shape,
+            img_shape=shape))
+
+    def __call__(self, samples: Sequence[dict]) -> Tensor:
+        """Compute the features of n prepared clips, [n, C].
+
+        Raises:
+            RuntimeError: If the layer did not run.
+        """
+        data = self.model.data_preprocessor(pseudo_collate(samples), False)
+        features = self._input.of(
+            lambda: self.model(**data, mode='tensor', stage='head'))
+        # Average over crops and all other axes.
+        return features.reshape(
+            len(samples), -1, features.shape[-1]).mean(dim=1)
+
+
+def _find_clip_len(transforms: Sequence[dict]) -> int:
+    for transform in transforms:
+        if 'clip_len' in transform:
+            return transform['clip_len']
+    raise ValueError('clip_len is needed: no step of the test pipeline has it')
+
+
+class ModuleFeatures:
+    """Features from the output of a network, or from the input of a layer.
+
+    Args:
+        model: Network.
+        image_input: Preprocessing of its images.
+        device: Device to compute on.
+        layer: Layer whose input is the features. None takes the network's
+            output.
+        clip_len: Number of images, or of flow fields, in a clip.
+        name: Name of the network, for errors.
+
+    Raises:
+        ValueError: If the layer does not exist.
+    """
+
+    def __init__(self, model: nn.Module, image_input: ImageInput,
+                 device: str | torch.device, layer: str | None,
+                 clip_len: int, name: str) -> None:
+        self.model = model.to(device).eval()
+        self.device = device
+        self.clip_len = clip_len
+        self.name = name
+        self.prepare = image_input
+        self._input = layer and LayerInput(model, layer)
+
+    def __call__(self, samples: Sequence[Tensor]) -> Tensor:
+        """Compute the features of n prepared clips, [n, C].
+
+        Raises:
+            ValueError: If the features are not [B, C].
+            RuntimeError: If the layer did not run.
+        """
+        x = torch.cat([*samples]).to(self.device)
+        features = (self._input.of(lambda: self.model(x)) if self._input
+                    else self.model(x))
+        if not isinstance(features, Tensor) or features.dim() != 2 or (
+                len(features) != len(x)):
+            where = (f'layer {self._input.layer} of {self.name} reads'
+                     if self._input else f'{self.name} gives')
+            raise ValueError(
+                f'{where} {_describe(features)} for an input of '
+                f'{list(x.shape)}; features must be [{len(x)}, C]: wrap the '
+                'network in a module that pools its output, or pass the name '
+                'of the layer that reads the pooled features as layer')
+        # A network for images returns features for each image of a clip;
+        # average them.
+        return features.unflatten(0, (len(samples), -1)).mean(dim=1)
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f'a tensor of shape {list(value.shape)}'
+    return f'a {type(value).__name__}'
+
+
+class FairLock:
+    """Lock that threads acquire in the order of their requests.
+
+    With a ``threading.Lock``, a thread that releases the lock and requests it
+    again at once can starve other threads. This happens with a source that
+    never waits.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        # The holder comes first.
+        self._turns: deque[object] = deque()
+
+    def __enter__(self) -> None:
+        turn = object()
+        with self._changed:
+            self._turns.append(turn)
+            try:
+                self._changed.wait_for(lambda: self._turns[0] is turn)
+            except BaseException:
+                # After Ctrl-C, let the next thread move up.
+                self._turns.remove(turn)
+                self._changed.notify_all()
+                raise
+
+    def __exit__(self, *args: object) -> None:
+        with self._changed:
+            self._turns.popleft()
+            self._changed.notify_all()
+
+
+@check_arguments
+class FeatureExtractor:
+    """Extractor of the features of each step of a video.
+
+    For an mmaction2 recognizer, the clips come from its test pipeline, and the
+    features are the input of its classifier, averaged over crops. Any other
+    network gets images or clips according to ``input``, and returns [B, C].
+    Clips consist of images or of the flow between them. Threads may share an
+    extractor.
+
+    Args:
+        config: Config file or name of a recognizer; or a network, as an
+            ``nn.Module`` or by name: ``timm://NAME``,
+            ``hf://OWNER/MODEL@REVISION`` or ``MODULE:CALLABLE``; see
+            :mod:`mmvidattn.live.named_networks`.
+        checkpoint: Weights; see :func:`find_network` for other networks.
+            Defaults to random weights. The classifier's weights may be
+            missing.
+        device: Device to compute on.
+        flow: Method of :class:`OpticalFlow` for networks of flow. None for
+            networks of images.
+        flow_side: Short side in pixels of the images for the flow.
+        bound: Flow in pixels that is mapped to 0 (negative) or 255 (positive).
+        clip_len: Number of images, or of flow fields, in a clip. Defaults to
+            the clip length of the test pipeline or the network, or to 1 for
+            networks of images.
+        frame_interval: Frames from one image to the next.
+        layer: Layer whose input is the features. Defaults to the classifier
+            of a recognizer. Other networks by default return the features.
+        cfg_options: Changes to a recognizer's config, by dotted keys.
+        input: Arguments of :class:`ImageInput`, for networks that are not
+            recognizers. They update the arguments that timm or the Hub
+            provides for the network.
+        sample_fps: Frame rate to which videos are resampled, by repeating or
+            leaving out frames. Defaults to the rate of the video.
+
+    Raises:
+        ValueError: If the network or the layer does not exist, or an argument
+            is missing, out of range, or not for this kind of network.
+        ImportError: If timm or transformers is needed and not installed.
+    """
+
+    def __init__(self,
+                 config: str | nn.Module,
+                 checkpoint: str | None = None,
+                 device: str | torch.device = 'cpu',
+                 flow: FlowMethod | None = None,
+                 flow_side: Positive = 180,
+                 bound: Positive = 20.,
+                 clip_len: Count | None = None,
+                 frame_interval: Count = 1,
+                 layer: str | None = None,
+                 cfg_options: dict[str, Any] | None = None,
+                 input: Mapping[str, Any] | None = None,
+                 sample_fps: Positive | None = None) -> None:
+        self.flow = flow and OpticalFlow(flow, flow_side, bound)
+        self.frame_interval = frame_interval
+        self.sample_fps = sample_fps
+        self.layer = layer
+        if is_network(config):
+            self._network = _build_module(
+                config, checkpoint, device, layer, clip_len, input,
+                cfg_options)
+        else:
+            if input:
+                raise ValueError(
+                    f'input is not for recognizers: the config of {config} '
+                    'has a test_pipeline instead')
+            self.layer = layer or CLASSIFIER
+            self._network = RecognizerFeatures(
+                config, checkpoint, device, self.layer, bool(flow), clip_len,
+                frame_interval, cfg_options)
+        self.name = self._network.name
+        self.model = self._network.model
+        self.clip_len = self._network.clip_len
+        # Sources that share the extractor use it in turn.
+        self._lock = FairLock()
+
+    @property
+    def num_frames(self) -> int:
+        """Number of frames for a clip: n flow fields need n + 1."""
+        return self.clip_len + 1 if self.flow else self.clip_len
+
+    @cached_property
+    def width(self) -> int:
+        """Number of channels C, measured on a clip of black images."""
+        black = [np.zeros((224, 224, 3), np.uint8)] * self.num_frames
+        return self.features([self.clip(black)]).shape[-1]
+
+    def frame_indices(self, step: int, fps: float,
+                      rate: float) -> np.ndarray:
+        """Return the indices of the frames of a step's clip, oldest first."""
+        indices = frame_indices(step, self.sample_fps or fps, rate,
+                                self.num_frames, self.frame_interval)
+        if self.sample_fps is None:
+            return indices
+        return source_frames(indices, self.sample_fps, fps, step, rate)
+
+    def reach(self, fps: float) -> int:
+        """Return how many frames before a step's last one a clip may need."""
+        frames = (self.num_frames - 1) * self.frame_interval
+        if self.sample_fps is None:
+            return frames
+        return int(np.ceil((frames + 1) * fps / self.sample_fps))
+
+    def clip(self, images: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """Convert RGB images ``(H, W, 3)`` to a clip of images or flow."""
+        if not self.flow:
+            return images
+        with self._lock:
+            return self.flow(images)
+
+    @torch.no_grad()
+    def features(self, clips: Sequence[Sequence[np.ndarray]]) -> Tensor:
+        """Compute the features of n clips, [n, C], float32, on the device.
+
+        Raises:
+            ValueError: If the network's output has another shape.
+            RuntimeError: If the layer did not run.
+        """
+        samples = [self._network.prepare(clip) for clip in clips]
+        with self._lock:
+            return self._network(samples).float()
+
+
+def _build_module(config: str | nn.Module, checkpoint: str | None,
+                  device: str | torch.device, layer: str | None,
+                  clip_len: int | None, given: Mapping[str, Any] | None,
+                  cfg_options: dict[str, Any] | None) -> ModuleFeatures:
+    network = find_network(config, checkpoint)
+    if cfg_options:
+        raise ValueError('cfg_options are for recognizers, and '
+                         f'{network.name} is another network; got '
+                         f'{cfg_options}')
+    options = {**network.image_input, **(given or {})}
+    missing = [key for key in NEEDED if key not in options]
+    if missing:
+        raise ValueError(
+            f'input of {network.name} must have {", ".join(NEEDED)}, and '
+            f'lacks {", ".join(missing)}: they are not known for this network')
+    try:
+        image_input = ImageInput(**options)
+    except TypeError as error:
+        raise ValueError(f'input may have '
+                         f'{", ".join(ImageInput.__annotations__)}: '
+                         f'{error}') from None
+    clip_len = clip_len or network.clip_len
+    if clip_len is None:
+        if image_input.takes == 'clips':
+            raise ValueError('clip_len (images per clip) is needed: '
+                             f'{network.name} takes clips')
+        clip_len = 1
+    return ModuleFeatures(network.model, image_input, device, layer, clip_len,
+                          network.name)
+
+
+class VideoFeatures:
+    """Extractor of the features of each step of a video file.
+
+    Args:
+        recognizer: Extractor of the features of a clip.
+        rate: Steps per second.
+        every: One step every this number of frames, instead of ``rate``.
+            Defaults to ``rate``.
+        batch_size: Steps per batch. Defaults to 16.
+    """
+
+    def __init__(self, recognizer: FeatureExtractor, rate: float,
+                 every: int | None = None, batch_size: int = 16) -> None:
+        self.recognizer = recognizer
+        self.rate = rate
+        self.every = every
+        self.batch_size = batch_size
+
+    def __call__(self, video: Path) -> np.ndarray:
+        """Extract the features of a video, float32 ``(steps, width)``.
+
+        Raises:
+            ValueError: If the video is shorter than a step, or a feature is
+                not finite.
+        """
+        reader = ConstantRate(open_video(video))
+        fps = reader.fps
+        rate = self.rate_of(fps)
+        steps = num_steps(len(reader), fps, rate)
+        if not steps:
+            raise ValueError(
+                f'{len(reader)} frames at {fps:g} frames/s are shorter than a '
+                f'step of 1/{rate:g} s')
+        rows, batch = [], []
+        for step in range(steps):
+            batch.append(self.clip(reader, step, fps))
+            if len(batch) == self.batch_size or step == steps - 1:
+                rows.append(self.recognizer.features(batch).cpu().numpy())
+                batch = []
+        rows = np.concatenate(rows)
+        if not np.isfinite(rows).all():
+            raise ValueError('the features have nan or infinity')
+        return rows
+
+    def rate_of(self, fps: float) -> float:
+        """Return the steps per second for a frame rate."""
+        if self.every is None:
+            return self.rate
+        return (self.recognizer.sample_fps or fps) / self.every
+
+    def clip(self, reader: ConstantRate, step: int,
+             fps: float) -> Sequence[np.ndarray]:
+        """Read the clip of a step."""
+        indices = self.recognizer.frame_indices(step, fps, self.rate_of(fps))
+        images = reader.get_batch(indices.clip(max=len(reader) - 1))
+        return self.recognizer.clip(list(images))
