@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from mmaction.registry import MODELS
-from mmengine.config import Config
 from mmengine.dataset import BaseDataset, ClassBalancedDataset
 from mmengine.registry import init_default_scope
 
@@ -38,7 +37,7 @@ def write(tmp_path, counts=(20, 15, 5), splits=('train', 'val'), start=0.,
 def read(tmp_path, **options):
     path = tmp_path / 'config.py'
     path.write_text(write(tmp_path, **options), 'utf-8', newline='')
-    return Config.fromfile(path)
+    return load_config(path)
 
 
 @pytest.mark.parametrize('model', [
