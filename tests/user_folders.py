@@ -14,8 +14,9 @@ IGNORED = {'.git', '.hypothesis', '.pytest_cache', '.ruff_cache',
 # Settings of other packages for their caches, which all tests share.
 CACHES = ('HYPOTHESIS_STORAGE_DIRECTORY', 'MPLCONFIGDIR', 'PIP_CACHE_DIR',
           'TRITON_CACHE_DIR', 'UV_CACHE_DIR')
-# Caches without a setting, which these packages make when they are imported.
-FOREIGN = {'YAPF', 'fontconfig'}
+# Folders without a setting: of onnxruntime, of the rustc that pip starts, of
+# yapf and of fontconfig.
+FOREIGN = {'.rustup', 'Microsoft', 'YAPF', 'fontconfig'}
 
 
 class UserFolders(NamedTuple):
