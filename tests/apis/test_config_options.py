@@ -233,5 +233,5 @@ def test_unregistered_type_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         cfg = load_config('linear_ff_tiny_motion', {
-            'notes.type': 'opencv', 'notes.num_threads': 2})
-    assert cfg.notes == dict(type='opencv', num_threads=2)
+            'env_cfg.type': 'opencv', 'env_cfg.num_threads': 2})
+    assert (cfg.env_cfg.type, cfg.env_cfg.num_threads) == ('opencv', 2)

@@ -180,11 +180,11 @@ def test_folder_of_videos_with_broken_ones(classifier, video, tmp_path):
         'a.mp4', 'b.mp4', 'c.mp4', 'd.mp4']
     assert [one.error is None for one in result] == [True, False, False, True]
     assert result[1].error.startswith(f'cannot read {tmp_path}/b.mp4: ')
-    assert 'c.mp4: it is cut off' in result[2].error
+    assert result[2].error.startswith(f'cannot read {tmp_path}/c.mp4: ')
     for one in result[0], result[3]:
         check_same(one, classifier(video))
     # For a single video, the classifier raises the error.
-    with pytest.raises(ValueError, match='c.mp4: it is cut off'):
+    with pytest.raises(ValueError, match='cannot read .*c.mp4: '):
         classifier(tmp_path / 'c.mp4')
 
 

@@ -126,7 +126,7 @@ def test_reference_is_plain_text(site):
                        text)
     assert 'highlight' in text
     signature = re.sub('<[^>]+>', '', re.search(
-        r'(?s)id="mmvidattn.live.Run"(.*?)</pre>', text)[1])
+        r'(?s)id="mmvidattn.live.StreamRun"(.*?)</pre>', text)[1])
     assert max(map(len, signature.splitlines())) < 80
 
 

@@ -197,9 +197,9 @@ def test_large_batches_are_processed_in_parts(model, monkeypatch, at_once):
     backbone, batches = first.step.model.backbone, []
     forward = backbone.forward_causal
 
-    def spy(inputs, state):
+    def spy(inputs, *args):
         batches.append(len(inputs['frames']))
-        return forward(inputs, state)
+        return forward(inputs, *args)
 
     monkeypatch.setattr(backbone, 'forward_causal', spy)
     for t in range(6):

@@ -207,7 +207,7 @@ def prepare_causal(device: str, weights: str, layers: int, size: int,
 
     @torch.no_grad()
     def run_whole() -> Tensor:
-        return model(clip)['action'][0, :, 0]
+        return model(clip)['action'][0]
 
     if whole:
         return run_whole, dict(scores=run_whole())
