@@ -17,6 +17,7 @@ from mmaction.registry import OPTIMIZERS, RUNNERS
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import broadcast_object_list
+from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 
 from ..datasets.annotations.custom.video_list import read_video_list
@@ -110,6 +111,8 @@ def build_runner(cfg: Config, strict: bool,
     check_video_lists(cfg, ('test', ) if strict else ('train', 'val'))
     check_scaling(cfg)
     dropped = [] if force_amp else drop_slow_bfloat16(cfg)
+    # Another library of OpenMMLab may have set its own scope.
+    init_default_scope(cfg.get('default_scope') or 'mmaction')
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:

@@ -43,7 +43,8 @@ def test_config_without_runner_type_gets_safe_runner(tmp_path, added):
         work_dir=str(tmp_path), default_scope='mmaction',
         experiment_name=f'{tmp_path.name}_{len(added)}',
         default_hooks=dict(nan_guard=dict(type='NanGuardHook')), **added))
-    with DefaultScope.overwrite_default_scope('mmaction'):
+    # Another library may have left its scope.
+    with DefaultScope.overwrite_default_scope('mmengine'):
         runner = build_runner(cfg, strict=False)
     assert type(runner) is SafeRunner
     assert cfg.get('runner_type') == added.get('runner_type')
