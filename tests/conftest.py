@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from mmengine.logging import MMLogger
+from mmengine.registry import init_default_scope
 from user_folders import CACHES, FolderWatch, make_user_folders
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -153,10 +154,12 @@ def empty_folders(tmp_path_factory) -> Iterator[None]:
 
 @pytest.fixture(scope='module', autouse=True)
 def fresh_globals() -> Iterator[None]:
-    """Reset the loggers and what torch compiled after each file.
+    """Reset the scope, the loggers and what torch compiled for each file.
 
-    torch limits how often one function is compiled in a process.
+    A run of another file may have left mmengine's scope. torch limits how
+    often one function is compiled in a process.
     """
+    init_default_scope('mmaction')
     yield
     MMLogger._instance_dict.clear()
     if 'torch._dynamo' in sys.modules:
