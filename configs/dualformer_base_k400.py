@@ -4,11 +4,9 @@
 # 1072 G multiply-accumulates for the four views.
 _base_ = 'dualformer_tiny_k400.py'
 
-from mmvidattn.utils.config import change
-
 model = dict(
     backbone=dict(arch='base', drop_path_rate=0.3),
     cls_head=dict(in_channels=1024))
 
 optim_wrapper = dict(optimizer=dict(weight_decay=0.05))
-param_scheduler = change(_base_.param_scheduler, LinearLR=dict(end=2.5))
+_base_.param_scheduler[0].end = 2.5

@@ -5,21 +5,22 @@
 # as released; the paper says 16 epochs.
 _base_ = 'dualformer_tiny_diving48.py'
 
-from mmvidattn.utils.config import change, derive
-
-derive(_base_, num_frames=32)
-
-
-
 model = dict(
     backbone=dict(arch='small', drop_path_rate=0.2),
     cls_head=dict(in_channels=768))
 
+num_frames = 32
+_base_.train_pipeline[1].clip_len = num_frames
+_base_.val_pipeline[1].clip_len = num_frames
+_base_.test_pipeline[1].clip_len = num_frames
 # 8 clips on each of 8 GPUs.
-train_dataloader = dict(batch_size=8)
+train_dataloader = dict(
+    batch_size=8, dataset=dict(pipeline=_base_.train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=_base_.val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))
 
 optim_wrapper = dict(optimizer=dict(weight_decay=0.02))
-param_scheduler = change(
-    _base_.param_scheduler, CosineAnnealingLR=dict(T_max=30, end=30))
+_base_.param_scheduler[1].T_max = 30
+_base_.param_scheduler[1].end = 30
 train_cfg = dict(max_epochs=30)
 auto_scale_lr = dict(base_batch_size=64)

@@ -4,10 +4,8 @@
 # multiply-accumulates for the four views.
 _base_ = 'dualformer_tiny_k400.py'
 
-from mmvidattn.utils.config import change
-
 model = dict(
     backbone=dict(arch='small', drop_path_rate=0.2),
     cls_head=dict(in_channels=768))
 
-param_scheduler = change(_base_.param_scheduler, LinearLR=dict(end=2.5))
+_base_.param_scheduler[0].end = 2.5

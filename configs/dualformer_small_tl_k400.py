@@ -4,12 +4,10 @@
 # labels 80.3 and 94.5.
 _base_ = 'dualformer_tiny_tl_k400.py'
 
-from mmvidattn.utils.config import change
-
 model = dict(
     backbone=dict(arch='small', drop_path_rate=0.2),
     cls_head=dict(in_channels=768))
 
 train_dataloader = dict(batch_size=8)
-param_scheduler = change(_base_.param_scheduler, LinearLR=dict(end=2.5))
+_base_.param_scheduler[0].end = 2.5
 auto_scale_lr = dict(base_batch_size=64)

@@ -4,14 +4,16 @@
 # four; 97.5 at 4 x 3 views, 1908 G.
 _base_ = 'dualformer_tiny_ucf101.py'
 
-from mmvidattn.utils.config import derive
-
-derive(_base_, num_frames=32)
-
-
-
 model = dict(
     backbone=dict(arch='small', drop_path_rate=0.3),
     cls_head=dict(in_channels=768))
+
+num_frames = 32
+_base_.train_pipeline[1].clip_len = num_frames
+_base_.val_pipeline[1].clip_len = num_frames
+_base_.test_pipeline[1].clip_len = num_frames
+train_dataloader = dict(dataset=dict(pipeline=_base_.train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=_base_.val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))
 
 optim_wrapper = dict(optimizer=dict(weight_decay=0.1))

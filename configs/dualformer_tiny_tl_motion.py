@@ -14,13 +14,10 @@ model = dict(
                 embed_dims=72,
                 num_layers=(2, 2, 2, 2),
                 num_heads=(3, 6, 12, 24)),
-            num_frames=_base_.num_frames,
-            img_size=_base_.img_size,
+            num_frames=8,
+            img_size=64,
             patch_size=(2, 8, 8),
             window_size=(4, 4, 4),
             pyramid_sizes=(((4, 4, 4), ), (), (), ())),
-        cls_head=dict(
-            type='I3DHead',
-            num_classes=_base_.num_classes,
-            in_channels=576)),
+        cls_head=dict(type='I3DHead', num_classes=8, in_channels=576)),
     teacher_checkpoint='work_dirs/dualformer_wide_motion/epoch_6.pth')

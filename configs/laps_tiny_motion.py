@@ -6,11 +6,6 @@ _base_ = [
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import derive
-
-derive(_base_)
-
-
 model = dict(
     backbone=dict(
         arch=dict(
@@ -19,5 +14,6 @@ model = dict(
             embed_dims=64,
             depths=(1, 3, 2),
             num_heads=4),
+        img_size=64,
         init_std=0.1),
-    cls_head=dict(in_channels=128, label_smooth_eps=0))
+    cls_head=dict(num_classes=8, in_channels=128, label_smooth_eps=0))

@@ -2,25 +2,25 @@
 # LAPS (H) fine-tuned on EGTEA Gaze+, split 1: 32 x 320 x 320. Paper, Table 6:
 # top-1 66.07. Set load_from, or init_cfg of the backbone, to a checkpoint of
 # laps_visformer_h_k400.py.
-_base_ = [
-    '_base_/models/laps_visformer.py', '_base_/datasets/egtea.py',
-    '_base_/pipelines/laps.py', '_base_/schedules/sgd_36e_laps.py',
-    '_base_/default_runtime.py'
-]
+_base_ = 'laps_visformer_h_k400.py'
 
-from mmvidattn.utils.config import derive
+# EGTEA Gaze+, split 1: segments of long videos, from RULSTM's lists. Lists of
+# trimmed clips work as well: see tools/data/egtea/README.md.
+data_root = 'data/egtea'
+num_classes = 106
+dataset = dict(
+    type='VideoSegmentDataset',
+    data_root=data_root,
+    data_prefix=dict(video='videos'),
+    metainfo=dict(classes=f'{data_root}/label_map.txt'),
+    num_classes=num_classes)
+train_dataloader = dict(dataset=dict(ann_file='training1.csv', **dataset))
+val_dataloader = dict(dataset=dict(ann_file='validation1.csv', **dataset))
+test_dataloader = dict(dataset=dict(ann_file='validation1.csv', **dataset))
 
-derive(
-    _base_,
-    num_frames=32,
-    img_size=320,
-    train_pipeline=dict(RandomRescale=dict(scale_range=(320, 480))))
+model = dict(cls_head=dict(num_classes=num_classes))
 
-
-
-model = dict(backbone=dict(pyramid=(1, 2, 3, 4, 5)))
-train_dataloader = dict(batch_size=4)
-val_dataloader = dict(batch_size=4)
-
-optim_wrapper = dict(optimizer=dict(lr=0.036))
-auto_scale_lr = dict(base_batch_size=32)
+# The paper's schedule for EGTEA Gaze+ (Sec. 4.4).
+_base_.param_scheduler[0].milestones = [20, 30]
+_base_.param_scheduler[0].end = 36
+train_cfg = dict(max_epochs=36)

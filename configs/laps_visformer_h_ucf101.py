@@ -2,21 +2,20 @@
 # LAPS (H) fine-tuned on UCF-101, split 1: 32 x 320 x 320. Paper, Table 5:
 # top-1 96.85. Set load_from, or init_cfg of the backbone, to a checkpoint of
 # laps_visformer_h_k400.py.
-_base_ = 'laps_visformer_ucf101.py'
+_base_ = 'laps_visformer_h_k400.py'
 
-from mmvidattn.utils.config import derive
+data_root = 'data/ucf101'
+num_classes = 101
+dataset = dict(
+    data_root=data_root,
+    data_prefix=dict(video='videos'),
+    metainfo=dict(classes=f'{data_root}/label_map.txt'),
+    num_classes=num_classes)
+train_dataloader = dict(
+    dataset=dict(ann_file='ucf101_train_split_1_videos.txt', **dataset))
+val_dataloader = dict(
+    dataset=dict(ann_file='ucf101_val_split_1_videos.txt', **dataset))
+test_dataloader = dict(
+    dataset=dict(ann_file='ucf101_val_split_1_videos.txt', **dataset))
 
-derive(
-    _base_,
-    num_frames=32,
-    img_size=320,
-    train_pipeline=dict(RandomRescale=dict(scale_range=(320, 480))))
-
-
-
-model = dict(backbone=dict(pyramid=(1, 2, 3, 4, 5)))
-train_dataloader = dict(batch_size=4)
-val_dataloader = dict(batch_size=4)
-
-optim_wrapper = dict(optimizer=dict(lr=0.036))
-auto_scale_lr = dict(base_batch_size=32)
+model = dict(cls_head=dict(num_classes=num_classes))

@@ -3,14 +3,15 @@
 # 173.0 G multiply-accumulates per view, 40.0 M parameters.
 _base_ = 'laps_visformer_b_k400.py'
 
-from mmvidattn.utils.config import derive
+num_frames = 16
+model = dict(backbone=dict(num_frames=num_frames, pyramid=(1, 2, 3, 4)))
 
-derive(_base_, num_frames=16)
-
-
-
-model = dict(backbone=dict(pyramid=(1, 2, 3, 4)))
-train_dataloader = dict(batch_size=8)
-val_dataloader = dict(batch_size=8)
+_base_.train_pipeline[1].clip_len = num_frames
+_base_.val_pipeline[1].clip_len = num_frames
+_base_.test_pipeline[1].clip_len = num_frames
+train_dataloader = dict(
+    batch_size=8, dataset=dict(pipeline=_base_.train_pipeline))
+val_dataloader = dict(batch_size=8, dataset=dict(pipeline=_base_.val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))
 
 auto_scale_lr = dict(base_batch_size=64)

@@ -3,15 +3,20 @@
 # 95.43.
 # Set load_from, or init_cfg of the backbone, to a checkpoint of
 # laps_visformer_k400.py.
-_base_ = [
-    '_base_/models/laps_visformer.py', '_base_/datasets/ucf101.py',
-    '_base_/pipelines/laps.py', '_base_/schedules/sgd_18e_laps.py',
-    '_base_/default_runtime.py'
-]
+_base_ = 'laps_visformer_k400.py'
 
-from mmvidattn.utils.config import derive
+data_root = 'data/ucf101'
+num_classes = 101
+dataset = dict(
+    data_root=data_root,
+    data_prefix=dict(video='videos'),
+    metainfo=dict(classes=f'{data_root}/label_map.txt'),
+    num_classes=num_classes)
+train_dataloader = dict(
+    dataset=dict(ann_file='ucf101_train_split_1_videos.txt', **dataset))
+val_dataloader = dict(
+    dataset=dict(ann_file='ucf101_val_split_1_videos.txt', **dataset))
+test_dataloader = dict(
+    dataset=dict(ann_file='ucf101_val_split_1_videos.txt', **dataset))
 
-derive(_base_)
-
-train_dataloader = dict(batch_size=40)
-val_dataloader = dict(batch_size=40)
+model = dict(cls_head=dict(num_classes=num_classes))

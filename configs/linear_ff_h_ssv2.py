@@ -3,6 +3,12 @@
 # top-5 90.27, 530.2 G multiply-accumulates per view.
 _base_ = 'linear_ff_ssv2.py'
 
-from mmvidattn.utils.config import derive
+num_frames = 32
+model = dict(backbone=dict(num_frames=num_frames))
 
-derive(_base_, num_frames=32)
+_base_.train_pipeline[1].clip_len = num_frames
+_base_.val_pipeline[1].clip_len = num_frames
+_base_.test_pipeline[1].clip_len = num_frames
+train_dataloader = dict(dataset=dict(pipeline=_base_.train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=_base_.val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))

@@ -4,6 +4,15 @@
 # scaled by 1.5.
 _base_ = 'linear_ff_ssv2.py'
 
-from mmvidattn.utils.config import derive
+img_size = 336
+model = dict(backbone=dict(img_size=img_size))
 
-derive(_base_, img_size=336)
+_base_.train_pipeline[4].scale_range = (384, 480)
+_base_.train_pipeline[5].size = img_size
+_base_.val_pipeline[3].scale = (-1, img_size)
+_base_.val_pipeline[4].crop_size = img_size
+_base_.test_pipeline[3].scale = (-1, img_size)
+_base_.test_pipeline[4].crop_size = img_size
+train_dataloader = dict(dataset=dict(pipeline=_base_.train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=_base_.val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))

@@ -4,8 +4,5 @@
 # neighbors.
 _base_ = 'linear_ff_k400_21k_released.py'
 
-from mmvidattn.utils.config import change
-
-param_scheduler = change(
-    _base_.param_scheduler, WarmupCosineLR=dict(end=35))
+_base_.param_scheduler[0].end = 35
 train_cfg = dict(max_epochs=35)

@@ -6,13 +6,10 @@
 # newest code would use one gate from Q, K and V, and eight neighbors.
 _base_ = 'linear_ff_k400.py'
 
-from mmvidattn.utils.config import change
-
 model = dict(
     backbone=dict(
         fixation=dict(inputs='qk'), temporal_shift=dict(segment_frames=8)))
 
 optim_wrapper = dict(optimizer=dict(weight_decay=1e-5))
-param_scheduler = change(
-    _base_.param_scheduler, WarmupCosineLR=dict(end=40))
+_base_.param_scheduler[0].end = 40
 train_cfg = dict(max_epochs=40)

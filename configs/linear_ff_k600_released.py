@@ -1,10 +1,8 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. The released
-# recipe for Kinetics-600 from ImageNet-21k ("k600_21k_cgate"):
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# The released recipe for Kinetics-600 from ImageNet-21k ("k600_21k_cgate"):
 # linear_ff_released_k400.py with one gate for Q and K. linear_ff_k600.py has
 # the spatial shift over four neighbors of the paper's Table 10.
 _base_ = 'linear_ff_k600.py'
-
-from mmvidattn.utils.config import change
 
 model = dict(
     backbone=dict(
@@ -12,6 +10,5 @@ model = dict(
         spatial_shift=dict(_delete_=True, mode='eight', size=1)))
 
 optim_wrapper = dict(optimizer=dict(weight_decay=1e-5))
-param_scheduler = change(
-    _base_.param_scheduler, WarmupCosineLR=dict(end=40))
+_base_.param_scheduler[0].end = 40
 train_cfg = dict(max_epochs=40)

@@ -5,8 +5,6 @@
 # (The yaml sets 64, at the same learning rate.)
 _base_ = 'linear_ff_k400.py'
 
-from mmvidattn.utils.config import change
-
 model = dict(
     backbone=dict(
         fixation=dict(shared=False),
@@ -14,6 +12,5 @@ model = dict(
         spatial_shift=dict(_delete_=True, mode='eight', size=1)))
 
 optim_wrapper = dict(optimizer=dict(weight_decay=1e-5))
-param_scheduler = change(
-    _base_.param_scheduler, WarmupCosineLR=dict(end=40))
+_base_.param_scheduler[0].end = 40
 train_cfg = dict(max_epochs=40)

@@ -4,13 +4,7 @@
 # multiply-accumulates per view.
 _base_ = [
     '_base_/models/linear_ff.py', '_base_/datasets/ssv2.py',
-    '_base_/pipelines/linear_ff_ssv2.py', '_base_/schedules/sgd_35e.py',
-    '_base_/default_runtime.py'
+    '_base_/schedules/sgd_35e.py', '_base_/default_runtime.py'
 ]
-
-from mmvidattn.utils.config import derive
-
-derive(_base_)
-
 
 train_dataloader = dict(drop_last=True)

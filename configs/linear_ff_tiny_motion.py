@@ -6,14 +6,10 @@ _base_ = [
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import change, derive
-
-derive(_base_)
-
-
-
 model = dict(
     backbone=dict(
+        num_frames=8,
+        img_size=64,
         patch_frames=3,
         patch_stride=12,
         patch_padding=4,
@@ -26,9 +22,9 @@ model = dict(
         init_std=0.1,
         embed_init_std=0.5),
     cls_head=dict(
-        in_channels=96, hidden_dims=96, dropout_ratio=0.1))
+        num_classes=8, in_channels=96, hidden_dims=96, dropout_ratio=0.1))
 
 optim_wrapper = dict(optimizer=dict(lr=4e-3))
-param_scheduler = change(
-    _base_.param_scheduler, CosineAnnealingLR=dict(T_max=10, end=10))
+_base_.param_scheduler[1].T_max = 10
+_base_.param_scheduler[1].end = 10
 train_cfg = dict(max_epochs=10, val_interval=5)

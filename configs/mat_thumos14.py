@@ -6,11 +6,6 @@ _base_ = [
     '_base_/schedules/adam_25e_testra.py', '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import derive
-
-derive(_base_)
-
-
 memory = dict(
     long_steps=1024,
     anticipation_steps=8,

@@ -5,11 +5,6 @@ _base_ = [
     '_base_/schedules/adamw_10e_miniroad.py', '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import derive
-
-derive(_base_)
-
-
 window = dict(long_steps=0, work_steps=128)
 # A window ends at every fourth step of a video, starting with the first.
 train_dataloader = dict(

@@ -1,17 +1,13 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. MiniROAD on
-# TVSeries. Its flow features come from a network without a config in this
-# project. The authors' page: 89.6 mcAP.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# MiniROAD on TVSeries. Its flow features come from a network without a config
+# in this project. The authors' page: 89.6 mcAP.
 _base_ = [
     '_base_/models/miniroad.py', '_base_/datasets/tvseries_features.py',
     '_base_/schedules/adamw_10e_miniroad.py', '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import derive
-
-derive(_base_)
-
-
-model = dict(backbone=dict(in_channels=dict(flow=2048)))
+model = dict(
+    backbone=dict(in_channels=dict(flow=2048)), cls_head=dict(num_classes=31))
 
 window = dict(
     long_steps=0,

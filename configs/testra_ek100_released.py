@@ -4,6 +4,9 @@
 # of several steps instead.
 _base_ = 'testra_ek100.py'
 
-from mmvidattn.utils.config import derive
-
-derive(_base_, train_pipeline=dict(MixClip=dict(mode='single')))
+train_pipeline = [
+    dict(type='MixClip', prob=0.5, mode='single'),
+    dict(type='LoadFeatureWindow'),
+    dict(type='PackFeatureInputs')
+]
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

@@ -5,7 +5,3 @@ _base_ = [
     '_base_/models/testra.py', '_base_/datasets/thumos14_features.py',
     '_base_/schedules/adam_25e_testra.py', '_base_/default_runtime.py'
 ]
-
-from mmvidattn.utils.config import derive
-
-derive(_base_)

@@ -5,18 +5,10 @@
 # not trained here.
 _base_ = 'vivit_b16x2_fact_encoder_k400.py'
 
-from mmvidattn.utils.config import derive
-
-stride = dict(ScenicSampleFrames=dict(frame_interval=4))
-derive(
-    _base_,
-    num_frames=16,
-    train_pipeline=stride,
-    val_pipeline=stride,
-    test_pipeline=stride)
-
+num_frames = 16
 model = dict(
     backbone=dict(
+        num_frames=num_frames,
         tubelet_frames=1,
         causal=dict(
             attention=dict(
@@ -29,3 +21,13 @@ model = dict(
         in_channels=768,
         dropout_ratio=0.,
         average_clips='score'))
+
+_base_.train_pipeline[1].clip_len = num_frames
+_base_.train_pipeline[1].frame_interval = 4
+_base_.val_pipeline[1].clip_len = num_frames
+_base_.val_pipeline[1].frame_interval = 4
+_base_.test_pipeline[1].clip_len = num_frames
+_base_.test_pipeline[1].frame_interval = 4
+train_dataloader = dict(dataset=dict(pipeline=_base_.train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=_base_.val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))

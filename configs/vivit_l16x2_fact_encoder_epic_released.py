@@ -4,7 +4,5 @@
 # paper and of the released model are for 4 x 1 views.
 _base_ = 'vivit_l16x2_fact_encoder_epic.py'
 
-from mmvidattn.utils.config import derive
-
-derive(
-    _base_, test_pipeline=dict(CenterCrop=dict(type='UniformThreeCrop')))
+_base_.test_pipeline[4].type = 'UniformThreeCrop'
+test_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))

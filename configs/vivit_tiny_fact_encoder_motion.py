@@ -3,12 +3,10 @@
 # within the two frames of a tubelet, and needs more layers and epochs.
 _base_ = 'vivit_tiny_motion.py'
 
-from mmvidattn.utils.config import change
-
 model = dict(
     backbone=dict(
         model='fact_encoder', num_layers=4, num_temporal_layers=1))
 
-param_scheduler = change(
-    _base_.param_scheduler, CosineAnnealingLR=dict(T_max=16, end=16))
+_base_.param_scheduler[1].T_max = 16
+_base_.param_scheduler[1].end = 16
 train_cfg = dict(max_epochs=16)

@@ -8,17 +8,14 @@ _base_ = [
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import derive
-
-derive(_base_)
-
-
 model = dict(
     backbone=dict(
+        num_frames=8,
+        img_size=64,
         embed_dims=96,
         num_layers=2,
         num_heads=4,
         patch_init='random',
         init_std=0.1,
         embed_init_std=0.3),
-    cls_head=dict(in_channels=96, init_std=0.02))
+    cls_head=dict(num_classes=8, in_channels=96, init_std=0.02))

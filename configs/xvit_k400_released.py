@@ -3,12 +3,7 @@
 # xvit_k400.py with 16 frames shifted as two clips of 8, and 1 x 3 views.
 _base_ = 'xvit_k400.py'
 
-from mmvidattn.utils.config import derive
-
-derive(
-    _base_,
-    test_pipeline=dict(SlowFastSampleFrames=dict(num_clips=1)))
-
-
-
 model = dict(backbone=dict(temporal_shift=dict(segment_frames=8)))
+
+_base_.test_pipeline[1].num_clips = 1
+test_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))

@@ -4,8 +4,5 @@
 # of the linear video transformer trains the same with 32 clips per batch.
 _base_ = 'xvit_ssv2.py'
 
-from mmvidattn.utils.config import derive
-
-derive(
-    _base_,
-    test_pipeline=dict(SegmentSampleFrames=dict(num_clips=2)))
+_base_.test_pipeline[1].num_clips = 2
+test_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))

@@ -1,5 +1,5 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Small XViT
-# that trains in minutes on two CPU cores, on the dataset of
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# Small XViT that trains in minutes on two CPU cores, on the dataset of
 # tools/data/motion/make_motion.py. Each batch also contains its clips played
 # backwards, which speeds up training, because the classes are pairs of a
 # motion and its reversal.
@@ -8,13 +8,10 @@ _base_ = [
     '_base_/schedules/adamw_8e_motion.py', '_base_/default_runtime.py'
 ]
 
-from mmvidattn.utils.config import change, derive
-
-derive(_base_)
-
-
 model = dict(
     backbone=dict(
+        num_frames=8,
+        img_size=64,
         # With patches of 16, accuracy stays at chance for 600 updates.
         patch_size=32,
         embed_dims=96,
@@ -24,12 +21,12 @@ model = dict(
         init_std=0.1,
         embed_init_std=0.3),
     cls_head=dict(
-        in_channels=96, num_heads=4, hidden_dims=96, dropout_ratio=0.,
-        init_std=0.1),
+        num_classes=8, in_channels=96, num_heads=4, hidden_dims=96,
+        dropout_ratio=0., init_std=0.1),
     data_preprocessor=dict(
         blending=dict(
             type='AppendReversedClips',
             opposites=[1, 0, 3, 2, 5, 4, 7, 6])))
 
 optim_wrapper = dict(optimizer=dict(lr=2e-3, betas=(0.9, 0.98)))
-param_scheduler = change(_base_.param_scheduler, LinearLR=dict(end=100))
+_base_.param_scheduler[0].end = 100

@@ -14,7 +14,7 @@ from torch import nn
 
 from ..layers.lora import merge_lora
 from ..utils.checkpoint import is_url, load_checkpoint, load_tensors
-from ..utils.config import CONFIG_FOLDERS, check_variables
+from ..utils.config import CONFIG_FOLDERS
 from ..utils.video_backend import apply_video_backend
 from .ablations import find_row, list_rows, load_row
 from .bundle_file import WEIGHTS, is_bundle, load_bundle
@@ -147,9 +147,8 @@ def load_config(name: str | Path,
             :func:`~mmvidattn.apis.config_options.apply_options`.
 
     Raises:
-        ValueError: If the ``video_backend`` is invalid, or if the config
-            sets a variable without its dependent values; see
-            :func:`~mmvidattn.utils.config.check_variables`.
+        ValueError: If the ``video_backend`` is invalid, or if the file is a
+            table of ablations.
     """
     path = find_config(name)
     row = None if path.exists() else find_row(
@@ -158,7 +157,9 @@ def load_config(name: str | Path,
         cfg = load_bundle(path).config
     elif row is None:
         cfg = Config.fromfile(path)
-        check_variables(cfg, path.read_text('utf-8'))
+        if 'rows' in cfg and 'model' not in cfg:
+            raise ValueError('a table of ablations is not a config; give the '
+                             f'name of a row: {", ".join(cfg["rows"])}')
     else:
         cfg = load_row(row)
     if cfg_options:

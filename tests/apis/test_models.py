@@ -70,7 +70,7 @@ def test_finds_row_by_name_and_path(name, monkeypatch, tmp_path):
 
 
 def test_a_table_is_not_a_config():
-    table = ROOT / 'configs/testra/ablations/testra_table04.py'
+    table = ROOT / 'configs/testra/ablations/testra.py'
     with pytest.raises(ValueError, match='testra_table04_laplace'):
         load_config(table)
 
@@ -80,8 +80,8 @@ def test_finds_the_configs_of_a_wheel_first(tmp_path, monkeypatch):
                    'checkout'):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / f'{Path(folder).name}.py').write_text(
-            "rows = dict(ablations_row=dict(base='a', row='r'))\n"
-            "table = 'Table 1'")
+            "rows = dict(ablations_row=dict(\n"
+            "    table='Table 1', row='r', base='a'))\n")
     folders = tmp_path / 'wheel', tmp_path / 'checkout'
     monkeypatch.setattr(models, 'CONFIG_FOLDERS', folders)
     assert mmvidattn.list_models(ablations=True) == ['ablations_row']

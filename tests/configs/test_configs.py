@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import ast
 import re
 from pathlib import Path
 
@@ -12,6 +13,28 @@ from mmvidattn.apis.ablations import list_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS_OPTION = 'test_dataloader.dataset.pipeline.1.num_clips'
+
+
+def test_configs_contain_only_assignments():
+    """Users of mmaction2 read them without our documentation."""
+    paths = sorted((ROOT / 'configs').rglob('*.py'))
+    assert len(paths) <= 140
+    for path in paths:
+        tree = ast.parse(path.read_text())
+        assert {type(node) for node in tree.body} == {ast.Assign}, path
+        for node in ast.walk(tree):
+            assert not isinstance(node, (ast.comprehension, ast.Slice)), path
+            if isinstance(node, ast.Call):
+                assert ast.unparse(node.func) == 'dict', path
+
+
+@pytest.mark.parametrize('name', ['derive', 'change'])
+def test_removed_helpers_name_their_replacement(name, tmp_path):
+    path = tmp_path / 'old.py'
+    path.write_text("_base_ = 'mmvidattn::linear_ff_ssv2.py'\n\n"
+                    f'from mmvidattn.utils.config import {name}\n')
+    with pytest.raises(ImportError, match=f'{name} was removed.*num_frames=32'):
+        load_config(path)
 
 
 @pytest.mark.parametrize('name', list_models())
@@ -173,7 +196,7 @@ def test_numbers_of_every_config_agree():
 def test_paper_numbers_are_in_the_text_of_the_paper(family, shared_dir):
     text = (shared_dir / f'papers/{family}.txt').read_text()
     rows = [row for row in list_rows(ROOT / 'configs')
-            if row.table.parents[1].name == family
+            if row.file.parents[1].name == family
             and row.number.startswith('Table') and row.paper != 'no figure']
     assert len(rows) > 15
     for row in rows:

@@ -70,7 +70,7 @@ def test_links_lead_to_pages_or_copies(site):
     assert 'href="../distill.html"' in text
     assert 'href="vivit_ablations.html"' in text
     text = (site / 'models/vivit_ablations.html').read_text('utf-8')
-    config = 'configs/vivit/ablations/vivit_table04.py'
+    config = 'configs/vivit/ablations/vivit.py'
     assert f'href="../files/{config}"' in text
     assert (site / 'files' / config).read_bytes() == (
         ROOT / config).read_bytes()

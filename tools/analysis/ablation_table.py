@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from mmvidattn.apis import find_config, load_config
-from mmvidattn.apis.ablations import read_table
+from mmvidattn.apis.ablations import read_rows
 from mmvidattn.apis.complexity import Complexity
 from mmvidattn.commands.complexity import count_config, view_of
 
@@ -65,21 +65,6 @@ class Page(NamedTuple):
     released: bool
 
 
-def read_rows(table: Path, titles: Iterable[str]) -> list[Row]:
-    """Read the rows of a table's file.
-
-    Raises:
-        ValueError: If the table is not in `titles`.
-    """
-    rows = read_table(table)
-    number = rows[0].number
-    if number not in titles:
-        raise ValueError(f'{table}: table must be one of '
-                         f'{", ".join(titles)}, got {number!r}')
-    return [Row(row.path, number, row.title, row.paper, row.note, table.name)
-            for row in rows]
-
-
 def read_page(path: Path) -> Page:
     """Read a ``page.yml``, which lists the tables of a page.
 
@@ -95,9 +80,10 @@ def read_page(path: Path) -> Page:
     content = yaml.safe_load(path.read_text('utf-8'))
     tables = content['tables']
     titles = {number: body['title'] for number, body in tables.items()}
-    known = {row.config.stem: row
-             for file in sorted(path.parent.glob('*.py'))
-             for row in read_rows(file, titles)}
+    known = {row.path.stem: Row(row.path, row.number, row.title, row.paper,
+                                row.note, file.name)
+             for file in path.parent.glob('*.py')
+             for row in read_rows(file)}
     rows, listed = [], Counter()
     for number, body in tables.items():
         for row in body.get('rows', [name for name, row in known.items()

@@ -1,5 +1,5 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. The
-# synthetic dataset of tools/data/motion/make_motion.py: eight classes that
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# The synthetic dataset of tools/data/motion/make_motion.py: eight classes that
 # differ only in motion, so clips are not flipped.
 dataset_type = 'GuardedVideoDataset'
 data_root = 'data/motion'

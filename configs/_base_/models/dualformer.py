@@ -1,17 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# DualFormer-T; see the class DualFormer. Set init_cfg of the backbone to image
-# weights.
+# DualFormer-T for Kinetics-400; see the class DualFormer. Set init_cfg of the
+# backbone to image weights.
 model = dict(
     type='Recognizer3D',
     backbone=dict(
         type='DualFormer',
         arch='tiny',
-        num_frames=None,
-        img_size=None,
+        num_frames=32,
+        img_size=224,
         drop_path_rate=0.1),
     cls_head=dict(
         type='I3DHead',
-        num_classes=None,
+        num_classes=400,
         in_channels=512,
         dropout_ratio=0.5,
         average_clips='prob'),

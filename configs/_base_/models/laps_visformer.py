@@ -1,13 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# Visformer-S with leap attention and periodic shift, as in the released code;
-# see the class Visformer. Set init_cfg of the backbone to image weights.
+# Visformer-S with leap attention and periodic shift for Kinetics-400, as in
+# the released code; see the class Visformer. Set init_cfg of the backbone to
+# image weights.
 model = dict(
     type='Recognizer3D',
     backbone=dict(
         type='Visformer',
         arch='small',
-        num_frames=None,
-        img_size=None,
+        num_frames=8,
+        img_size=224,
         attention='leap',
         shift='periodic',
         pyramid=(1, 2, 3),
@@ -15,7 +16,7 @@ model = dict(
         shift_first='next'),
     cls_head=dict(
         type='LAPSHead',
-        num_classes=None,
+        num_classes=400,
         in_channels=768,
         label_smooth_eps=0.1,
         average_clips='score'),

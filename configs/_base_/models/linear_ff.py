@@ -1,11 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-# The model of the released code; see the class LinearVideoTransformer.
+# The model of the released code for Something-Something v2; see the class
+# LinearVideoTransformer.
 model = dict(
     type='Recognizer3D',
     backbone=dict(
         type='LinearVideoTransformer',
-        num_frames=None,
-        img_size=None,
+        num_frames=16,
+        img_size=224,
         embed_dims=512,
         num_layers=12,
         num_heads=8,
@@ -15,7 +16,7 @@ model = dict(
         spatial_shift=dict(mode='eight', size=1)),
     cls_head=dict(
         type='LinearVideoTransformerHead',
-        num_classes=None,
+        num_classes=174,
         in_channels=512,
         hidden_dims=768,
         dropout_ratio=0.5,

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # The causal linear video transformer as an online detector: frames in, scores
-# of each frame out.
+# of each frame out. Classes of THUMOS'14, with the background (0).
 model = dict(
     type='OnlineActionDetector',
     carry_state=True,
@@ -10,7 +10,7 @@ model = dict(
         encoder=dict(
             type='LinearVideoTransformer',
             pattern='causal',
-            img_size=None,
+            img_size=224,
             embed_dims=512,
             num_layers=12,
             num_heads=8,
@@ -22,7 +22,7 @@ model = dict(
             decay=dict(half_life=(8, 512), learned=True))),
     cls_head=dict(
         type='OnlineActionHead',
-        num_classes=None,
+        num_classes=22,
         in_channels=512,
         loss_cls=dict(type='MultiClassCrossEntropyLoss')),
     data_preprocessor=dict(

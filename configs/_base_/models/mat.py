@@ -27,7 +27,7 @@ model = dict(
     # 20 actions, the background (0) and "Ambiguous" (21).
     cls_head=dict(
         type='MATHead',
-        num_classes=None,
+        num_classes=22,
         in_channels=1024,
         work_weights=[0.2, 0.2, 1.],
         future_weight=0.1,

@@ -14,7 +14,7 @@ model = dict(
     # treats as a class. Only the last step of a window has a loss.
     cls_head=dict(
         type='OnlineActionHead',
-        num_classes=None,
+        num_classes=22,
         in_channels=1024,
         num_loss_steps=1,
         loss_cls=dict(

@@ -23,7 +23,7 @@ model = dict(
     # 20 actions, the background (0) and "Ambiguous" (21).
     cls_head=dict(
         type='OnlineActionHead',
-        num_classes=None,
+        num_classes=22,
         in_channels=1024,
         loss_cls=dict(type='MultiClassCrossEntropyLoss', ignore_index=21),
         score='prob'),

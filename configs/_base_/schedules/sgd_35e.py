@@ -1,9 +1,9 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. SGD with
-# Nesterov momentum and a cosine schedule to zero, updated at each iteration.
-# The cosine starts with the training. For five epochs, the rate rises linearly
-# to its value. The rate is for 32 clips per batch. Weight decay applies to all
-# parameters except the biases after the encoder (the head's norm and two
-# layers).
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# SGD with Nesterov momentum and a cosine schedule to zero, updated at each
+# iteration. The cosine starts with the training. For five epochs, the rate
+# rises linearly to its value. The rate is for 32 clips per batch. Weight decay
+# applies to all parameters except the biases after the encoder (the head's
+# norm and two layers).
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(
