@@ -64,9 +64,8 @@ setup(
     license='Apache-2.0',
     license_files=['LICENSE'],
     # The command line, which lists its commands without importing the package.
-    py_modules=['mmvidattn_cli'],
     entry_points=dict(
-        console_scripts=['mmvidattn = mmvidattn_cli:main']),
+        console_scripts=['mmvidattn = mmvidattn.commands:main']),
     packages=find_packages(include=['mmvidattn', 'mmvidattn.*']),
     package_data={
         'mmvidattn': ['weights/*/*'],

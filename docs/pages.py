@@ -8,13 +8,10 @@ page for each package, with a heading for each public name, and a page with the
 options of all commands.
 """
 import ast
-import importlib
-import io
 import os
 import posixpath
 import re
 import sys
-from contextlib import redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 
@@ -41,8 +38,6 @@ PACKAGES = (
     'apis', 'backbones', 'layers', 'ops', 'heads', 'losses', 'recognizers',
     'online', 'live', 'datasets', 'datasets.transforms', 'evaluation',
     'engine', 'visualization', 'export', 'convert')
-# Public names of packages without `__all__`.
-FUNCTIONS = {'utils': ('config.change', )}
 # A code block or code span, which contains no links; or the target of a link.
 LINK = re.compile(r'(^```.*?^```$|`[^`\n]+`)|(?<=\]\()([^)\s]+)(?=\))',
                   re.DOTALL | re.MULTILINE)
@@ -82,7 +77,7 @@ def make_reference() -> dict[str, str]:
     """Return the pages of the reference by their paths on the site."""
     pages = {}
     names = {package: public_names(package) for package in PACKAGES}
-    for package, members in {**names, **FUNCTIONS}.items():
+    for package, members in names.items():
         title = f'mmvidattn.{package}'
         pages[f'reference/{package}.md'] = f'# {title}\n\n' + '\n'.join(
             f'::: {title}.{name}\n' for name in members)
@@ -93,24 +88,17 @@ def make_commands() -> str:
     """Return the page with the help texts of all commands."""
     # The modules of the commands import argparse and nothing heavy.
     sys.path.insert(0, str(ROOT))
-    from mmvidattn_cli import find_commands
+    from mmvidattn.commands import find_commands, make_parser
 
     parts = ['# Commands\n']
-    before = sys.argv, os.environ.get('COLUMNS')
+    before = os.environ.get('COLUMNS')
     os.environ['COLUMNS'] = '84'
-    try:
-        for name, path in find_commands().items():
-            module = importlib.import_module(f'mmvidattn.cli.{path.stem}')
-            sys.argv = [f'mmvidattn {name}', '--help']
-            with redirect_stdout(io.StringIO()) as out, suppress(SystemExit):
-                module.main(['--help'])
-            help_text = out.getvalue().strip()
-            parts.append(f'## mmvidattn {name}\n\n```text\n{help_text}\n```\n')
-    finally:
-        sys.argv = before[0]
-        os.environ.pop('COLUMNS')
-        if before[1] is not None:
-            os.environ['COLUMNS'] = before[1]
+    for name in find_commands():
+        help_text = make_parser(name).format_help().strip()
+        parts.append(f'## mmvidattn {name}\n\n```text\n{help_text}\n```\n')
+    os.environ.pop('COLUMNS')
+    if before is not None:
+        os.environ['COLUMNS'] = before
     return '\n'.join(parts)
 
 

@@ -18,7 +18,7 @@ import yaml
 from mmengine.config import Config, ConfigDict
 
 from mmvidattn.apis import load_config
-from mmvidattn.commands.complexity import CROPS
+from mmvidattn.apis.complexity import CROPS
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = '<!-- Written by python docs/recipes.py -->'

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """``python -m mmvidattn``: the same as the command ``mmvidattn``."""
-from mmvidattn_cli import main
+from mmvidattn.commands import main
 
 if __name__ == '__main__':
     main()

@@ -38,9 +38,10 @@ from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
 import mmvidattn
-import mmvidattn_cli
 from mmvidattn.apis import find_config, load_config
 from mmvidattn.apis.models import is_checkpoint
+from mmvidattn.commands import find_commands
+from mmvidattn.commands import main as run_command
 
 ROOT = Path(__file__).resolve().parent.parent
 RULES = 'run', 'parse', 'file', 'config'
@@ -178,7 +179,7 @@ def main_of(words: list[str]) -> tuple[str, list[str]] | None:
     """
     first, *rest = words
     if first == 'mmvidattn':
-        assert rest[0] in mmvidattn_cli.find_commands(), \
+        assert rest[0] in find_commands(), \
             f'no command {rest[0]!r}'
         return rest[0], rest[1:]
     if first == 'python' and rest[:1] == ['-m']:
@@ -190,8 +191,8 @@ def main_of(words: list[str]) -> tuple[str, list[str]] | None:
     elif first == 'python' and rest and rest[0].endswith('.py'):
         door = Path(rest[0])
         command = door.stem.replace('_', '-')
-        if command in mmvidattn_cli.find_commands() and \
-                f'mmvidattn.cli.{door.stem} import main' in (
+        if command in find_commands() and \
+                'from mmvidattn.commands import main' in (
                     ROOT / door).read_text():
             return command, rest[1:]
         return rest[0], rest[1:]
@@ -209,8 +210,8 @@ def main_of(words: list[str]) -> tuple[str, list[str]] | None:
 
 def start(program: str, args: list[str]) -> None:
     """Run a program in this process."""
-    if program in mmvidattn_cli.find_commands():
-        mmvidattn_cli.main([program, *args])
+    if program in find_commands():
+        run_command([program, *args])
     elif program.startswith('mmvidattn.'):
         sys.argv = [program, *args]
         runpy.run_module(program, run_name='__main__', alter_sys=False)

@@ -44,7 +44,7 @@ MAY_IMPORT = {
     },
 }
 ONLY_TORCH = 'ops', 'convert'
-UNRESTRICTED = 'cli', 'commands', '__init__', '__main__', 'registered'
+UNRESTRICTED = 'commands', '__init__', '__main__', 'registered'
 ALWAYS = {'version'}
 
 

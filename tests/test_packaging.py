@@ -58,7 +58,7 @@ def test_wheel_holds_every_module_config_and_tool(wheel):
     with zipfile.ZipFile(wheel) as file:
         names = {n for n in file.namelist() if '.dist-info/' not in n}
         licence = [n for n in file.namelist() if n.endswith('/LICENSE')]
-    expected = files_below(PACKAGE) | {'mmvidattn_cli.py'}
+    expected = files_below(PACKAGE)
     for folder in 'configs', 'tools':
         expected |= {
             f'mmvidattn/.mim/{name}'
@@ -95,7 +95,7 @@ def test_wheel_has_the_console_command(wheel):
     with zipfile.ZipFile(wheel) as file:
         text = next(file.read(n).decode() for n in file.namelist()
                     if n.endswith('.dist-info/entry_points.txt'))
-    assert 'mmvidattn = mmvidattn_cli:main' in text.splitlines()
+    assert 'mmvidattn = mmvidattn.commands:main' in text.splitlines()
 
 
 def test_wheel_has_the_version_of_the_package(wheel):
@@ -165,8 +165,8 @@ def test_imported_packages_are_required(required):
                 modules = [node.module]
             for module in modules:
                 top = module.partition('.')[0]
-                if top in sys.stdlib_module_names or top in (
-                        'mmvidattn', 'mmvidattn_cli'):
+                if top in sys.stdlib_module_names or top == \
+                        'mmvidattn':
                     continue
                 name = provides.get(top, top).lower()
                 assert name in required | indirect, f'{path}: {module}'

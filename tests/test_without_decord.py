@@ -14,7 +14,7 @@ import mmvidattn
 for name in mmvidattn.__all__:
     getattr(mmvidattn, name)
 print('NAME', mmvidattn.convert.convert.__name__)
-from mmvidattn.cli import test, train
+from mmvidattn.commands import main
 
 name, data, out = sys.argv[1:]
 options = ['--work-dir', out, '--cfg-options', f'data_root={data}',
@@ -24,15 +24,15 @@ options = ['--work-dir', out, '--cfg-options', f'data_root={data}',
            'val_dataloader.persistent_workers=False',
            'test_dataloader.persistent_workers=False']
 try:
-    train.main([name, *options, 'video_backend=decord'])
+    main(['train', name, *options, 'video_backend=decord'])
 except SystemExit as error:
     print('WITHOUT', error)
 try:
     mmvidattn.VideoClassifier(name, cfg_options=dict(video_backend='decord'))
 except ImportError as error:
     print('WITHOUT', error)
-train.main([name, *options])
-test.main([name, f'{out}/epoch_1.pth', *options])
+main(['train', name, *options])
+main(['test', name, f'{out}/epoch_1.pth', *options])
 answer = mmvidattn.VideoClassifier(name)(f'{data}/val/000000.mp4')
 print('ANSWER', answer.predictions[0].label)
 assert sys.modules['decord'] is None

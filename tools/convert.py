@@ -3,7 +3,9 @@
 
 The same as ``mmvidattn convert``.
 """
-from mmvidattn.cli.convert import main
+import sys
+
+from mmvidattn.commands import main
 
 if __name__ == '__main__':
-    main()
+    main(['convert', *sys.argv[1:]])

@@ -3,7 +3,9 @@
 
 The same as ``mmvidattn export``.
 """
-from mmvidattn.cli.export import main
+import sys
+
+from mmvidattn.commands import main
 
 if __name__ == '__main__':
-    main()
+    main(['export', *sys.argv[1:]])

@@ -3,7 +3,9 @@
 
 The same as ``mmvidattn finetune``.
 """
-from mmvidattn.cli.finetune import main
+import sys
+
+from mmvidattn.commands import main
 
 if __name__ == '__main__':
-    main()
+    main(['finetune', *sys.argv[1:]])

@@ -3,7 +3,9 @@
 
 The same as ``mmvidattn predict``.
 """
-from mmvidattn.cli.predict import main
+import sys
+
+from mmvidattn.commands import main
 
 if __name__ == '__main__':
-    main()
+    main(['predict', *sys.argv[1:]])

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     import mmvidattn
     from mmvidattn.apis.models import find_config, load_config
     from mmvidattn.apis.release import SUFFIXES, save_release
-    from mmvidattn.apis.runner import one_line_errors
+    from mmvidattn.utils.exits import one_line_errors
     from mmvidattn.utils.files import hash_file
     from mmvidattn.utils.printable import echo
 

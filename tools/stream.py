@@ -3,7 +3,9 @@
 
 The same as ``mmvidattn stream``.
 """
-from mmvidattn.cli.stream import main
+import sys
+
+from mmvidattn.commands import main
 
 if __name__ == '__main__':
-    main()
+    main(['stream', *sys.argv[1:]])

@@ -3,7 +3,9 @@
 
 The same as ``mmvidattn test``.
 """
-from mmvidattn.cli.test import main
+import sys
+
+from mmvidattn.commands import main
 
 if __name__ == '__main__':
-    main()
+    main(['test', *sys.argv[1:]])

@@ -3,7 +3,9 @@
 
 The same as ``mmvidattn train``.
 """
-from mmvidattn.cli.train import main
+import sys
+
+from mmvidattn.commands import main
 
 if __name__ == '__main__':
-    main()
+    main(['train', *sys.argv[1:]])

@@ -13,13 +13,12 @@ from rich.console import Console
 from rich.progress import track
 
 from ..datasets.video_facts import list_videos
+from ..utils.exits import one_line_stop, program_name
 from ..utils.files import write_atomically
-from ..utils.interrupts import one_line_stop
 from ..utils.lines import read_lines
 from ..utils.printable import brief, echo, printable
 from ..utils.ray_engine import run_with_ray
 from ..utils.remote_files import is_url, local_path
-from .runner import program_name
 
 LIST_SUFFIXES = '.csv', '.txt'
 # Faults to repeat in the last line.

@@ -5,7 +5,6 @@ import atexit
 import logging
 import os
 import os.path as osp
-import select
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -37,6 +36,7 @@ from ..utils.checkpoint import (
     load_weights_only,
     require_overlap,
 )
+from ..utils.exits import program_name
 from ..utils.half_precision import (
     VARIABLE,
     fallback_message,
@@ -88,8 +88,7 @@ def add_default_runtime(cfg: Config) -> None:
 
 
 def build_runner(cfg: Config, strict: bool,
-                 compile: bool = False,
-                 force_amp: bool = False) -> Runner:
+                 compile: bool = False) -> Runner:
     """Build the runner, and check the checkpoint to load.
 
     mmengine itself silently skips tensors whose names or shapes do not match.
@@ -105,12 +104,10 @@ def build_runner(cfg: Config, strict: bool,
         compile: Compile the backbone. In contrast, mmengine's ``compile`` in a
             config compiles the whole training step into 15 graphs, and does
             nothing in testing.
-        force_amp: Keep bfloat16 even where it is slower than float32; see
-            :func:`drop_slow_bfloat16`.
     """
     check_video_lists(cfg, ('test', ) if strict else ('train', 'val'))
     check_scaling(cfg)
-    dropped = [] if force_amp else drop_slow_bfloat16(cfg)
+    dropped = drop_slow_bfloat16(cfg)
     # Another library of OpenMMLab may have set its own scope.
     init_default_scope(cfg.get('default_scope') or 'mmaction')
     if 'runner_type' in cfg:
@@ -118,11 +115,8 @@ def build_runner(cfg: Config, strict: bool,
     else:
         runner = SafeRunner.from_cfg(cfg)
     if dropped:
-        override = f'{VARIABLE}=force'
-        if not strict:
-            override = f'--amp force or {override}'
         runner.logger.warning(
-            fallback_message(' and '.join(dropped), override))
+            fallback_message(' and '.join(dropped), f'{VARIABLE}=force'))
     model = unwrap(runner.model)
     if compile:
         compile_in_place(model.backbone)
@@ -251,43 +245,6 @@ def lock_work_dir(cfg: Config) -> Iterator[None]:
     rank = os.environ.get(RANKS.get(cfg.launcher, ''), '0')
     with lock_folder(cfg.work_dir) if rank == '0' else nullcontext():
         yield
-
-
-def program_name() -> str:
-    """Return the program's name: ``train.py`` or ``mmvidattn train``."""
-    return osp.basename(sys.argv[0])
-
-
-@contextmanager
-def one_line_errors(prog: str | None = None) -> Iterator[None]:
-    """Convert errors about invalid input to one line, and exit.
-
-    If the reader of the output has closed it, as ``head`` does, exit without
-    a message and with the status of a program that SIGPIPE ends.
-
-    Args:
-        prog: Name of the program, with which the line starts. Defaults to
-            :func:`program_name`.
-    """
-    try:
-        yield
-    except (ValueError, TypeError, LookupError, OSError,
-            ImportError) as error:
-        if isinstance(error, BrokenPipeError) and _stdout_is_closed():
-            # Python writes the rest of the output when it exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(128 + 13) from None
-        message = error.args[0] if isinstance(error, KeyError) else error
-        raise SystemExit(
-            printable(f'{prog or program_name()}: error: {message}', LAYOUT)
-        ) from error
-
-
-def _stdout_is_closed() -> bool:
-    """Return True if stdout is a pipe whose reader has closed it."""
-    poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)
-    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def unsaved(runner: Runner) -> str:

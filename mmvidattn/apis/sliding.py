@@ -204,8 +204,9 @@ class SlidingClassifier:
             window = self._pipeline.span(fps)
             if window is None:
                 raise ValueError(
-                    'seconds must be set, because the clips of the test '
-                    'pipeline span entire videos')
+                    'seconds must be set (--seconds of stream, --windows of '
+                    'predict), because the clips of the test pipeline span '
+                    'entire videos')
         else:
             window = max(1, round(seconds * fps))
         self.window_frames = window

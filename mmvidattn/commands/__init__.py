@@ -1,5 +1,83 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Implementation of the longer subcommands of ``mmvidattn``.
+"""Subcommands of ``mmvidattn``, one module each.
 
-``mmvidattn.cli`` parses the options, and passes them to ``run`` of a module.
+A module has ``add_arguments(parser)`` and ``run(args)``. At its top it imports
+only the standard library, so that ``--help`` is fast.
 """
+import argparse
+import ast
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..version import __version__
+from ._removed import refuse_removed
+
+FOLDER = Path(__file__).resolve().parent
+
+
+def find_commands() -> dict[str, Path]:
+    """Return the module of each command by its name, e.g. 'check-videos'."""
+    return {path.stem.replace('_', '-'): path
+            for path in sorted(FOLDER.glob('[!_]*.py'))}
+
+
+def describe(module: Path) -> str:
+    """Return the first line of a module's docstring."""
+    tree = ast.parse(module.read_text('utf-8'))
+    return ast.get_docstring(tree).splitlines()[0]
+
+
+def make_parser(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command."""
+    module = importlib.import_module(f'{__name__}.{name.replace("-", "_")}')
+    parser = argparse.ArgumentParser(
+        f'mmvidattn {name}', description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    module.add_arguments(parser)
+    parser.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a command.
+
+    Args:
+        argv: Name and arguments. Defaults to the command line.
+    """
+    name, *rest = (sys.argv[1:] if argv is None else argv) or ['--help']
+    commands = find_commands()
+    if name in ('-h', '--help'):
+        print('usage: mmvidattn COMMAND [ARGUMENTS]\n')
+        for name, module in commands.items():
+            print(f'  {name:18}{describe(module)}')
+        print('\nArguments of a command: mmvidattn COMMAND --help')
+        print('Version: mmvidattn --version')
+        return
+    if name == '--version':
+        print(f'mmvidattn {__version__}')
+        return
+    refuse_removed(name, rest)
+    if name not in commands:
+        close = difflib.get_close_matches(name, commands, 1)
+        hint = f'did you mean {close[0]}? ' if close else ''
+        raise SystemExit(f'mmvidattn: error: no command {name!r}; {hint}'
+                         'mmvidattn --help lists all')
+    # Error messages begin with this.
+    sys.argv = [f'mmvidattn {name}', *rest]
+    parser = make_parser(name)
+    # argparse cannot mix options and arguments of a parser with subparsers.
+    parse = (parser.parse_args if name == 'prepare' else
+             parser.parse_intermixed_args)
+    args = parse(rest)
+    try:
+        args.run(args)
+    except KeyboardInterrupt:
+        print(f'\n{sys.argv[0]}: stopped', file=sys.stderr)
+        raise SystemExit(130) from None
+    except ImportError:
+        print('`mmvidattn doctor` reports what is wrong with the installation',
+              file=sys.stderr)
+        raise

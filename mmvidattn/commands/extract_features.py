@@ -1,5 +1,21 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Extract feature streams from videos with any network."""
+"""Extract feature streams from videos with any network.
+
+    mmvidattn extract-features VIDEOS data/mine/rgb CONFIG \\
+        --checkpoint CHECKPOINT --rate 4
+
+CONFIG is an mmaction2 recognizer, or `timm://NAME`,
+`hf://OWNER/MODEL@REVISION` or `MODULE:CALLABLE`. Writes `<video>.npy`
+`(steps, width)` for each video, with a step for each 1 / rate seconds. The
+features are the input of a recognizer's classifier, or the output of another
+network. They are causal: a step depends only on frames up to its end. The same
+command resumes an interrupted run.
+
+    mmvidattn extract-features videos.csv features CONFIG \\
+        --engine ray --processes 8
+
+shares a long list among processes of a Ray cluster.
+"""
 import argparse
 import copy
 import hashlib
@@ -7,56 +23,114 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cv2
-import numpy as np
-import torch
-from mmengine.registry import init_default_scope
-
-from ..apis import load_config
-from ..apis.many_videos import open_folder, plan_videos, process_videos
-from ..apis.runner import one_line_errors, program_name
-from ..live.features import CLASSIFIER, FeatureExtractor, VideoFeatures
-from ..live.named_networks import is_network
-from ..utils.files import replacing
-from ..utils.hub import SCHEME
+from ..utils.exits import one_line_errors, program_name
 from ..utils.printable import echo
-from ..utils.remote_files import local_path
+from ._options import (
+    FLOWS,
+    DictAction,
+    add_cfg_options,
+    add_device,
+    add_engine,
+    at_least,
+    check_engine,
+    positive,
+)
 
+if TYPE_CHECKING:
+    from ..live.features import VideoFeatures
 
-class Extractor(VideoFeatures):
-    """Extractor of the features of each step of a video.
-
-    Args:
-        options: Options of the command line.
-    """
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        self.options = options
-        options = dict(options)
-        threads = options.pop('threads')
-        torch.set_num_threads(threads)
-        cv2.setNumThreads(threads)
-        torch.manual_seed(0)
-        steps = dict(rate=options.pop('rate'),
-                     every=options.pop('every', None),
-                     batch_size=options.pop('batch_size'))
-        super().__init__(FeatureExtractor(**options), **steps)
-
-
-_extractor: Extractor | None = None
 # Options that do not change the features.
 IRRELEVANT = 'batch_size', 'device', 'threads'
+# Options and extractor of this process.
+_loaded: 'tuple[dict[str, Any], VideoFeatures] | None' = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('videos', nargs='+', metavar='VIDEO',
+                        help='video file, folder of videos, or list of videos '
+                        '(.txt or .csv)')
+    parser.add_argument('out', type=Path, help='folder to write to')
+    parser.add_argument('config', help='config file or name of a recognizer, '
+                        'or timm://NAME, hf://OWNER/MODEL@REVISION or '
+                        'MODULE:CALLABLE')
+    parser.add_argument('--checkpoint',
+                        help='checkpoint of the network (default: the weights '
+                        'of hf://, or else random weights); "pretrained" '
+                        'downloads the weights of timm://')
+    steps = parser.add_mutually_exclusive_group()
+    steps.add_argument('--rate', type=positive, default=4.,
+                       help='steps per second (default: 4)')
+    steps.add_argument('--every', type=at_least(1), metavar='N',
+                       help='one step every N frames, instead of --rate')
+    parser.add_argument('--sample-fps', type=positive, metavar='FPS',
+                        help='resample videos to this frame rate (default: '
+                        'keep the rate of each video)')
+    parser.add_argument('--input', nargs='+', action=DictAction,
+                        metavar='KEY=VALUE', help='input of a network that is '
+                        'not a recognizer: takes=frames or clips, mean, std, '
+                        'value_range=1 or 255, resize, crop, interpolation, '
+                        'color=RGB or BGR (default: the settings of timm or '
+                        'the Hub)')
+    parser.add_argument('--flow', choices=FLOWS,
+                        help='method to compute optical flow, for recognizers '
+                        'of flow')
+    parser.add_argument('--flow-side', type=at_least(1), default=180,
+                        help='short side of the frames that flow is computed '
+                        'from (default: 180)')
+    parser.add_argument('--bound', type=positive, default=20.,
+                        help='flow in pixels that maps to 0 and 255 (default: '
+                        '20)')
+    parser.add_argument('--clip-len', type=at_least(1),
+                        help="number of frames, or flow fields, in the clip "
+                        "of a step (default: the config's)")
+    parser.add_argument('--frame-interval', type=at_least(1), default=1,
+                        help='interval between frames of a clip (default: 1)')
+    parser.add_argument('--layer',
+                        help='layer whose input is the features (default: '
+                        'cls_head.fc_cls of a recognizer, or else the output '
+                        'of the network)')
+    parser.add_argument('--threads', type=at_least(1), default=1,
+                        help='threads per process (default: 1)')
+    parser.add_argument('--batch-size', type=at_least(1), default=16,
+                        help='number of steps per batch (default: 16)')
+    add_device(parser)
+    add_cfg_options(parser)
+    add_engine(parser)
+
+
+def load_extractor(options: dict[str, Any]) -> 'VideoFeatures':
+    """Build the extractor of this process, unless it has it."""
+    global _loaded
+    if _loaded is not None and _loaded[0] == options:
+        return _loaded[1]
+    import cv2
+    import torch
+
+    from ..live.features import FeatureExtractor, VideoFeatures
+
+    rest = dict(options)
+    threads = rest.pop('threads')
+    torch.set_num_threads(threads)
+    cv2.setNumThreads(threads)
+    torch.manual_seed(0)
+    steps = dict(rate=rest.pop('rate'), every=rest.pop('every', None),
+                 batch_size=rest.pop('batch_size'))
+    extractor = VideoFeatures(FeatureExtractor(**rest), **steps)
+    _loaded = options, extractor
+    return extractor
 
 
 def make_extract(options: dict[str, Any], out: Path
                  ) -> Callable[[str, str], None]:
     """Return the function of a video and its name, for this process."""
-    global _extractor
-    if _extractor is None or _extractor.options != options:
-        _extractor = Extractor(options)
-    extractor = _extractor
+    import numpy as np
+
+    from ..utils.files import replacing
+    from ..utils.remote_files import local_path
+
+    extractor = load_extractor(options)
 
     def extract(source: str, name: str) -> None:
         rows = extractor(local_path(source))
@@ -70,6 +144,10 @@ def make_extract(options: dict[str, Any], out: Path
 
 def settings_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that determine the features."""
+    from ..apis import load_config
+    from ..live.features import CLASSIFIER
+    from ..live.named_networks import is_network
+
     kept = {key: value for key, value in options.items()
             if key not in IRRELEVANT}
     # For recognizers, do not add these keys, which earlier versions lack.
@@ -83,9 +161,15 @@ def settings_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(args: argparse.Namespace) -> None:
+    from mmengine.registry import init_default_scope
+
+    from ..apis.many_videos import open_folder, plan_videos, process_videos
+    from ..utils.hub import SCHEME
+
     with one_line_errors():
+        check_engine(args)
         options = copy.deepcopy(vars(args))
-        for name in 'videos', 'out', 'processes', 'engine':
+        for name in 'videos', 'out', 'processes', 'engine', 'run':
             del options[name]
         videos = plan_videos(args.videos)
         if args.checkpoint is None and not args.config.startswith(SCHEME):
@@ -93,11 +177,11 @@ def run(args: argparse.Namespace) -> None:
                  'weights are random', file=sys.stderr)
         # Build the network here first, to report errors once.
         init_default_scope('mmaction')
-        make = partial(make_extract, options, args.out.absolute())
-        make()
-        echo(f'{_extractor.recognizer.width} features per step')
+        extractor = load_extractor(options)
+        echo(f'{extractor.recognizer.width} features per step')
         open_folder(args.out, 'features.json', settings_of(options),
                     'extract-features')
         process_videos(
-            'Extracting', videos, args.out, '.npy', make,
+            'Extracting', videos, args.out, '.npy',
+            partial(make_extract, options, args.out.absolute()),
             engine=args.engine, processes=args.processes, device=args.device)

@@ -1,5 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Classify videos, or time windows of long videos."""
+"""Classify videos, or time windows of long videos.
+
+    mmvidattn predict VIDEO [VIDEO ...] BUNDLE
+    mmvidattn predict VIDEO [VIDEO ...] CONFIG CHECKPOINT
+    mmvidattn predict LONG_VIDEO BUNDLE --windows 10 --stride 5
+    mmvidattn predict LONG_VIDEO BUNDLE --segments tasks.json --to label-studio
+    mmvidattn predict videos.csv BUNDLE --json predictions
+"""
 import argparse
 import hashlib
 import json
@@ -8,32 +15,129 @@ import sys
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from mmengine.logging import MMLogger
-from rich.console import Console
-from rich.progress import track
-
-from ..apis import VideoClassifier, VideoPrediction, read_labels
-from ..apis.many_videos import open_folder, plan_videos, process_videos
-from ..apis.predict import write_json_line
-from ..apis.runner import one_line_errors, program_name
-from ..apis.video_clips import is_folder_of_videos
-from ..datasets.video_facts import list_videos
-from ..utils.files import write_atomically
-from ..utils.interrupts import one_line_stop
+from ..utils.exits import one_line_errors, one_line_stop, program_name
 from ..utils.printable import echo, printable
-from ..utils.remote_files import local_path
-from ..visualization import OUTPUTS, annotate_video
-from .model_argument import split_model
+from ._options import (
+    ANNOTATION_FORMATS,
+    add_device,
+    add_engine,
+    add_model,
+    check_engine,
+)
+
+if TYPE_CHECKING:
+    from ..apis import VideoClassifier, VideoPrediction
+
+# Options that predictions in a folder do not support.
+FILE_ONLY = ('out', 'json_lines', 'windows', 'stride', 'segments', 'to',
+             'thresholds', 'fps', 'batch_size', 'compile')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'videos', nargs='+', metavar='VIDEO',
+        help='video file or its URL, folder of videos, or folder of frames '
+        '(without any video); with --json FOLDER also a list of videos (.txt '
+        'or .csv), with --windows also the number of a camera, or the URL of '
+        'a stream')
+    add_model(parser)
+    parser.add_argument(
+        '--labels', help='file with one class name per line (default: the '
+        "names in the checkpoint, or else the config's)")
+    parser.add_argument(
+        '--out', type=Path, metavar='FILE_OR_FOLDER',
+        help='write the captioned video to an .mp4 file, or some captioned '
+        'frames to a .png or .jpg file, or an .mp4 file per video to a '
+        'folder')
+    parser.add_argument(
+        '--json', type=Path, metavar='FILE_OR_FOLDER',
+        help='write the predictions to a file, or a .json file per video to a '
+        'folder (a path without a suffix), where the same command continues')
+    parser.add_argument(
+        '--json-lines', type=Path, metavar='FILE',
+        help='write each prediction to this file immediately, one per line')
+    parser.add_argument(
+        '--windows', type=float, metavar='SECONDS',
+        help='classify time windows of this length; --out then shows in each '
+        'frame the prediction of the latest window that contains it')
+    parser.add_argument(
+        '--stride', type=float, metavar='SECONDS',
+        help='seconds between the starts of consecutive windows (default: '
+        'their length)')
+    parser.add_argument(
+        '--segments', type=Path, metavar='OUT',
+        help='find the actions in long videos and write them with their '
+        'scores as annotations, to be corrected in an annotation program. '
+        'Clip models use windows (default: as in mmvidattn stream)')
+    parser.add_argument(
+        '--to', metavar='FORMAT',
+        help=f'format of --segments, one of {", ".join(ANNOTATION_FORMATS)} '
+        '(default: by the suffix of OUT)')
+    parser.add_argument(
+        '--thresholds', type=Path, metavar='FILE',
+        help='thresholds of each class for --segments, from mmvidattn '
+        "tune-thresholds (default: the model's)")
+    parser.add_argument(
+        '--fps', type=float,
+        help='frame rate of folders of frames and of live sources')
+    parser.add_argument(
+        '--batch-size', type=int, default=1,
+        help='number of videos or windows per batch (default: %(default)s)')
+    parser.add_argument(
+        '--compile', action='store_true',
+        help='compile the model first, which pays off for many videos')
+    add_device(parser)
+    add_engine(parser)
+
+
+def to_folder(args: argparse.Namespace) -> bool:
+    """Return True if --json is a folder."""
+    path = args.json
+    # /dev/stdout has no suffix either.
+    return path is not None and (path.is_dir() or not (
+        path.suffix or path.exists()))
+
+
+def check(args: argparse.Namespace) -> None:
+    """Check that the options belong together.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    def refuse(names: Sequence[str], mode: str) -> None:
+        for name in names:
+            if getattr(args, name) not in (None, False, 1):
+                raise ValueError(f'--{name.replace("_", "-")} {mode}')
+
+    check_engine(args)
+    if to_folder(args):
+        refuse(FILE_ONLY, 'does not work with --json FOLDER')
+        return
+    if args.engine is not None:
+        raise ValueError('--engine needs --json FOLDER')
+    if args.segments is not None:
+        refuse(('labels', 'out', 'json', 'json_lines', 'compile',
+                'batch_size'), 'does not work with --segments')
+        return
+    refuse(('to', 'thresholds'), 'needs --segments')
+    if args.windows is None and args.stride is not None:
+        raise ValueError('--stride needs --windows or --segments')
+    if args.windows is not None and args.json:
+        raise ValueError('--windows supports --json-lines, but not --json, '
+                         'which needs all predictions in memory')
 
 
 def name_videos(inputs: list[str]) -> dict[str, Path]:
     """Return a unique output name for each video."""
+    from ..apis.video_clips import is_folder_of_videos
+    from ..datasets.video_facts import list_videos
+
     videos = {}
     for source in inputs:
         if is_folder_of_videos(source):
@@ -47,6 +151,8 @@ def name_videos(inputs: list[str]) -> dict[str, Path]:
 def plan_outputs(videos: dict[str, Path], out: Path | None
                  ) -> dict[str, Path]:
     """Choose the file to write for each video."""
+    from ..visualization import OUTPUTS
+
     if out is None:
         return {}
     unreadable = [video for video in videos
@@ -71,11 +177,11 @@ def plan_outputs(videos: dict[str, Path], out: Path | None
     return outputs
 
 
-def describe(prediction: VideoPrediction) -> list[str]:
+def describe(prediction: 'VideoPrediction') -> list[str]:
     return [f'{p.score:6.3f}  {p.label}' for p in prediction.predictions]
 
 
-def caption_windows(windows: Sequence[VideoPrediction], time: float
+def caption_windows(windows: Sequence['VideoPrediction'], time: float
                     ) -> list[str]:
     """Return the caption of the latest window that contains a time."""
     number = bisect_right(windows, time, key=lambda window: window.start)
@@ -85,8 +191,9 @@ def caption_windows(windows: Sequence[VideoPrediction], time: float
     return lines if time < window.end else [''] * len(lines)
 
 
-def predict_windows(classifier: VideoClassifier, video: str, out: Path | None,
-                    args: argparse.Namespace) -> Iterator[VideoPrediction]:
+def predict_windows(
+        classifier: 'VideoClassifier', video: str, out: Path | None,
+        args: argparse.Namespace) -> Iterator['VideoPrediction']:
     """Classify the windows of a video; the last result may be an error.
 
     Args:
@@ -95,6 +202,9 @@ def predict_windows(classifier: VideoClassifier, video: str, out: Path | None,
         out: Captioned video to write, or None.
         args: Options of the command.
     """
+    from ..apis import VideoPrediction
+    from ..visualization import annotate_video
+
     shown = []
     try:
         for window in classifier.windows(
@@ -111,7 +221,7 @@ def predict_windows(classifier: VideoClassifier, video: str, out: Path | None,
         yield VideoPrediction(video, error=str(error))
 
 
-def check_labels(classifier: VideoClassifier, path: str | None,
+def check_labels(classifier: 'VideoClassifier', path: str | None,
                  labels: Sequence[str] | None) -> None:
     """Check that a file of labels, if any, fits a model.
 
@@ -126,37 +236,60 @@ def check_labels(classifier: VideoClassifier, path: str | None,
 
 
 def run(args: argparse.Namespace) -> None:
+    from mmengine.logging import MMLogger
+
     # Silence mmengine's warnings about its own deprecated calls.
     MMLogger.get_current_instance().setLevel(logging.ERROR)
-    with one_line_errors(), ExitStack() as stack:
-        sources, config, checkpoint = split_model(
-            [*args.videos, *args.model])
-        videos = name_videos(sources)
-        outputs = plan_outputs(videos, args.out)
-        if args.windows is not None and any(
-                path.suffix != '.mp4' for path in outputs.values()):
-            raise ValueError('--out must be an .mp4 file or a folder with '
-                             f'--windows, got {args.out}')
-        labels = read_labels(args.labels) if args.labels else None
-        classifier = VideoClassifier(
-            config, checkpoint, args.device, labels, compile=args.compile)
-        check_labels(classifier, args.labels, labels)
-        lines = None
-        for path in filter(None, (args.json, args.json_lines)):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        if args.json_lines:
-            lines = stack.enter_context(args.json_lines.open('w'))
-        failed = predict(classifier, videos, outputs, args, lines)
+    with one_line_errors():
+        check(args)
+        if to_folder(args):
+            predict_to_folder(args)
+            return
+        predict = predict_videos if args.segments is None else predict_segments
+        failed, count = predict(args)
     if failed:
-        raise SystemExit(
-            f'{program_name()}: {len(failed)} of {len(videos)} videos failed: '
-            + printable(', '.join(failed)))
+        raise SystemExit(f'{program_name()}: {len(failed)} of {count} videos '
+                         f'failed: {printable(", ".join(failed))}')
 
 
-def predict(classifier: VideoClassifier, videos: dict[str, Path],
-            outputs: dict[str, Path], args: argparse.Namespace,
-            lines: IO[str] | None) -> list[str]:
+def predict_videos(args: argparse.Namespace) -> tuple[list[str], int]:
+    """Classify videos or windows of them.
+
+    Returns:
+        Videos that failed, and the number of all videos.
+    """
+    from ..apis import VideoClassifier, read_labels
+    from ._model_argument import split_model
+
+    sources, config, checkpoint = split_model([*args.videos, *args.model])
+    videos = name_videos(sources)
+    outputs = plan_outputs(videos, args.out)
+    if args.windows is not None and any(
+            path.suffix != '.mp4' for path in outputs.values()):
+        raise ValueError('--out must be an .mp4 file or a folder with '
+                         f'--windows, got {args.out}')
+    labels = read_labels(args.labels) if args.labels else None
+    classifier = VideoClassifier(
+        config, checkpoint, args.device, labels, compile=args.compile)
+    check_labels(classifier, args.labels, labels)
+    for path in filter(None, (args.json, args.json_lines)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with (args.json_lines.open('w') if args.json_lines else
+          nullcontext()) as lines:
+        return predict_each(
+            classifier, videos, outputs, args, lines), len(videos)
+
+
+def predict_each(classifier: 'VideoClassifier', videos: dict[str, Path],
+                 outputs: dict[str, Path], args: argparse.Namespace,
+                 lines: IO[str] | None) -> list[str]:
     """Classify all videos, and return the names of failed ones."""
+    from rich.console import Console
+    from rich.progress import track
+
+    from ..apis.predict import write_json_line
+    from ..visualization import annotate_video
+
     if args.windows is None:
         predictions = classifier.each(
             videos, batch_size=args.batch_size, fps=args.fps)
@@ -199,19 +332,26 @@ def predict(classifier: VideoClassifier, videos: dict[str, Path],
 
 
 @lru_cache(1)
-def load_classifier(*model: Any) -> VideoClassifier:
+def load_classifier(*model: Any) -> 'VideoClassifier':
     """Build the classifier of a process, unless it has it.
 
     Args:
         model: Model, checkpoint, device and labels.
     """
-    # Silence mmengine's warnings about its own deprecated calls.
+    from mmengine.logging import MMLogger
+
+    from ..apis import VideoClassifier
+
+    # A process of Ray has its own logger.
     MMLogger.get_current_instance().setLevel(logging.ERROR)
     return VideoClassifier(*model)
 
 
 def make_predict(out: Path, *model: Any) -> Callable[[str, str], None]:
     """Return the function of a video and its name, for this process."""
+    from ..utils.files import write_atomically
+    from ..utils.remote_files import local_path
+
     classifier = load_classifier(*model)
 
     def predict(source: str, name: str) -> None:
@@ -223,23 +363,75 @@ def make_predict(out: Path, *model: Any) -> Callable[[str, str], None]:
     return predict
 
 
-def run_folder(args: argparse.Namespace) -> None:
+def predict_to_folder(args: argparse.Namespace) -> None:
     """Classify a long list of videos, with a JSON file for each one."""
-    with one_line_errors():
-        sources, config, checkpoint = split_model([*args.videos, *args.model])
-        videos = plan_videos(sources)
-        labels = tuple(read_labels(args.labels)) if args.labels else None
-        model = config, checkpoint, args.device, labels
-        # Build the network here first, to report errors once.
-        classifier = load_classifier(*model)
-        check_labels(classifier, args.labels, labels)
-        # The name does not end with .json, as names of videos do.
-        open_folder(args.json, 'options', dict(
-            config=hashlib.sha256(str(
-                classifier.model.cfg.to_dict()).encode()).hexdigest(),
-            model=config, checkpoint=checkpoint, labels=classifier.labels),
-            'predict')
-        process_videos(
-            'Predicting', videos, args.json, '.json',
-            partial(make_predict, args.json.absolute(), *model),
-            engine=args.engine, processes=args.processes, device=args.device)
+    from ..apis import read_labels
+    from ..apis.many_videos import open_folder, plan_videos, process_videos
+    from ._model_argument import split_model
+
+    sources, config, checkpoint = split_model([*args.videos, *args.model])
+    videos = plan_videos(sources)
+    labels = tuple(read_labels(args.labels)) if args.labels else None
+    model = config, checkpoint, args.device, labels
+    # Build the network here first, to report errors once.
+    classifier = load_classifier(*model)
+    check_labels(classifier, args.labels, labels)
+    # The name does not end with .json, as names of videos do.
+    open_folder(args.json, 'options', dict(
+        config=hashlib.sha256(str(
+            classifier.model.cfg.to_dict()).encode()).hexdigest(),
+        model=config, checkpoint=checkpoint, labels=classifier.labels),
+        'predict')
+    process_videos(
+        'Predicting', videos, args.json, '.json',
+        partial(make_predict, args.json.absolute(), *model),
+        engine=args.engine, processes=args.processes, device=args.device)
+
+
+def predict_segments(args: argparse.Namespace) -> tuple[list[str], int]:
+    """Find the actions in long videos, and write them as annotations.
+
+    Returns:
+        Videos that failed, and the number of all videos.
+    """
+    from ..datasets.annotations.formats import (
+        VideoInfo,
+        choose_format,
+        write_annotations,
+    )
+    from ..live import StreamRun, load_live_model
+    from ..live.segments import find_segments
+    from ..online.event_thresholds import read_thresholds
+    from ._model_argument import split_model
+
+    sources, config, checkpoint = split_model([*args.videos, *args.model])
+    names = {video: name.as_posix()
+             for video, name in name_videos(sources).items()}
+    if len({*names.values()}) < len(names):
+        names = {video: Path(video).as_posix() for video in names}
+    # Fail before the computation.
+    choose_format(args.segments, args.to, len(names))
+    events = {}
+    if args.thresholds is not None:
+        events['thresholds'] = read_thresholds(args.thresholds).classes
+    model = load_live_model(
+        config, checkpoint, events=events, device=args.device,
+        seconds=args.windows, stride=args.stride)
+    segments, infos, failed = [], {}, []
+    for video, name in names.items():
+        try:
+            run = StreamRun(model, video, fps=args.fps)
+            found = find_segments(run, model.new_event_detector(), name)
+        except (ValueError, OSError) as error:
+            failed.append(video)
+            echo(f'{program_name()}: error: {error}', file=sys.stderr)
+            continue
+        segments += found
+        infos[name] = VideoInfo(run.source.fps)
+        echo(f'{video}: {len(found)} segments')
+    if infos:
+        for loss in write_annotations(segments, args.segments, args.to,
+                                      videos=infos):
+            echo(f'note: {loss}')
+        echo(f'written: {args.segments}')
+    return failed, len(names)

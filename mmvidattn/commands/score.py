@@ -1,35 +1,33 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Measure how well predicted events agree with annotations."""
+"""Measure how well predicted events agree with annotations.
+
+    mmvidattn score predictions.csv annotations.csv
+    mmvidattn score predictions.csv annotations.json --videos FOLDER \\
+        --scores SCORES --report REPORT
+
+Both files may have any format of `mmvidattn annotations`; --columns is for the
+file of annotations. Names of videos may
+differ in their folders and suffixes. The table has 95 % intervals over videos.
+docs/event_metrics.md explains which number answers which question.
+"""
 import argparse
 import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..apis.runner import one_line_errors
-from ..datasets.annotations.custom.labeled_videos import similar_names, some
-from ..datasets.annotations.formats import (
-    Annotations,
-    VideoFolder,
-    read_annotations,
-)
-from ..datasets.annotations.formats.base import video_subsets
-from ..datasets.annotations.formats.videos import VideoNames
-from ..datasets.annotations.video_segment import VideoSegment
-from ..evaluation.events import EventScores, Interval, bootstrap
-from ..online.frame_scores import FrameScores, ScoredVideos, read_frame_scores
-from ..utils.files import write_atomically
+from ..utils.exits import one_line_errors
 from ..utils.printable import echo, printable
-from ..visualization.event_plots import (
-    draw_delays,
-    draw_precision_recall,
-    draw_reliability,
-    draw_timelines,
-)
+from ._options import add_columns, at_least, positive
 
+if TYPE_CHECKING:
+    from ..datasets.annotations.formats import Annotations
+    from ..datasets.annotations.video_segment import VideoSegment
+    from ..evaluation.events import EventScores, Interval
+    from ..online.frame_scores import FrameScores, ScoredVideos
+
+PROTOCOLS = 'activitynet', 'thumos14'
 # Meaning of each value.
 MEANINGS = {
     'mAP@0.5': 'mean average precision at an overlap of 0.5',
@@ -48,8 +46,47 @@ MEANINGS = {
 IOU = .5
 
 
-def read(args: argparse.Namespace) -> tuple[Annotations, Annotations]:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('predictions', type=Path,
+                        help='file of predicted events')
+    parser.add_argument('annotations', type=Path,
+                        help='file of annotated events')
+    parser.add_argument(
+        '--videos', type=Path, metavar='FOLDER',
+        help='folder of the evaluated videos. Their lengths are used for '
+        'false alarms per hour, and videos that the annotations do not list '
+        'count as videos without events, unless --subset is given (default: '
+        'the lengths in the annotations, or else the last end in each video)')
+    parser.add_argument(
+        '--fps', type=positive,
+        help='frames per second, for files that count frames (default: as in '
+        'the file, or else as in the videos)')
+    add_columns(parser)
+    parser.add_argument(
+        '--subset', help='evaluate only the videos of this subset of the '
+        'annotations, such as test')
+    parser.add_argument(
+        '--scores', type=Path, metavar='FOLDER',
+        help='scores of steps from mmvidattn stream --scores, to evaluate '
+        'their calibration')
+    parser.add_argument(
+        '--protocol', choices=PROTOCOLS, default='activitynet',
+        help='evaluation code that mAP follows (default: activitynet)')
+    parser.add_argument(
+        '--draws', type=at_least(0), default=1000, metavar='N',
+        help='bootstrap draws for the intervals (default: 1000)')
+    parser.add_argument(
+        '--report', type=Path, metavar='FOLDER',
+        help='write the table, the values as JSON, and images: timelines, '
+        'precision and recall by class, delays, calibration')
+
+
+def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
     """Read predictions and annotations, with equal names of videos."""
+    from ..datasets.annotations.custom.labeled_videos import similar_names
+    from ..datasets.annotations.formats import read_annotations
+    from ..datasets.annotations.formats.base import video_subsets
+
     predicted = read_annotations(args.predictions, videos=args.videos,
                                  fps=args.fps)
     true = read_annotations(args.annotations, videos=args.videos,
@@ -91,8 +128,11 @@ def read(args: argparse.Namespace) -> tuple[Annotations, Annotations]:
     return predicted, true
 
 
-def add_other_videos(true: Annotations, path: Path) -> None:
+def add_other_videos(true: 'Annotations', path: Path) -> None:
     """Add the videos of a folder that the annotations do not list."""
+    from ..datasets.annotations.custom.labeled_videos import some
+    from ..datasets.annotations.formats import VideoFolder
+
     folder, added, unreadable = VideoFolder(path), [], []
     for name in folder.names:
         if name not in true.videos:
@@ -109,16 +149,18 @@ def add_other_videos(true: Annotations, path: Path) -> None:
              f'cannot be read and are left out: {some(unreadable)}')
 
 
-def renamed(segments: Sequence[VideoSegment], videos: Mapping[str, Any]
-            ) -> tuple[list[VideoSegment], list[str]]:
+def renamed(segments: 'Sequence[VideoSegment]', videos: Mapping[str, Any]
+            ) -> 'tuple[list[VideoSegment], list[str]]':
     """Use the names of annotated videos. Also return the other videos."""
+    from ..datasets.annotations.formats.videos import VideoNames
+
     names = VideoNames(videos)
     segments = [one._replace(video=names.find(one.video) or one.video)
                 for one in segments]
     return segments, sorted({one.video for one in segments} - {*videos})
 
 
-def lengths(predicted: Annotations, true: Annotations) -> dict[str, float]:
+def lengths(predicted: 'Annotations', true: 'Annotations') -> dict[str, float]:
     """Return the length of each video in seconds."""
     found, guessed = {}, []
     segments = predicted.segments + true.segments
@@ -139,8 +181,11 @@ def lengths(predicted: Annotations, true: Annotations) -> dict[str, float]:
 
 
 def scores_of(folder: Path | None, videos: Mapping[str, float]
-              ) -> tuple[ScoredVideos | None, dict[str, FrameScores]]:
+              ) -> 'tuple[ScoredVideos | None, dict[str, FrameScores]]':
     """Read scores, and use the names of annotated videos."""
+    from ..datasets.annotations.formats.videos import VideoNames
+    from ..online.frame_scores import read_frame_scores
+
     if folder is None:
         return None, {}
     scored = read_frame_scores(folder)
@@ -153,7 +198,7 @@ def scores_of(folder: Path | None, videos: Mapping[str, float]
     return scored, found
 
 
-def class_rows(scores: EventScores) -> list[dict[str, Any]]:
+def class_rows(scores: 'EventScores') -> list[dict[str, Any]]:
     """Return the values of each class."""
     ap = scores.metrics.get('SegmentAP')
     f1, alarms = (scores.metrics.get(name) for name in ('SegmentF1', 'Alarms'))
@@ -191,7 +236,7 @@ def number(value: float) -> str:
     return '-' if math.isnan(value) else f'{value:.3f}'
 
 
-def format_report(scores: EventScores, values: Mapping[str, Interval],
+def format_report(scores: 'EventScores', values: 'Mapping[str, Interval]',
                   rows: Sequence[Mapping[str, Any]], hours: float) -> str:
     events = scores.events
     text = (f'{len(events.videos)} videos ({hours:.2f} h), '
@@ -210,8 +255,17 @@ def format_report(scores: EventScores, values: Mapping[str, Interval],
     return text
 
 
-def draw(folder: Path, scores: EventScores) -> list[str]:
+def draw(folder: Path, scores: 'EventScores') -> list[str]:
     """Write the images of a report, and return their names."""
+    import numpy as np
+
+    from ..visualization.event_plots import (
+        draw_delays,
+        draw_precision_recall,
+        draw_reliability,
+        draw_timelines,
+    )
+
     events, metrics = scores.events, scores.metrics
 
     def listed(each, video):
@@ -251,8 +305,11 @@ def draw(folder: Path, scores: EventScores) -> list[str]:
     return names
 
 
-def compute(args: argparse.Namespace) -> tuple[EventScores, dict[str, float]]:
+def compute(args: argparse.Namespace
+            ) -> 'tuple[EventScores, dict[str, float]]':
     """Return the metrics, and the length of each evaluated video."""
+    from ..evaluation.events import EventScores
+
     predicted, true = read(args)
     durations = lengths(predicted, true)
     scored, frame_scores = scores_of(args.scores, durations)
@@ -264,6 +321,9 @@ def compute(args: argparse.Namespace) -> tuple[EventScores, dict[str, float]]:
 
 
 def run(args: argparse.Namespace) -> None:
+    from ..evaluation.events import bootstrap
+    from ..utils.files import write_atomically
+
     with one_line_errors():
         scores, durations = compute(args)
     values = bootstrap(scores.values, len(durations), args.draws)

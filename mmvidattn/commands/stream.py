@@ -1,6 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Detect actions live in videos, cameras or network streams."""
+"""Detect actions live in videos, cameras or network streams.
+
+    mmvidattn stream SOURCE [SOURCE ...] BUNDLE
+    mmvidattn stream SOURCE [SOURCE ...] CONFIG CHECKPOINT \\
+        --rgb RECOGNIZER WEIGHTS
+    mmvidattn stream SOURCE [SOURCE ...] RECOGNIZER CHECKPOINT --seconds 2
+
+The model is an online detector, which reads the features of an extractor, or a
+clip model, which runs on a sliding window.
+
+A source is a video file, a folder of frames, the number of a camera, or a URL
+such as rtsp://... . Ctrl-C stops the program; its output files are kept.
+"""
 import argparse
+import os
 import secrets
 import signal
 import threading
@@ -9,40 +22,154 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from rich.console import Console, Group
-from rich.live import Live
-
-from ..apis.models import load_config
-from ..apis.runner import one_line_errors, program_name
-from ..apis.sliding import SlidingClassifier
-from ..datasets.feature_streams import open_array
-from ..live import Detection, StreamRun, load_live_model, open_source
-from ..live.sinks import Sink
-from ..live.sinks.files import PlotSink, ScoreSink, SegmentSink, VideoSink
-from ..live.sinks.messages import (
-    MqttSink,
-    WebhookSink,
-    check_mqtt,
-    check_webhook,
-)
-from ..live.terminal import (
-    describe_event,
-    describe_peaks,
-    describe_report,
-    view,
-)
-from ..utils.arguments import NotNegative, Positive, check_type
-from ..utils.interrupts import CTRL_C, Stopped
+from ..utils.exits import CTRL_C, Stopped, one_line_errors, program_name
 from ..utils.printable import LAYOUT, printable
-from .model_argument import split_model
+from ._options import FLOWS, add_cfg_options, add_device, add_model
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..live import Detection, StreamRun
     from ..live.server import LivePage
+    from ..live.sinks import Sink
 
 
-def check_args(args: argparse.Namespace) -> np.ndarray | None:
-    """Check the options early; return the ground truth."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'sources', nargs='+', metavar='SOURCE',
+        help='video file, folder of frames, number of a camera, or URL')
+    add_model(parser)
+    parser.add_argument(
+        '--rgb', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
+        help="network that computes the features 'rgb' (see "
+        "extract-features) and its checkpoint, or '-' for the network's "
+        "default weights (default: the config's online.extractors.rgb)")
+    parser.add_argument(
+        '--flow', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
+        help="network of optical flow that computes the features 'flow', with "
+        "its checkpoint (default: the config's online.extractors.flow)")
+    parser.add_argument(
+        '--seconds', type=float,
+        help='length of the sliding window of a clip model (default: the '
+        "config's online.seconds, or else the span of a clip in its test "
+        'pipeline)')
+    parser.add_argument(
+        '--stride', type=float,
+        help='seconds between windows of a clip model (default: the '
+        "config's online.stride, or else the distance between frames or "
+        'tubelets that it encodes independently)')
+    parser.add_argument(
+        '--flow-method', choices=FLOWS,
+        help="method to compute flow (default: the config's, or else dis)")
+    parser.add_argument(
+        '--events', type=Path, metavar='FILE',
+        help='write the start and end of each action to this file '
+        'immediately, as JSON Lines')
+    parser.add_argument(
+        '--out', type=Path, metavar='FILE',
+        help='write the video with its scores to this .mp4 file')
+    parser.add_argument(
+        '--plot', type=Path, metavar='FILE',
+        help='write an image of the scores over time (the last hour) to this '
+        '.png file')
+    parser.add_argument(
+        '--truth', type=Path, metavar='FILE',
+        help='.npy file (steps, classes) with the ground truth for the plot, '
+        'like the files in target_perframe')
+    for name, meaning, default in (
+            ('on', 'score at which an action starts', '0.5'),
+            ('off', 'score below which an action ends',
+             '0.3; both are scaled with a lower --on'),
+            ('min-duration', 'minimum seconds of an action', '0.5')):
+        parser.add_argument(
+            f'--{name}', type=float,
+            help=f"{meaning} (default: the config's, or else {default})")
+    parser.add_argument(
+        '--thresholds', type=Path, metavar='FILE',
+        help='thresholds of each class, from mmvidattn tune-thresholds, '
+        'instead of --on, --off and --min-duration')
+    parser.add_argument(
+        '--scores', type=Path, metavar='FOLDER',
+        help='write the scores of all steps to this folder, for mmvidattn '
+        'tune-thresholds and mmvidattn score')
+    parser.add_argument(
+        '--realtime', action='store_true',
+        help='play files at their frame rate, and drop steps if the machine '
+        'is too slow, like with a camera')
+    parser.add_argument(
+        '--fps', type=float, help='frame rate of a folder (default: 25) or '
+        'camera (default: the rate that it reports)')
+    parser.add_argument(
+        '--queue', type=int, default=4, help='maximum number of waiting steps '
+        'before the oldest one is dropped (default: %(default)s)')
+    parser.add_argument(
+        '--compile', action='store_true',
+        help="compile the online detector's step first, which takes a minute "
+        'and makes it faster')
+    parser.add_argument(
+        '--duration', type=float, metavar='SECONDS',
+        help='stop after this many seconds of the source')
+    parser.add_argument(
+        '--state', type=Path, metavar='FILE',
+        help='save the state to this file; if the program was stopped or '
+        'killed, the same command resumes from the file, and appends to the '
+        'file of events')
+    parser.add_argument(
+        '--state-seconds', type=float, default=10., metavar='SECONDS',
+        help='seconds between saves of the state (default: %(default)s)')
+    parser.add_argument(
+        '--segments', type=Path, metavar='FOLDER',
+        help='write a clip of each action to this folder, named by the number '
+        'of its start event')
+    parser.add_argument(
+        '--segment-margin', type=float, nargs=2, default=(2., 2.),
+        metavar=('BEFORE', 'AFTER'),
+        help='seconds before and after the action in its clip (default: 2 2)')
+    parser.add_argument(
+        '--segment-mb', type=float, default=64., metavar='MB',
+        help='memory for the frames of clips per source (default: '
+        '%(default)s)')
+    parser.add_argument(
+        '--webhook', metavar='URL',
+        help='post each event to this http(s) URL as JSON; with --events and '
+        '--state at least once, even if the program is killed')
+    parser.add_argument(
+        '--mqtt', metavar='URL',
+        help='publish each event with MQTT, with the same guarantee: '
+        'mqtt://USER:PASSWORD@HOST:PORT/TOPIC')
+    parser.add_argument(
+        '--serve', action='store_true',
+        help='serve a web page until Ctrl-C; files play at their frame rate')
+    parser.add_argument(
+        '--host', default='127.0.0.1',
+        help='address that the page listens on (default: %(default)s, which '
+        'only this machine can reach)')
+    parser.add_argument(
+        '--port', type=int, default=8000,
+        help='port of the page, or 0 for any free port (default: %(default)s)')
+    parser.add_argument(
+        '--token', default=os.environ.get('MMVIDATTN_TOKEN'),
+        help='access token of the page (default: $MMVIDATTN_TOKEN, or else a '
+        'random token if other machines can reach the host)')
+    parser.add_argument(
+        '--max-clients', type=int, default=8,
+        help='maximum number of connections (default: %(default)s)')
+    parser.add_argument(
+        '--read-only', action='store_true',
+        help='do not let users of the page change thresholds')
+    add_device(parser)
+    add_cfg_options(parser)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Check the options early.
+
+    Raises:
+        ValueError: If an option is wrong.
+    """
+    from ..live.sinks.messages import check_mqtt, check_webhook
+    from ..utils.arguments import NotNegative, Positive, check_type
+
     for name, path, suffix in (('out', args.out, '.mp4'),
                                ('plot', args.plot, '.png')):
         if path is not None and path.suffix.lower() != suffix:
@@ -57,15 +184,16 @@ def check_args(args: argparse.Namespace) -> np.ndarray | None:
     if args.scores is not None and args.state is not None:
         raise ValueError('--scores does not work with --state, because a '
                          'resumed run lacks the scores of earlier steps')
-    if args.truth is None:
-        return None
-    if args.plot is None:
+    if args.truth is not None and args.plot is None:
         raise ValueError('--truth needs --plot')
-    return np.asarray(open_array(args.truth))
 
 
-def make_runs(args: argparse.Namespace) -> list[StreamRun]:
+def make_runs(args: argparse.Namespace) -> 'list[StreamRun]':
     """Build a run for each source, and split the model from the sources."""
+    from ..apis.models import load_config
+    from ..live import StreamRun, load_live_model, open_source
+    from ._model_argument import split_model
+
     args.sources, args.config, args.checkpoint = split_model(
         [*args.sources, *args.model])
     cfg = load_config(args.config, args.cfg_options)
@@ -113,12 +241,21 @@ def event_options(args: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def make_sinks(args: argparse.Namespace, i: int, run: StreamRun,
-               truth: np.ndarray | None) -> list[Sink]:
+def make_sinks(args: argparse.Namespace, i: int,
+               run: 'StreamRun') -> 'list[Sink]':
+    """Build the sinks of a source."""
+    import numpy as np
+
+    from ..datasets.feature_streams import open_array
+    from ..live.sinks.files import PlotSink, ScoreSink, SegmentSink, VideoSink
+    from ..live.sinks.messages import MqttSink, WebhookSink
+
     sinks = []
     if args.out:
         sinks.append(VideoSink(file_of_source(args.out, i, args), run))
     if args.plot:
+        truth = None if args.truth is None else np.asarray(
+            open_array(args.truth))
         sinks.append(PlotSink(file_of_source(args.plot, i, args), run, truth))
     if args.scores:
         sinks.append(ScoreSink(args.scores, run))
@@ -152,8 +289,9 @@ def file_of_source(path: Path | None, i: int,
     return path.with_stem(f'{path.stem}_{i + 1}')
 
 
-def make_page(args: argparse.Namespace, runs: Sequence[StreamRun],
-              sinks: Sequence[Sequence[Sink]]) -> 'LivePage':
+def make_page(args: argparse.Namespace, runs: 'Sequence[StreamRun]',
+              sinks: 'Sequence[Sequence[Sink]]') -> 'LivePage':
+    from ..live.sinks.files import SegmentSink
     try:
         from ..live.server import LivePage, is_loopback
     except ImportError as error:
@@ -182,11 +320,11 @@ class Worker(threading.Thread):
         error: Error that ended the run, or None.
     """
 
-    def __init__(self, source_run: StreamRun,
+    def __init__(self, source_run: 'StreamRun',
                  log: Callable[[str], None]) -> None:
         super().__init__(daemon=True)
         self.source_run = source_run
-        self.latest: Detection | None = None
+        self.latest: 'Detection | None' = None
         self.error: Exception | None = None
         self._log = log
         recent = source_run.events.recent
@@ -205,18 +343,25 @@ class Worker(threading.Thread):
         self._log_events()
 
     def _log_events(self) -> None:
+        from ..live.terminal import describe_event
+
         for event in self.source_run.events.recent:
             if event['id'] > self._last_id:
                 self._last_id = event['id']
                 self._log(describe_event(event))
 
 
-def show(console: Console, workers: Sequence[Worker], forever: bool,
+def show(console: 'Console', workers: Sequence[Worker], forever: bool,
          log: Callable[[str], None]) -> None:
     """Show the runs in a terminal until all have ended.
 
     Elsewhere, log each loss and return of a source.
     """
+    from rich.console import Group
+    from rich.live import Live
+
+    from ..live.terminal import view
+
     wait = threading.Event()
     sources = [worker.source_run.source for worker in workers]
     shown = [source.status for source in sources]
@@ -249,6 +394,11 @@ def stop_service(*args: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from ..apis.sliding import SlidingClassifier
+    from ..live.terminal import describe_peaks, describe_report
+
     signal.signal(signal.SIGTERM, stop_service)
     # Names may contain brackets, which are markup for rich.
     console = Console(markup=False, highlight=False)
@@ -257,12 +407,12 @@ def run(args: argparse.Namespace) -> None:
         console.print(printable(line, LAYOUT), soft_wrap=True)
 
     with one_line_errors(), ExitStack() as stack:
-        truth = check_args(args)
+        check(args)
         runs = make_runs(args)
         for run in runs:
             if isinstance(run.session, SlidingClassifier):
                 log(f'{run.source.name}: {run.session.describe()}')
-        sinks = [make_sinks(args, i, run, truth) for i, run in enumerate(runs)]
+        sinks = [make_sinks(args, i, run) for i, run in enumerate(runs)]
         if (args.webhook or args.mqtt) and not (args.events and args.state):
             log('note: undelivered messages are lost when this program ends; '
                 'use --events and --state to keep them')

@@ -1,34 +1,52 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Write the targets of each step of a feature stream from annotations."""
+"""Write the targets of each step of a feature stream from annotations.
+
+    mmvidattn targets csv mine.csv data/mine \\
+        --features data/mine/rgb
+
+A segment covers the steps from floor(start * rate) to ceil(end * rate) - 1. A
+step has the classes of all segments that cover it, or else class 0, the
+background. The targets have as many steps as the features. Targets with
+different options or sources are not overwritten; see provenance.json in the
+output folder.
+"""
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..apis.runner import one_line_errors, program_name
-from ..datasets.annotations.custom.segment_csv import read_segment_csv
-from ..datasets.annotations.formats import activitynet
-from ..datasets.annotations.published.rulstm import EK100_CLASSES, read_rulstm
-from ..datasets.annotations.published.thumos14 import CLASSES as THUMOS14
-from ..datasets.annotations.published.thumos14 import read_thumos14
-from ..datasets.annotations.published.tvseries import CLASSES as TVSERIES
-from ..datasets.annotations.published.tvseries import read_tvseries
-from ..datasets.annotations.video_segment import VideoSegment, checked
-from ..datasets.prepare.feature_targets import (
-    BACKGROUND,
-    feature_lengths,
-    known_classes,
-    named_targets,
-    numbered_targets,
-    with_features,
-    write_targets,
-)
-from ..datasets.prepare.output import Output
-from ..utils.lines import read_lines
+from ..utils.exits import one_line_errors, program_name
 from ..utils.printable import echo
+from ._options import positive
 
-# Classes in the order of released targets and checkpoints.
-RELEASED = dict(thumos14=THUMOS14, tvseries=TVSERIES)
+if TYPE_CHECKING:
+    from ..datasets.annotations.video_segment import VideoSegment
+
+FORMATS = 'csv', 'json', 'thumos14', 'tvseries', 'ek100'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('format', choices=FORMATS,
+                        help='format of the annotations')
+    parser.add_argument('annotations', type=Path,
+                        help="annotations: a file, or THUMOS'14's folder")
+    parser.add_argument('out', type=Path, help='folder to write to')
+    parser.add_argument('--features', type=Path, required=True,
+                        help='folder of features, to get the number of steps')
+    parser.add_argument('--rate', type=positive, default=4,
+                        help='steps per second (default: 4)')
+    parser.add_argument('--classes', type=Path,
+                        help='file with one class name per line (default: the '
+                        'classes of released targets, or all annotated '
+                        'classes, sorted)')
+    parser.add_argument('--split', default='',
+                        help="split of THUMOS'14, val or test; or name of the "
+                        'list of videos for tvseries and ek100')
+    parser.add_argument('--lenient', action='store_true',
+                        help='warn about invalid segments and skip them')
+    parser.add_argument('--force', action='store_true',
+                        help='overwrite files with different content')
 
 
 class Faults:
@@ -46,8 +64,18 @@ class Faults:
         echo(f'{program_name()}: warning: {message}', file=sys.stderr)
 
 
-def read(args: argparse.Namespace, fault: Faults) -> list[VideoSegment]:
+def read(args: argparse.Namespace, fault: Faults) -> 'list[VideoSegment]':
     """Read the segments of the annotations."""
+    from ..datasets.annotations.custom.segment_csv import read_segment_csv
+    from ..datasets.annotations.formats import activitynet
+    from ..datasets.annotations.published.rulstm import (
+        EK100_CLASSES,
+        read_rulstm,
+    )
+    from ..datasets.annotations.published.thumos14 import read_thumos14
+    from ..datasets.annotations.published.tvseries import read_tvseries
+    from ..datasets.annotations.video_segment import checked
+
     if not args.annotations.exists():
         raise ValueError(f'{args.annotations} does not exist')
     path = args.annotations
@@ -63,6 +91,17 @@ def read(args: argparse.Namespace, fault: Faults) -> list[VideoSegment]:
 
 
 def write(args: argparse.Namespace) -> None:
+    from ..datasets.annotations.published.rulstm import EK100_CLASSES
+    from ..datasets.prepare.feature_targets import (
+        feature_lengths,
+        known_classes,
+        named_targets,
+        numbered_targets,
+        with_features,
+        write_targets,
+    )
+    from ..datasets.prepare.output import Output
+
     fault = Faults(args.lenient)
     lengths = feature_lengths([args.features])
     segments = read(args, fault)
@@ -102,12 +141,19 @@ def write(args: argparse.Namespace) -> None:
 
 
 def class_names(args: argparse.Namespace,
-                segments: Sequence[VideoSegment]) -> list[str]:
+                segments: 'Sequence[VideoSegment]') -> list[str]:
     """Return the class names, background first."""
+    from ..datasets.annotations.published.thumos14 import CLASSES as THUMOS14
+    from ..datasets.annotations.published.tvseries import CLASSES as TVSERIES
+    from ..datasets.prepare.feature_targets import BACKGROUND
+    from ..utils.lines import read_lines
+
+    # Classes in the order of released targets and checkpoints.
+    released = dict(thumos14=THUMOS14, tvseries=TVSERIES)
     if args.classes is not None:
         names = read_lines(args.classes)
-    elif args.format in RELEASED:
-        names = RELEASED[args.format]
+    elif args.format in released:
+        names = released[args.format]
     else:
         names = sorted({segment.labels.get('action', '')
                         for segment in segments})

@@ -1,21 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Train a model."""
+"""Train a model.
+
+    mmvidattn train configs/linear_ff_tiny_motion.py
+    mmvidattn train linear_ff_ssv2 --epochs 20 --batch-size 8 --auto-scale-lr
+"""
 import argparse
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mmengine.config import Config
+from ..utils.exits import one_line_errors, one_line_stop
+from ._options import add_config, add_runner_arguments, at_least, positive
 
-from ..apis.runner import (
-    build_runner,
-    leave,
-    load_runner_config,
-    lock_work_dir,
-    one_line_errors,
-    quick_exit,
-    unsaved,
-)
-from ..utils.interrupts import one_line_stop
+if TYPE_CHECKING:
+    from mmengine.config import Config
 
 # Options of a scheduler that are times, in epochs or steps.
 TIMES = 'begin', 'end', 'T_max', 'milestones', 'step_size', 'warmup'
@@ -25,7 +22,52 @@ KEYS = dict(
     lr='optim_wrapper.optimizer.lr')
 
 
-def set_numbers(cfg: Config, args: argparse.Namespace) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_config(parser, checkpoint=False)
+    parser.add_argument(
+        '--resume',
+        nargs='?',
+        const='auto',
+        metavar='CHECKPOINT',
+        help='continue from a checkpoint (default: the last one in the work '
+        'directory)')
+    parser.add_argument(
+        '--amp',
+        action='store_true',
+        help='compute in bfloat16 where it is faster: on a GPU, and on a CPU '
+        'with bfloat16 units (MMVIDATTN_BFLOAT16=force: on any CPU)')
+    parser.add_argument(
+        '--no-validate', action='store_true', help='do not validate')
+    parser.add_argument(
+        '--epochs',
+        type=at_least(1),
+        help="number of epochs; the config's schedules and warm-ups are "
+        'stretched in proportion')
+    parser.add_argument(
+        '--batch-size',
+        type=at_least(1),
+        help='number of clips per step in each process; --auto-scale-lr '
+        'scales the learning rate')
+    parser.add_argument(
+        '--lr', type=positive, help='learning rate of the optimizer')
+    parser.add_argument(
+        '--auto-scale-lr',
+        action='store_true',
+        help="scale the learning rate by the ratio of the actual batch size "
+        "to the config's")
+    parser.add_argument('--seed', type=int, help='random seed')
+    parser.add_argument(
+        '--diff-rank-seed',
+        action='store_true',
+        help='use a different seed in each process')
+    parser.add_argument(
+        '--deterministic',
+        action='store_true',
+        help='use deterministic algorithms only')
+    add_runner_arguments(parser)
+
+
+def set_numbers(cfg: 'Config', args: argparse.Namespace) -> None:
     """Set epochs, batch size and learning rate from the command line.
 
     Raises:
@@ -49,7 +91,7 @@ def set_numbers(cfg: Config, args: argparse.Namespace) -> None:
         parent[last] = value
 
 
-def stretch_schedules(cfg: Config, ratio: float) -> None:
+def stretch_schedules(cfg: 'Config', ratio: float) -> None:
     """Multiply all times of the config's schedulers by a ratio.
 
     Raises:
@@ -77,7 +119,7 @@ def stretch_schedules(cfg: Config, ratio: float) -> None:
             if scheduler.get(name) is not None})
 
 
-def use_amp(cfg: Config) -> None:
+def use_amp(cfg: 'Config') -> None:
     """Let a config compute in bfloat16.
 
     Raises:
@@ -91,7 +133,7 @@ def use_amp(cfg: Config) -> None:
     cfg.optim_wrapper.update(type='AmpOptimWrapper', dtype='bfloat16')
 
 
-def apply_args(cfg: Config, args: argparse.Namespace) -> None:
+def apply_args(cfg: 'Config', args: argparse.Namespace) -> None:
     """Override the config with the options of the command line."""
     set_numbers(cfg, args)
     if args.no_validate:
@@ -116,6 +158,15 @@ def apply_args(cfg: Config, args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from ..apis.runner import (
+        build_runner,
+        leave,
+        load_runner_config,
+        lock_work_dir,
+        quick_exit,
+        unsaved,
+    )
+
     with ExitStack() as stack:
         stack.enter_context(quick_exit())
         stack.enter_context(one_line_stop('; --resume continues'))
@@ -123,8 +174,7 @@ def run(args: argparse.Namespace) -> None:
             cfg = load_runner_config(args)
             apply_args(cfg, args)
             stack.enter_context(lock_work_dir(cfg))
-            runner = build_runner(
-                cfg, False, args.compile, force_amp=args.amp == 'force')
+            runner = build_runner(cfg, False, args.compile)
             # Build the training set now, to find errors in it.
             runner.train_loop  # noqa: B018
         runner.train()

@@ -11,17 +11,11 @@ from types import ModuleType
 from mmengine.runner import Runner
 
 from ..apis.models import load_config
-from ..apis.runner import (
-    build_runner,
-    leave,
-    one_line_errors,
-    quick_exit,
-    unsaved,
-)
+from ..apis.runner import build_runner, leave, quick_exit, unsaved
 from ..datasets.annotations.custom.labeled_videos import count
 from ..utils.checkpoint import find_resumable
+from ..utils.exits import one_line_errors, one_line_stop
 from ..utils.files import write_atomically
-from ..utils.interrupts import one_line_stop
 from ..utils.lock import lock_folder
 from ..utils.printable import echo
 from . import clips, streams

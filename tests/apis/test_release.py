@@ -6,7 +6,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidattn.apis import release
-from mmvidattn.apis.runner import one_line_errors
+from mmvidattn.utils.exits import one_line_errors
 
 
 @pytest.mark.parametrize('first', ['.pth', '.safetensors'])

@@ -9,9 +9,9 @@ from mmengine.registry import DefaultScope
 from mmvidattn.apis.runner import (
     add_default_runtime,
     build_runner,
-    one_line_errors,
 )
 from mmvidattn.engine import SafeRunner
+from mmvidattn.utils.exits import one_line_errors
 
 OLD = dict(runner_type='Mine', default_hooks=dict(
     checkpoint=dict(type='CheckpointHook', interval=7),

@@ -9,7 +9,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import list_models
-from mmvidattn.commands.complexity import count_config, view_of
+from mmvidattn.apis.complexity import count_config, view_of
 
 CONFIGS = list_models('dualformer_*')
 KINETICS = ['tiny_k400', 'small_k400', 'base_k400', 'base_k600',

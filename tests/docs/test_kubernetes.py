@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mmvidattn.cli.train import parse_args as parse_train
+from mmvidattn.commands import make_parser
 
 PAGE = Path(__file__).resolve().parents[2] / 'docs/scale.md'
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -57,4 +57,4 @@ def test_pods_of_training_find_the_first_one():
     config, number, *rest = container['args']
     assert container['command'] == ['bash', 'tools/dist_train.sh']
     assert int(number) == container['resources']['limits']['nvidia.com/gpu']
-    assert parse_train([config, *rest]).resume == 'auto'
+    assert make_parser('train').parse_args([config, *rest]).resume == 'auto'

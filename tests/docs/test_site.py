@@ -16,7 +16,7 @@ from doc_blocks import ROOT, pages_to_parse, pages_to_run
 from mmengine.registry import Registry
 
 import mmvidattn
-from mmvidattn_cli import find_commands
+from mmvidattn.commands import find_commands
 
 REPOSITORY = 'https://example.org/mmvidattn'
 LINK = re.compile(r'\]\(([^)#\s]+)')

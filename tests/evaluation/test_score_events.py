@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from event_twins import drawn_case, segment
 
-from mmvidattn.cli.score import parse_args
-from mmvidattn.commands import score
+from mmvidattn.commands import make_parser, score
 from mmvidattn.evaluation.events import EventScores, score_events
 from mmvidattn.online.frame_scores import FrameScores
 
@@ -118,7 +117,7 @@ def test_random_sets_with_empty_videos_and_subsets(tmp_path):
         if not chosen and not true:
             continue
         empty += len(durations) - len({one.video for one in true})
-        scores, found = score.compute(parse_args(
+        scores, found = score.compute(make_parser('score').parse_args(
             [str(predicted_path), str(path)]
             + ['--subset', subset] * (subset is not None)))
         assert found == durations

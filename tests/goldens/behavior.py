@@ -92,8 +92,8 @@ def write_video(path: Path, frames: int, side: int = 64) -> Path:
 
 def run(*arguments: Any) -> None:
     """Run a command in this process."""
-    import mmvidattn_cli
-    mmvidattn_cli.main([*map(str, arguments)])
+    from mmvidattn.commands import main
+    main([*map(str, arguments)])
 
 
 def read_lines(path: Path) -> list[dict]:

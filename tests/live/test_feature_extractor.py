@@ -16,7 +16,7 @@ from torch import nn
 
 import mmvidattn
 from mmvidattn.apis.models import load_config
-from mmvidattn.commands.extract_features import Extractor
+from mmvidattn.commands.extract_features import load_extractor
 from mmvidattn.convert import convert
 from mmvidattn.live import FeatureExtractor, OnlineDetector
 from mmvidattn.live.image_input import ImageInput
@@ -484,7 +484,7 @@ def test_streaming_matches_extraction(clip, tmp_path):
     push = detector.session.push
     detector.session.push = lambda f: rows.append(f['rgb']) or push(f)
     scores = [detection.scores for detection in detector]
-    extractor = Extractor(dict(
+    extractor = load_extractor(dict(
         features, checkpoint=None, device='cpu', flow=None, flow_side=48,
         bound=20., frame_interval=1, cfg_options=None, threads=1,
         rate=detector.rate, batch_size=5))
@@ -495,7 +495,7 @@ def test_streaming_matches_extraction(clip, tmp_path):
 
 
 def test_every_sets_frames_per_step(clip):
-    extractor = Extractor(dict(
+    extractor = load_extractor(dict(
         config=make_means(), checkpoint=None, device='cpu', flow=None,
         input=FRAMES, cfg_options=None, threads=1, rate=4., every=6,
         batch_size=5))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from live_fixtures import FakeRun, wait_until
 
-import mmvidattn_cli
+from mmvidattn.commands import main
 from mmvidattn.live import Detection, EventDetector
 
 pytest.importorskip('fastapi')
@@ -72,8 +72,7 @@ def use_page(monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(LivePage, '__enter__', enter)
         with ThreadPoolExecutor(1) as pool:
             try:
-                mmvidattn_cli.main([*map(str, argv), '--port', '0',
-                                    '--token', 'sesam'])
+                main([*map(str, argv), '--port', '0', '--token', 'sesam'])
             except SystemExit as end:
                 assert end.code == 0
         futures[0].result()

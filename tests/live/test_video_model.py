@@ -11,8 +11,7 @@ import torch
 from live_fixtures import CLASSES, ROOT, Script
 
 import mmvidattn
-import mmvidattn_cli
-from mmvidattn.cli.stream import main
+from mmvidattn.commands import main
 from mmvidattn.live import (
     EventDetector,
     LiveVideoModel,
@@ -94,7 +93,7 @@ def test_scores_and_events_match_the_whole_file(model, clip, tmp_path):
 def test_command_writes_the_same_events(files, model, clip, tmp_path):
     want = StreamRun(model, clip, tmp_path / 'want.jsonl')
     list(want)
-    main([str(clip), *files, '--events', str(tmp_path / 'got.jsonl'),
+    main(['stream', str(clip), *files, '--events', str(tmp_path / 'got.jsonl'),
           '--out', str(tmp_path / 'scores.mp4')])
     assert (tmp_path / 'got.jsonl').read_bytes() == (
         tmp_path / 'want.jsonl').read_bytes() != b''
@@ -139,7 +138,7 @@ model = dict(cls_head=dict(loss_cls=dict(ignore_index=ignored)))
 test_dataloader = dict(dataset=dict(ignore_index=ignored))
 online = dict(max_gap=3.)
 ''')
-    mmvidattn_cli.main(['bundle', str(changed), checkpoint,
+    main(['bundle', str(changed), checkpoint,
                         str(folder / 'detector.zip')])
     return str(changed), checkpoint, str(folder / 'detector.zip')
 

@@ -17,7 +17,7 @@ from live_fixtures import (  # noqa: F401
 )
 
 import mmvidattn
-import mmvidattn_cli
+from mmvidattn.commands import main
 
 ROOT = Path(__file__).resolve().parents[2]
 NUM_VAL = 7
@@ -70,7 +70,7 @@ def run_main():
                 runpy.run_path(str(ROOT / 'tools' / tool),
                                run_name='__main__')
             else:
-                mmvidattn_cli.main([tool, *map(str, args)])
+                main([tool, *map(str, args)])
 
     return run
 

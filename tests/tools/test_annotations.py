@@ -4,7 +4,7 @@ import json
 import pytest
 from made_videos import FPS, LENGTH, write_opencv
 
-from mmvidattn.cli._shared import ANNOTATION_FORMATS
+from mmvidattn.commands._options import ANNOTATION_FORMATS
 from mmvidattn.datasets.annotations.formats import FORMATS, read_annotations
 
 CSV = '''video,start,end,label

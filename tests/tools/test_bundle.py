@@ -7,7 +7,7 @@ import pytest
 import mmvidattn
 from mmvidattn.apis import load_bundle
 from mmvidattn.apis.models import find_default
-from mmvidattn.commands.model_argument import split_model
+from mmvidattn.commands._model_argument import split_model
 
 NAME = 'linear_ff_tiny_motion'
 

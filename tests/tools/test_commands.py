@@ -7,18 +7,17 @@ import sys
 
 import pytest
 
-import mmvidattn_cli
-from mmvidattn import __version__, convert
-from mmvidattn.cli import _removed as removed
-from mmvidattn.cli._shared import FLOWS
-from mmvidattn.cli.convert import SOURCES
-from mmvidattn.cli.prepare import DATASETS
+from mmvidattn import __version__, commands, convert
+from mmvidattn.commands import _removed as removed
+from mmvidattn.commands._options import FLOWS
+from mmvidattn.commands.convert import SOURCES
+from mmvidattn.commands.prepare import DATASETS
 from mmvidattn.datasets.prepare import RECIPES
 from mmvidattn.export import programs
 from mmvidattn.live import optical_flow
 from mmvidattn.online.testra_step import KERNELS
 
-COMMANDS = mmvidattn_cli.find_commands()
+COMMANDS = commands.find_commands()
 
 
 @pytest.fixture
@@ -27,15 +26,16 @@ def run_command(monkeypatch):
 
     def run(*args):
         monkeypatch.setattr(sys, 'argv', ['mmvidattn', *map(str, args)])
-        mmvidattn_cli.main()
+        commands.main()
 
     return run
 
 
 def test_lists_its_commands_without_importing_them(tmp_path):
-    script = ('import sys, mmvidattn_cli\n'
-              'mmvidattn_cli.main(["--help"])\n'
-              'assert not {"mmvidattn", "torch"} & {*sys.modules}\n')
+    script = ('import sys\n'
+              'from mmvidattn import commands\n'
+              'commands.main(["--help"])\n'
+              'assert "torch" not in sys.modules\n')
     done = subprocess.run([sys.executable, '-c', script], cwd=tmp_path,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -49,15 +49,16 @@ def test_lists_its_commands_without_importing_them(tmp_path):
 
 
 def test_help_imports_only_the_standard_library(tmp_path):
-    script = ('import sys, mmvidattn_cli\n'
+    script = ('import sys\n'
+              'from mmvidattn import commands\n'
               'before = {*sys.modules}\n'
-              'for name in mmvidattn_cli.find_commands():\n'
+              'for name in commands.find_commands():\n'
               '    try:\n'
-              '        mmvidattn_cli.main([name, "--help"])\n'
+              '        commands.main([name, "--help"])\n'
               '    except SystemExit as end:\n'
               '        assert end.code == 0, name\n'
               'found = {name.partition(".")[0] for name in sys.modules}\n'
-              'found -= {*sys.stdlib_module_names, "mmvidattn"}\n'
+              'found -= {*sys.stdlib_module_names, "mmvidattn", "__mp_main__"}\n'
               'found = sorted(found - before)\n'
               'assert not found, found\n')
     done = subprocess.run([sys.executable, '-c', script], cwd=tmp_path,
@@ -97,7 +98,7 @@ def test_every_command_prints_its_arguments(run_command, capsys, name):
         usage = f'mmvidattn {name} '
     printed = capsys.readouterr().out
     assert usage in printed
-    assert mmvidattn_cli.describe(COMMANDS[name]) in ' '.join(printed.split())
+    assert commands.describe(COMMANDS[name]) in ' '.join(printed.split())
 
 
 @pytest.mark.parametrize('name, hint', [

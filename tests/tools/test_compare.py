@@ -3,8 +3,7 @@ import json
 
 import pytest
 
-from mmvidattn.cli import finetune
-from mmvidattn.commands import compare
+from mmvidattn.commands import compare, finetune
 from mmvidattn.commands.compare import Model, Runs
 
 BASE, GOOD, SAME, NOISY = (Model(name, []) for name in (
@@ -88,7 +87,7 @@ def test_all_configs_start_alike(tmp_path):
     models = compare.parse_models(names)
     assert [model.start for model in models] == ['none', 'none']
     for model in models:
-        options = finetune.parse_args(['videos', *model.options])
+        options = finetune.read_options(['videos', *model.options])
         assert options.weights == 'none'
     mixed = compare.parse_models([f'{names[0]}=default', f'{names[1]}=none'])
     assert [model.start for model in mixed] == ['default', 'none']

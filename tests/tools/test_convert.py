@@ -123,7 +123,7 @@ def test_keeps_the_old_file_when_writing_fails(run_main, tmp_path,
 def test_rejects_bad_sources(run_main, tmp_path, source, content, error):
     if content is not None:
         torch.save(content, tmp_path / 'src.pth')
-    with pytest.raises(SystemExit, match=f'^convert.py: error: .*{error}'):
+    with pytest.raises(SystemExit, match=f'convert: error: .*{error}'):
         run_main('convert.py', source, tmp_path / 'src.pth',
                  tmp_path / 'dst.pth')
     assert not (tmp_path / 'dst.pth').exists()

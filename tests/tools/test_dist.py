@@ -167,11 +167,11 @@ def test_another_number_of_samples_in_a_step_is_refused(
         'dist_train.sh', small_config, 2, '--resume', trained_by_one,
         '--work-dir', 'work', cwd=tmp_path)
     assert done.returncode != 0
-    assert ('train.py: error: the checkpoint is from 1 processes, with 4 '
+    assert ('train: error: the checkpoint is from 1 processes, with 4 '
             'samples per step') in done.stderr
     assert 'set train_dataloader.batch_size=2' in done.stderr
     assert 'Traceback' not in done.stderr.partition('ChildFailed')[0].split(
-        'train.py: error')[0]
+        'train: error')[0]
 
 
 @pytest.fixture(scope='module')

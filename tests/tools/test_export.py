@@ -42,7 +42,7 @@ def test_exports_a_checkpoint(run_main, capsys, checkpoint, tmp_path):
     ('model.pt2', ('--dynamic', 'size'), 'position embeddings')])
 def test_errors_are_one_line(run_main, checkpoint, tmp_path, name, more,
                              message):
-    with pytest.raises(SystemExit, match=f'export.py: error: .*{message}'):
+    with pytest.raises(SystemExit, match=f'export: error: .*{message}'):
         run_main('export.py', CONFIG, checkpoint, tmp_path / name, *more,
                  *OPTIONS)
     assert not [*tmp_path.iterdir()]

@@ -12,7 +12,7 @@ from helpers import slow_down
 from live_fixtures import write_clip, write_tsn
 
 from mmvidattn.apis.many_videos import plan_videos
-from mmvidattn.commands.extract_features import Extractor
+from mmvidattn.commands.extract_features import load_extractor
 
 
 def options(config, **kwargs):
@@ -30,7 +30,7 @@ def videos(motion_dir):
 
 def test_features_are_the_input_of_the_classifier(videos, tmp_path):
     config = write_tsn(tmp_path / 'tsn.py', False)
-    extractor = Extractor(options(config))
+    extractor = load_extractor(options(config))
     rows = extractor(videos[0])
     reader = decord.VideoReader(str(videos[0]), num_threads=1)
     fps = reader.get_avg_fps()
@@ -51,7 +51,7 @@ def test_features_are_the_input_of_the_classifier(videos, tmp_path):
 
 def test_features_do_not_depend_on_future_frames(videos, tmp_path):
     """Use a recognizer of clips with several frames."""
-    extractor = Extractor(options(
+    extractor = load_extractor(options(
         'linear_ff_tiny_motion', rate=8.,
         cfg_options={'model.backbone.num_layers': 1}))
     assert extractor.recognizer.clip_len == 8
@@ -85,7 +85,7 @@ def test_features_do_not_depend_on_future_frames(videos, tmp_path):
 
 
 def test_flow(tmp_path):
-    extractor = Extractor(options(
+    extractor = load_extractor(options(
         write_tsn(tmp_path / 'flow.py', True), flow='dis'))
     noise = np.random.default_rng(0).integers(
         0, 255, (16, 16, 3)).astype(np.uint8)
@@ -108,7 +108,7 @@ def test_flow(tmp_path):
 def test_steps_follow_the_time_stamps_of_a_variable_rate(tmp_path):
     video = write_clip(tmp_path / 'uneven.mp4', 60)
     begins = slow_down(video, 30, 4)
-    extractor = Extractor(options(write_tsn(tmp_path / 'tsn.py', False)))
+    extractor = load_extractor(options(write_tsn(tmp_path / 'tsn.py', False)))
     seen = []
     clip = extractor.recognizer.clip
     extractor.recognizer.clip = lambda images: seen.append(

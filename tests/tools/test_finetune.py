@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 import mmvidattn
 from mmvidattn.apis.predict import predict_video
-from mmvidattn.cli.finetune import main
+from mmvidattn.commands import main
 
 # Runs that start within a second have the same name.
 pytestmark = pytest.mark.filterwarnings('ignore:.*instance named of')
@@ -58,10 +58,11 @@ def begin(small_config, small_checkpoint, videos, tmp_path, monkeypatch):
 
     def run(*options, source=videos, weights=True, out='öut', steps=4):
         monkeypatch.setattr('mmvidattn.finetune.config.MIN_STEPS', steps)
-        main([str(option) for option in (
+        main(['finetune', *map(str, (
             source, '--model', small_config, '--work-dir', tmp_path / out,
             '--workers', 0, '--epochs', 1,
-            *(['--weights', small_checkpoint] if weights else []), *options)])
+            *(['--weights', small_checkpoint] if weights else []),
+            *options))])
         return tmp_path / out
 
     return run
@@ -304,9 +305,9 @@ def test_rejects_bad_sources_and_weights(begin, videos, tmp_path, change,
     (['--layer-decay', '2'], 'above 0 and at most 1'),
     (['--balance', 'smote'], 'invalid choice')], ids=str)
 def test_rejects_wrong_options(capsys, options, error):
-    with pytest.raises(SystemExit):
-        main(['videos', *options])
-    assert error in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        main(['finetune', 'videos', *options])
+    assert error in capsys.readouterr().err + str(stop.value)
 
 
 @pytest.fixture(scope='module')

@@ -15,7 +15,7 @@ from live_fixtures import write_tsn
 import mmvidattn
 from mmvidattn.apis import VideoClassifier
 from mmvidattn.apis.many_videos import plan_videos
-from mmvidattn.commands.extract_features import Extractor
+from mmvidattn.commands.extract_features import load_extractor
 from mmvidattn.utils.ray_engine import run_with_ray
 
 NAMES = ['a', 'c', 'sub_a']
@@ -53,7 +53,7 @@ def test_features_continue_and_report_bad_videos(run_main, folder, tsn,
         run_main(*command)
     assert '3 videos written, 0 existed already, 1 failed' in (
         capsys.readouterr().out)
-    extractor = Extractor(dict(
+    extractor = load_extractor(dict(
         config=str(config), checkpoint=str(checkpoint), device='cpu',
         cfg_options=None, threads=1, rate=4., flow=None, clip_len=None,
         frame_interval=1, layer=None, batch_size=16))

@@ -18,8 +18,7 @@ import torch
 from live_fixtures import Hook
 from rich.console import Console
 
-from mmvidattn.cli.stream import parse_args
-from mmvidattn.commands import stream
+from mmvidattn.commands import make_parser, stream
 from mmvidattn.evaluation.events import detect_events, tune_thresholds
 from mmvidattn.live import load_live_model, models
 from mmvidattn.live.terminal import describe_event
@@ -166,7 +165,7 @@ def test_messages_without_a_state_may_be_lost(
 def test_options_of_the_page():
     pytest.importorskip('fastapi')
     for more in [], ['--read-only']:
-        args = parse_args(
+        args = make_parser('stream').parse_intermixed_args(
             ['video.mp4', 'config', 'weights', '--port', '0', *more])
         page = stream.make_page(args, [], [])
         page._socket.close()
@@ -315,7 +314,7 @@ def test_bad_options(run_main, files, clip, tmp_path, monkeypatch, args,
 
 
 def test_bad_source(run_main, files):
-    with pytest.raises(SystemExit, match='stream.py: error: source none.mp4 '
+    with pytest.raises(SystemExit, match='stream: error: source none.mp4 '
                        'does not exist; a source is'):
         run_main('stream.py', 'none.mp4', *files)
 

@@ -71,7 +71,7 @@ def test_error_names_the_fault(run_main, small_config, small_checkpoint,
                                tmp_path, checkpoint, options, error):
     checkpoint = dict(CHECKPOINT=small_checkpoint, CONFIG=small_config).get(
         checkpoint, checkpoint)
-    with pytest.raises(SystemExit, match=f'^test.py: error: .*{error}'):
+    with pytest.raises(SystemExit, match=f'^mmvidattn test: error: .*{error}'):
         run_main('test.py', small_config, checkpoint, '--work-dir', tmp_path,
                  '--cfg-options', 'model.backbone.num_layers=1', *options)
 

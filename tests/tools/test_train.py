@@ -13,7 +13,7 @@ from mmengine.config import Config
 
 from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.runner import quick_exit
-from mmvidattn.cli.train import parse_args
+from mmvidattn.commands import make_parser
 from mmvidattn.commands.train import set_numbers
 from mmvidattn.engine import SafeCheckpointHook
 
@@ -128,13 +128,13 @@ def test_amp_computes_in_float32_without_bfloat16_units(
         trained, run_without_bfloat16_units):
     """Check that a line names the option that forces bfloat16."""
     log, lines = run_without_bfloat16_units('--amp')
-    assert len(lines) == 1 and '--amp force' in lines[0]
+    assert len(lines) == 1 and 'MMVIDATTN_BFLOAT16=force' in lines[0]
     assert log['loss'] == pytest.approx(
         scalars(trained)[0][0]['loss'], rel=1e-4)
 
 
 def numbers_of(name, *words):
-    args = parse_args([name, *words])
+    args = make_parser('train').parse_args([name, *words])
     cfg = load_config(name, args.cfg_options)
     set_numbers(cfg, args)
     return cfg
@@ -190,16 +190,6 @@ def test_reports_numbers_that_cannot_be_set(words, message):
         numbers_of('linear_ff_tiny_motion', *words)
 
 
-@pytest.mark.parametrize('words, amp', [
-    (['--amp', 'c.py'], 'auto'), (['c.py', '--amp'], 'auto'),
-    (['--amp', '--seed', '1', 'c.py'], 'auto'), (['c.py'], None),
-    (['--amp', 'force', 'c.py'], 'force'), (['c.py', '--amp=force'], 'force')],
-    ids=str)
-def test_amp_is_a_flag_with_an_optional_value(words, amp):
-    args = parse_args(words)
-    assert args.amp == amp and args.config == 'c.py'
-
-
 def test_different_optimizer_cannot_resume(trained, run_main, small_config,
                                            tmp_path):
     with pytest.raises(SystemExit, match=(
@@ -214,7 +204,7 @@ def test_error_names_a_checkpoint_that_was_not_saved(
         run_main, small_config, tmp_path, monkeypatch):
     monkeypatch.setattr(SafeCheckpointHook, '_write', lambda *_, **__: False)
     with pytest.raises(SystemExit, match=(
-            'train.py: error: .*epoch_1.pth could not be saved; the last '
+            'train: error: .*epoch_1.pth could not be saved; the last '
             'complete checkpoint is none')):
         run_main('train.py', small_config, '--work-dir', tmp_path,
                  '--no-validate', '--cfg-options', 'train_cfg.max_epochs=1')
@@ -258,7 +248,7 @@ def test_error_names_the_fault(run_main, small_config, small_checkpoint,
                                tmp_path, options, error):
     options = [option.replace('CHECKPOINT', str(small_checkpoint))
                for option in options]
-    with pytest.raises(SystemExit, match=f'(?s)^train.py: error: .*{error}'):
+    with pytest.raises(SystemExit, match=f'(?s)train: error: .*{error}'):
         run_main('train.py', small_config, '--work-dir', tmp_path, *options)
 
 
@@ -297,7 +287,7 @@ def test_compiles_the_backbone(run_main, small_config, small_checkpoint,
     monkeypatch.setattr('mmvidattn.apis.runner.compile_in_place',
                         compile_in_place)
     rest = [small_checkpoint] if tool == 'test.py' else []
-    with pytest.raises(SystemExit, match=f'{tool}: error: stop here'):
+    with pytest.raises(SystemExit, match='error: stop here'):
         run_main(tool, small_config, *rest, '--compile', '--work-dir',
                  tmp_path)
     assert compiled == ['LinearVideoTransformer']

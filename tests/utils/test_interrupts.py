@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from mmvidattn.utils.interrupts import Stopped, one_line_stop
+from mmvidattn.utils.exits import Stopped, one_line_stop
 
 
 @pytest.mark.parametrize('error, hint, code, line', [

@@ -20,8 +20,7 @@ import yaml
 
 from mmvidattn.apis import find_config, load_config
 from mmvidattn.apis.ablations import read_rows
-from mmvidattn.apis.complexity import Complexity
-from mmvidattn.commands.complexity import count_config, view_of
+from mmvidattn.apis.complexity import Complexity, count_config, view_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.analysis.pages import ROOT, table, write_or_check

@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
-from mmvidattn.apis.runner import one_line_errors
 from mmvidattn.layers import VideoSelfAttention
+from mmvidattn.utils.exits import one_line_errors
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.analysis import clips

@@ -3,7 +3,9 @@
 
 The same as ``mmvidattn complexity``.
 """
-from mmvidattn.cli.complexity import main
+import sys
+
+from mmvidattn.commands import main
 
 if __name__ == '__main__':
-    main()
+    main(['complexity', *sys.argv[1:]])

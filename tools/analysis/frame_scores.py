@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from mmvidattn.apis.labels import find_labels, label_of
-from mmvidattn.apis.runner import one_line_errors
+from mmvidattn.utils.exits import one_line_errors
 from mmvidattn.visualization.figure import save_figure
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidattn.apis.labels import find_labels, label_of
-from mmvidattn.apis.runner import one_line_errors
 from mmvidattn.layers import VideoTransformerBlock
+from mmvidattn.utils.exits import one_line_errors
 from mmvidattn.visualization.annotate import sheet_indices
 from mmvidattn.visualization.clip_rows import draw_clip_rows
 

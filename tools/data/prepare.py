@@ -3,7 +3,9 @@
 
 The same as ``mmvidattn prepare``.
 """
-from mmvidattn.cli.prepare import main
+import sys
+
+from mmvidattn.commands import main
 
 if __name__ == '__main__':
-    main()
+    main(['prepare', *sys.argv[1:]])

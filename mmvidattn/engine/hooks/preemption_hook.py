@@ -17,7 +17,7 @@ from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
 from ...utils.arguments import check_arguments
-from ...utils.interrupts import Stopped
+from ...utils.exits import Stopped
 from .safe_checkpoint_hook import SafeCheckpointHook
 from .safe_hook import SafeHook, find_hook
 

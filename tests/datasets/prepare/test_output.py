@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from mmvidattn.cli.targets import main
+from mmvidattn.commands import main
 from mmvidattn.datasets.prepare import describe_root
 from mmvidattn.datasets.prepare.output import Output
 
@@ -35,9 +35,9 @@ def root(tmp_path):
 
 
 def run(root, split, *args, out='out'):
-    main(['csv', str(root / f'{split}.csv'), str(root / out), '--features',
-          str(root / 'features'), '--classes', str(root / 'classes.txt'),
-          *args])
+    main(['targets', 'csv', str(root / f'{split}.csv'), str(root / out),
+          '--features', str(root / 'features'), '--classes',
+          str(root / 'classes.txt'), *args])
 
 
 def in_child(function, *args, limit=None, disk_waits=0.):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from mmaction.registry import DATASETS
 
-import mmvidattn_cli
 from mmvidattn.apis import load_config
+from mmvidattn.commands import main
 from mmvidattn.datasets.annotations.custom.segment_csv import read_segment_file
 from mmvidattn.datasets.annotations.custom.video_list import read_video_list
 from mmvidattn.datasets.annotations.published.thumos14 import (
@@ -28,7 +28,7 @@ LINES = Path(__file__).parents[1] / 'annotations/lines'
 
 
 def prepare(*args):
-    mmvidattn_cli.main(['prepare', *map(str, args)])
+    main(['prepare', *map(str, args)])
 
 
 def write_features(folder, lengths, width=2):

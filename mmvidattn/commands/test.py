@@ -3,13 +3,13 @@
 
     mmvidattn test configs/linear_ff_tiny_motion.py CHECKPOINT
 """
-from collections.abc import Sequence
+import argparse
 
-from ._shared import add_config, add_runner_arguments, at_least, parser_of
+from ..utils.exits import one_line_errors, one_line_stop
+from ._options import add_config, add_runner_arguments, at_least
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = parser_of(__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument(
         '--dump',
@@ -33,26 +33,26 @@ def main(argv: Sequence[str] | None = None) -> None:
         default=2,
         help='seconds to show each picture (default: 2)')
     add_runner_arguments(parser)
-    args = parser.parse_args(argv)
-    if args.dump and not args.dump.endswith(('.pkl', '.pickle')):
-        parser.error(f'--dump must end with .pkl or .pickle, got {args.dump}')
 
+
+def run(args: argparse.Namespace) -> None:
     from ..apis.models import find_weights
     from ..apis.runner import (
         build_runner,
         leave,
         load_runner_config,
-        one_line_errors,
     )
     from ..apis.show_predictions_hook import ShowPredictionsHook
     from ..datasets import FeatureStreamDataset
     from ..datasets.prepare import describe_root
-    from ..utils.interrupts import one_line_stop
 
     with one_line_stop():
         # Do not lock the work directory: a test writes to a separate folder,
         # and users test checkpoints while training continues.
         with one_line_errors():
+            if args.dump and not args.dump.endswith(('.pkl', '.pickle')):
+                raise ValueError('--dump must end with .pkl or .pickle, got '
+                                 f'{args.dump}')
             cfg = load_runner_config(args)
             cfg.load_from = str(find_weights(args.config, args.checkpoint))
             cfg.resume = False

@@ -7,9 +7,7 @@
 Each line is a finding. A problem means that something fails; the exit status
 is then 1. A note means that an optional part is missing.
 
-The console command runs this file without importing the package, because that
-import may fail. This file therefore imports only the standard library, and
-runs each check in a separate process, which may crash.
+Each check runs in a separate process, which may crash.
 """
 import argparse
 import importlib.metadata
@@ -17,12 +15,13 @@ import json
 import os
 import platform
 import re
-import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+
+from ..utils.printable import printable
 
 PACKAGE = Path(__file__).resolve().parents[1]
 OPENCV = ('opencv-python', 'opencv-contrib-python', 'opencv-python-headless',
@@ -177,14 +176,13 @@ def collect() -> Iterator[tuple[str, str, str]]:
         yield run_check(name, code)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--json', action='store_true',
         help='print a report for a bug report as JSON')
-    args = parser.parse_args(argv)
-    printable = runpy.run_path(
-        str(PACKAGE / 'utils/printable.py'))['printable']
+
+
+def run(args: argparse.Namespace) -> None:
     findings = []
     for level, topic, text in collect():
         # Do not publish the user's name. The home folder of a service is /.

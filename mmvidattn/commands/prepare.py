@@ -10,10 +10,10 @@ the sources of each file.
 """
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import parser_of
+from ..utils.exits import one_line_errors
+from ..utils.printable import echo
 
 DATASETS = dict(
     thumos14="THUMOS'14 for online detection.",
@@ -29,22 +29,19 @@ DATASETS = dict(
     mit='Moments in Time.')
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    argv = [*(sys.argv[1:] if argv is None else argv)]
-    parser = parser_of(__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     sets = parser.add_subparsers(dest='dataset', required=True)
     for name, title in DATASETS.items():
         command = sets.add_parser(
             name, help=title,
             formatter_class=argparse.RawDescriptionHelpFormatter)
-        if name in argv[:1]:
+        if sys.argv[1:2] == [name]:
             _add_options(command, name)
-    args = parser.parse_args(argv)
 
-    from ..apis.runner import one_line_errors
-    from ..commands.targets import Faults
+
+def run(args: argparse.Namespace) -> None:
     from ..datasets.prepare import RECIPES
-    from ..utils.printable import echo
+    from .targets import Faults
 
     recipe = RECIPES[args.dataset]
     echo(recipe.NEEDS, flush=True)

@@ -14,16 +14,14 @@ compared with the videos. The exit status is 1 if a video is missing or does
 not fit.
 """
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import ANNOTATION_FORMATS, add_columns, positive
+from ..utils.exits import one_line_errors
+from ..utils.printable import echo
+from ._options import ANNOTATION_FORMATS, add_columns, positive
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'source', type=Path, metavar='IN',
         help='file of annotations, or a folder of files of one format')
@@ -49,20 +47,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         '--url', help='start of the addresses of videos in Label Studio '
         '(default: /data/local-files/?d=)')
-    args = parser.parse_args(argv)
-    if args.out is None and (args.to or args.url):
-        parser.error('--to and --url need OUT')
 
-    from ..apis.runner import one_line_errors
+
+def run(args: argparse.Namespace) -> None:
     from ..datasets.annotations.formats import (
         FORMATS,
         read_annotations,
         summarize,
         write_annotations,
     )
-    from ..utils.printable import echo
 
     with one_line_errors():
+        if args.out is None and (args.to or args.url):
+            raise ValueError('--to and --url need OUT')
         if args.out is not None and args.out.resolve() == \
                 args.source.resolve():
             raise ValueError(f'OUT must differ from IN, got {args.out}')

@@ -10,18 +10,16 @@ scores, and a least duration. Use videos that the model was not trained on.
 """
 import argparse
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import add_columns, positive
+from ..utils.exits import one_line_errors
+from ..utils.printable import echo
+from ._options import add_columns, positive
 
 OBJECTIVES = 'f1@50', 'f1@25', 'f1@10', 'recall'
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('scores', type=Path,
                         help='folder of mmvidattn stream --scores')
     parser.add_argument(
@@ -46,18 +44,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         help='frames per second, for annotations that count frames (default: '
         'as in the file, or else as in the videos)')
     add_columns(parser)
-    args = parser.parse_args(argv)
-    if (args.objective == 'recall') != (args.false_alarms is not None):
-        parser.error('--objective recall and --false-alarms need each other')
 
-    from ..apis.runner import one_line_errors
+
+def run(args: argparse.Namespace) -> None:
     from ..datasets.annotations.formats import read_annotations
     from ..datasets.annotations.formats.videos import VideoNames
     from ..evaluation.events import tune_thresholds
     from ..online.frame_scores import read_frame_scores
-    from ..utils.printable import echo
 
     with one_line_errors():
+        if (args.objective == 'recall') != (args.false_alarms is not None):
+            raise ValueError(
+                '--objective recall and --false-alarms need each other')
         scored = read_frame_scores(args.scores)
         found = read_annotations(args.annotations, videos=args.videos,
                                  fps=args.fps, columns=args.columns)

@@ -7,16 +7,17 @@ Decodes all frames of each video in worker processes, so that a file that
 crashes or blocks a decoder does not stop the check. The exit status is 1 if
 any file is unreadable.
 """
+import argparse
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import at_least, parser_of, positive
+from ..utils.exits import one_line_errors
+from ..utils.printable import echo
+from ._options import at_least, positive
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = parser_of(__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('ann_file', help='list of videos and labels')
     parser.add_argument(
         '--root', default='', help="folder that the list's paths are relative "
@@ -44,14 +45,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         '--good', type=Path, metavar='FILE',
         help='write the list without unreadable files to FILE')
-    args = parser.parse_args(argv)
 
+
+def run(args: argparse.Namespace) -> None:
     from mmengine.utils import ProgressBar
 
-    from ..apis.runner import one_line_errors
     from ..datasets.annotations.custom.video_list import read_video_list
     from ..datasets.check_files import check_files
-    from ..utils.printable import echo
 
     with one_line_errors():
         rows = read_video_list(

@@ -10,11 +10,6 @@ FLOWS = 'dis', 'tvl1', 'farneback'
 ANNOTATION_FORMATS = 'csv', 'activitynet', 'label-studio', 'elan'
 
 
-def parser_of(doc: str) -> argparse.ArgumentParser:
-    """Create the parser of a command from its module's docstring."""
-    return argparse.ArgumentParser(description=doc.splitlines()[0])
-
-
 class DictAction(argparse.Action):
     """mmengine's ``DictAction``, imported only when the option is used."""
 
@@ -100,11 +95,10 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         help='number of processes, with --engine (default: 1)')
 
 
-def check_engine(parser: argparse.ArgumentParser,
-                 args: argparse.Namespace) -> None:
+def check_engine(args: argparse.Namespace) -> None:
     """Check the options of :func:`add_engine`."""
     if args.engine is None and args.processes != 1:
-        parser.error('--processes needs --engine ray')
+        raise ValueError('--processes needs --engine ray')
 
 
 def add_runner_arguments(parser: argparse.ArgumentParser) -> None:

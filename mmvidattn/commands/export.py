@@ -9,15 +9,16 @@ compares the outputs of the file and of the model, for batches of 1 and of 5,
 and keeps the file only if they agree. See configs/export.md for examples and
 supported models.
 """
+import argparse
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
-from ._shared import add_cfg_options, add_model, parser_of
+from ..utils.exits import one_line_errors
+from ..utils.printable import echo
+from ._options import add_cfg_options, add_model
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = parser_of(__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
     parser.add_argument(
@@ -43,13 +44,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument('--force', action='store_true',
                         help='replace an existing file')
     add_cfg_options(parser)
-    args = parser.parse_intermixed_args(argv)
 
+
+def run(args: argparse.Namespace) -> None:
     from ..apis import get_model
+    from ..apis.complexity import shape_of
     from ..apis.models import find_config
-    from ..apis.runner import one_line_errors
-    from ..commands.complexity import shape_of
-    from ..commands.model_argument import split_model
     from ..export import (
         choose_format,
         copy_script,
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         program_of,
         script_settings,
     )
-    from ..utils.printable import echo
+    from ._model_argument import split_model
 
     with one_line_errors():
         choose_format(args.out)

@@ -12,14 +12,15 @@ commands:
     mmvidattn stream SOURCE OUT
     mmvidattn export OUT model.onnx
 """
-from collections.abc import Sequence
+import argparse
 from pathlib import Path
 
-from ._shared import add_config, parser_of
+from ..utils.exits import one_line_errors
+from ..utils.printable import echo
+from ._options import add_config
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = parser_of(__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument('out', type=Path, metavar='OUT',
                         help='folder to write, or file that ends with .zip')
@@ -35,12 +36,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"{meaning} in a stream (default: the config's)"))
     parser.add_argument('--force', action='store_true',
                         help='replace an existing bundle')
-    args = parser.parse_args(argv)
 
+
+def run(args: argparse.Namespace) -> None:
     from ..apis import load_bundle, read_labels, save_bundle
     from ..apis.bundle import THRESHOLDS
-    from ..apis.runner import one_line_errors
-    from ..utils.printable import echo
 
     thresholds = {name: getattr(args, name) for name in THRESHOLDS}
     with one_line_errors():

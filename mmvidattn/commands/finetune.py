@@ -41,13 +41,11 @@ from ..finetune.options import (
     RANK,
     FineTuneOptions,
 )
-from ._shared import add_columns, at_least, positive
+from ..utils.exits import one_line_errors
+from ._options import add_columns, at_least, positive
 
 
-def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add('source', type=Path, metavar='FOLDER', nargs='+',
         help='folder with a folder for each class, or CSV files; with '
@@ -124,49 +122,6 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help='seconds for checking a video (default: 60)')
     add('--workers', type=at_least(0), default=FineTuneOptions.workers,
         metavar='N', help='processes that read videos (default: %(default)s)')
-    args = parser.parse_intermixed_args(argv)
-    args.source, *args.more = args.source
-    args.more = tuple(args.more)
-    if args.stream:
-        _check_stream(parser, args)
-    elif args.videos is not None or (
-            args.features != FineTuneOptions.features):
-        parser.error('--videos and --features need --stream')
-    args.model = args.model or (
-        MODELS[0] if args.stream else FineTuneOptions.model)
-    if args.multi_label and args.balance not in ('none', 'sampler'):
-        parser.error(f'--balance {args.balance} is not for --multi-label; use '
-                     'sampler')
-    if args.loss != FineTuneOptions.loss and not args.multi_label:
-        parser.error('--loss needs --multi-label')
-    if args.layer_decay is not None and not 0 < args.layer_decay <= 1:
-        parser.error('--layer-decay must be above 0 and at most 1, got '
-                     f'{args.layer_decay}')
-    if not 0 <= args.val_share < 1:
-        parser.error('--val-share must be at least 0 and below 1, got '
-                     f'{args.val_share}')
-    freezes = args.freeze not in ('auto', 'none')
-    if args.lora is not None and freezes:
-        parser.error('--lora freezes the backbone already: give either --lora '
-                     'or --freeze')
-    if args.weights == 'none' and (args.lora or freezes):
-        parser.error('--freeze and --lora need --weights')
-    return args
-
-
-def _check_stream(parser: argparse.ArgumentParser,
-                  args: argparse.Namespace) -> None:
-    """Check the options of a run with --stream."""
-    if args.videos is None:
-        parser.error('--stream needs --videos FOLDER')
-    for name in OF_CLIPS:
-        if getattr(args, name) != parser.get_default(name):
-            parser.error(f'--{name.replace("_", "-")} is not for --stream')
-    if args.model not in (None, *MODELS):
-        parser.error(f'--model must be {" or ".join(MODELS)} with --stream, '
-                     f'got {args.model}')
-    if args.weights == 'none' and args.model == 'features':
-        parser.error('--model features needs --weights')
 
 
 def _epochs(word: str) -> str | int:
@@ -184,10 +139,68 @@ def _freeze(word: str) -> str | int:
     return word if word in FREEZES else int(word)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    options = vars(parse_args(argv))
-    command = shlex.join(['mmvidattn', 'finetune',
-                          *(sys.argv[1:] if argv is None else argv)])
-    dry_run = options.pop('dry_run')
+def read_options(argv: Sequence[str]) -> FineTuneOptions:
+    """Return the options of a command line after ``mmvidattn finetune``."""
+    parser = argparse.ArgumentParser('mmvidattn finetune')
+    add_arguments(parser)
+    return make_options(parser.parse_intermixed_args(argv))
+
+
+def make_options(args: argparse.Namespace) -> FineTuneOptions:
+    """Check that the options belong together.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    if args.stream:
+        _check_stream(args)
+    elif args.videos is not None or (
+            args.features != FineTuneOptions.features):
+        raise ValueError('--videos and --features need --stream')
+    if args.multi_label and args.balance not in ('none', 'sampler'):
+        raise ValueError(f'--balance {args.balance} is not for --multi-label; '
+                         'use sampler')
+    if args.loss != FineTuneOptions.loss and not args.multi_label:
+        raise ValueError('--loss needs --multi-label')
+    if args.layer_decay is not None and not 0 < args.layer_decay <= 1:
+        raise ValueError('--layer-decay must be above 0 and at most 1, got '
+                         f'{args.layer_decay}')
+    if not 0 <= args.val_share < 1:
+        raise ValueError('--val-share must be at least 0 and below 1, got '
+                         f'{args.val_share}')
+    freezes = args.freeze not in ('auto', 'none')
+    if args.lora is not None and freezes:
+        raise ValueError('--lora freezes the backbone already: give either '
+                         '--lora or --freeze')
+    if args.weights == 'none' and (args.lora or freezes):
+        raise ValueError('--freeze and --lora need --weights')
+    values = {name: value for name, value in vars(args).items()
+              if name not in ('dry_run', 'run')}
+    values['source'], *values['more'] = args.source
+    values['more'] = tuple(values['more'])
+    values['model'] = args.model or (
+        MODELS[0] if args.stream else FineTuneOptions.model)
+    return FineTuneOptions(**values)
+
+
+def _check_stream(args: argparse.Namespace) -> None:
+    """Check the options of a run with --stream."""
+    if args.videos is None:
+        raise ValueError('--stream needs --videos FOLDER')
+    for name in OF_CLIPS:
+        if getattr(args, name) != getattr(FineTuneOptions, name):
+            raise ValueError(f'--{name.replace("_", "-")} is not for --stream')
+    if args.model not in (None, *MODELS):
+        raise ValueError(f'--model must be {" or ".join(MODELS)} with '
+                         f'--stream, got {args.model}')
+    if args.weights == 'none' and args.model == 'features':
+        raise ValueError('--model features needs --weights')
+
+
+def run(args: argparse.Namespace) -> None:
     from ..finetune.run import finetune
-    finetune(FineTuneOptions(**options), command, dry_run)
+
+    with one_line_errors():
+        options = make_options(args)
+    command = shlex.join(['mmvidattn', 'finetune', *sys.argv[1:]])
+    finetune(options, command, args.dry_run)

@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
 
 # By command and option.
 OPTIONS: dict[tuple[str, str], str] = {
+    ('train', '--amp force'): 'set MMVIDATTN_BFLOAT16=force, with --amp',
     ('finetune', '--cache-features'): '--freeze computes the features of each '
                                       'clip once',
     ('finetune', '--variants'): '--freeze computes the features of each clip '
@@ -52,12 +53,13 @@ def refuse_removed(command: str, arguments: Sequence[str]) -> None:
     Raises:
         SystemExit: If it was.
     """
-    found = {command: COMMANDS.get(command)}
+    line = f' {" ".join(arguments)} '.replace('=', ' ')
+    found = {command: COMMANDS[command]} if command in COMMANDS else {}
     found.update({
-        f'{command} {option}': OPTIONS.get((command, option))
-        for option in (text.partition('=')[0] for text in arguments)})
+        f'{command} {option}': instead
+        for (name, option), instead in OPTIONS.items()
+        if name == command and f' {option} ' in line})
     for name, instead in found.items():
-        if instead is not None:
-            raise SystemExit(
-                f'mmvidattn: error: {name} was removed; the last commit '
-                f'with it is {LAST}. Instead: {instead}')
+        raise SystemExit(
+            f'mmvidattn: error: {name} was removed; the last commit with it '
+            f'is {LAST}. Instead: {instead}')

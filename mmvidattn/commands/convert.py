@@ -6,10 +6,11 @@ r"""Convert published weights into a checkpoint for this package.
         --config laps_visformer_h_k400
     mmvidattn convert vivit_videomae hf://OWNER/MODEL@REVISION CONVERTED.pth
 """
-from collections.abc import Sequence
+import argparse
 from pathlib import Path
 
-from ._shared import parser_of
+from ..utils.exits import one_line_errors
+from ..utils.printable import echo
 
 SOURCES = (
     'bn_inception', 'dualformer', 'dualformer_2d', 'laps', 'laps_vit_timm',
@@ -19,8 +20,7 @@ SOURCES = (
     'xvit', 'xvit_image')
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = parser_of(__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('source', help=f'one of {", ".join(SOURCES)}')
     parser.add_argument(
         'src', help='.pth, .pt or .safetensors file; or '
@@ -34,19 +34,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         '--config', help='config of the model: check that the tensors fit, '
         'and store the model options, so that configs with different options '
         'reject the checkpoint')
-    args = parser.parse_args(argv)
 
+
+def run(args: argparse.Namespace) -> None:
     import torch
 
     from ..apis import get_model, load_config
     from ..apis.model_options import KEY, model_options
-    from ..apis.runner import one_line_errors
     from ..convert import UNSTORED_OPTIONS, convert
     from ..convert.flax_checkpoint import load_flax_file
     from ..utils.checkpoint import load_state_dict_file
     from ..utils.files import hash_file, replacing
     from ..utils.hub import SCHEME, hub_file
-    from ..utils.printable import echo
     from ..version import __version__
 
     with one_line_errors():

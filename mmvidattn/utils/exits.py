@@ -1,0 +1,94 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Ends of a command: invalid input, Ctrl-C, and signals of a scheduler."""
+import multiprocessing
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .printable import LAYOUT, printable
+
+CTRL_C = 128 + signal.SIGINT
+
+
+def program_name() -> str:
+    """Return the program's name: ``train.py`` or ``mmvidattn train``."""
+    return Path(sys.argv[0]).name
+
+
+@contextmanager
+def one_line_errors(prog: str | None = None) -> Iterator[None]:
+    """Convert errors about invalid input to one line, and exit.
+
+    If the reader of the output has closed it, as ``head`` does, exit without
+    a message and with the status of a program that SIGPIPE ends.
+
+    Args:
+        prog: Name of the program, with which the line starts. Defaults to
+            :func:`program_name`.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, OSError,
+            ImportError) as error:
+        if isinstance(error, BrokenPipeError) and _stdout_is_closed():
+            # Python writes the rest of the output when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(128 + 13) from None
+        message = error.args[0] if isinstance(error, KeyError) else error
+        raise SystemExit(
+            printable(f'{prog or program_name()}: error: {message}', LAYOUT)
+        ) from error
+
+
+def _stdout_is_closed() -> bool:
+    """Return True if stdout is a pipe whose reader has closed it."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+class Stopped(SystemExit):
+    """Exit of a run that a signal stopped.
+
+    Args:
+        code: Exit code.
+        reason: Text such as 'stopped after epoch 2'.
+    """
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(code)
+        self.reason = reason
+
+
+@contextmanager
+def one_line_stop(hint: str | Callable[[], str] = '') -> Iterator[None]:
+    """End the command with one line and code 130 on Ctrl-C.
+
+    Also ends the workers of the process, and prints the reason of
+    :class:`Stopped`.
+
+    Args:
+        hint: Text after 'stopped', such as '; the same command continues', or
+            a function that returns it. Defaults to none.
+    """
+    try:
+        yield
+        return
+    except KeyboardInterrupt:
+        code, reason = CTRL_C, 'stopped'
+    except Stopped as stop:
+        code, reason = stop.code, stop.reason
+    children = multiprocessing.active_children()
+    for child in children:
+        child.terminate()
+    for child in children:
+        # A forked worker may have inherited a signal handler.
+        child.join(1)
+        child.kill()
+    text = hint() if callable(hint) else hint
+    print(f'\n{program_name()}: {reason}{text}', file=sys.stderr)
+    raise SystemExit(code)
