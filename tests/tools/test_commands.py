@@ -58,7 +58,8 @@ def test_help_imports_only_the_standard_library(tmp_path):
               '    except SystemExit as end:\n'
               '        assert end.code == 0, name\n'
               'found = {name.partition(".")[0] for name in sys.modules}\n'
-              'found -= {*sys.stdlib_module_names, "mmvidattn", "__mp_main__"}\n'
+              'found -= {*sys.stdlib_module_names, "mmvidattn",\n'
+              '          "__mp_main__"}\n'
               'found = sorted(found - before)\n'
               'assert not found, found\n')
     done = subprocess.run([sys.executable, '-c', script], cwd=tmp_path,

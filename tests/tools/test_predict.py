@@ -58,7 +58,7 @@ def test_continues_after_a_broken_video(run_main, clips, small_config,
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'broken.mp4').write_text('no video')
     with pytest.raises(SystemExit, match=(
-            r'^mmvidattn predict: 2 of 4 videos failed: broken.mp4, none.mp4$')):
+            r'predict: 2 of 4 videos failed: broken.mp4, none.mp4$')):
         run_main('predict.py', 'broken.mp4', clips / 'a.mp4', 'none.mp4',
                  clips / 'b.mp4', small_config, small_checkpoint, '--json',
                  'out.json')
