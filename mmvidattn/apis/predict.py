@@ -85,9 +85,9 @@ class VideoClassifier:
 
     A source can be
 
-    - the path of a video file, or its URL: http or https with the suffix of a
-      video, which is downloaded to a temporary file, or an object store such
-      as ``s3://bucket/a.mp4`` (``docs/remote.md``);
+    - the path of a video file, or its URL: http or https, which is downloaded
+      to a temporary file, or an object store such as ``s3://bucket/a.mp4``
+      (``docs/remote.md``);
     - a folder of frames, as images in the order of the numbers in their names;
     - a folder of videos, which has at least one video directly in it;
     - frames in memory, a numpy array or tensor, **uint8 [T, H, W, 3], RGB**;

@@ -1,8 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Convert videos, frames and windows to inputs of a test pipeline."""
-import shutil
 import tempfile
-import urllib.request
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -22,7 +20,12 @@ from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..sources import open_source
 from ..sources.files import IMAGE_SUFFIXES
 from ..utils.frame_times import frame_times
-from ..utils.remote_files import STORES, local_path, without_secrets
+from ..utils.remote_files import (
+    STORES,
+    download_file,
+    local_path,
+    without_secrets,
+)
 from ..utils.video_backend import KEY, with_video_backend
 from .bundle_types.registry import types_of
 
@@ -283,19 +286,15 @@ def local_source(source: VideoSource) -> Iterator[VideoSource]:
             raise ValueError(str(error)) from error
         yield path
         return
-    if parts.scheme not in ('http', 'https') or (
-            Path(parts.path).suffix.lower() not in VIDEO_SUFFIXES):
+    if parts.scheme not in ('http', 'https'):
         yield source
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, Path(parts.path).name)
         try:
-            with urllib.request.urlopen(source) as response, \
-                    path.open('wb') as file:
-                shutil.copyfileobj(response, file)
+            path = download_file(source, folder)
         except OSError as error:
             raise ValueError(f'cannot download: {error}') from error
-        yield path
+        yield source if path is None else path
 
 
 def source_name(source: VideoSource) -> str:

@@ -1,12 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Local copies of files in object stores and on the web, by fsspec."""
+import base64
 import hashlib
 import os
 import random
 import re
+import shutil
+import urllib.error
+import urllib.request
 from functools import reduce
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from mmengine.fileio import BaseStorageBackend, register_backend
 
@@ -14,6 +18,8 @@ from .files import replacing
 from .printable import brief
 
 STORES = ('s3', 'gs', 'gcs', 'az', 'abfs', 'hf', 'memory')
+# Types of files that list the parts of a video.
+PLAYLISTS = 'mpegurl', 'dash+xml'
 # Parts of URLs in an error that may be secret: user, password and query.
 SECRETS = re.compile(r'(?<=//)[^/@\s]+@|\?\S+')
 
@@ -88,6 +94,50 @@ def local_path(path: str | os.PathLike, latest: bool = False) -> Path:
             f'cannot copy {shown}: {SECRETS.sub("", brief(error))}') from None
     finally:
         random.setstate(state)
+
+
+def download_file(url: str, folder: str | os.PathLike,
+                  timeout: float = 60.) -> Path | None:
+    """Copy a file from a web server to a folder.
+
+    Args:
+        url: URL with http or https, possibly with ``USER:PASSWORD@``.
+        folder: Existing folder.
+        timeout: Seconds that the server may take for a part of the file.
+
+    Returns:
+        Path of the copy; None if the URL may be a live stream, because the
+        server sends no length or a playlist, or asks for a login (ffmpeg
+        knows more kinds of it).
+
+    Raises:
+        OSError: If the server fails, or the connection ends early.
+    """
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition('@')[2]
+    request = urllib.request.Request(parts._replace(netloc=host).geturl())
+    if parts.username is not None:
+        words = f'{unquote(parts.username)}:{unquote(parts.password or "")}'
+        request.add_header('Authorization', 'Basic ' + base64.b64encode(
+            words.encode()).decode())
+    try:
+        response = urllib.request.urlopen(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        if error.code == 401:
+            return None
+        raise
+    with response:
+        kind = response.headers.get_content_type()
+        if response.length is None or kind.endswith(PLAYLISTS):
+            return None
+        size = response.length
+        path = Path(folder, Path(parts.path).name or 'video')
+        with path.open('wb') as file:
+            shutil.copyfileobj(response, file)
+    if path.stat().st_size < size:
+        raise RemoteError(f'the connection ended after {path.stat().st_size} '
+                          f'of {size} bytes')
+    return path
 
 
 @register_backend('mmvidattn', prefixes=STORES, force=True)

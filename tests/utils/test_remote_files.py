@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import base64
 import random
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 from mmvidattn.utils.remote_files import (
     RemoteError,
+    download_file,
     is_url,
     join_url,
     local_path,
@@ -111,8 +113,15 @@ def web():
         def do_GET(self):
             requests.append(self.path)
             status = int(self.path[1:4]) if self.path[1:4].isdigit() else 200
+            if 'login' in self.path:
+                expected = 'Basic ' + base64.b64encode(b'me:a@b').decode()
+                given = self.headers.get('Authorization')
+                status = 200 if given == expected else 401
             self.send_response(status)
-            self.send_header('Content-Length', '6')
+            if 'live' not in self.path:
+                self.send_header('Content-Length', '6')
+            self.send_header('Content-Type', 'application/x-mpegURL'
+                             if 'list' in self.path else 'video/mp4')
             self.end_headers()
             self.wfile.write(b'abc')
             time.sleep(.2)
@@ -154,6 +163,19 @@ def test_http(web, cache, monkeypatch):
         assert caught.value.__suppress_context__
     with pytest.raises(RemoteError, match='cannot copy http://127.0.0.1:1/a'):
         local_path('http://127.0.0.1:1/a?token=secret')
+
+
+def test_files_and_streams_of_a_web_server(web, tmp_path):
+    address = web[0]
+    path = download_file(f'http://{address}/a?token=1', tmp_path)
+    assert path.name == 'a' and path.read_bytes() == b'abcdef'
+    login = download_file(f'http://me:a%40b@{address}/login', tmp_path)
+    assert login.read_bytes() == b'abcdef'
+    for name in 'live', 'list', 'login':
+        assert download_file(f'http://{address}/{name}', tmp_path) is None
+    for name, error in ('short', 'ended after 3 of 6 bytes'), ('404', '404'):
+        with pytest.raises(OSError, match=error):
+            download_file(f'http://{address}/{name}', tmp_path)
 
 
 def test_s3(cache, monkeypatch):
