@@ -14,10 +14,10 @@ in seconds; files are not changed), ``split`` (train, val, test) and ``group``
 trains a detector of events in long videos. ANNOTATIONS lists the events, such
 as a CSV file with columns ``video``, ``start``, ``end`` and ``label``, and
 optionally ``subset`` (train, val, test) and ``group``. Several files are
-merged. The command measures
-this machine, and chooses a network of pixels, or features of a frozen network
-with TeSTra. It tunes the thresholds of each class on the validation videos.
-The work directory then also has ``thresholds.json`` and ``predictions.csv``.
+merged. The model reads pixels, or with ``--model features`` the features of a
+frozen network. The thresholds of each class are tuned on the validation
+videos. The work directory then also has ``thresholds.json`` and
+``predictions.csv``.
 
 The work directory then has ``config.py``, which you may edit, ``data`` (the
 lists), ``run`` (the training), ``best.pth`` and ``best.safetensors``,
@@ -25,20 +25,17 @@ lists), ``run`` (the training), ``best.pth`` and ``best.safetensors``,
 same command resumes an interrupted run. Nothing is downloaded.
 """
 import argparse
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..finetune.options import (
     BALANCES,
+    DEFAULT_MODEL,
     FEW_CLIPS,
-    FREEZES,
     LOSSES,
     MAX_EPOCHS,
-    MODELS,
-    OF_CLIPS,
     RANK,
+    STREAM_MODELS,
     FineTuneOptions,
 )
 from ..utils.exits import one_line_errors
@@ -65,9 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--videos', type=Path, metavar='FOLDER',
         help='with --stream: folder of the videos')
     add('--model', metavar='CONFIG',
-        help='config to inherit, or its name (default: '
-        f'{FineTuneOptions.model}); with --stream: {", ".join(MODELS)} '
-        '(default: auto, by the speed of this machine)')
+        help=f'config to inherit, or its name (default: {DEFAULT_MODEL}); '
+        f'with --stream: {" or ".join(STREAM_MODELS)} (default: '
+        f'{STREAM_MODELS[0]})')
     add('--features', metavar='NETWORK', default=FineTuneOptions.features,
         help='with --stream: frozen network of --model features, a config or '
         'another name of extract-features, with the checkpoint --weights '
@@ -79,13 +76,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
              'none (default: auto)')
     add('--work-dir', type=Path, metavar='FOLDER',
         help='where to write (default: work_dirs/finetune_<name of FOLDER>)')
-    add('--epochs', type=_epochs, default='auto', metavar='N',
+    add('--epochs', type=_number_or_word, default='auto', metavar='N',
         help=f'number of epochs, or auto: as many as fit into --minutes, at '
         f'most {MAX_EPOCHS} (default: auto)')
     add('--minutes', type=positive, default=10, metavar='M',
         help='time for training, validation and test with --epochs auto '
         '(default: 10)')
-    add('--freeze', type=_freeze, default='auto',
+    add('--freeze', type=_number_or_word, default='auto',
         metavar='auto|none|backbone|spatial|N',
         help='backbone: train only the head; spatial: also the temporal '
         'encoder of a ViViT with model=fact_encoder (both compute the '
@@ -124,19 +121,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='N', help='processes that read videos (default: %(default)s)')
 
 
-def _epochs(word: str) -> str | int:
-    if word != 'auto' and not (word.isdecimal() and int(word)):
-        raise argparse.ArgumentTypeError(
-            f'must be a positive integer or auto, got {word!r}')
-    return word if word == 'auto' else int(word)
-
-
-def _freeze(word: str) -> str | int:
-    if word not in FREEZES and not word.isdecimal():
-        raise argparse.ArgumentTypeError(
-            f'must be {", ".join(FREEZES)} or a number of blocks, got '
-            f'{word!r}')
-    return word if word in FREEZES else int(word)
+def _number_or_word(word: str) -> str | int:
+    return int(word) if word.isdecimal() else word
 
 
 def read_options(argv: Sequence[str]) -> FineTuneOptions:
@@ -147,54 +133,16 @@ def read_options(argv: Sequence[str]) -> FineTuneOptions:
 
 
 def make_options(args: argparse.Namespace) -> FineTuneOptions:
-    """Check that the options belong together.
+    """Return the options.
 
     Raises:
-        ValueError: If they do not.
+        ValueError: If they do not belong together.
     """
-    if args.stream:
-        _check_stream(args)
-    elif args.videos is not None or (
-            args.features != FineTuneOptions.features):
-        raise ValueError('--videos and --features need --stream')
-    if args.multi_label and args.balance not in ('none', 'sampler'):
-        raise ValueError(f'--balance {args.balance} is not for --multi-label; '
-                         'use sampler')
-    if args.loss != FineTuneOptions.loss and not args.multi_label:
-        raise ValueError('--loss needs --multi-label')
-    if args.layer_decay is not None and not 0 < args.layer_decay <= 1:
-        raise ValueError('--layer-decay must be above 0 and at most 1, got '
-                         f'{args.layer_decay}')
-    if not 0 <= args.val_share < 1:
-        raise ValueError('--val-share must be at least 0 and below 1, got '
-                         f'{args.val_share}')
-    freezes = args.freeze not in ('auto', 'none')
-    if args.lora is not None and freezes:
-        raise ValueError('--lora freezes the backbone already: give either '
-                         '--lora or --freeze')
-    if args.weights == 'none' and (args.lora or freezes):
-        raise ValueError('--freeze and --lora need --weights')
     values = {name: value for name, value in vars(args).items()
               if name not in ('dry_run', 'run')}
     values['source'], *values['more'] = args.source
     values['more'] = tuple(values['more'])
-    values['model'] = args.model or (
-        MODELS[0] if args.stream else FineTuneOptions.model)
     return FineTuneOptions(**values)
-
-
-def _check_stream(args: argparse.Namespace) -> None:
-    """Check the options of a run with --stream."""
-    if args.videos is None:
-        raise ValueError('--stream needs --videos FOLDER')
-    for name in OF_CLIPS:
-        if getattr(args, name) != getattr(FineTuneOptions, name):
-            raise ValueError(f'--{name.replace("_", "-")} is not for --stream')
-    if args.model not in (None, *MODELS):
-        raise ValueError(f'--model must be {" or ".join(MODELS)} with '
-                         f'--stream, got {args.model}')
-    if args.weights == 'none' and args.model == 'features':
-        raise ValueError('--model features needs --weights')
 
 
 def run(args: argparse.Namespace) -> None:
@@ -202,5 +150,4 @@ def run(args: argparse.Namespace) -> None:
 
     with one_line_errors():
         options = make_options(args)
-    command = shlex.join(['mmvidattn', 'finetune', *sys.argv[1:]])
-    finetune(options, command, args.dry_run)
+    finetune(options, args.dry_run)

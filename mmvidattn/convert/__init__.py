@@ -11,20 +11,14 @@ from functools import partial
 
 from torch import Tensor
 
-from .dualformer import dualformer
-from .dualformer_2d import dualformer_2d
+from .dualformer import dualformer, dualformer_2d
+from .image_vit import linear_ff_image, vivit_image, xvit_image
 from .laps import laps, laps_image
-from .linear_ff import linear_ff
-from .linear_ff_image import linear_ff_image, vit_hf, vit_timm
-from .mat import mat
-from .miniroad import miniroad
-from .start_weights import StartWeights
-from .testra import testra
+from .linear_ff import linear_ff, xvit
+from .online import mat, miniroad, testra
+from .rename import StartWeights
 from .tsn import bn_inception, tsn_resnet
-from .videomae import vivit_videomae
-from .vivit_hf import vivit_hf, vivit_image
-from .vivit_scenic import vivit_scenic
-from .xvit import xvit, xvit_image
+from .vivit import vivit_hf, vivit_scenic, vivit_videomae
 
 SOURCES = dict(
     bn_inception=bn_inception,
@@ -42,8 +36,8 @@ SOURCES = dict(
     rest=partial(laps_image, 'rest'),
     visformer_s_in10k=partial(laps_image, 'visformer'),
     visformer_timm=partial(laps_image, 'visformer'),
-    vit_hf=vit_hf,
-    vit_timm=vit_timm,
+    vit_hf=linear_ff_image,
+    vit_timm=linear_ff_image,
     vivit_hf=vivit_hf,
     vivit_image=vivit_image,
     vivit_scenic=vivit_scenic,

@@ -1,11 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Convert weights of the released DualFormer.
+"""Convert weights of the released DualFormer, and of its image model.
 
 https://github.com/sail-sg/dualformer
 """
 import re
 import warnings
 
+import torch
 from torch import Tensor
 
 from .rename import rename
@@ -32,6 +33,8 @@ _OURS = re.compile(
 # patch, times 8.
 _FRAMES_OF_KERNEL = 2 * 8
 _FINEST = 'backbone.blocks.0.1.attn.pyramid.levels.0.weight'
+# The two convolutions of a coarse level.
+_FIRST, _SECOND = '.attn.lr.0.', '.attn.lr.3.'
 
 
 def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -68,3 +71,29 @@ def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
                 'without this option, resize the kernels when they load them, '
                 'which changes the scores', stacklevel=3)
     return out
+
+
+def dualformer_2d(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Convert the authors' image model to start weights.
+
+    Kernels stay two-dimensional. The backbone repeats them over its frames,
+    and divides them by the number of frames. The classifier is left out.
+
+    As in the authors' code, the second convolution of a coarse pyramid level
+    becomes a mean, whatever the checkpoint contains. The result has a 1x1
+    kernel of ones, which the backbone extends to the size of the level, so
+    that it is a mean for any number of frames. (The authors' code always
+    divides by the size for 32 frames.)
+    """
+    named = {}
+    for name, value in state_dict.items():
+        if name.startswith(('head.', 'cls_head.')) or _SECOND in name:
+            continue
+        name = f'backbone.{name.removeprefix("backbone.")}'
+        named[name] = value
+        if name.endswith(f'{_FIRST}bias'):
+            second = name.replace(_FIRST, _SECOND)
+            named[second] = torch.zeros_like(value)
+            named[second.replace('bias', 'weight')] = torch.ones_like(
+                value)[:, None, None, None]
+    return dualformer(named)

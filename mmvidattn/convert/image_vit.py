@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Convert image ViTs of several publishers to timm's names."""
+"""Convert image ViTs of several publishers to start weights."""
 import math
 import re
 from collections.abc import Iterable
@@ -7,10 +7,32 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from .hf_names import QKV, RENAMES, is_hf
-from .rename import join_qkv, missing_tensor, rename
-from .start_weights import StartWeights
+from .rename import StartWeights, join_qkv, missing_tensor, rename
 
+# ViT and similar models of transformers: names in published files and in
+# transformers 5.
+HF = (
+    (r'^(?:vit|vivit|dinov2|dinov2_with_registers|videomae)\.', ''),
+    (r'^embeddings\.(cls|mask)_token$', r'\1_token'),
+    (r'^embeddings\.register_tokens$', 'reg_token'),
+    (r'^embeddings\.position_embeddings$', 'pos_embed'),
+    (r'^embeddings\.patch_embeddings\.projection\.', 'patch_embed.proj.'),
+    (r'^(?:encoder\.layer|layers)\.', 'blocks.'),
+    (r'\.attention\.attention\.(query|key|value)\.', r'.attn.\1.'),
+    (r'\.attention\.q_proj\.', '.attn.query.'),
+    (r'\.attention\.k_proj\.', '.attn.key.'),
+    (r'\.attention\.v_proj\.', '.attn.value.'),
+    (r'\.attention\.(?:output\.dense|o_proj)\.', '.attn.proj.'),
+    (r'\.layernorm_before\.', '.norm1.'),
+    (r'\.layernorm_after\.', '.norm2.'),
+    (r'\.intermediate\.dense\.', '.mlp.fc1.'),
+    (r'\.output\.dense\.', '.mlp.fc2.'),
+    (r'\.layer_scale([12])\.lambda1$', r'.ls\1.gamma'),
+    (r'^layernorm\.', 'norm.'),
+    (r'^pooler\.(?:dense\.)?', 'pre_logits.'),
+    (r'^classifier\.', 'head.'),
+)
+QKV = '.attn.query.', '.attn.key.', '.attn.value.'
 # CLIP of transformers, complete or only its vision model.
 _CLIP_HF = (
     (r'^vision_model\.', ''),
@@ -50,6 +72,31 @@ _OPEN_CLIP_TEXT = re.compile(
 # The authors' DINOv2, which otherwise has timm's names.
 _DINOV2 = ((r'^register_tokens$', 'reg_token'), )
 
+# Names in each backbone, by timm's names.
+_VIVIT = (
+    (r'^patch_embed\.proj\.', 'patch_embed.projection.'),
+    (r'^norm\.', 'encoder.norm.'),
+    (r'^norm_pre\.', 'encoder.pre_norm.'),
+    (r'^(cls_token|pos_embed)$', r'encoder.\1'),
+    (r'\.norm1\.', '.attn_norm.'),
+    (r'\.norm2\.', '.mlp_norm.'),
+    (r'^blocks\.', 'encoder.blocks.'),
+)
+_XVIT = (
+    (r'^patch_embed\.proj\.', 'patch_embed.projection.'),
+    (r'^norm_pre\.', 'pre_norm.'),
+    (r'\.norm1\.', '.attn_norm.'),
+    (r'\.norm2\.', '.mlp_norm.'),
+)
+_LINEAR_FF = (
+    (r'^patch_embed\.proj\.', 'patch_embed.projection.'),
+    # Our backbone has a norm after the patch embedding. This is equivalent
+    # without class token and positions.
+    (r'^norm_pre\.', 'patch_embed.norm.'),
+    (r'\.norm1\.', '.spatial_attn_norm.'),
+    (r'\.norm2\.', '.mlp_norm.'),
+    (r'\.attn\.', '.spatial_attn.'),
+)
 # Layers that always have a bias in this package.
 _LAYERS = r'patch_embed\.proj|blocks\.\d+\.(attn\.(qkv|proj)|mlp\.fc[12])'
 _USED = re.compile(
@@ -71,6 +118,62 @@ _UNSUPPORTED = (
     (r'rope', 'has rotary positions'),
 )
 _MAX_NAMES = 3
+
+
+def vivit_image(state_dict: dict[str, Tensor]) -> StartWeights:
+    """Convert any ViT of :func:`image_vit` to start weights of ``ViViT``.
+
+    They load into any of the four models of ViViT. The backbone extends the
+    patch embedding and the positions to several frames. Models 3 and 4 ignore
+    the class token.
+    """
+    return _for_backbone(image_vit(state_dict), _VIVIT)
+
+
+def xvit_image(state_dict: dict[str, Tensor]) -> StartWeights:
+    """Convert a ViT of :func:`image_vit` to start weights of ``XViT``.
+
+    The paper starts from a ViT-B/16 of ImageNet-21k. The ViT must have a
+    class token. Temporal embeddings and head keep their initialization.
+    """
+    image = image_vit(state_dict)
+    for name in 'cls_token', 'pos_embed':
+        if name not in image:
+            raise missing_tensor('a ViT with class token and positions', name,
+                                 state_dict)
+    return _for_backbone(image, _XVIT)
+
+
+def linear_ff_image(state_dict: dict[str, Tensor]) -> StartWeights:
+    """Convert any ViT of :func:`image_vit` to ``LinearVideoTransformer``.
+
+    The backbone must have the same width. The results are start weights for
+    spatial attention and its norm, the MLP, the patch embedding and positions.
+    Temporal attention, gates and convolutions keep their initialization. The
+    class token is left out. CLIP's norm before the blocks becomes the norm of
+    the patch embedding.
+    """
+    image = image_vit(state_dict, with_cls_token=False)
+    width, _, *patch = image['patch_embed.proj.weight'].shape
+    layers = 1 + max((int(name.split('.')[1]) for name in image
+                      if name.startswith('blocks.')), default=-1)
+    image.notes = [f'backbone: embed_dims={width}, num_layers={layers}, '
+                   f'patch_size={patch[-1]}; positions are only used with '
+                   'with_pos_embed=True']
+    return _for_backbone(image, _LINEAR_FF)
+
+
+def _for_backbone(image: StartWeights,
+                  rules: tuple[tuple[str, str], ...]) -> StartWeights:
+    """Rename the tensors, and add the axis of frames to the tokens."""
+    out = {}
+    for name, value in image.items():
+        if name == 'cls_token':
+            value = value[:, None, None]
+        elif name == 'pos_embed':
+            value = value[:, None]
+        out[f'backbone.{rename(name, rules)}'] = value
+    return StartWeights(out, image.account, image.notes)
 
 
 def image_vit(state_dict: dict[str, Tensor],
@@ -226,7 +329,7 @@ def _timm_names(state_dict: dict[str, Tensor]) -> tuple[dict[str, str], bool]:
         return any(f'.{name}'.endswith(f'.{suffix}') for name in state_dict)
 
     if is_hf(state_dict):
-        return named_by(state_dict, RENAMES), True
+        return named_by(state_dict, HF), True
     if has('embeddings.class_embedding'):
         return named_by(state_dict, _CLIP_HF), False
     if has('class_embedding') and has('conv1.weight'):
@@ -275,3 +378,25 @@ def _tokens(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
             out['cls_token'] = out['cls_token'] + table[:, :1]
         out['pos_embed'] = table[:, num_prefix:].unflatten(1, (side, side))
     return out
+
+
+def is_hf(state_dict: dict[str, Tensor]) -> bool:
+    """Return True for tensor names of a ViT or ViViT in transformers."""
+    return any(
+        name.endswith('embeddings.patch_embeddings.projection.weight')
+        for name in state_dict)
+
+
+def timm_names_of_hf(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Rename the tensors of a ViT or ViViT in transformers to timm's names.
+
+    Raises:
+        ValueError: If it is another model or incomplete.
+    """
+    if not is_hf(state_dict):
+        raise missing_tensor(
+            'a ViT of transformers',
+            'embeddings.patch_embeddings.projection.weight', state_dict)
+    renamed = {rename(name, HF): value
+               for name, value in state_dict.items()}
+    return join_qkv(renamed, QKV, '.attn.qkv.')

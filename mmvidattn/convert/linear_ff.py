@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Convert weights of the released linear video transformer.
+"""Convert weights of the released linear video transformer and of XViT.
 
 https://github.com/OpenNLPLab/Linear_VideoTransformer
 """
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from .rename import rename_all
+from .rename import missing_tensor, rename_all
 
 # Joint attention, without a separate temporal attention.
 _JOINT = (
@@ -25,6 +25,12 @@ _RENAMES = (
     (r'_attn\.([qk]_gate)\.', r'_attn.fixation.\1.'),
     (r'\.mlp\.dwconv\.dwconv\.', '.mlp.dwconv.'),
 )
+_XVIT = (
+    (r'\.norm1\.', '.attn_norm.'),
+    (r'^consensus\.cls_token$', 'cls_head.cls_token'),
+    (r'^consensus\.temporal_encoder\.0\.', 'cls_head.block.'),
+)
+_XVIT_TOKENS = 'base_model.cls_token', 'base_model.pos_embed'
 # The same in all models of the authors.
 _COMMON = (
     (r'\.norm2\.', '.mlp_norm.'),
@@ -38,7 +44,7 @@ _COMMON = (
 
 
 def linear_ff(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Convert a checkpoint of the authors' code, see :func:`convert_released`.
+    """Convert a checkpoint of the authors' code.
 
     A model without temporal attention is converted for ``pattern='joint'``. A
     model that shares its weights between time and space has the same tensors,
@@ -49,12 +55,39 @@ def linear_ff(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         ``LinearVideoTransformer`` and ``LinearVideoTransformerHead``.
     """
     is_joint = not any('.temporal_attn.' in name for name in state_dict)
-    return convert_released(
+    return _convert_released(
         state_dict, (*(_JOINT if is_joint else _FACTORIZED), *_RENAMES),
         'the released linear video transformer')
 
 
-def convert_released(state_dict: dict[str, Tensor],
+def xvit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Convert a checkpoint of the authors' code.
+
+    The first position belongs to the class token, and is added to it.
+
+    Returns:
+        Tensors that load strictly into a recognizer with ``XViT`` and
+        ``XViTHead``.
+    """
+    out = _convert_released(state_dict, _XVIT, 'the released XViT',
+                            unused=_XVIT_TOKENS)
+    for name in _XVIT_TOKENS:
+        if name not in state_dict:
+            raise missing_tensor('the released XViT', name, state_dict)
+    cls_token, positions = (state_dict[name] for name in _XVIT_TOKENS)
+    side = int((positions.shape[1] - 1)**0.5)
+    if positions.shape[1] != side**2 + 1:
+        raise ValueError('pos_embed must have a square number of positions '
+                         'and one for the class token, got '
+                         f'{positions.shape[1]}')
+    cls_position, grid = positions.split((1, side**2), dim=1)
+    return out | {
+        'backbone.cls_token': (cls_token + cls_position)[:, None, None],
+        'backbone.pos_embed': grid.unflatten(1, (1, side, side)),
+    }
+
+
+def _convert_released(state_dict: dict[str, Tensor],
                      rules: Sequence[tuple[str, str]], model: str,
                      unused: tuple[str, ...] = ()) -> dict[str, Tensor]:
     """Convert a checkpoint of any model in the authors' repository.

@@ -15,8 +15,7 @@ import re
 
 from torch import Tensor
 
-from .rename import missing_tensor, rename
-from .start_weights import StartWeights
+from .rename import StartWeights, missing_tensor, rename
 
 _PREFIX = (r'^(?:module\.)?(?:base_model\.)?', '')
 _CLASSIFIER = re.compile(r'(?:fc|new_fc|fc_action|last_linear)\.(weight|bias)')

@@ -4,18 +4,23 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.export import Dim, ExportedProgram
 
-from .capture import capture
-from .formats import check_format, load_program, write_program
+from ..ops.torch_private import any_export_sizes
+from .formats import check_format, load_program, one_line, write_program
 from .programs import Function, Program
 
 TOLERANCE = 1e-4
 BATCH_SIZES = 1, 5
+# Batch size of the captured example. torch.export fixes sizes 0 and 1, and
+# larger sizes could equal a number of heads.
+EXAMPLE_SIZE = 3
 
 
 class Report(NamedTuple):
@@ -73,6 +78,37 @@ def export_program(program: Program,
     return report
 
 
+def capture(program: Program) -> ExportedProgram:
+    """Capture a program as a graph of torch's own operators.
+
+    Raises:
+        ValueError: If torch is too old, or torch.export fails on the program.
+    """
+    if not hasattr(Dim, 'DYNAMIC'):
+        raise ValueError('export needs torch 2.6 or newer, got '
+                         f'{torch.__version__}')
+    batch = Dim('batch')
+    shapes = tuple(
+        {i: batch if name == 'batch' else Dim.DYNAMIC
+         for i, name in axes.items()} for axes in program.axes)
+    inputs = program.examples(EXAMPLE_SIZE)
+    if len(inputs) > 1:
+        # torch.export nests the shapes of *args.
+        shapes = shapes,
+    # Keep torch from checking whether a derived size is 1. Otherwise, it would
+    # accept only grids that are one attention window long, if the example
+    # input has such a grid.
+    sizes = any_export_sizes() if any(
+        len(axes) > 1 for axes in program.axes) else nullcontext()
+    try:
+        with torch.no_grad(), sizes:
+            return torch.export.export(
+                program.eval(), inputs, dynamic_shapes=shapes)
+    except Exception as error:
+        raise ValueError('torch.export cannot capture the model: '
+                         f'{one_line(error)}') from error
+
+
 @torch.no_grad()
 def compare(program: Program, function: Function) -> dict[str, float]:
     """Return the largest differences of a function from its program."""
@@ -88,7 +124,7 @@ def compare(program: Program, function: Function) -> dict[str, float]:
         except Exception as error:
             raise ValueError(
                 'the exported program fails on inputs of the model, batch '
-                f'{batch_size}{size}: {str(error)[:200]}') from error
+                f'{batch_size}{size}: {one_line(error)}') from error
         for name, x in want.items():
             differences[f'{name} of batch {batch_size}{size}'] = difference(
                 got[name], x)

@@ -1,18 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """File formats of captured programs: how to write, read and run them."""
 import logging
-import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 
-from ..ops.torch_private import is_operator
-from .capture import module_of
 from .programs import Function, Program
 
 FORMATS = 'pt2', 'onnx'
@@ -23,6 +18,17 @@ KEYS = ('classes', 'config', 'inputs', 'mmvidattn_version', 'normalization',
         'torch_version')
 # Size limit of Protocol Buffers, and thus of an ONNX file.
 MAX_BYTES = 2**31
+
+
+def choose_format(path: Path) -> str:
+    """Return the name of a file's format, which is its suffix.
+
+    Raises:
+        ValueError: If no format has the suffix.
+    """
+    if path.suffix[1:] not in FORMATS:
+        raise ValueError(f'{path} must end with .pt2 or .onnx')
+    return path.suffix[1:]
 
 
 def check_format(path: Path) -> str:
@@ -47,16 +53,15 @@ def check_format(path: Path) -> str:
 
 def write_program(exported: ExportedProgram, program: Program,
                   metadata: dict[str, str], path: Path) -> None:
-    """Write a captured program with its metadata."""
-    if choose_format(path) == 'onnx':
-        _write_onnx(exported, program, metadata, path)
-    else:
+    """Write a captured program with its metadata.
+
+    Raises:
+        ValueError: If ONNX cannot represent the program.
+    """
+    if choose_format(path) == 'pt2':
         torch.export.save(exported, path, extra_files={
             METADATA.format(name): text for name, text in metadata.items()})
-
-
-def _write_onnx(exported: ExportedProgram, program: Program,
-                metadata: dict[str, str], path: Path) -> None:
+        return
     import onnx
 
     size = sum(x.numel() * x.element_size()
@@ -64,14 +69,21 @@ def _write_onnx(exported: ExportedProgram, program: Program,
     if size > MAX_BYTES:
         raise ValueError(f'the weights take {size / 2**30:.1f} GiB, but an '
                          'ONNX file is limited to 2; use a .pt2 file')
+    # The exporter warns about its own code.
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
-        with _quiet():
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
             converted = torch.onnx.export(
                 exported, input_names=program.input_names,
                 output_names=program.output_names, dynamo=True,
                 verbose=False)
     except Exception as error:
-        raise ValueError(_unsupported(error, exported)) from error
+        raise ValueError('ONNX cannot represent this model: '
+                         f'{one_line(error)}') from error
+    finally:
+        logging.disable(before)
     names = {}
     for value, axes in zip(converted.model.graph.inputs, program.axes):
         names |= {value.shape[i]: name for i, name in axes.items()}
@@ -81,52 +93,11 @@ def _write_onnx(exported: ExportedProgram, program: Program,
     onnx.checker.check_model(path)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence warnings of the ONNX exporter about its own code."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')
-            yield
-    finally:
-        logging.disable(before)
-
-
-def _unsupported(error: Exception, exported: ExportedProgram) -> str:
-    """Explain which operator ONNX lacks, and in which module."""
-    causes = [error]
-    while causes[-1].__cause__ is not None:
-        causes.append(causes[-1].__cause__)
-    texts = [str(cause) for cause in causes]
-    for text in texts:
-        match = re.search(r"No ONNX function found for <OpOverload\(op='"
-                          r"([\w.]+)', overload='(\w+)'\)>", text)
-        if match is None:
-            continue
-        # Build torch's name of the operator.
-        op = f'{match[1]}.{match[2]}'.replace('.', '::', 1).removesuffix(
-            '.default')
-        where = [module_of(node) for node in
-                 exported.run_decompositions().graph.nodes
-                 if is_operator(node.target)
-                 and node.target.name() == op]
-        return f'ONNX has no operator for {op}' + (
-            f', in {where[0]}' if where else '')
-    return ('ONNX cannot represent this program: '
-            f'{texts[-1].splitlines()[0][:200]}')
-
-
-def choose_format(path: Path) -> str:
-    """Return the name of a file's format, which is its suffix.
-
-    Raises:
-        ValueError: If no format has the suffix.
-    """
-    if path.suffix[1:] not in FORMATS:
-        raise ValueError(f'{path} must end with .pt2 or .onnx')
-    return path.suffix[1:]
+def one_line(error: BaseException) -> str:
+    """Return the start of the message of an error's first cause."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return ' '.join((str(error) or type(error).__name__).split())[:400]
 
 
 def load_program(path: str | Path) -> Function:

@@ -4,14 +4,11 @@
 The modules, in the order in which a run uses them:
 
 - ``options``: options of a run;
-- ``run``: training, and resuming;
-- ``clips``: preparation and results for classifiers of clips, with the modules
-  below;
-- ``streams``: the same for detectors of events in long videos;
-- ``plan``: check and summarize the videos;
-- ``split``: split the videos;
-- ``config``: config of the training;
-- ``training``: files, console output, number of epochs, and test;
+- ``run``: prepare, train, test and resume;
+- ``plan``: check, ``split`` and summarize clips or ``events``;
+- ``clips``, ``streams``: config, features and results of the two kinds of
+  models;
+- ``training``: schedule, console output, checkpoints and test;
 - ``report``: metrics and images.
 """
 from .options import FineTuneOptions

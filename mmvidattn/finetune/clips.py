@@ -1,17 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Fine-tune a classifier of clips: prepare, and write results."""
-import json
+"""Classifiers of clips: start weights, config, frozen features, results."""
 import math
 import shlex
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
+from mmaction.registry import MODELS
 from mmengine.config import Config
+from mmengine.registry import init_default_scope
 from rich.progress import Progress
 from safetensors.torch import save_file
 
@@ -19,48 +20,338 @@ from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
 from ..apis.models import DEFAULT, find_default, find_weights, load_config
 from ..apis.runner import build_runner
-from ..datasets.annotations.custom.labeled_videos import (
-    count,
-    read_labeled_videos,
-)
+from ..datasets.annotations.custom.labeled_videos import count
+from ..layers.lora import add_lora
 from ..utils.checkpoint import is_url, read_checkpoint
-from ..utils.files import replacing, write_atomically
+from ..utils.files import replacing
 from ..utils.printable import echo
-from ..visualization.training_curves import draw_training_curves
-from .config import (
-    build_config,
-    choose_layers,
-    format_config,
-    is_frozen,
-    load_base,
-    metric_of,
-)
-from .options import FineTuneOptions
-from .plan import make_plan
+from ..utils.video_backend import OPENS
+from .options import FEW_CLIPS, FROZEN, LOSSES, RANK, FineTuneOptions
+from .plan import Plan
 from .report import (
-    chance_of,
     format_labels,
     measure_labels,
     read_answers,
     read_label_scores,
-    read_logs,
     tune_label_thresholds,
+    write_metrics,
     write_report,
 )
-from .training import (
-    BUNDLE,
-    fit_epochs,
-    no_prints,
-    read_notes,
-    run_test,
-    save_best,
-)
+from .training import BUNDLE, finish_config, no_prints, read_notes, run_test
 
-# Fewer epochs trigger a note.
-FEW_EPOCHS = 10
 # Measured in docs/tutorials/own_videos.md.
 EXPECTED = ('With 12 clips per class, a small model reached 52 to 79 % on '
             'four classes of motion, and 96 to 100 % on four scenes')
+PARTLY = 'FineTunedRecognizer3D'
+RECOGNIZERS = 'Recognizer3D', 'Recognizer2D', PARTLY
+# Factor on the learning rate of the inherited config, if all layers of a
+# pretrained network are trained; see docs/tutorials/own_videos.md.
+TUNED_RATE = 0.3
+# The batch size is reduced until a set has MIN_BATCHES batches. A small set is
+# repeated until an epoch has MIN_STEPS steps.
+MIN_BATCHES, MIN_STEPS = 4, 20
+# Number of validations without improvement that stop the training on a small
+# set.
+PATIENCE = 3
+# With fewer validation videos, the last checkpoint is used, because the choice
+# of the best one would be chance.
+MIN_TO_SELECT = 50
+# Up to this number of videos, validation uses the views of the test.
+MAX_WITH_VIEWS = 200
+# With up to this number of classes, top-5 accuracy is left out.
+MAX_TOP1 = 5
+
+
+def complete_options(options: FineTuneOptions) -> FineTuneOptions:
+    """Choose the start weights: a file, ``'default'`` or None.
+
+    Raises:
+        ValueError: If the checkpoint is not a local file, or is unsafe.
+        FileNotFoundError: If there is no such file.
+    """
+    weights, model = options.weights, options.model
+    if str(weights) == 'auto':
+        with suppress(ValueError):
+            find_default(model)
+            echo(f'start weights: {model}, included in the package')
+            return replace(options, weights=DEFAULT)
+    if str(weights) in ('auto', 'none', 'None'):
+        options = replace(options, weights=None)
+        echo('note: without --weights, training starts from random weights '
+             f'(configs/start_weights.md lists free ones). {EXPECTED}')
+        return options
+    if is_url(str(weights).replace(':/', '://')):
+        raise ValueError(f'--weights must be a local file, got {weights}: '
+                         'download it first')
+    read_checkpoint(find_weights(model, str(weights)))
+    return replace(options, weights=DEFAULT if str(weights) == DEFAULT else
+                   Path(weights))
+
+
+def load_base(options: FineTuneOptions) -> Config:
+    """Read the config of a model, and check that it can be fine-tuned.
+
+    Raises:
+        ValueError: If the model is not a recognizer of video files with one
+            classifier, or the work directory is inside the source.
+        FileNotFoundError: If the config does not exist.
+    """
+    out, source, model = options.out, options.source, options.model
+    if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
+        raise ValueError(f'--work-dir {out} must not be inside {source}: it '
+                         'would become a class')
+    cfg = load_config(model)
+    model_cfg = cfg.get('model') or {}
+    head = model_cfg.get('cls_head') or {}
+    kind = model_cfg.get('type')
+    if kind not in RECOGNIZERS or 'num_nouns' in head:
+        raise ValueError(
+            f'--model {model} cannot be fine-tuned: model.type must be '
+            f'{" or ".join(RECOGNIZERS)}, with one classifier, got {kind} '
+            f'with {head.get("type")}'
+            + ('; use the config without token labels'
+               if kind == 'TokenLabelRecognizer3D' else ''))
+    for split in 'train', 'val', 'test':
+        steps = str(_pipeline(cfg, split))
+        if not any(name in steps for name in OPENS):
+            raise ValueError(
+                f'--model {model} cannot be fine-tuned: the {split} '
+                'pipeline must open video files, as DecordInit does')
+    return cfg
+
+
+def _pipeline(cfg: Config, split: str) -> Any:
+    """Return the pipeline of a split."""
+    dataset = (cfg.get(f'{split}_dataloader') or {}).get('dataset') or {}
+    while 'pipeline' not in dataset and 'dataset' in dataset:
+        dataset = dataset['dataset']
+    return dataset.get('pipeline')
+
+
+def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
+    """Change the config of a model to the config of a run.
+
+    Args:
+        cfg: Config from :func:`load_base`.
+        options: Options of the run.
+        plan: Videos of the run.
+
+    Raises:
+        ValueError: If the options do not fit the model.
+    """
+    number, num_val = sum(plan.counts), len(plan.splits.get('val', ()))
+    options = choose_layers(options, cfg, number)
+    batch = options.batch_size or _batch_size(cfg, number)
+    lr = options.lr or _learning_rate(cfg, batch, options)
+    cfg.optim_wrapper.optimizer.lr = float(f'{lr:.3g}')
+    if options.layer_decay is not None:
+        cfg.optim_wrapper.update(
+            constructor='LearningRateDecayOptimWrapperConstructor',
+            paramwise_cfg=dict(decay_rate=options.layer_decay))
+    cfg.param_scheduler = [dict(
+        type='WarmupCosineLR', curve='line', start_factor=0.05,
+        convert_to_iter_based=True)]
+    cfg.train_cfg = dict(by_epoch=True)
+    cfg.load_from = options.weights and str(Path(find_weights(
+        options.model, options.weights)).resolve())
+    _set_model(cfg, options, plan.counts)
+    for split in 'train', 'val', 'test':
+        # Without test videos, the test uses the validation videos.
+        name = split if split in plan.splits else 'val'
+        if name in plan.splits:
+            _set_loader(cfg, split, name, batch, options, plan)
+        else:
+            cfg[f'{split}_cfg'] = cfg[f'{split}_dataloader'] = None
+            cfg[f'{split}_evaluator'] = None
+    metric, averages = 'acc/top1', ('loss', 'top1_acc')
+    if options.multi_label:
+        metric, averages = 'acc/mean_average_precision', ('loss', )
+    elif num_val and number < FEW_CLIPS:
+        cfg.merge_from_dict(dict(default_hooks=dict(early_stop=dict(
+            type='PatientStoppingHook', monitor=metric, min_delta=1e-4,
+            patience=PATIENCE))))
+    finish_config(cfg, options.seed,
+                  metric if num_val >= MIN_TO_SELECT else None, averages)
+
+
+def choose_layers(options: FineTuneOptions, cfg: Config,
+                  number: int) -> FineTuneOptions:
+    """Replace ``freeze='auto'`` and ``'none'`` by the layers that they mean.
+
+    Args:
+        options: Options of the run.
+        cfg: Config of the model.
+        number: Number of training clips.
+
+    Returns:
+        Options with ``freeze`` None, a number, 'backbone' or 'spatial'.
+    """
+    if options.freeze not in ('auto', 'none'):
+        return options
+    if (options.freeze == 'none' or options.lora is not None
+            or options.layer_decay is not None or options.weights is None
+            or number >= FEW_CLIPS or cfg.model.type != 'Recognizer3D'):
+        return replace(options, freeze=None)
+    init_default_scope(cfg.get('default_scope', 'mmaction'))
+    try:
+        add_lora(MODELS.build(cfg.model.backbone), RANK)
+    except ValueError:
+        # The backbone has no attention projections.
+        return replace(options, freeze='backbone')
+    return replace(options, freeze=None, lora=RANK)
+
+
+def _batch_size(cfg: Config, number: int) -> int:
+    """Reduce the inherited batch size to have MIN_BATCHES batches."""
+    largest = max(1, number // MIN_BATCHES)
+    power_of_two = 1 << largest.bit_length() - 1
+    return min(cfg.train_dataloader.batch_size, power_of_two)
+
+
+def _learning_rate(cfg: Config, batch: int, options: FineTuneOptions) -> float:
+    """Scale the inherited learning rate for the batch and trained layers."""
+    base_batch = (cfg.get('auto_scale_lr') or {}).get(
+        'base_batch_size', cfg.train_dataloader.batch_size)
+    lr = cfg.optim_wrapper.optimizer.lr * batch / base_batch
+    freeze = options.freeze
+    if freeze is None and options.lora is None:
+        freeze = cfg.model.get('freeze')
+    # New layers and low-rank updates keep the full rate.
+    trains_all = freeze not in FROZEN and options.lora is None
+    return lr * TUNED_RATE if options.weights and trains_all else lr
+
+
+def _set_model(cfg: Config, options: FineTuneOptions,
+               counts: Sequence[int]) -> None:
+    """Set the trained layers, the classes and the loss."""
+    model = cfg.model
+    if options.freeze is not None or options.lora is not None:
+        if model.type not in ('Recognizer3D', PARTLY):
+            raise ValueError('--freeze and --lora need a model of type '
+                             f'Recognizer3D, got {model.type} of '
+                             f'{options.model}')
+        model.update(type=PARTLY, freeze=options.freeze)
+    if options.lora is not None:
+        model.lora = dict(rank=options.lora)
+    if model.backbone.get('init_cfg'):
+        if options.weights:
+            model.backbone.init_cfg = None
+    elif not options.weights and is_frozen(cfg):
+        raise ValueError(f'--model {options.model} freezes layers, so it '
+                         'needs --weights')
+    head = model.cls_head
+    head.num_classes = len(counts)
+    if len(counts) <= MAX_TOP1:
+        head.topk = 1
+    if options.balance == 'weights':
+        head.loss_cls = dict(type='CrossEntropyLoss', class_weight=[
+            round(sum(counts) / len(counts) / number, 4)
+            for number in counts])
+    elif options.balance == 'focal':
+        # CBFocalLoss supports only hard labels.
+        head.update(label_smooth_eps=0, loss_cls=dict(
+            type='CBFocalLoss', samples_per_cls=list(counts)))
+    if options.multi_label:
+        head.update(multi_class=True, average_clips='score',
+                    label_smooth_eps=0,
+                    loss_cls=dict(type=LOSSES[options.loss]))
+    if (model.get('data_preprocessor') or {}).get('blending'):
+        # Blending of clips helps only with large datasets.
+        model.data_preprocessor.blending = None
+
+
+def is_frozen(cfg: Config) -> bool:
+    """Return True if features of frozen layers need be computed only once."""
+    return cfg.model.get('freeze') in FROZEN
+
+
+def _set_loader(cfg: Config, split: str, name: str, batch: int,
+                options: FineTuneOptions, plan: Plan) -> None:
+    """Set the data loader and the metric of a split.
+
+    Args:
+        cfg: Config to change in place.
+        split: 'train', 'val' or 'test'.
+        name: Split whose videos are read.
+        batch: Training clips per step.
+        options: Options of the run.
+        plan: Videos of the run.
+    """
+    data, is_train = (options.out / 'data').resolve(), split == 'train'
+    with_views = split == 'val' and (
+        len(plan.splits['val']) <= MAX_WITH_VIEWS)
+    dataset = dict(
+        type='VideoSegmentDataset',
+        ann_file=str(data / f'{name}.{plan.suffix}'),
+        data_prefix=dict(video=str(plan.root.resolve())),
+        metainfo=dict(classes=str(data / 'classes.txt')),
+        num_classes=len(plan.classes),
+        pipeline=_pipeline(cfg, 'test' if with_views else split),
+        **dict(multi_class=True) if options.multi_label else {},
+        **{} if is_train else dict(test_mode=True))
+    if is_train:
+        if options.balance == 'sampler':
+            dataset = dict(
+                type='ClassBalancedDataset', dataset=dataset,
+                oversample_thr=round(_threshold(plan.counts), 6))
+        repeats = math.ceil(MIN_STEPS * batch / sum(plan.counts))
+        if repeats > 1:
+            dataset = dict(
+                type='RepeatDataset', times=repeats, dataset=dataset)
+    else:
+        batch = cfg[f'{"test" if with_views else split}_dataloader'].batch_size
+        options_of_metric = {}
+        if options.multi_label:
+            options_of_metric = dict(metric_list='mean_average_precision')
+        elif len(plan.classes) <= MAX_TOP1:
+            options_of_metric = dict(metric_options=dict(
+                top_k_accuracy=dict(topk=1)))
+        cfg[f'{split}_evaluator'] = dict(type='AccMetric', **options_of_metric)
+    cfg[f'{split}_dataloader'] = dict(
+        cfg[f'{split}_dataloader'], batch_size=batch, dataset=dataset,
+        num_workers=options.workers, persistent_workers=options.workers > 0)
+
+
+def _threshold(counts: Sequence[int]) -> float:
+    """Return the ``oversample_thr`` with the best balance of classes.
+
+    ``ClassBalancedDataset`` repeats a class ``ceil(sqrt(threshold / share))``
+    times, which reduces the ratio of two classes to about its square root.
+    """
+    total, rarest = sum(counts), min(counts)
+    most = math.ceil(math.sqrt(max(counts) / rarest))
+    # Stay slightly below, because the ceiling of 2.0000001 is 3.
+    candidates = sorted({number / total * times**2 * (1 - 1e-6)
+                         for number in counts for times in range(1, most + 1)})
+
+    def imbalance(threshold: float) -> float:
+        repeated = [number * max(1, math.ceil(math.sqrt(
+            threshold * total / number))) for number in counts]
+        return max(repeated) / min(repeated)
+
+    return min(candidates, key=imbalance)
+
+
+def write_data(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
+    """Compute the features of frozen layers once, for training and validation.
+
+    The config then trains on the features instead of the videos.
+    """
+    if not is_frozen(cfg):
+        return
+    original = cfg.copy()
+    for split in ('train', 'val')[:1 + ('val' in plan.splits)]:
+        path = (options.out / f'data/{split}.safetensors').resolve()
+        write_features(original, split, path)
+        # Repetitions and the balance of classes apply to the features.
+        loader = holder = cfg[f'{split}_dataloader']
+        while 'dataset' in holder.dataset:
+            holder = holder.dataset
+        holder.dataset = dict(
+            type='FrozenFeatureDataset', ann_file=str(path),
+            metainfo=holder.dataset.metainfo,
+            **{} if split == 'train' else dict(test_mode=True))
+        loader.update(num_workers=0, persistent_workers=False)
 
 
 def write_features(cfg: Config, split: str, path: Path) -> None:
@@ -82,7 +373,6 @@ def write_features(cfg: Config, split: str, path: Path) -> None:
     loader = cfg[f'{split}_dataloader']
     dataset = loader.dataset
     while 'dataset' in dataset:
-        # Repetitions and the balance of classes apply to the features.
         dataset = dataset.dataset
     cfg.test_dataloader = dict(
         batch_size=loader.batch_size, num_workers=loader.num_workers,
@@ -109,150 +399,44 @@ def write_features(cfg: Config, split: str, path: Path) -> None:
     if not features:
         raise ValueError(f'no clip of {dataset.ann_file} can be read')
     if lost:
-        echo(f'note: {split} features: {count(range(lost), "clip")} left out, '
+        echo(f'note: {split} features: {count(lost, "clip")} left out, '
              'because they cannot be read')
     with replacing(path) as part:
         save_file(dict(features=torch.stack(features).contiguous(),
                        labels=torch.stack(labels)), part)
 
 
-def count_entries(options: FineTuneOptions) -> int:
-    """Return the number of videos of the source."""
-    return len(read_labeled_videos(
-        options.source, options.multi_label, options.columns, options.fps,
-        options.more)[1])
+def write_results(out: Path, checkpoint: str) -> None:
+    """Write the bundle, the metrics and the images.
 
-
-def complete_options(options: FineTuneOptions) -> FineTuneOptions:
-    """Choose the start weights."""
-    return replace(options, weights=_choose_weights(options))
-
-
-def _choose_weights(options: FineTuneOptions) -> Path | str | None:
-    """Return the checkpoint, None for random weights, or ``'default'``.
-
-    Raises:
-        ValueError: If the checkpoint is not a local file, or is unsafe.
-        FileNotFoundError: If there is no such file.
+    Args:
+        out: Work directory.
+        checkpoint: Name of the checkpoint with the weights of ``best.pth``.
     """
-    weights, model = options.weights, options.model
-    if str(weights) == 'auto':
-        with suppress(ValueError):
-            find_default(model)
-            echo(f'start weights: {model}, included in the package')
-            return DEFAULT
-        weights = 'none'
-        if sys.stdin.isatty() and sys.stdout.isatty():
-            echo(f'The package has no weights of {model}. '
-                 'configs/start_weights.md lists free ones')
-            weights = (input('File to start from, or Enter for none: ')
-                       or 'none')
-    if str(weights) in ('none', 'None'):
-        if options.lora or options.freeze not in ('auto', 'none', None):
-            raise ValueError('--freeze and --lora need --weights')
-        echo('note: without --weights, training starts from random weights. '
-             f'{EXPECTED}')
-        return None
-    if is_url(str(weights).replace(':/', '://')):
-        raise ValueError(f'--weights must be a local file, got {weights}: '
-                         'download it first')
-    read_checkpoint(find_weights(model, str(weights)))
-    return DEFAULT if str(weights) == DEFAULT else Path(weights)
-
-
-def prepare(options: FineTuneOptions, command: str,
-            dry_run: bool = False) -> dict:
-    """Check the videos, and write the lists and the config.
-
-    Returns:
-        Content of ``finetune.json``, which is written when training begins.
-    """
-    out, source = options.out, options.source
-    base = load_base(options.model)
-    if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
-        raise ValueError(f'--work-dir {out} must not be inside {source}: it '
-                         'would become a class')
-    plan = make_plan(options)
-    is_auto = options.epochs == 'auto'
-    cfg = build_config(options, plan, 1 if is_auto else options.epochs)
-    if dry_run:
-        if is_auto:
-            echo('note: --epochs auto is measured before the training')
-        echo(f'\n{format_config(cfg, command)}', end='')
-        return {}
-    plan.write_lists(out / 'data')
-    if not Path(cfg['_base_']).is_file():
-        load_config(options.model).dump(cfg['_base_'])
-    config = out / 'config.py'
-    write_atomically(config, format_config(cfg, command).encode())
-    on_features = is_frozen(
-        base, choose_layers(options, base, sum(plan.counts)))
-    if on_features:
-        for split in ('train', 'val')[:1 + ('val' in plan.splits)]:
-            write_features(load_config(config), split,
-                           out / f'data/{split}.safetensors')
-        cfg = build_config(options, plan, cfg['max_epochs'], on_features)
-        write_atomically(config, format_config(cfg, command).encode())
-    if is_auto:
-        with no_prints():
-            epochs, seconds = fit_epochs(load_config(config), options.minutes)
-        echo(f'{count(epochs, "epoch")} of about {seconds:.1f} s')
-        if epochs < FEW_EPOCHS:
-            echo('note: a model learns little in so few epochs; --minutes '
-                 f'{math.ceil(options.minutes * FEW_EPOCHS / epochs)} would '
-                 f'allow {FEW_EPOCHS}')
-        cfg = build_config(options, plan, epochs, on_features)
-        write_atomically(config, format_config(cfg, command).encode())
-    val = [video.label for video in plan.splits.get('val', ())]
-    return dict(options=options.fixed(), videos=plan.number,
-                chance=chance_of(val)
-                if val and not options.multi_label else None,
-                seconds=plan.clip_seconds)
-
-
-def write_results(out: Path) -> None:
-    """Write the weights, the metrics and the images."""
     config = out / 'config.py'
     cfg = load_config(config)
-    best = save_best(out)
     save_bundle(out / BUNDLE, config, out / 'best.pth',
                 seconds=read_notes(out).get('seconds'), replace=True)
-    is_multi_label = cfg.model.cls_head.get('multi_class', False)
-    metric = metric_of(is_multi_label)
-    draw_training_curves(
-        out / 'curves.png', *read_logs(out / 'run', metric),
-        chance=read_notes(out).get('chance'), metric=metric,
-        title='mAP' if is_multi_label else 'top-1')
     if cfg.get('test_dataloader') is None:
         echo('note: there are no test videos, so metrics and mistakes.png are '
              'not written')
         return
-    classes = read_labels(cfg.test_dataloader.dataset.metainfo.classes)
-    if is_multi_label:
-        _write_label_metrics(out, cfg, classes, best.name)
+    dataset = cfg.test_dataloader.dataset
+    classes = read_labels(dataset.metainfo.classes)
+    tested = run_test(out, 'test')[:2]
+    if not cfg.model.cls_head.get('multi_class', False):
+        echo(write_report(
+            out, read_answers(*tested), classes,
+            Path(dataset.data_prefix.video), checkpoint=checkpoint))
         return
-    answers = read_answers(*run_test(out, 'test')[:2])
-    echo(write_report(out, answers, classes, Path(cfg.videos),
-                      checkpoint=best.name))
-
-
-def _write_label_metrics(out: Path, cfg: Config, classes: Sequence[str],
-                         checkpoint: str) -> None:
-    """Write the metrics of a classifier with several labels per clip."""
-    scores, labels = tuned = read_label_scores(*run_test(out, 'test')[:2])
-    if not (out / 'data/test.csv').is_file():
-        echo('note: no test videos: F1 is of the validation videos, whose '
-             'thresholds are tuned, and therefore too high')
-    elif (out / 'data/val.csv').is_file():
+    tested = tuned = read_label_scores(*tested)
+    val = Path(dataset.ann_file).with_stem('val')
+    if dataset.ann_file != str(val) and val.is_file():
         # With the views of the test.
-        file = Path(cfg.test_dataloader.dataset.ann_file).with_stem('val')
-        tuned = read_label_scores(
-            *run_test(out, 'val', ann_file=str(file))[:2])
-    metrics = measure_labels(scores, labels, tune_label_thresholds(*tuned),
-                             classes)
-    write_atomically(out / 'metrics.json', json.dumps(dict(
-        checkpoint=checkpoint, **metrics), indent=1,
-        ensure_ascii=False).encode() + b'\n')
+        tuned = read_label_scores(*run_test(
+            out, 'val', ann_file=str(val))[:2])
+    metrics = measure_labels(*tested, tune_label_thresholds(*tuned), classes)
+    write_metrics(out, dict(checkpoint=checkpoint, **metrics))
     echo(format_labels(metrics))
 
 
@@ -268,6 +452,6 @@ def describe_use(out: Path) -> str:
     mmvidattn predict VIDEO_OR_FOLDER {bundle}
     mmvidattn stream 0 {bundle}{window}
     mmvidattn export {bundle} model.onnx
-Continue training after a change of the config, such as more epochs; then
-repeat `mmvidattn finetune` with the same options to compute the metrics:
+To train longer, increase max_epochs and end in the config; then repeat
+`mmvidattn finetune` with the same options to compute the metrics:
     mmvidattn train {config} --resume --work-dir {run}'''

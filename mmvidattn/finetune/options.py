@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Options of a fine-tuning run."""
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,11 +16,10 @@ RANK = 8
 MAX_EPOCHS = 100
 # Losses of ``multi_label``, and their classes.
 LOSSES = dict(bce='BCELossWithLogits', asymmetric='AsymmetricLoss')
-# Kinds of models of ``stream``.
-MODELS = 'auto', 'pixels', 'features'
-# Options that are only for clips.
-OF_CLIPS = ('freeze', 'lora', 'layer_decay', 'balance', 'multi_label', 'loss')
 BALANCES = 'none', 'weights', 'focal', 'sampler'
+# Kinds of models of ``stream``, the default first.
+STREAM_MODELS = 'pixels', 'features'
+DEFAULT_MODEL = 'linear_ff_tiny_motion'
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,8 @@ class FineTuneOptions:
         source: Folder with a folder of videos for each class, or a file of
             annotations.
         more: Further files of annotations, which are merged with ``source``.
+        model: Config to inherit, or its name; with ``stream``, one of
+            ``STREAM_MODELS``. Defaults to ``DEFAULT_MODEL`` or ``'pixels'``.
         weights: Checkpoint to start from, ``'default'``, ``'auto'``, or
             ``'none'`` or None for random weights. With ``stream``, weights of
             the frozen network ``features``.
@@ -41,10 +42,13 @@ class FineTuneOptions:
             and so on.
         columns: Columns of ``source`` if it is another program's table, see
             :func:`~mmvidattn.datasets.annotations.video_segment.read_table`.
+
+    Raises:
+        ValueError: If an option is invalid, or does not fit the others.
     """
     source: Path
     more: tuple[Path, ...] = ()
-    model: str = 'linear_ff_tiny_motion'
+    model: str | None = None
     weights: Path | str | None = None
     work_dir: Path | None = None
     epochs: str | int = 'auto'
@@ -64,17 +68,67 @@ class FineTuneOptions:
     loss: str = 'bce'
     stream: bool = False
     videos: Path | None = None
-    features: str = 'linear_ff_tiny_motion'
+    features: str = DEFAULT_MODEL
     columns: dict[str, str] | None = None
     fps: float | None = None
 
     # Options that may change on resume.
     FREE: ClassVar = {'workers', 'timeout', 'quick', 'minutes', 'work_dir'}
-    # Options that older work directories did not record, and their values.
-    ADDED: ClassVar = dict(stream=False, videos=None,
-                           features='linear_ff_tiny_motion',
-                           multi_label=False, loss='bce', columns=None,
-                           fps=None, more=[])
+    # Options that are only for clips.
+    OF_CLIPS: ClassVar = ('freeze', 'lora', 'layer_decay', 'balance',
+                          'multi_label', 'loss')
+
+    def __post_init__(self) -> None:
+        if self.model is None:
+            object.__setattr__(
+                self, 'model',
+                STREAM_MODELS[0] if self.stream else DEFAULT_MODEL)
+        for problem in self._problems():
+            raise ValueError(problem)
+
+    def _problems(self):
+        """Yield a message for each invalid option."""
+        default = {field.name: field.default for field in fields(self)}
+        is_random = self.weights in (None, 'none')
+        freezes = self.freeze not in ('auto', 'none', None)
+        if self.epochs != 'auto' and not (
+                isinstance(self.epochs, int) and self.epochs > 0):
+            yield ('--epochs must be a positive integer or auto, got '
+                   f'{self.epochs}')
+        if self.freeze is not None and self.freeze not in FREEZES and not (
+                isinstance(self.freeze, int) and self.freeze >= 0):
+            yield (f'--freeze must be {", ".join(FREEZES)} or a number of '
+                   f'blocks, got {self.freeze}')
+        if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
+            yield ('--layer-decay must be above 0 and at most 1, got '
+                   f'{self.layer_decay}')
+        if not 0 <= self.val_share < 1:
+            yield ('--val-share must be at least 0 and below 1, got '
+                   f'{self.val_share}')
+        if self.lora is not None and freezes:
+            yield ('--lora freezes the backbone already: give either --lora '
+                   'or --freeze')
+        if is_random and (freezes or self.lora is not None):
+            yield '--freeze and --lora need --weights'
+        if self.multi_label and self.balance not in ('none', 'sampler'):
+            yield (f'--balance {self.balance} is not for --multi-label; use '
+                   'sampler')
+        if self.loss != 'bce' and not self.multi_label:
+            yield '--loss needs --multi-label'
+        if not self.stream:
+            if self.videos is not None or self.features != DEFAULT_MODEL:
+                yield '--videos and --features need --stream'
+            return
+        if self.videos is None:
+            yield '--stream needs --videos FOLDER'
+        for name in self.OF_CLIPS:
+            if getattr(self, name) != default[name]:
+                yield f'--{name.replace("_", "-")} is not for --stream'
+        if self.model not in STREAM_MODELS:
+            yield (f'--model must be {" or ".join(STREAM_MODELS)} with '
+                   f'--stream, got {self.model}')
+        if self.model == 'features' and self.weights == 'none':
+            yield '--model features needs --weights'
 
     @property
     def sources(self) -> list[Path]:

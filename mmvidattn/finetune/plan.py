@@ -1,7 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Plan of a run: check the videos, split them, and warn of problems."""
-import csv
-import io
+"""Plan of a run: check the videos, split them, and warn of problems.
+
+An entry of a plan is a clip (a whole video or a segment with a label), or with
+``--stream`` an event in a long video.
+"""
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,135 +14,192 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ..datasets.annotations.custom.labeled_videos import (
+    SPLITS,
     LabeledVideo,
     count,
     read_labeled_videos,
     similar_names,
     some,
 )
+from ..datasets.annotations.custom.segment_csv import write_segment_csv
 from ..datasets.annotations.video_segment import (
     VideoSegment,
     describe,
     fit_to_videos,
 )
 from ..datasets.check_files import check_files
+from ..datasets.prepare.feature_targets import BACKGROUND
 from ..datasets.video_facts import VideoFacts, read_facts
 from ..utils.files import write_atomically
 from ..utils.printable import echo
+from .events import read_events
 from .options import FineTuneOptions
 from .split import describe_copies, find_copies, split_videos
 
-# A class with fewer training videos triggers a warning.
+# A class with fewer training videos or events triggers a warning.
 FEW = 10
+NAMES = dict(val='validation', test='test')
 
 
 class Plan(NamedTuple):
     """Videos of a run.
 
     Attributes:
+        options: Options of the run.
         root: Folder that the files are relative to.
-        number: Number of videos in the source, including unreadable ones.
-        splits: Videos of ``train``, ``val`` and ``test``. Empty splits are
+        number: Number of entries in the source, including unreadable ones.
+        splits: Entries of ``train``, ``val`` and ``test``. Empty splits are
             left out.
-        classes: Class names in the order of the labels.
+        videos: Files of each split. With ``--stream``, some have no events.
+        classes: Class names in the order of the labels; with ``--stream``,
+            the background first.
         facts: Duration, frame rate and size of each file.
-        multi_label: Whether a video may have several entries with different
-            labels.
     """
+    options: FineTuneOptions
     root: Path
     number: int
     splits: dict[str, list[LabeledVideo]]
+    videos: dict[str, list[str]]
     classes: list[str]
     facts: dict[str, VideoFacts]
-    multi_label: bool = False
 
     @property
     def suffix(self) -> str:
         """File suffix of the lists: csv with segments or labels, else txt."""
-        is_whole = all(video.is_whole for side in self.splits.values()
-                       for video in side)
-        return 'txt' if is_whole and not self.multi_label else 'csv'
+        is_whole = all(one.is_whole for side in self.splits.values()
+                       for one in side)
+        return 'csv' if (self.options.stream or self.options.multi_label
+                         or not is_whole) else 'txt'
 
     @property
     def counts(self) -> list[int]:
-        """Number of training videos of each class."""
-        labels = Counter(video.label for video in self.splits['train'])
-        return [labels[name] for name in self.classes]
+        """Number of training entries of each class, without background."""
+        labels = Counter(one.label for one in self.splits['train'])
+        return [labels[name] for name in self.classes if labels[name]]
 
     @property
-    def clip_seconds(self) -> float:
-        """Median length of the training clips, rounded to 3 digits."""
-        median = statistics.median(
-            _seconds(video, self.facts) for video in self.splits['train'])
-        return float(f'{median:.3g}')
+    def chance(self) -> float | None:
+        """Validation accuracy of always predicting the most frequent class."""
+        labels = Counter(one.label for one in self.splits.get('val', ()))
+        if not labels or self.options.stream or self.options.multi_label:
+            return None
+        return max(labels.values()) / labels.total()
+
+    def seconds(self, *splits: str) -> list[float]:
+        """Return the length of each entry of the splits."""
+        return [_seconds(one, self.facts) for name in splits
+                for one in self.splits[name]]
+
+    @property
+    def median_seconds(self) -> float:
+        """Median length of the training entries, rounded to 3 digits."""
+        return float(f'{statistics.median(self.seconds("train")):.3g}')
+
+    def segments(self, split: str) -> list[VideoSegment]:
+        """Return the entries of a split as segments with an end."""
+        return [VideoSegment(
+            '', one.file, one.start,
+            min(one.end, self.facts[one.file].duration),
+            dict(action=one.label), '') for one in self.splits[split]]
 
     def write_lists(self, folder: Path) -> None:
-        """Write the lists of the splits and the class names to a folder."""
+        """Write the entries and videos of the splits and the class names."""
+        folder.mkdir(parents=True, exist_ok=True)
+
+        def write(name: str, lines: Iterable[str]) -> None:
+            write_atomically(folder / name, '\n'.join([*lines, '']).encode())
+
         for name, side in self.splits.items():
-            write_atomically(folder / f'{name}.{self.suffix}',
-                             self._list(side).encode())
-        write_atomically(folder / 'label_map.txt',
-                         '\n'.join([*self.classes, '']).encode())
-
-    def _list(self, side: Sequence[LabeledVideo]) -> str:
-        if self.suffix == 'txt':
-            return ''.join(f'{video.file} {self.classes.index(video.label)}\n'
-                           for video in side)
-        text = io.StringIO()
-        rows = csv.writer(text, lineterminator='\n')
-        rows.writerow(['video', 'start', 'end', 'label'])
-        for video in side:
-            end = min(video.end, self.facts[video.file].duration)
-            rows.writerow([video.file, f'{video.start:.3f}', f'{end:.3f}',
-                           video.label])
-        return text.getvalue()
+            if self.suffix == 'csv':
+                write_segment_csv(self.segments(name), folder / f'{name}.csv')
+            else:
+                write(f'{name}.txt', (
+                    f'{one.file} {self.classes.index(one.label)}'
+                    for one in side))
+            if self.options.stream:
+                write(f'{name}_videos.txt', self.videos[name])
+        write('classes.txt', self.classes)
 
 
-def _seconds(video: LabeledVideo, facts: dict[str, VideoFacts]) -> float:
-    """Return the length of a video or segment."""
-    return min(video.end, facts[video.file].duration) - video.start
+def _seconds(one: LabeledVideo, facts: Mapping[str, VideoFacts]) -> float:
+    """Return the length of a clip or an event."""
+    return min(one.end, facts[one.file].duration) - one.start
+
+
+class Source(NamedTuple):
+    """Content of the user's folder or files.
+
+    Attributes:
+        root: Folder that the files are relative to.
+        entries: Clips or events.
+        listed: Subset of each listed long video.
+        remarks: Remarks about skipped entries and likely mistakes.
+    """
+    root: Path
+    entries: list[LabeledVideo]
+    listed: dict[str, str]
+    remarks: list[str]
+
+
+def read_source(options: FineTuneOptions) -> Source:
+    """Read the clips or events of a user, without opening the videos."""
+    if options.stream:
+        return Source(options.videos, *read_events(options))
+    root, videos, remarks = read_labeled_videos(
+        options.source, options.multi_label, options.columns, options.fps,
+        options.more)
+    return Source(root, videos, {}, remarks)
 
 
 def make_plan(options: FineTuneOptions) -> Plan:
     """Read, check and split the videos, and print a summary.
 
     Raises:
-        ValueError: If no video can be read, or a class lacks training videos.
+        ValueError: If the source is invalid, no video can be read, or a class
+            lacks training videos.
     """
-    root, videos, remarks = read_labeled_videos(
-        options.source, options.multi_label, options.columns, options.fps,
-        options.more)
-    number = len(videos)
-    facts, bad = check_videos(root, [video.file for video in videos],
+    noun = 'event' if options.stream else 'segment'
+    root, entries, listed, remarks = read_source(options)
+    number, named = len(entries), {one.label for one in entries}
+    facts, bad = check_videos(root, [one.file for one in entries] + [*listed],
                               options)
-    classes = {video.label for video in videos}
-    videos, cut = _fit_segments(
-        [video for video in videos if video.file in facts], facts)
-    if lost := sorted(classes - {video.label for video in videos}):
+    entries, fitted = _fit([one for one in entries if one.file in facts],
+                           facts, options.stream)
+    if not entries:
+        raise ValueError(f'no {noun} starts within a readable video, out of '
+                         + count(number, noun))
+    classes = sorted({one.label for one in entries})
+    if lost := sorted(named - {*classes}):
         remarks.append(f'{count(lost, "class")} without a readable video '
                        f'left out: {some(lost)}')
-    if not videos:
-        raise ValueError('no segment starts within a readable video, out of '
-                         f'{number} segments')
-    _print_summary(root, videos, facts)
-    print_unreadable(bad)
-    if cut:
-        echo(f'segments: {cut}')
+    _print_summary(root, entries, facts, options.stream)
+    if bad:
+        echo(f'{count(bad, "unreadable video")} left out:')
+        for name, why in sorted(bad.items()):
+            echo(f'  {name}: {why}')
+    if fitted:
+        echo(f'{noun}s: {fitted}')
     copies = find_copies(root, facts)
-    splits = split_videos(videos, options.val_share, options.seed, copies)
-    remarks += describe_copies(copies, {
-        name: [video.file for video in side]
-        for name, side in splits.items()})
-    if not options.multi_label:
-        remarks += _several_classes(videos, copies)
-    remarks += similar_names('class', classes)
-    remarks += find_warnings(splits)
-    echo('; '.join(f'{name}: {len(side)}' for name, side in splits.items()))
+    splits = split_videos(entries, options.val_share, options.seed, copies,
+                          with_test=options.stream)
+    videos = {name: list(dict.fromkeys(one.file for one in side))
+              for name, side in splits.items()}
+    if options.stream:
+        _check_subsets(videos)
+        remarks += _add_background(videos, copies, {
+            name: subset for name, subset in listed.items() if name in facts})
+    elif not options.multi_label:
+        remarks += _several_classes(entries, copies)
+    remarks += describe_copies(copies, videos)
+    remarks += [one for one in similar_names('class', classes)
+                if one not in remarks]
+    remarks += find_warnings(splits, options)
+    echo('; '.join(f'{name}: {count(side, "video")}' for name, side in (
+        videos if options.stream else splits).items()))
     for remark in remarks:
         echo(f'note: {remark}')
-    return Plan(root, number, splits,
-                sorted({video.label for video in videos}), facts,
-                options.multi_label)
+    return Plan(options, root, number, splits, videos,
+                [BACKGROUND] * options.stream + classes, facts)
 
 
 def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
@@ -148,7 +207,7 @@ def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
     """Decode all files.
 
     Returns:
-        Facts of the readable files, and faults of the other files.
+        Facts of the readable files, and problems of the other files.
 
     Raises:
         ValueError: If no file can be read.
@@ -161,10 +220,10 @@ def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
     with Progress(console=console, transient=True,
                   disable=not console.is_terminal) as bar:
         task = bar.add_task('Checking the videos', total=len(paths))
-        faults = check_files(
+        problems = check_files(
             [*paths], max(1, options.workers), options.timeout,
             not options.quick, lambda: bar.advance(task)) if paths else ()
-    bad |= {paths[path]: fault for path, fault in faults}
+    bad |= {paths[path]: problem for path, problem in problems}
     if bad.keys() == files.keys():
         name, why = next(iter(bad.items()))
         raise ValueError(f'cannot read any of the {len(bad)} videos; first '
@@ -174,41 +233,68 @@ def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
             if name not in bad}, bad
 
 
-def print_unreadable(bad: dict[str, str]) -> None:
-    """Print the unreadable files and their faults, if there are any."""
-    if bad:
-        echo(f'{count(bad, "unreadable video")} left out:')
-        for name, why in sorted(bad.items()):
-            echo(f'  {name}: {why}')
+def _fit(entries: Sequence[LabeledVideo], facts: Mapping[str, VideoFacts],
+         overlaps: bool) -> tuple[list[LabeledVideo], str]:
+    """Cut entries at the end of their files, and describe the changes.
 
+    Entries without a given end stay so.
 
-def _fit_segments(videos: Sequence[LabeledVideo], facts: dict[str, VideoFacts]
-                  ) -> tuple[list[LabeledVideo], str]:
-    """Cut segments at the end of their files, and describe the changes."""
-    segments = [
-        VideoSegment(str(i), video.file, video.start, video.end, {}, '')
-        if not video.is_whole else None for i, video in enumerate(videos)]
-    durations = {name: one.duration for name, one in facts.items()}
+    Args:
+        entries: Entries with readable files.
+        facts: Facts of the files.
+        overlaps: Count overlapping entries of one class.
+    """
     kept, counts = fit_to_videos(
-        [one for one in segments if one is not None], durations)
-    ends = {int(one.id): one.end for one in kept}
-    # Do not count segments without a given end as too long.
-    is_open = sum(one is not None and one.end == float('inf')
-                  for one in segments)
-    counts['cut at the end of the video'] -= is_open
-    fitted = [video if segments[i] is None else video._replace(end=ends[i])
-              for i, video in enumerate(videos)
-              if segments[i] is None or i in ends]
+        [VideoSegment(str(i), one.file, one.start, one.end,
+                      dict(action=one.label) if overlaps else {}, '')
+         for i, one in enumerate(entries)],
+        {name: one.duration for name, one in facts.items()})
+    fitted = []
+    for segment in kept:
+        one = entries[int(segment.id)]
+        if one.end == float('inf'):
+            counts['cut at the end of the video'] -= 1
+        else:
+            one = one._replace(end=segment.end)
+        fitted.append(one)
     return fitted, describe(+counts)
 
 
-def _several_classes(videos: Sequence[LabeledVideo],
+def _check_subsets(videos: Mapping[str, Sequence[str]]) -> None:
+    """Check that no long video with events for training has another subset."""
+    for name in 'val', 'test':
+        for video in {*videos.get(name, ())} & {*videos.get('train', ())}:
+            raise ValueError(f'{video} must have one subset, got train and '
+                             f'{name}')
+
+
+def _add_background(videos: Mapping[str, list[str]], copies: Mapping[str, str],
+                    listed: Mapping[str, str]) -> Iterator[str]:
+    """Add listed videos without events, and yield a remark for each other one.
+
+    They are background of their subset, or belong to the split of their copy.
+    """
+    split_of = {copies[video]: split for split, side in videos.items()
+                for video in side}
+    used = {video for side in videos.values() for video in side}
+    for name, subset in listed.items():
+        if name in used:
+            continue
+        split = split_of.setdefault(copies[name], SPLITS.get(subset, 'train'))
+        if split in videos:
+            videos[split].append(name)
+        else:
+            yield (f'{name} left out: no video of the subset {subset} has '
+                   'events')
+
+
+def _several_classes(entries: Sequence[LabeledVideo],
                      copies: Mapping[str, str]) -> Iterator[str]:
     """Yield a remark about equal videos or segments of several classes."""
     same = defaultdict(dict)
-    for video in videos:
-        same[copies[video.file], video.start, video.end].setdefault(
-            video.label, video.file)
+    for one in entries:
+        same[copies[one.file], one.start, one.end].setdefault(
+            one.label, one.file)
     several = [' and '.join(f'{file} ({label})'
                             for label, file in sorted(files.items()))
                for files in same.values() if len(files) > 1]
@@ -217,75 +303,83 @@ def _several_classes(videos: Sequence[LabeledVideo],
                f'{some(several)}')
 
 
-def _print_summary(root: Path, videos: Sequence[LabeledVideo],
-                   facts: dict[str, VideoFacts]) -> None:
+def _print_summary(root: Path, entries: Sequence[LabeledVideo],
+                   facts: Mapping[str, VideoFacts], stream: bool) -> None:
     """Print classes, lengths and sizes."""
-    classes = Counter(video.label for video in videos)
-    lengths = [_seconds(video, facts) for video in videos]
-    echo(f'{root}: {count(videos, "video")} of {count(classes, "class")}')
-    for name, number in sorted(classes.items()):
-        seconds = [length for video, length in zip(videos, lengths)
-                   if video.label == name]
-        echo(f'  {name}: {number}, {min(seconds):.1f} to {max(seconds):.1f} s')
+    lengths = defaultdict(list)
+    for one in entries:
+        lengths[one.label].append(_seconds(one, facts))
+    total = sum(one.duration for one in facts.values())
+    echo(f'{root}: ' + (
+        f'{count(entries, "event")} in {count(facts, "video")} of '
+        f'{total / 60:.1f} minutes' if stream else
+        f'{count(entries, "video")} of {count(lengths, "class")}'))
+    for name, each in sorted(lengths.items()):
+        echo(f'  {name}: {len(each)}, {min(each):.1f} to {max(each):.1f} s'
+             + (f', {100 * sum(each) / total:.0f} % of the time'
+                if stream else ''))
+    every = sum(lengths.values(), [])
     sizes = Counter(f'{one.width}x{one.height}' for one in facts.values())
     rates = [one.fps for one in facts.values()]
-    echo(f'lengths {min(lengths):.1f} to {max(lengths):.1f} s (median '
-         f'{statistics.median(lengths):.1f}); sizes '
+    echo(f'lengths {min(every):.1f} to {max(every):.1f} s (median '
+         f'{statistics.median(every):.1f}); sizes '
          + some(f'{size} ({n})' for size, n in sizes.most_common())
          + f'; {min(rates):.4g} to {max(rates):.4g} frames/s')
 
 
-def find_warnings(splits: dict[str, list[LabeledVideo]]) -> list[str]:
+def find_warnings(splits: Mapping[str, Sequence[LabeledVideo]],
+                  options: FineTuneOptions) -> list[str]:
     """Return warnings about a dataset that is small, unbalanced or untested.
 
-    Args:
-        splits: Videos of each split.
-
     Raises:
-        ValueError: If there are fewer than two classes, or a class has no
-            training videos.
+        ValueError: If a class has no training videos, or clips have fewer than
+            two classes.
     """
-    counts = {name: Counter(video.label for video in side)
-              for name, side in splits.items()}
-    train = counts.get('train', Counter())
-    classes = sorted({label for one in counts.values() for label in one})
-    if len(classes) < 2:
+    noun = 'event' if options.stream else 'video'
+    counts = {name: Counter(one.label for one in splits.get(name, ()))
+              for name in ('train', 'val', 'test')}
+    train, val, test = counts.values()
+    totals = train + val + test
+    classes = sorted(totals)
+    if not train:
+        raise ValueError('no video has the subset train')
+    if len(classes) < 2 and not options.stream:
         raise ValueError(
             f'all videos have the same class, {some(classes)}: add videos of '
             'a second class, such as one for everything else')
-    unseen = [name for name in classes if not train[name]]
-    if unseen:
-        raise ValueError(f'{count(unseen, "class")} without training videos: '
+    if unseen := [name for name in classes if not train[name]]:
+        raise ValueError(f'{count(unseen, "class")} without training {noun}s: '
                          f'{some(unseen)}')
     warnings = []
-    single = [name for name in classes
-              if sum(one[name] for one in counts.values()) == 1]
-    if single:
+    if single := [name for name in classes if totals[name] == 1]:
         warnings.append(
-            f'{count(single, "class")} with a single video, which is used for '
-            f'training and cannot be validated: {some(single)}')
-    few = [f'{name} ({train[name]})' for name in classes if train[name] < FEW]
-    if few:
+            f'{count(single, "class")} with a single {noun}, which is used '
+            f'for training and cannot be validated: {some(single)}')
+    if few := [f'{name} ({train[name]})' for name in classes
+               if train[name] < FEW]:
         warnings.append(
-            f'{count(few, "class")} with fewer than {FEW} training videos: '
-            f'{some(few)}; add more videos, as different as possible')
-    measured = counts.get('test') or counts.get('val')
-    if 'val' not in splits:
-        warnings.append('no validation videos: the last checkpoint is kept '
-                        'instead of the best one'
-                        + ('' if measured else ', and there are no metrics'))
-    if measured:
-        lacking = [name for name in classes
-                   if not measured[name] and name not in single]
-        if lacking:
-            warnings.append(f'no test videos of {some(lacking)}')
-        if measured.total() < 5 * FEW:
-            warnings.append(
-                'metrics are rough: each of '
-                f'{count(measured.total(), "video")} counts '
-                f'{100 / measured.total():.0f} %')
+            f'{count(few, "class")} with fewer than {FEW} training {noun}s: '
+            f'{some(few)}; add more {noun}s, as different as possible')
+    tunes = options.stream or options.multi_label
+    if not val:
+        warnings.append(
+            'no validation videos: the last checkpoint is kept instead of the '
+            'best one' + ', and thresholds are not tuned' * tunes
+            + ', and there are no metrics' * (not test))
+    elif tunes and not test:
+        warnings.append(
+            'no test videos: the metrics are of the validation videos, whose '
+            'thresholds are tuned, and therefore too high')
+    for name, kind in NAMES.items():
+        if lacking := [label for label in classes if counts[name]
+                       and not counts[name][label] and label not in single]:
+            warnings.append(f'no {kind} {noun}s of {some(lacking)}')
+    measured = (test or val).total()
+    if 0 < measured < 5 * FEW:
+        warnings.append(f'metrics are rough: each of {count(measured, noun)} '
+                        f'counts {100 / measured:.0f} %')
     largest, rarest = max(train.values()), min(train.values())
-    if largest >= 3 * rarest:
+    if largest >= 3 * rarest and not options.stream:
         warnings.append('unbalanced classes, with '
                         f'{rarest} to {largest} videos: see --balance')
     return warnings

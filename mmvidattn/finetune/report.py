@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Metrics and images of a fine-tuned classifier."""
+"""Metrics and images of a fine-tuned model."""
 import json
-from collections import Counter
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +14,18 @@ from scipy.stats import binomtest
 from torch import Tensor
 
 from ..apis.labels import probabilities, top_predictions
+from ..datasets.annotations.video_segment import VideoSegment
 from ..evaluation.average_precision import average_precision
+from ..evaluation.events import SegmentF1, label_events, score_events
+from ..online.frame_scores import FrameScores
+from ..utils.files import write_atomically
 from ..utils.frame_times import frame_times
 from ..utils.lines import read_lines
 from ..utils.unwrap import unwrap
 from ..utils.video_reader import open_video
 from ..visualization.clip_rows import draw_clip_rows
+from ..visualization.training_curves import draw_training_curves
+from .training import METRICS
 
 MAX_MISTAKES = 10
 # The metrics are called rough if the 95 % interval is wider.
@@ -27,6 +33,65 @@ ROUGH = 0.2
 FRAMES = 5
 MAX_CLASSES_WITH_VALUES = 30
 UNTUNED = 0.5
+# Overlap of a found event.
+OVERLAP = .5
+
+
+def draw_curves(out: Path, chance: float | None) -> None:
+    """Draw loss, accuracy and learning rate of a run to ``curves.png``."""
+    training, validation = read_logs(out / 'run')
+    metric = next((name for name in METRICS
+                   if any(name in log for log in validation)), 'acc/top1')
+    draw_training_curves(
+        out / 'curves.png', training,
+        [log for log in validation if metric in log], chance=chance,
+        metric=metric, title=METRICS[metric])
+
+
+def read_logs(work_dir: Path) -> tuple[list[dict], list[dict]]:
+    """Read the logs of a training that may have been resumed.
+
+    Returns:
+        Logs of training and of validation. If a step was logged several times,
+        the last log is returned.
+    """
+    training, validation = {}, {}
+    for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
+        for line in read_lines(path):
+            try:
+                log = json.loads(line)
+            except ValueError:
+                # The last line of a killed run may be incomplete.
+                continue
+            logs = training if 'loss' in log else validation
+            if 'step' in log:
+                logs[log['step']] = log
+    return tuple([logs[step] for step in sorted(logs)]
+                 for logs in (training, validation))
+
+
+def write_metrics(out: Path, metrics: Mapping[str, Any]) -> None:
+    """Write ``metrics.json``."""
+    text = json.dumps(metrics, indent=1, ensure_ascii=False)
+    write_atomically(out / 'metrics.json', f'{text}\n'.encode())
+
+
+def percent(value: float | None) -> str:
+    """Format a share as a percentage; '-' for None."""
+    return '-' if value is None else f'{100 * value:.1f}'
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[Any]]
+                 ) -> list[str]:
+    """Format rows as lines, with the first column on the left."""
+    cells = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    return ['  '.join([row[0].ljust(widths[0]), *(
+        cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))])
+        for row in cells]
+
+
+# Classifiers with one label per clip.
 
 
 class Answer(NamedTuple):
@@ -61,14 +126,28 @@ def read_answers(runner: Runner, samples: Sequence) -> list[Answer]:
     return answers
 
 
-def interval(hits: int, total: int) -> tuple[float, float]:
-    """Return the 95 % Wilson confidence interval of an accuracy."""
-    return tuple(binomtest(hits, total).proportion_ci(method='wilson'))
+def write_report(out: Path, answers: Sequence[Answer],
+                 classes: Sequence[str], root: Path, **more: Any) -> str:
+    """Write ``metrics.json``, ``confusion.png`` and ``mistakes.png``.
 
+    Args:
+        out: Folder to write to.
+        answers: Predictions of the test videos.
+        classes: Class names.
+        root: Folder of the videos.
+        **more: Further entries of ``metrics.json``.
 
-def chance_of(labels: Sequence[int | str]) -> float:
-    """Return the accuracy of always predicting the most frequent class."""
-    return max(Counter(labels).values()) / len(labels)
+    Returns:
+        The metrics as a table.
+    """
+    metrics, matrix = metrics_of(answers, classes)
+    draw_confusion(out / 'confusion.png', matrix, classes)
+    shown = draw_mistakes(out / 'mistakes.png', answers, classes, root)
+    write_metrics(out, more | metrics | dict(mistakes=[
+        dict(video=one.filename, segment=one.segment, score=one.score,
+             predicted=classes[one.predicted], truth=classes[one.truth])
+        for one in shown]))
+    return format_metrics(metrics)
 
 
 def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
@@ -77,8 +156,8 @@ def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
 
     Returns:
         Metrics in [0, 1], None if undefined, and the confusion matrix,
-        ``[truth, prediction]``. ``interval`` is the 95 % confidence interval
-        of ``top1``; ``chance`` is the accuracy of always predicting the most
+        ``[truth, prediction]``. ``interval`` is the 95 % Wilson interval of
+        ``top1``; ``chance`` is the accuracy of always predicting the most
         frequent class.
     """
     matrix = ConfusionMatrix.calculate(
@@ -96,31 +175,24 @@ def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
              f1=ratio(2 * hits, truth + predicted))
         for name, (hits, truth, predicted) in zip(classes, counts)]
     recalls = [one['recall'] for one in by_class if one['videos']]
-    hits = int(matrix.diag().sum())
+    hits, total = int(matrix.diag().sum()), len(answers)
     return dict(
-        videos=len(answers),
-        top1=ratio(hits, len(answers)),
-        interval=interval(hits, len(answers)),
-        chance=chance_of([answer.truth for answer in answers]),
+        videos=total,
+        top1=ratio(hits, total),
+        interval=tuple(binomtest(hits, total).proportion_ci(method='wilson')),
+        chance=int(matrix.sum(1).max()) / total,
         mean_class_accuracy=ratio(sum(recalls), len(recalls)),
         classes=by_class), matrix
 
 
-def percent(value: float | None) -> str:
-    """Format a share as a percentage; '-' for None."""
-    return '-' if value is None else f'{100 * value:.1f}'
-
-
 def format_metrics(metrics: dict[str, Any]) -> str:
     """Format the metrics as a table, followed by advice."""
-    width = max(len(one['name']) for one in metrics['classes'])
-    lines = [f'{"class":{width}}  videos  recall  precision     F1']
-    lines += [
-        f'{one["name"]:{width}}  {one["videos"]:6}  '
-        f'{percent(one["recall"]):>6}  {percent(one["precision"]):>9}  '
-        f'{percent(one["f1"]):>5}' for one in metrics['classes']]
     low, high = metrics['interval']
-    lines += [
+    lines = format_table(
+        ('class', 'videos', 'recall', 'precision', 'F1'),
+        [(one['name'], one['videos'], percent(one['recall']),
+          percent(one['precision']), percent(one['f1']))
+         for one in metrics['classes']]) + [
         f'top-1 {percent(metrics["top1"])} % of {metrics["videos"]} videos, '
         f'with 95 % confidence {percent(low)} to {percent(high)} %',
         f'chance {percent(metrics["chance"])} %, class mean '
@@ -151,10 +223,7 @@ def draw_confusion(path: Path, matrix: Tensor,
 
 def draw_mistakes(path: Path, answers: Sequence[Answer],
                   classes: Sequence[str], root: Path) -> list[Answer]:
-    """Draw frames of the most confident mistakes to a file.
-
-    Returns:
-        The drawn mistakes, the most confident first.
+    """Draw frames of the most confident mistakes to a file, and return them.
     """
     mistakes = sorted((one for one in answers if one.predicted != one.truth),
                       key=lambda one: -one.score)
@@ -185,59 +254,7 @@ def _frames(answer: Answer) -> np.ndarray:
     return reader.get_batch(at)
 
 
-def read_logs(work_dir: Path, metric: str = 'acc/top1'
-              ) -> tuple[list[dict], list[dict]]:
-    """Read the logs of a training that may have been resumed.
-
-    Args:
-        work_dir: Folder of the training.
-        metric: Metric that logs of validation have. Defaults to 'acc/top1'.
-
-    Returns:
-        Logs of training and of validation. If a step was logged several times,
-        the last log is returned.
-    """
-    training, validation = {}, {}
-    for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
-        for line in read_lines(path):
-            try:
-                log = json.loads(line)
-            except ValueError:
-                # The last line of a killed run may be incomplete.
-                continue
-            logs = training if 'loss' in log else validation
-            if 'step' in log:
-                logs[log['step']] = log
-    return ([training[step] for step in sorted(training)],
-            [validation[step] for step in sorted(validation)
-             if metric in validation[step]])
-
-
-def write_report(out: Path, answers: Sequence[Answer],
-                 classes: Sequence[str], root: Path, **more: Any) -> str:
-    """Write ``metrics.json``, ``confusion.png`` and ``mistakes.png``.
-
-    Args:
-        out: Folder to write to.
-        answers: Predictions of the test videos.
-        classes: Class names.
-        root: Folder of the videos.
-        **more: Further entries of ``metrics.json``.
-
-    Returns:
-        The metrics as a table.
-    """
-    metrics, matrix = metrics_of(answers, classes)
-    draw_confusion(out / 'confusion.png', matrix, classes)
-    shown = draw_mistakes(out / 'mistakes.png', answers, classes, root)
-    named = [
-        dict(video=one.filename, segment=one.segment, score=one.score,
-             predicted=classes[one.predicted], truth=classes[one.truth])
-        for one in shown]
-    text = json.dumps({**more, **metrics, 'mistakes': named}, indent=1,
-                      ensure_ascii=False)
-    (out / 'metrics.json').write_text(text + '\n', 'utf-8')
-    return format_metrics(metrics)
+# Classifiers with several labels per clip.
 
 
 def read_label_scores(runner: Runner, samples: Sequence
@@ -291,29 +308,73 @@ def measure_labels(scores: np.ndarray, labels: np.ndarray,
     by_class = [dict(
         name=name, videos=int(true.sum()),
         ap=float(average_precision(true, score)) if true.any() else None,
-        threshold=round(float(threshold), 4), f1=f1(score >= threshold, true),
-        f1_untuned=f1(score >= UNTUNED, true))
+        threshold=round(float(threshold), 4), f1=f1(score >= threshold, true))
         for name, score, true, threshold in zip(
             classes, scores.T, labels.T, thresholds)]
     known = [one['ap'] for one in by_class if one['ap'] is not None]
     return dict(
         videos=len(scores),
         mean_average_precision=sum(known) / len(known) if known else None,
-        f1=f1(scores >= thresholds, labels),
-        f1_untuned=f1(scores >= UNTUNED, labels), classes=by_class)
+        f1=f1(scores >= thresholds, labels), classes=by_class)
 
 
 def format_labels(metrics: dict[str, Any]) -> str:
-    """Format the metrics as a table."""
-    width = max(len('class'), *(len(one['name'])
-                                for one in metrics['classes']))
-    lines = [f'{"class":{width}}  videos     AP  threshold     F1  F1 at 0.5']
-    lines += [
-        f'{one["name"]:{width}}  {one["videos"]:6}  {percent(one["ap"]):>5}  '
-        f'{one["threshold"]:9.3f}  {percent(one["f1"]):>5}  '
-        f'{percent(one["f1_untuned"]):>9}' for one in metrics['classes']]
-    lines.append(
+    """Format the result of :func:`measure_labels` as a table."""
+    return '\n'.join(format_table(
+        ('class', 'videos', 'AP', 'threshold', 'F1'),
+        [(one['name'], one['videos'], percent(one['ap']),
+          f'{one["threshold"]:.3f}', percent(one['f1']))
+         for one in metrics['classes']]) + [
         f'mAP {percent(metrics["mean_average_precision"])} %, F1 of all '
-        f'classes {percent(metrics["f1"])} % (at {UNTUNED}: '
-        f'{percent(metrics["f1_untuned"])} %), {metrics["videos"]} videos')
-    return '\n'.join(lines)
+        f'classes {percent(metrics["f1"])} %, {metrics["videos"]} videos'])
+
+
+# Detectors of events.
+
+
+def measure_events(detected: Sequence[VideoSegment],
+                   truth: Sequence[VideoSegment],
+                   scores: Mapping[str, FrameScores], classes: Sequence[str]
+                   ) -> dict[str, Any]:
+    """Compute metrics of detected events; undefined ones are None.
+
+    Args:
+        detected: Detected events with scores.
+        truth: Annotated events.
+        scores: Scores of the videos.
+        classes: Class names, the background first.
+
+    Returns:
+        Values by name, their 95 % ``intervals`` over videos, and F1@50 of the
+        ``classes``.
+    """
+    found = score_events(
+        detected, truth, {name: len(each.scores) / each.rate
+                          for name, each in scores.items()},
+        frame_scores=scores, classes=classes)
+    f1 = SegmentF1(label_events(detected, truth, list(scores)), (OVERLAP, ))
+    labels = [one.labels['action'] for one in truth]
+
+    def number(value: float) -> float | None:
+        return None if math.isnan(value) else round(float(value), 4)
+
+    return {name: number(one.value) for name, one in found.items()} | dict(
+        intervals={name: [number(one.low), number(one.high)]
+                   for name, one in found.items()},
+        classes=[dict(name=name, events=labels.count(name), f1=number(value))
+                 for name, value in zip(f1.classes, f1.by_class()[:, 0])])
+
+
+def format_events(metrics: dict[str, Any]) -> str:
+    """Format the content of ``metrics.json`` as a table."""
+    tuned = metrics['tuned']
+    rows = [(one['name'], one['events'], percent(one['f1']))
+            for one in tuned['classes']]
+    rows.append(('all', sum(one['events'] for one in tuned['classes']),
+                 percent(tuned['F1@50'])))
+    mean = next(value for name, value in metrics['frames'].items()
+                if '/mAP' in name)
+    return '\n'.join(format_table(('class', 'events', 'F1@50'), rows) + [
+        f'{metrics["split"]}: {metrics["videos"]} videos, mAP of frames '
+        f'{percent(mean)} %, recall {percent(tuned["recall"])} %, '
+        f'{tuned["false_alarms_per_hour"]:.1f} false alarms per hour'])

@@ -1,13 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Fine-tune a model: prepare, train, test, and write results."""
-import json
+import math
 import shutil
+import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import count as count_from
 from pathlib import Path
 from types import ModuleType
 
+from mmengine.config import Config
 from mmengine.runner import Runner
 
 from ..apis.models import load_config
@@ -15,55 +17,99 @@ from ..apis.runner import build_runner, leave, quick_exit, unsaved
 from ..datasets.annotations.custom.labeled_videos import count
 from ..utils.checkpoint import find_resumable
 from ..utils.exits import one_line_errors, one_line_stop
-from ..utils.files import write_atomically
 from ..utils.lock import lock_folder
 from ..utils.printable import echo
 from . import clips, streams
 from .options import FineTuneOptions
+from .plan import Plan, make_plan, read_source
+from .report import draw_curves
 from .training import (
     NOTES,
     ConsoleHook,
+    fit_epochs,
     load_run_config,
     no_prints,
     read_notes,
+    save_best,
+    set_epochs,
+    write_notes,
 )
 
+# A model learns little in fewer epochs or steps.
+FEW_EPOCHS, FEW_STEPS = 10, 200
+# Least share of the time for the training, if features take long.
+TRAINING = 0.5
 
-def finetune(options: FineTuneOptions, command: str,
-             dry_run: bool = False) -> None:
+
+def finetune(options: FineTuneOptions, dry_run: bool = False) -> None:
     """Fine-tune a model, or resume, and write all results.
 
     Args:
         options: Options of the run.
-        command: Command line, for the header of the config.
         dry_run: Only check the videos and print the config.
     """
+    kind = streams if options.stream else clips
     with quick_exit(), one_line_stop('; the same command continues'):
         with one_line_errors():
-            options = _kind(options).complete_options(options)
+            options = kind.complete_options(options)
             if dry_run:
-                _kind(options).prepare(options, command, dry_run)
+                _print_config(options, kind)
                 return
         options = replace(options, work_dir=_choose_folder(options))
+        out = options.out
         with ExitStack() as locks:
             with one_line_errors():
-                locks.enter_context(lock_folder(options.out))
-                runner = _start(options, command)
+                locks.enter_context(lock_folder(out))
+                runner = _start(options, kind)
                 # A user may also run `mmvidattn train` there.
-                locks.enter_context(lock_folder(options.out / 'run'))
+                locks.enter_context(lock_folder(out / 'run'))
             if runner is not None:
-                _train(runner, options.out)
+                _train(runner, out)
             with one_line_errors():
-                _kind(options).write_results(options.out)
-    out = options.out
+                checkpoint = save_best(out)
+                draw_curves(out, read_notes(out).get('chance'))
+                kind.write_results(out, checkpoint.name)
     names = ', '.join(sorted(path.name for path in out.glob('[!.]*')))
-    echo(f'\n{out}: {names}\n\n{_kind(options).describe_use(out)}')
+    echo(f'\n{out}: {names}\n\n{kind.describe_use(out)}')
     leave('' if runner is None else unsaved(runner))
 
 
-def _kind(options: FineTuneOptions) -> ModuleType:
-    """Return the module that prepares a run and writes its results."""
-    return streams if options.stream else clips
+def _plan(options: FineTuneOptions, kind: ModuleType) -> tuple[Plan, Config]:
+    """Check the videos, and build the config, with one epoch."""
+    cfg = kind.load_base(options)
+    plan = make_plan(options)
+    kind.set_config(cfg, options, plan)
+    set_epochs(cfg, 1 if options.epochs == 'auto' else options.epochs)
+    return plan, cfg
+
+
+def _print_config(options: FineTuneOptions, kind: ModuleType) -> None:
+    _, cfg = _plan(options, kind)
+    if options.epochs == 'auto':
+        echo('note: --epochs auto is measured before the training')
+    echo(f'\n{cfg.pretty_text}', end='')
+
+
+def _prepare(options: FineTuneOptions, kind: ModuleType) -> Plan:
+    """Check the videos, and write the lists and the config."""
+    plan, cfg = _plan(options, kind)
+    out, minutes, began = options.out, options.minutes, time.monotonic()
+    plan.write_lists(out / 'data')
+    kind.write_data(cfg, options, plan)
+    if options.epochs == 'auto':
+        spent = (time.monotonic() - began) / 60
+        # An interrupted extraction may have taken longer than the rest.
+        left = max(minutes - spent, TRAINING * minutes)
+        epochs, seconds, steps = fit_epochs(cfg, left)
+        echo(f'{count(epochs, "epoch")} of about {seconds:.1f} s')
+        lacking = max(FEW_EPOCHS / epochs, FEW_STEPS / (epochs * steps))
+        if lacking > 1:
+            echo('note: a model learns little in so few epochs of '
+                 f'{count(steps, "step")}; --minutes '
+                 f'{math.ceil(minutes * lacking)} would be enough')
+        set_epochs(cfg, epochs)
+    cfg.dump(out / 'config.py')
+    return plan
 
 
 def _choose_folder(options: FineTuneOptions) -> Path:
@@ -84,34 +130,36 @@ def _choose_folder(options: FineTuneOptions) -> Path:
         with suppress(ValueError):
             notes = read_notes(out)
             if not _differences(options, notes) and not (
-                    notes.get('done') and notes['videos'] != _kind(
-                        options).count_entries(options)):
+                    notes.get('done') and notes['videos'] != len(
+                        read_source(options).entries)):
                 return out
 
 
-def _start(options: FineTuneOptions, command: str) -> Runner | None:
+def _start(options: FineTuneOptions, kind: ModuleType) -> Runner | None:
     """Build the training, or return None if it is complete."""
-    out, notes = options.out, None
+    out, plan = options.out, None
     if not (out / NOTES).is_file():
         if (out / 'run').exists():
             raise ValueError(f'{out / "run"} exists, but {out / NOTES} does '
                              'not: choose another --work-dir')
-        notes = _kind(options).prepare(options, command)
+        plan = _prepare(options, kind)
     else:
         _check_resumable(options)
-        if read_notes(out).get('done') == load_config(
-                out / 'config.py').max_epochs:
+        cfg = load_config(out / 'config.py')
+        if read_notes(out).get('done') == cfg.train_cfg.max_epochs:
             echo('the training is complete')
             return None
     try:
         runner = _build_training(out)
     except (ValueError, TypeError):
-        if notes is not None:
+        if plan is not None:
             # Remove the folder, so that a corrected command can use it.
             shutil.rmtree(out / 'run', ignore_errors=True)
         raise
-    if notes is not None:
-        write_atomically(out / NOTES, json.dumps(notes, indent=1))
+    if plan is not None:
+        write_notes(out, dict(
+            options=options.fixed(), videos=plan.number, chance=plan.chance,
+            seconds=plan.median_seconds))
     return runner
 
 
@@ -129,8 +177,7 @@ def _train(runner: Runner, out: Path) -> None:
     if runner.train_loop.stop_training:
         echo(f'stopped early after epoch {runner.epoch}: the training set is '
              'learned, and the validation does not improve')
-    notes = read_notes(out) | dict(done=runner.max_epochs)
-    write_atomically(out / NOTES, json.dumps(notes, indent=1))
+    write_notes(out, read_notes(out) | dict(done=runner.max_epochs))
 
 
 def _check_resumable(options: FineTuneOptions) -> None:
@@ -148,7 +195,7 @@ def _check_resumable(options: FineTuneOptions) -> None:
             f'{"; ".join(differing)}. Repeat the old options and change '
             f'{out / "config.py"} instead, or choose another --work-dir')
     echo(f'{out}: resuming with its lists and its config')
-    number = _kind(options).count_entries(options)
+    number = len(read_source(options).entries)
     if number != notes['videos']:
         noun = 'event' if options.stream else 'video'
         sources = ', '.join(map(str, options.sources))

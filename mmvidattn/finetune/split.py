@@ -6,11 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array, eye_array, hstack
-from scipy.sparse.csgraph import connected_components
-
 from ..datasets.annotations.custom.labeled_videos import (
     LabeledVideo,
     count,
@@ -73,8 +68,8 @@ def describe_copies(copies: Mapping[str, str],
 
 @check_arguments
 def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int,
-                 copies: Mapping[str, str] | None = None
-                 ) -> dict[str, list[LabeledVideo]]:
+                 copies: Mapping[str, str] | None = None,
+                 with_test: bool = False) -> dict[str, list[LabeledVideo]]:
     """Split videos into train, val and test.
 
     Splits that the user set are kept. If no video has the split ``val``, about
@@ -87,6 +82,8 @@ def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int,
         share: Share of the videos for validation, in [0, 1].
         seed: Seed of the random choice.
         copies: Result of :func:`find_copies`. Defaults to no copies.
+        with_test: If the user set no splits, move as many videos to ``test``
+            as to ``val``. Defaults to False.
 
     Returns:
         Videos of each split, without empty splits.
@@ -102,36 +99,37 @@ def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int,
                         if unit in chosen]
         sides['train'] = [video for video, unit in zip(train, units)
                           if unit not in chosen]
+    if with_test and sides['val'] and not any(one.split for one in videos):
+        again = split_videos(sides['train'], share, seed, copies)
+        sides |= dict(train=again['train'], test=again.get('val', []))
     return {name: side for name, side in sides.items() if side}
 
 
 def _inseparable(videos: Sequence[LabeledVideo], copies: Mapping[str, str]
-                 ) -> list[tuple[str, str]]:
+                 ) -> list[str]:
     """Return each video's unit, a set of videos linked by files and groups.
 
-    A unit is named by its smallest (kind, name).
+    A unit is named by its smallest file or group.
     """
-    files = [('file', copies.get(video.file, video.file)) for video in videos]
-    keys = [('group', video.group) if video.group else file
-            for video, file in zip(videos, files)]
-    nodes: dict[tuple[str, str], int] = {}
-    links = [(nodes.setdefault(file, len(nodes)),
-              nodes.setdefault(key, len(nodes)))
-             for file, key in zip(files, keys)]
-    graph = coo_array((np.ones(len(links)), tuple(zip(*links))),
-                      shape=(len(nodes), len(nodes)))
-    _, numbers = connected_components(graph, directed=False)
-    numbers = [numbers[nodes[key]] for key in keys]
-    names: dict[int, tuple[str, str]] = {}
-    for number, key in zip(numbers, keys):
-        names[number] = min(key, names.get(number, key))
-    return [names[number] for number in numbers]
+    units: dict[str, set[str]] = {}
+    for video in videos:
+        names = {f'file {copies.get(video.file, video.file)}'}
+        if video.group:
+            names.add(f'group {video.group}')
+        unit = set().union(names, *(units.get(name, ()) for name in names))
+        units |= dict.fromkeys(unit, unit)
+    return [min(units[f'file {copies.get(video.file, video.file)}'])
+            for video in videos]
 
 
-def _choose(videos: Sequence[LabeledVideo], units: Sequence[tuple[str, str]],
-            share: float, seed: int) -> set[tuple[str, str]]:
-    """Choose the units for validation."""
-    counts: dict[tuple[str, str], Counter] = defaultdict(Counter)
+def _choose(videos: Sequence[LabeledVideo], units: Sequence[str],
+            share: float, seed: int) -> set[str]:
+    """Choose the units for validation.
+
+    Each class keeps a unit for training. Units that bring the classes closer
+    to their share are taken first, then units of classes that lack one.
+    """
+    counts: dict[str, Counter] = defaultdict(Counter)
     for video, unit in zip(videos, units):
         counts[unit][video.label] += 1
     left = Counter(label for each in counts.values() for label in each)
@@ -140,55 +138,22 @@ def _choose(videos: Sequence[LabeledVideo], units: Sequence[tuple[str, str]],
               for label, number in total.items()}
     order = sorted(counts)
     random.Random(seed).shuffle(order)
-    chosen: set[tuple[str, str]] = set()
+    chosen: set[str] = set()
     have: Counter = Counter()
-    for unit in order:
-        gain = sum(
-            abs(target[label] - have[label])
-            - abs(target[label] - have[label] - number)
-            for label, number in counts[unit].items())
-        if gain > 0 and all(left[label] > number
-                            for label, number in counts[unit].items()):
-            chosen.add(unit)
-            have.update(counts[unit])
-            left.subtract(counts[unit].keys())
-    if all(have[label] for label in target if target[label]):
-        return chosen
-    is_chosen = np.array([unit in chosen for unit in order])
-    is_chosen = _cover_classes([counts[unit] for unit in order], is_chosen)
-    return {unit for unit, taken in zip(order, is_chosen) if taken}
 
+    def gain(unit: str) -> int:
+        return sum(abs(target[label] - have[label])
+                   - abs(target[label] - have[label] - number)
+                   for label, number in counts[unit].items())
 
-def _cover_classes(counts: Sequence[Counter],
-                   is_chosen: np.ndarray) -> np.ndarray:
-    """Change a choice of units so that it covers as many classes as possible.
+    def lacks(unit: str) -> bool:
+        return any(not have[label] for label in counts[unit])
 
-    If several choices cover the same number of classes, return the choice that
-    moves the fewest videos.
-
-    Args:
-        counts: Videos of each class in each of the U units.
-        is_chosen: Units chosen for validation, bool ``(U,)``; each class has a
-            unit that is not chosen.
-
-    Returns:
-        New choice, bool ``(U,)``; again, each class has a unit that is not
-        chosen.
-    """
-    labels = {label: i for i, label in enumerate(sorted(set().union(*counts)))}
-    entries = [(labels[label], i) for i, each in enumerate(counts)
-               for label in each]
-    shape = len(labels), len(counts)
-    has = coo_array((np.ones(len(entries)), tuple(zip(*entries))), shape)
-    # Variables: one per unit (chosen or not), and one per class (uncovered or
-    # not).
-    sizes = np.array([each.total() for each in counts])
-    cost = np.concatenate([np.where(is_chosen, -sizes, sizes),
-                           np.full(shape[0], 1 + sizes.sum())])
-    covered = LinearConstraint(hstack([has, eye_array(shape[0])]), lb=1)
-    kept = LinearConstraint(
-        hstack([has, coo_array((shape[0], shape[0]))]),
-        ub=np.asarray(has.sum(axis=1)) - 1)
-    solution = milp(cost, constraints=[covered, kept], bounds=Bounds(0, 1),
-                 integrality=np.ones(len(cost)))
-    return solution.x[:shape[1]] > 0.5
+    for is_wanted in lambda unit: gain(unit) > 0, lacks:
+        for unit in order:
+            if unit not in chosen and is_wanted(unit) and all(
+                    left[label] > 1 for label in counts[unit]):
+                chosen.add(unit)
+                have.update(counts[unit])
+                left.subtract(counts[unit].keys())
+    return chosen

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Training and test of a run: files, console output, number of epochs."""
+"""Training and test of a run: schedule, files and console output."""
 import json
 import math
 import os
@@ -16,22 +16,24 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from ..apis.config_options import KNOWN_KEYS
 from ..apis.models import get_model, load_config
 from ..apis.release import SUFFIXES, save_release
 from ..apis.runner import build_runner
 from ..engine.hooks import NewClassifierHook, find_hook
 from ..utils.checkpoint import find_resumable
-from .options import MAX_EPOCHS, FineTuneOptions
+from ..utils.files import write_atomically
+from .options import MAX_EPOCHS
 
 # File with the options of the run, written when the training begins.
 NOTES = 'finetune.json'
 BUNDLE = 'bundle'
-BAR = 12
-# Validation metrics to print, and what to print after the percent sign.
-VALIDATED = {'acc/top1': '', 'acc/mean_average_precision': ' mAP',
-             'online/mAP_stream': ' mAP',
-             'online/mAP_non_overlapping': ' mAP'}
-# Seconds between two updates of the bar.
+MAX_VALIDATIONS = 10
+# Metrics of the validation, and their names.
+METRICS = {'acc/top1': 'top-1', 'acc/mean_average_precision': 'mAP',
+           'online/mAP_stream': 'mAP of frames',
+           'online/mAP_non_overlapping': 'mAP of frames'}
+# Seconds between two updates of the line in a terminal.
 INTERVAL = 0.2
 MIN_STEPS, MIN_SECONDS = 8, 5.
 # Share of the time for training. The rest is for validation and test.
@@ -46,8 +48,7 @@ def read_notes(out: Path) -> dict[str, Any]:
     """
     try:
         notes = json.loads((out / NOTES).read_text('utf-8'))
-        notes['options'] = {**FineTuneOptions.ADDED, **notes['options']}
-        return notes
+        return notes | dict(options=dict(notes['options']))
     except (ValueError, KeyError, TypeError):
         raise ValueError(f'{out / NOTES} was not written by mmvidattn '
                          'finetune: choose another --work-dir') from None
@@ -85,6 +86,45 @@ def save_best(out: Path) -> Path:
     return best
 
 
+def finish_config(cfg: Config, seed: int, save_best: str | None,
+                  averages: Sequence[str] = ('loss', )) -> None:
+    """Set the parts of a config that all kinds of runs share.
+
+    Variables that other values were computed from are removed, because an edit
+    of them would have no effect.
+
+    Args:
+        cfg: Config to change in place.
+        seed: Seed of the training.
+        save_best: Metric of the best checkpoint; None keeps the last one.
+        averages: Outputs of a step whose averages curves.png shows. Defaults
+            to the loss.
+    """
+    cfg.merge_from_dict(dict(
+        default_hooks=dict(checkpoint=dict(
+            type='SafeCheckpointHook', max_keep_ckpts=1, save_best=save_best,
+            rule='greater')),
+        log_processor=dict(custom_cfg=[
+            dict(data_src=name, method_name='mean', window_size='epoch')
+            for name in averages]),
+        randomness=dict(seed=seed)))
+    for name in {*cfg} - KNOWN_KEYS:
+        cfg.pop(name)
+
+
+def set_epochs(cfg: Config, epochs: int) -> None:
+    """Set the length of the training and of its schedule."""
+    interval = math.ceil(epochs / MAX_VALIDATIONS)
+    cfg.train_cfg.update(max_epochs=epochs, val_interval=interval)
+    cfg.param_scheduler[0].update(warmup=0.1 * epochs, end=epochs)
+    cfg.default_hooks.checkpoint.interval = interval
+
+
+def write_notes(out: Path, notes: dict[str, Any]) -> None:
+    """Write ``finetune.json``."""
+    write_atomically(out / NOTES, json.dumps(notes, indent=1))
+
+
 @contextmanager
 def no_prints() -> Iterator[None]:
     """Drop mmengine's prints, which its log file contains too."""
@@ -93,7 +133,7 @@ def no_prints() -> Iterator[None]:
 
 
 class ConsoleHook(Hook):
-    """Print a line per epoch, with a progress bar in a terminal.
+    """Print a line per epoch, which a terminal shows from its first step.
 
     Args:
         stream: Stream to print to. Defaults to standard output.
@@ -124,20 +164,18 @@ class ConsoleHook(Hook):
         if 'top1_acc' in outputs:
             self._accuracies.append(
                 torch.as_tensor(outputs['top1_acc']).item())
-        steps = len(runner.train_dataloader)
         self._text = self._describe(runner, runner.iter + 1)
         now = time.monotonic()
         if self.stream.isatty() and now - self._drawn >= INTERVAL:
             self._drawn = now
-            full = BAR * (batch_idx + 1) // steps
-            self._draw(f'[{"#" * full}{"." * (BAR - full)}] {self._text}')
+            self._draw()
 
     def after_val_epoch(self, runner: Runner,
                         metrics: dict | None = None) -> None:
-        for name, unit in VALIDATED.items():
+        for name, title in METRICS.items():
             value = (metrics or {}).get(name)
             if value is not None and self._text:
-                self._text += f', validation {100 * value:.0f} %{unit}'
+                self._text += f', validation {title} {100 * value:.0f} %'
 
     def after_train(self, runner: Runner) -> None:
         self.end_line()
@@ -145,8 +183,7 @@ class ConsoleHook(Hook):
     def end_line(self) -> None:
         """Print the last epoch's line."""
         if self._text:
-            self._draw(f'[{"#" * BAR}] {self._text}' if self.stream.isatty()
-                       else self._text)
+            self._draw()
             self.stream.write('\n')
             self.stream.flush()
         self._text = ''
@@ -163,9 +200,10 @@ class ConsoleHook(Hook):
             text += f', training {100 * mean:.0f} %'
         return text
 
-    def _draw(self, text: str) -> None:
+    def _draw(self) -> None:
         # Overwrite the whole previous line.
-        self.stream.write(f'\r{text:79}' if self.stream.isatty() else text)
+        self.stream.write(f'\r{self._text:79}' if self.stream.isatty() else
+                          self._text)
         self.stream.flush()
 
 
@@ -227,7 +265,7 @@ class _StepTimerHook(Hook):
             raise _Stop
 
 
-def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
+def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float, int]:
     """Time some training steps, and compute how many epochs fit into a time.
 
     The config does not change, and no files remain.
@@ -237,8 +275,8 @@ def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
         minutes: Time for training, validation and test.
 
     Returns:
-        Number of epochs, 1 to ``MAX_EPOCHS``, and the seconds of the first
-        epoch.
+        Number of epochs, 1 to ``MAX_EPOCHS``, the seconds of the first epoch,
+        and its steps.
     """
     timer = _StepTimerHook()
     cfg = cfg.copy()
@@ -247,7 +285,7 @@ def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
     cfg.train_cfg = dict(by_epoch=True, max_epochs=MAX_EPOCHS)
     cfg.default_hooks = dict(cfg.default_hooks, checkpoint=None)
     cfg.log_level = 'WARNING'
-    with TemporaryDirectory() as folder:
+    with no_prints(), TemporaryDirectory() as folder:
         cfg.work_dir = str(Path(folder, 'timing'))
         runner = build_runner(cfg, False)
         runner.register_hook(timer)
@@ -258,4 +296,4 @@ def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float]:
         steps = len(runner.train_dataloader)
     epoch = steps * timer.seconds / max(1, timer.steps)
     fits = SHARE * 60 * minutes / max(epoch, 1e-3)
-    return min(max(1, math.floor(fits)), MAX_EPOCHS), epoch
+    return min(max(1, math.floor(fits)), MAX_EPOCHS), epoch, steps

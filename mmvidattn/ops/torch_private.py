@@ -22,8 +22,8 @@ from torch.utils.data import DataLoader
 
 __all__ = [
     'TorchDispatchMode', 'any_export_sizes', 'constant_while_compiling',
-    'end_workers', 'has_bfloat16_instructions', 'is_operator',
-    'largest_values', 'statically_known_true', 'without_compile_caches'
+    'end_workers', 'has_bfloat16_instructions', 'largest_values',
+    'statically_known_true', 'without_compile_caches'
 ]
 
 
@@ -59,14 +59,6 @@ def largest_values(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     If removed: ``[x.abs().max() for x in tensors]``, one launch per tensor.
     """
     return torch._foreach_norm(tensors, float('inf'))
-
-
-def is_operator(target: object) -> bool:
-    """Return True if a graph node calls an operator of torch.
-
-    If removed: return ``hasattr(target, 'overloadpacket')``.
-    """
-    return isinstance(target, torch._ops.OpOverload)
 
 
 def any_export_sizes() -> AbstractContextManager:

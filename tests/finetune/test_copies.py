@@ -11,7 +11,6 @@ import pytest
 from mmvidattn.finetune import FineTuneOptions
 from mmvidattn.finetune.plan import make_plan
 from mmvidattn.finetune.split import find_copies
-from mmvidattn.finetune.streams.plan import make_stream_plan
 
 
 def write_video(path, number):
@@ -57,8 +56,7 @@ def content(root, splits):
 @pytest.mark.parametrize('seed', range(4))
 def test_copies_stay_in_one_split(root, seed, capsys):
     plan = make_plan(FineTuneOptions(root, quick=True, workers=1, seed=seed))
-    used = content(root, {name: [video.file for video in side]
-                          for name, side in plan.splits.items()})
+    used = content(root, plan.videos)
     assert used['train'] and used['val']
     assert not used['train'] & used['val']
     printed = ' '.join(capsys.readouterr().out.split())
@@ -70,8 +68,7 @@ def test_several_classes_and_similar_classes(root, capsys):
     shutil.copytree(root / 'a', root / 'A ')
     shutil.move(root / 'A ', root / 'A')
     plan = make_plan(FineTuneOptions(root, quick=True, workers=1))
-    used = content(root, {name: [video.file for video in side]
-                          for name, side in plan.splits.items()})
+    used = content(root, plan.videos)
     assert not used['train'] & used.get('val', set())
     printed = ' '.join(capsys.readouterr().out.split())
     assert ('several names of a class differ only in blanks or case: '
@@ -107,11 +104,11 @@ def test_copies_of_streams_stay_in_one_split(root, tmp_path, seed, capsys):
         dict(label=label, segment=[1, 3])
         for label in 'xy' * (name[:-4] not in ('a/copy2', 'b/copy5'))])
         for name in names})))
-    plan = make_stream_plan(FineTuneOptions(
+    plan = make_plan(FineTuneOptions(
         path, stream=True, videos=root, workers=1, quick=True, seed=seed))
-    used = content(root, plan.splits)
+    used = content(root, plan.videos)
     assert sorted(used) == ['test', 'train', 'val']
     assert sum(map(len, used.values())) == 8
-    assert sum(map(len, plan.splits.values())) == 16
+    assert sum(map(len, plan.videos.values())) == 16
     assert '8 videos with the content of another one' in (
         capsys.readouterr().out)

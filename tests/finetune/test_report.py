@@ -5,18 +5,27 @@ import cv2
 import numpy as np
 import pytest
 from sklearn.metrics import (
+    average_precision_score,
     balanced_accuracy_score,
+    f1_score,
     precision_recall_fscore_support,
 )
 
+from mmvidattn.datasets.annotations.video_segment import VideoSegment
 from mmvidattn.finetune.report import (
     Answer,
     draw_confusion,
+    format_events,
+    format_labels,
     format_metrics,
+    measure_events,
+    measure_labels,
     metrics_of,
     read_logs,
+    tune_label_thresholds,
     write_report,
 )
+from mmvidattn.online.frame_scores import FrameScores
 from mmvidattn.visualization.clip_rows import draw_clip_rows
 from mmvidattn.visualization.training_curves import draw_training_curves
 
@@ -84,6 +93,7 @@ def test_most_confident_mistakes_come_first(motion_dir, tmp_path):
         for i in range(13)]
     write_report(tmp_path, results, CLASSES, motion_dir, checkpoint='x')
     metrics = json.loads((tmp_path / 'metrics.json').read_text('utf-8'))
+    assert metrics['classes'][1]['name'] == CLASSES[1]
     scores = [one['score'] for one in metrics['mistakes']]
     assert len(scores) == 10 and scores == sorted(scores, reverse=True)
     assert scores == sorted((a.score for a in results[2:]), reverse=True)[:10]
@@ -92,13 +102,6 @@ def test_most_confident_mistakes_come_first(motion_dir, tmp_path):
     write_report(tmp_path, results[:2], CLASSES, motion_dir)
     none = cv2.imread(str(tmp_path / 'mistakes.png'))
     assert ten.std() > 10 and len(ten) > 5 * len(none)
-
-
-def test_class_names_are_not_escaped_in_json(motion_dir, tmp_path):
-    results = [Answer(str(motion_dir / 'val/000000.mp4'), None, 0, 1, 1.)]
-    write_report(tmp_path, results, ['Größe', 'Fuß'], motion_dir)
-    text = (tmp_path / 'metrics.json').read_text('utf-8')
-    assert '"Größe"' in text and '"Fuß"' in text
 
 
 def test_draws_confusion_of_many_classes(tmp_path):
@@ -122,31 +125,20 @@ def test_reads_logs_of_resumed_run(tmp_path):
     assert validation == [{'acc/top1': 0.5, 'step': 1}]
 
 
-def test_curves_show_the_loss(tmp_path):
+def test_curves_show_loss_and_chance(tmp_path):
     pictures = []
-    for loss in (1., 1.), (1., 0.1):
+    for losses, chance in ((1., 1.), None), ((1., .1), None), ((1., .1), .25):
         draw_training_curves(
             tmp_path / 'c.png',
             [dict(epoch=i, loss=x, lr=0.1, top1_acc=0.5)
-             for i, x in enumerate(loss, 1)],
-            [{'acc/top1': 0.5, 'step': 1}])
-        pictures.append(cv2.imread(str(tmp_path / 'c.png')).astype(float))
-    third = pictures[0].shape[1] // 3
-    differ = np.abs(pictures[0] - pictures[1]).sum(axis=(0, 2))
-    assert differ[:third].sum() > 0 and not differ[third + 20:].any()
-
-
-def test_curves_show_chance(tmp_path):
-    pictures = []
-    for chance in None, 0.25:
-        draw_training_curves(
-            tmp_path / 'c.png',
-            [dict(epoch=i, loss=1., lr=0.1, top1_acc=0.5) for i in (1, 2)],
+             for i, x in enumerate(losses, 1)],
             [{'acc/top1': 0.5, 'step': 1}], chance=chance)
         pictures.append(cv2.imread(str(tmp_path / 'c.png')).astype(float))
     third = pictures[0].shape[1] // 3
-    differ = np.abs(pictures[0] - pictures[1]).sum(axis=(0, 2))
-    assert differ[third:2 * third].sum() > 0 and not differ[:third].any()
+    loss, line = (np.abs(a - b).sum(axis=(0, 2))
+                  for a, b in zip(pictures, pictures[1:]))
+    assert loss[:third].sum() > 0 and not loss[third + 20:].any()
+    assert line[third:2 * third].sum() > 0 and not line[:third].any()
 
 
 def test_clip_rows_may_differ_in_length(tmp_path):
@@ -159,3 +151,70 @@ def test_clip_rows_may_differ_in_length(tmp_path):
     red = (picture[..., 2] > 250) & (picture[..., :2] < 5).all(-1)
     count, _ = cv2.connectedComponents(red.astype(np.uint8))
     assert count - 1 == 4
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_thresholds_have_the_best_f1(seed):
+    rng = np.random.default_rng(seed)
+    # Few values, so that there are ties.
+    scores = rng.integers(0, 8, (15, 3)) / 10
+    labels = rng.random((15, 3)) < [.2, .6, 0]
+    labels[0, :2] = True
+    thresholds = tune_label_thresholds(scores, labels)
+    assert thresholds[2] == 0.5
+    for k in 0, 1:
+        best = max(f1_score(labels[:, k], scores[:, k] >= threshold)
+                   for threshold in np.linspace(0, 1, 101))
+        assert f1_score(labels[:, k], scores[:, k] >= thresholds[k]) == (
+            pytest.approx(best))
+
+
+def test_threshold_separates_the_scores():
+    scores = np.array([[.1], [.2], [.6], [.9]])
+    labels = np.array([[False], [False], [True], [True]])
+    assert tune_label_thresholds(scores, labels) == pytest.approx([.4])
+
+
+def test_label_metrics_match_scikit_learn():
+    rng = np.random.default_rng(0)
+    scores, labels = rng.random((30, 4)), rng.random((30, 4)) < .4
+    labels[:, 3] = False
+    thresholds = np.array([.2, .5, .7, .5])
+    metrics = measure_labels(scores, labels, thresholds, list('abcd'))
+    aps = [average_precision_score(labels[:, k], scores[:, k])
+           for k in range(3)]
+    assert [one['ap'] for one in metrics['classes']] == pytest.approx(
+        [*aps, None])
+    assert metrics['mean_average_precision'] == pytest.approx(np.mean(aps))
+    predicted = scores >= thresholds
+    assert metrics['f1'] == pytest.approx(
+        f1_score(labels, predicted, average='micro'))
+    assert [one['f1'] for one in metrics['classes']][:3] == pytest.approx(
+        f1_score(labels, predicted, average=None, zero_division=0)[:3])
+    lines = format_labels(metrics).splitlines()
+    assert len(lines) == 6 and lines[4].split()[:3] == ['d', '0', '-']
+
+
+def event(start, end, label, score=None):
+    return VideoSegment(f'{start}', 'v', start, end, dict(action=label), '',
+                        score=score)
+
+
+def test_measures_events():
+    truth = [event(0, 10, 'a'), event(20, 30, 'a'), event(40, 50, 'b')]
+    found = [event(1, 10, 'a', .9), event(60, 70, 'a', .8)]
+    scores = dict(v=FrameScores(2., np.zeros((200, 3), np.float32)))
+    classes = ['background', 'a', 'b']
+    metrics = measure_events(found, truth, scores, classes)
+    # One of two predictions and one of three events match.
+    assert metrics['F1@50'] == pytest.approx(2 / 5)
+    assert metrics['recall'] == pytest.approx(1 / 3, abs=1e-4)
+    # A false alarm in 100 s.
+    assert metrics['false_alarms_per_hour'] == pytest.approx(36)
+    assert metrics['classes'] == [dict(name='a', events=2, f1=.5),
+                                  dict(name='b', events=1, f1=0.)]
+    text = format_events(dict(
+        split='test', videos=1, frames={'online/mAP_stream': .5},
+        tuned=metrics))
+    assert text.splitlines()[-2].split() == ['all', '3', '40.0']
+    assert 'recall 33.3 %, 36.0 false alarms per hour' in text

@@ -1,15 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import copy
+import io
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-import torch
 
-from mmvidattn.finetune import FineTuneOptions
-from mmvidattn.finetune.clips import _choose_weights
+from mmvidattn.apis.models import load_config
+from mmvidattn.finetune import FineTuneOptions, training
+from mmvidattn.finetune.clips import complete_options
 from mmvidattn.finetune.run import _choose_folder
-from mmvidattn.finetune.training import NOTES
+from mmvidattn.finetune.training import NOTES, ConsoleHook
 
 
 @pytest.fixture
@@ -71,32 +75,116 @@ def test_given_folder_has_no_number(options):
 
 def test_auto_weights_come_with_the_package(options, capsys):
     auto = replace(options, weights='auto')
-    assert _choose_weights(auto) == 'default'
+    assert complete_options(auto).weights == 'default'
     assert 'start weights: linear_ff_tiny_motion' in (
         capsys.readouterr().out)
     # The options of a run do not depend on where the package is.
     assert replace(options, weights='default').fixed()['weights'] == 'default'
     other = replace(auto, model='vivit_tiny_motion')
-    assert _choose_weights(other) is None
+    assert complete_options(other).weights is None
     assert 'starts from random weights' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('answer, weights', [
-    ('', None), ('mine.pth', Path('mine.pth'))])
-def test_asks_for_weights_in_a_terminal(options, monkeypatch, answer,
-                                        weights):
-    torch.save(dict(x=torch.zeros(1)), 'mine.pth')
-    for stream in 'stdin', 'stdout':
-        monkeypatch.setattr(f'sys.{stream}.isatty', lambda: True,
-                            raising=False)
-    monkeypatch.setattr('builtins.input', lambda prompt: answer)
-    found = _choose_weights(
-        replace(options, weights='auto', model='vivit_tiny_motion'))
-    assert found == weights
-
-
-@pytest.mark.parametrize('more', [dict(lora=2), dict(freeze='backbone')],
-                         ids=str)
-def test_random_weights_cannot_be_frozen(options, more):
+def test_random_weights_cannot_be_frozen(options):
     with pytest.raises(ValueError, match='--freeze and --lora need'):
-        _choose_weights(replace(options, weights='none', **more))
+        complete_options(replace(options, model='vivit_tiny_motion', lora=2,
+                                 weights='auto'))
+
+
+class Screen(io.StringIO):
+
+    def __init__(self, is_terminal):
+        super().__init__()
+        self.isatty = lambda: is_terminal
+
+
+def train(stream, epochs=2, steps=4):
+    """Call the hook like a run that validates in the last epoch."""
+    hook = ConsoleHook(stream)
+    runner = SimpleNamespace(
+        iter=0, epoch=0, max_epochs=epochs, max_iters=epochs * steps, hooks=[],
+        train_dataloader=range(steps))
+    hook.before_train(runner)
+    for runner.epoch in range(epochs):
+        hook.before_train_epoch(runner)
+        for step in range(steps):
+            hook.after_train_iter(runner, step, outputs=dict(
+                loss=step, top1_acc=0.5))
+            runner.iter += 1
+    hook.after_val_epoch(runner, {'acc/top1': 0.75})
+    hook.after_train(runner)
+    return stream.getvalue()
+
+
+def test_prints_a_line_per_epoch_to_a_file():
+    first, second = train(Screen(False)).splitlines()
+    assert first.startswith('epoch 1/2, ')
+    assert first.endswith(' s left, loss 1.500, training 50 %')
+    assert second.startswith('epoch 2/2, 0 s left, ')
+    assert second.endswith('validation top-1 75 %')
+
+
+def test_updates_the_line_in_a_terminal(monkeypatch):
+    monkeypatch.setattr(training, 'INTERVAL', 0.)
+    lines = train(Screen(True)).split('\n')
+    assert len(lines) == 3 and not lines[2]
+    assert lines[0].count('\r') == 5
+    assert all(len(part) <= 79 for line in lines for part in line.split('\r'))
+
+
+@pytest.mark.parametrize('outputs', [dict(loss=1.), dict(loss=2., other=1)])
+def test_needs_no_accuracy(outputs):
+    stream = Screen(False)
+    hook = ConsoleHook(stream)
+    runner = SimpleNamespace(iter=0, epoch=9, max_epochs=10, max_iters=10,
+                             hooks=[], train_dataloader=range(1))
+    hook.before_train(runner)
+    hook.before_train_epoch(runner)
+    hook.after_train_iter(runner, 0, outputs=outputs)
+    hook.end_line()
+    assert stream.getvalue().startswith('epoch 10/10, ')
+    assert 'training' not in stream.getvalue()
+
+
+def test_measures_a_real_training(motion_dir, monkeypatch):
+    monkeypatch.setattr(training, 'MIN_SECONDS', 0.)
+    monkeypatch.chdir(motion_dir.parent)
+    files = {*Path().iterdir()}
+    cfg = load_config('linear_ff_tiny_motion', dict(
+        # A short path, because mmengine's yapf needs seconds for long ones.
+        data_root=motion_dir.name,
+        **{'train_dataloader.batch_size': 4,
+           'train_dataloader.num_workers': 0,
+           'train_dataloader.persistent_workers': False}))
+    cfg.work_dir = 'none'
+    before = copy.deepcopy(cfg.to_dict())
+    epochs, seconds, steps = training.fit_epochs(cfg, 1e-9)
+    assert epochs == 1 and seconds > 0 < steps
+    assert cfg.to_dict() == before
+    assert {*Path().iterdir()} == files
+
+
+@pytest.fixture
+def ten_steps(monkeypatch):
+    """Fake a training with 10 steps of half a second each."""
+    class Loader(list):
+        pass
+
+    class Fake:
+        train_dataloader = Loader(range(10))
+
+        def register_hook(self, hook):
+            hook.steps, hook.seconds = 4, 2.
+
+        def train(self):
+            raise training._Stop
+
+    monkeypatch.setattr(training, 'build_runner', lambda *args: Fake())
+
+
+@pytest.mark.parametrize('minutes', [0.01, 1, 100])
+def test_epochs_take_70_percent_of_the_time(ten_steps, minutes):
+    cfg = load_config('linear_ff_tiny_motion')
+    epochs, seconds, steps = training.fit_epochs(cfg, minutes)
+    assert (seconds, steps) == (5, 10)
+    assert epochs == max(1, min(100, math.floor(0.7 * 60 * minutes / 5)))

@@ -57,7 +57,7 @@ def begin(small_config, small_checkpoint, videos, tmp_path, monkeypatch):
     """Run the command in this process, and return the work folder."""
 
     def run(*options, source=videos, weights=True, out='öut', steps=4):
-        monkeypatch.setattr('mmvidattn.finetune.config.MIN_STEPS', steps)
+        monkeypatch.setattr('mmvidattn.finetune.clips.MIN_STEPS', steps)
         main(['finetune', *map(str, (
             source, '--model', small_config, '--work-dir', tmp_path / out,
             '--workers', 0, '--epochs', 1,
@@ -92,7 +92,7 @@ def test_writes_all_files_and_resumes(begin, videos, capfd):
     printed = capfd.readouterr().out
     weights = check_files(out)
     assert weights['meta']['dataset_meta']['classes'] == sorted(CLASSES)
-    assert 'go left é: 3, ' in printed and 'train: 4; val: 2' in printed
+    assert 'go left é: 3, ' in printed and 'train: 4 videos; val: 2 videos' in printed
     assert ('the start weights have 8 classes, this model has '
             '2') in printed
     assert 'size mismatch' not in printed and 'top5' not in printed
@@ -108,7 +108,7 @@ def test_writes_all_files_and_resumes(begin, videos, capfd):
     metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
     model = mmvidattn.get_model(out / 'config.py', out / 'best.pth')
     lines = (out / 'data/val.txt').read_text('utf-8').splitlines()
-    names = (out / 'data/label_map.txt').read_text('utf-8').splitlines()
+    names = (out / 'data/classes.txt').read_text('utf-8').splitlines()
     hits = []
     for line in lines:
         name, label = line.rsplit(' ', 1)
@@ -121,8 +121,11 @@ def test_writes_all_files_and_resumes(begin, videos, capfd):
 
     # Training has finished; resume with a config that the user changed.
     config = out / 'config.py'
-    config.write_text(config.read_text('utf-8').replace(
-        'max_epochs = 1', 'max_epochs = 2'), 'utf-8')
+    text = config.read_text('utf-8')
+    for name in 'max_epochs', 'end':
+        assert f'{name}=1,' in text
+        text = text.replace(f'{name}=1,', f'{name}=2,')
+    config.write_text(text, 'utf-8')
     (out / 'metrics.json').unlink()
     begin(steps=20)
     assert f'{out}: resuming with its lists' in capfd.readouterr().out
@@ -156,7 +159,7 @@ def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
     printed = capfd.readouterr().out
     assert ('segments: 6 cut at the end of the video, '
             '1 dropped after the end of the video') in printed
-    assert 'train: 8; val: 4' in printed
+    assert 'train: 8 videos; val: 4 videos' in printed
     lists = {name: [*csv.DictReader(open(out / f'data/{name}.csv'))]
              for name in ('train', 'val')}
     files = {name: {row['video'] for row in side}
@@ -254,8 +257,8 @@ def test_dry_run_prints_the_config(begin, videos, tmp_path, capfd):
     assert ('1 unreadable video left out:\n  go left é/b.mp4: '
             in printed)
     assert 'note: metrics are rough: each of 2 videos counts 50 %' in printed
-    assert f'videos = {str(broken)!r}' in printed
-    compile(printed[printed.index('# Written once'):], 'config.py', 'exec')
+    assert f'video={str(broken)!r}' in printed
+    compile(printed.partition('\n\n')[2], 'config.py', 'exec')
 
 
 @pytest.mark.parametrize('change, options, error', [

@@ -1,17 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Convert the released weights of TeSTra and LSTR.
+"""Convert the released weights of the networks for streams of features.
 
 https://github.com/zhaoyue-zephyrus/TeSTra
 https://github.com/amazon-science/long-short-term-transformer
+https://github.com/Echo0125/MAT-Memory-and-Anticipation-Transformer
+https://github.com/jbistanbul/MiniROAD
 """
 from collections.abc import Sequence
 
 from torch import Tensor
 
-from .rename import rename
+from .rename import rename, rename_all
 
-# Rules for each layer.
-LAYERS = (
+# Rules for each layer of LSTR, TeSTra and MAT.
+_LAYERS = (
     (r'\.multihead_attn\.', '.memory_attn.'),
     (r'_attn\.out_proj\.', '_attn.proj.'),
     (r'\.linear1\.', '.ffn.0.'),
@@ -19,7 +21,7 @@ LAYERS = (
     (r'\.norm1\.', '.self_norm.'),
     (r'\.norm3\.', '.ffn_norm.'),
 )
-_RENAMES = (
+_TESTRA = (
     (r'^feature_head_(long|work)\.input_linear\.\d+\.',
      r'backbone.\1_projection.projection.'),
     (r'^enc_queries\.(\d+)\.weight$', r'backbone.encoder.queries.\1'),
@@ -30,7 +32,35 @@ _RENAMES = (
     (r'^dec_query\.weight$', 'backbone.anticipation_tokens'),
     (r'^classifier\.', 'cls_head.fc_cls.'),
     (r'^classifier_(verb|noun)\.', r'cls_head.fc_\1.'),
-    *LAYERS,
+    *_LAYERS,
+)
+_MAT = (
+    (r'^feature_head_(long|work)\.visual_linear\.',
+     r'backbone.\1_projection.each.rgb.'),
+    (r'^feature_head_(long|work)\.motion_linear\.',
+     r'backbone.\1_projection.each.flow.'),
+    (r'^feature_head_(long|work)\.input_linear\.',
+     r'backbone.\1_projection.joined.'),
+    (r'(_projection\..*)\.0\.', r'\1.projection.'),
+    (r'(_projection\..*)\.1\.', r'\1.norm.'),
+    (r'^enc_queries\.(\d+)\.weight$', r'backbone.encoder.queries.\1'),
+    (r'^enc_modules\.', 'backbone.encoder.stages.'),
+    (r'^dec_modules\.', 'backbone.decoder.'),
+    (r'^gen_layer\.', 'backbone.first_future.'),
+    (r'^work_fusions\.', 'backbone.work_rounds.'),
+    (r'^fut_fusions\.', 'backbone.future_rounds.'),
+    (r'^(backbone\..*\.|backbone\.\w+\.)layers\.', r'\1blocks.'),
+    (r'^gen_query\.weight$', 'backbone.future_queries'),
+    (r'^final_query\.weight$', 'backbone.future_tokens'),
+    (r'^classifier\.', 'cls_head.fc_cls.'),
+    (r'^classifier_(verb|noun)\.', r'cls_head.fc_\1.'),
+    *_LAYERS,
+)
+_MINIROAD = (
+    (r'^layer1\.0\.', 'backbone.projection.projection.'),
+    (r'^layer1\.1\.', 'backbone.projection.norm.'),
+    (r'^gru\.', 'backbone.gru.'),
+    (r'^f_classification\.0\.', 'cls_head.fc_cls.'),
 )
 _SINUSOIDS = 'pos_encoding.pe'
 
@@ -42,12 +72,22 @@ def testra(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         Tensors that load strictly into an ``OnlineActionDetector`` with
         ``TeSTra`` and ``OnlineActionHead``.
     """
-    return convert_lstr(state_dict, _RENAMES, 'TeSTra or LSTR')
+    return _convert_lstr(state_dict, _TESTRA, 'TeSTra or LSTR')
 
 
-def convert_lstr(state_dict: dict[str, Tensor],
-                 renames: Sequence[tuple[str, str]],
-                 model: str) -> dict[str, Tensor]:
+def mat(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Convert ``model_state_dict`` of a checkpoint of MAT, for ``MAT``."""
+    return _convert_lstr(state_dict, _MAT, 'MAT')
+
+
+def miniroad(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Convert a checkpoint, which is a plain state dict, for ``MiniROAD``."""
+    return rename_all(state_dict, _MINIROAD, 'the released MiniROAD')
+
+
+def _convert_lstr(state_dict: dict[str, Tensor],
+                  renames: Sequence[tuple[str, str]], model: str
+                  ) -> dict[str, Tensor]:
     """Convert a checkpoint of LSTR's code, or of code derived from it.
 
     The sinusoidal positions are left out, because our models compute them. The

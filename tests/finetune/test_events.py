@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Plans of runs on events in long videos."""
 import csv
 import json
 from collections import Counter
@@ -8,14 +9,9 @@ import cv2
 import numpy as np
 import pytest
 
-from mmvidattn.datasets.annotations.video_segment import VideoSegment
+from mmvidattn.datasets.annotations.custom.segment_csv import read_segment_csv
 from mmvidattn.finetune import FineTuneOptions
-from mmvidattn.finetune.streams.plan import (
-    make_stream_plan,
-    read_events,
-    read_groups,
-    split_streams,
-)
+from mmvidattn.finetune.plan import make_plan
 
 FPS, SECONDS = 5, 40
 
@@ -47,7 +43,7 @@ def write_rows(path, rows, header=('video', 'start', 'end', 'label')):
 def plan_of(videos, tmp_path):
     def plan(rows, *header, **options):
         path = write_rows(tmp_path / 'mine.csv', rows, *header)
-        return make_stream_plan(FineTuneOptions(
+        return make_plan(FineTuneOptions(
             path, stream=True, videos=videos, workers=1, quick=True,
             **options))
 
@@ -62,23 +58,20 @@ def events_of(number=6, every=('walk', 'run')):
 def test_splits_videos_and_writes_lists(plan_of, tmp_path, capsys):
     rows = events_of() + [('day5', 30, 99, 'run'), ('day5', 60, 61, 'run')]
     plan = plan_of(rows)
-    assert {name: len(side) for name, side in plan.splits.items()} == dict(
+    assert {name: len(side) for name, side in plan.videos.items()} == dict(
         train=4, val=1, test=1)
     assert plan.classes == ['background', 'run', 'walk']
-    everything = [video for side in plan.splits.values() for video in side]
+    everything = [video for side in plan.videos.values() for video in side]
     assert sorted(everything) == [
         f'room {i}/day{j}.mp4' for i in (0, 1) for j in range(i, 6, 2)]
-    # The shortest tenth of the events lasts 4 s.
-    assert plan.frame_rate == 5 and plan.frames == 4 * FPS * SECONDS
     plan.write_lists(tmp_path)
     assert (tmp_path / 'classes.txt').read_text() == 'background\nrun\nwalk\n'
-    for name, side in plan.splits.items():
+    for name, side in plan.videos.items():
         lines = (tmp_path / f'{name}_videos.txt').read_text().splitlines()
         assert lines == side
-    (tmp_path / 'data').mkdir()
-    plan.write_lists(tmp_path / 'data')
     read = [(one.video, one.start, one.end, one.labels['action'])
-            for name in plan.splits for one in read_events(tmp_path, name)]
+            for name in plan.splits
+            for one in read_segment_csv(tmp_path / f'{name}.csv')]
     files = {Path(video).stem: video for video in everything}
     assert sorted(read) == sorted(
         [(files[name], *rest) for name, *rest in rows[:-2]]
@@ -92,35 +85,22 @@ def test_keeps_given_subsets_and_groups(plan_of):
     names = ['train', 'Training', 'validation', 'val', 'test', 'testing']
     rows = [(*row, names[i // 2]) for i, row in enumerate(events_of())]
     plan = plan_of(rows, ('file', 'start', 'stop', 'label', 'subset'))
-    assert plan.splits == dict(
+    assert plan.videos == dict(
         train=['room 0/day0.mp4', 'room 1/day1.mp4'],
         val=['room 0/day2.mp4', 'room 1/day3.mp4'],
         test=['room 0/day4.mp4', 'room 1/day5.mp4'])
 
 
-@pytest.mark.parametrize('seed', range(4))
-def test_groups_stay_together(seed):
-    segments = [VideoSegment('', f'{i}.mp4', 0, 1, dict(action=label), '')
-                for i in range(24) for label in 'ab']
-    groups = {f'{i}.mp4': f'person {i // 3}' for i in range(24)}
-    splits = split_streams(segments, groups, 0.2, seed)
-    used = [{groups[video] for video in side} for side in splits.values()]
-    assert sorted(splits) == ['test', 'train', 'val']
-    assert sum(map(len, used)) == len(set().union(*used)) == 8
-    assert len(splits['train']) >= 12
-    assert splits == split_streams(segments, groups, 0.2, seed)
-
-
-def test_train_keeps_each_class():
-    # All events of class b are in two videos.
-    segments = [VideoSegment('', f'{i}.mp4', k, k + 1, dict(action=label), '')
-                for i in range(10) for k, label in enumerate(
-                    'abbbb' if i < 2 else 'a')]
-    for seed in range(5):
-        splits = split_streams(segments, {}, 0.2, seed)
-        for label in 'ab':
-            assert any(one.labels['action'] == label
-                       and one.video in splits['train'] for one in segments)
+def test_groups_stay_together_and_train_keeps_each_class(plan_of):
+    rows = [(*row, f'room {i // 4}') for i, row in enumerate(events_of())]
+    for seed in range(3):
+        plan = plan_of(rows, ('video', 'start', 'end', 'label', 'group'),
+                       seed=seed)
+        assert sorted(plan.splits) == ['test', 'train', 'val']
+        for side in plan.videos.values():
+            numbers = {int(Path(video).stem[3:]) for video in side}
+            assert {n ^ 1 for n in numbers} == numbers
+        assert {one.label for one in plan.splits['train']} == {'walk', 'run'}
 
 
 def test_reads_other_formats_and_videos_without_events(
@@ -133,12 +113,13 @@ def test_reads_other_formats_and_videos_without_events(
             ('day0', 'training', 1), ('day1', 'training', 0),
             ('day2', 'validation', 1), ('day3', 'validation', 0),
             ('day4', 'testing', 0), ('day9', 'training', 1))})))
-    plan = make_stream_plan(FineTuneOptions(
+    plan = make_plan(FineTuneOptions(
         path, stream=True, videos=videos, workers=1, quick=True))
-    assert plan.splits == dict(train=['room 0/day0.mp4', 'room 1/day1.mp4'],
+    assert plan.videos == dict(train=['room 0/day0.mp4', 'room 1/day1.mp4'],
                                val=['room 0/day2.mp4', 'room 1/day3.mp4'])
-    assert [one.video for one in plan.segments] == plan.splits['train'][:1] + (
-        plan.splits['val'][:1])
+    assert {name: [one.file for one in side] for name, side in
+            plan.splits.items()} == {name: side[:1] for name, side in
+                                     plan.videos.items()}
     printed = capsys.readouterr().out
     assert 'note: 1 annotated video left out, because' in printed
     assert 'note: room 0/day4.mp4 left out: no video of the subset testing ' \
@@ -155,8 +136,8 @@ def test_merges_several_files(plan_of, tmp_path, capsys):
     third.write_text(json.dumps(dict(database=dict(day5=dict(
         annotations=[dict(label='jump', segment=[20, 30])])))))
     plan = plan_of(first, more=(more, third))
-    found = Counter((Path(one.video).stem, one.start, one.end,
-                     one.labels['action']) for one in plan.segments)
+    found = Counter((Path(one.file).stem, one.start, one.end, one.label)
+                    for side in plan.splits.values() for one in side)
     assert found == Counter([
         *first, ('day0', 2, 6, 'run'), ('day4', 1, 9, 'jump'),
         ('day5', 1, 9, 'jump'), ('day5', 20, 30, 'jump')])
@@ -178,22 +159,6 @@ def test_reports_similar_classes(plan_of, capsys):
             "'Walk' and 'walk'") in capsys.readouterr().out
 
 
-def test_reads_groups(tmp_path):
-    header = 'video', 'start', 'end', 'label', 'group'
-    for name in 'a.mp4', 'b.mp4':
-        (tmp_path / name).touch()
-    path = write_rows(tmp_path / 'a.csv', [
-        ('a', 0, 1, 'x', 'anna'), ('a', 2, 3, 'x', ''),
-        ('b', 0, 1, 'x', '')], header)
-    assert read_groups([path], tmp_path) == {'a.mp4': 'anna'}
-    columns = dict(video='video', group='group')
-    assert read_groups([path], tmp_path, columns) == {'a.mp4': 'anna'}
-    write_rows(path, [('a', 0, 1, 'x', 'anna'), ('a', 2, 3, 'x', 'bob')],
-               header)
-    with pytest.raises(ValueError, match='line 3: the group of a.mp4 must be'):
-        read_groups([path], tmp_path)
-
-
 def test_notes_missing_splits(plan_of, capsys):
     rows = events_of(2)
     plan = plan_of([(*row, 'train') for row in rows[:2]]
@@ -203,7 +168,9 @@ def test_notes_missing_splits(plan_of, capsys):
     assert 'note: no test videos: the metrics are of' in (
         capsys.readouterr().out)
     plan_of(events_of(1))
-    assert 'note: too few videos for validation' in capsys.readouterr().out
+    assert ('note: no validation videos: the last checkpoint is kept instead '
+            'of the best one, and thresholds are not tuned, and there are no '
+            'metrics') in capsys.readouterr().out
 
 
 @pytest.mark.parametrize('rows, error', [
@@ -212,12 +179,15 @@ def test_notes_missing_splits(plan_of, capsys):
     ([('day0', 3, 3, 'x')], 'line 2: .*0 <= start < end, got 3 to 3 s'),
     ([('day0', 3, '', 'x')], 'line 2: a segment must have an end'),
     ([('day0', 1, 2, 'background')], "other than 'background'"),
+    ([('day0', 1, 2, 'x', 'anna'), ('day0', 2, 3, 'x', 'bob')],
+     'line 3: the group of .*day0.mp4 must be anna, got bob'),
     ([('day9', 1, 2, 'x')], 'none of the 1 annotated videos, such as day9'),
     ([('day0', 90, 92, 'x')], 'no event starts within a readable video')],
     ids=str)
 def test_rejects_bad_annotations(plan_of, rows, error):
+    header = 'video', 'start', 'end', 'label', 'group'
     with pytest.raises(ValueError, match=error):
-        plan_of(rows)
+        plan_of(rows, header[:len(rows[0])] if rows else header[:4])
 
 
 def test_classes_need_training_events(plan_of):

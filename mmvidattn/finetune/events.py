@@ -1,0 +1,114 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Reader of the annotated events of untrimmed videos."""
+from pathlib import Path
+
+from ..datasets.annotations.custom.labeled_videos import (
+    SPLITS,
+    LabeledVideo,
+    count,
+    some,
+)
+from ..datasets.annotations.formats import (
+    Annotations,
+    VideoFolder,
+    read_annotations,
+)
+from ..datasets.annotations.formats.base import merge
+from ..datasets.annotations.video_segment import checked, read_table
+from ..datasets.prepare.feature_targets import BACKGROUND
+from .options import FineTuneOptions
+
+
+def read_events(options: FineTuneOptions
+                ) -> tuple[list[LabeledVideo], dict[str, str], list[str]]:
+    """Read the events of all sources; equal ones are used once.
+
+    Subsets of the annotations are kept if all of them are named train, val or
+    test.
+
+    Returns:
+        Events in videos relative to ``options.videos``, the subset of each
+        listed video that the folder has, and remarks.
+
+    Raises:
+        FileNotFoundError: If a file does not exist.
+        ValueError: If a file is invalid, or only some events have a subset.
+    """
+    parts = {source: _read_source(source, options)
+             for source in options.sources}
+    found = merge(parts)
+    missing = sorted({name for part in parts.values()
+                      for name in part.missing})
+    segments = found.segments
+    with_subset = sum(one.subset != 'all' for one in segments)
+    if 0 < with_subset < len(segments):
+        raise ValueError(
+            f'{with_subset} of {len(segments)} events have a subset: '
+            'set it in all files or in none')
+    is_split = {one.subset.lower() for one in segments} <= {*SPLITS}
+    groups = _read_groups(options)
+    events: dict[LabeledVideo, None] = {}
+    numbers = []
+    for source, part in parts.items():
+        before = len(events)
+        events |= dict.fromkeys(LabeledVideo(
+            one.video, one.labels['action'], one.start, one.end,
+            SPLITS[one.subset.lower()] if is_split else '',
+            groups.get(one.video, '')) for one in part.segments)
+        numbers.append(f'{len(events) - before} from {source}')
+    remarks = found.remarks
+    repeated = len(segments) - len(events)
+    if len(parts) > 1 or repeated:
+        remarks.append(f'events: {", ".join(numbers)}; left out: '
+                       f'{count(repeated, "repeated event")}')
+    if missing:
+        remarks.append(
+            f'{count(missing, "annotated video")} left out, because '
+            f'{options.videos} lacks them: {some(missing)}')
+    return [*events], {
+        name: (info.subset or 'train').lower()
+        for name, info in found.videos.items() if name not in missing
+    }, remarks
+
+
+def _read_source(source: Path, options: FineTuneOptions) -> Annotations:
+    """Read the events of a file, without videos that the folder lacks."""
+    if not source.exists():
+        raise FileNotFoundError(f'no annotations {source}')
+    found = read_annotations(source, videos=options.videos,
+                             columns=options.columns, fps=options.fps)
+    if not found.segments:
+        raise ValueError(f'{source} lists no events')
+    found.segments = checked(one for one in found.segments
+                             if one.video not in found.missing)
+    if not found.segments:
+        raise ValueError(
+            f'{options.videos} has none of the {len(found.missing)} annotated '
+            f'videos, such as {some(found.missing)}')
+    for one in found.segments:
+        label = one.labels.get('action')
+        if not label or label == BACKGROUND:
+            raise ValueError(
+                f'{one.where}: an event must have a class name other than '
+                f'{BACKGROUND!r}, got {label!r}')
+    return found
+
+
+def _read_groups(options: FineTuneOptions) -> dict[str, str]:
+    """Return the group of each video, from the column ``group`` of CSV files.
+
+    Raises:
+        ValueError: If a video has two groups.
+    """
+    groups: dict[str, str] = {}
+    folder = VideoFolder(options.videos)
+    for source in options.sources:
+        if options.columns is None and source.suffix.lower() not in (
+                '.csv', '.tsv'):
+            continue
+        for row, where in read_table(source, ('video', ), options.columns):
+            video, group = folder.find(row['video']), row.get('group')
+            if video and group and groups.setdefault(video, group) != group:
+                raise ValueError(f'{where}: the group of {video} must be '
+                                 f'{groups[video]}, got {group}')
+    return groups
