@@ -77,12 +77,12 @@ def run(args: argparse.Namespace) -> None:
             metadata['script'] = json.dumps(script_settings(program))
         except ValueError as error:
             echo(f'no script is written: {error}')
-        report = export_program(program, args.out, metadata)
-    for name, value in report.differences.items():
+        differences = export_program(program, args.out, metadata)
+    for name, value in differences.items():
         if not name.startswith('new_state'):
             echo(f'{name}: differs by {value:.1e} of its largest value')
-    echo(f'largest difference: {max(report.differences.values()):.1e}')
-    echo(f'{args.out}: {report.format}, {report.num_bytes / 1e6:.1f} MB, '
+    echo(f'largest difference: {max(differences.values()):.1e}')
+    echo(f'{args.out}: {args.out.stat().st_size / 1e6:.1f} MB, '
          f'{", ".join(program.input_names)} -> '
          f'{", ".join(program.output_names)}')
     if 'script' in metadata:

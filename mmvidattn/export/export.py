@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,24 +22,10 @@ BATCH_SIZES = 1, 5
 EXAMPLE_SIZE = 3
 
 
-class Report(NamedTuple):
-    """Result of an export.
-
-    Attributes:
-        format: Format of the file.
-        num_bytes: Size of the file.
-        differences: Largest difference from the model for each output and
-            trial, relative to the largest value of the output.
-    """
-    format: str
-    num_bytes: int
-    differences: dict[str, float]
-
-
 def export_program(program: Program,
                    out: str | Path,
-                   metadata: Mapping[str, str] | None = None,
-                   tolerance: float = TOLERANCE) -> Report:
+                   metadata: Mapping[str, str] | None = None
+                   ) -> dict[str, float]:
     """Export a program to a file, and compare the file with the model.
 
     The file is kept only if its outputs and the model's agree, for batches of
@@ -50,14 +35,20 @@ def export_program(program: Program,
         program: Program from :func:`mmvidattn.export.program_of`.
         out: Path to write; its suffix selects the format.
         metadata: Metadata to add to the program's.
-        tolerance: Largest difference allowed. Defaults to 1e-4.
+
+    Returns:
+        Largest difference from the model for each output and trial, relative
+        to the largest value of the output; at most ``TOLERANCE``.
 
     Raises:
         ValueError: If the program cannot be exported to this format, or the
             file disagrees with the model.
     """
     out = Path(out)
-    name = check_format(out)
+    check_format(out)
+    if program.has_dynamic_sizes:
+        # Raise the model's own error if it does not support other sizes.
+        program.try_out(program, 1, larger=True)
     exported = capture(program)
     metadata = {**program.metadata(), **(metadata or {}),
                 'outputs': json.dumps(program.output_names)}
@@ -68,14 +59,13 @@ def export_program(program: Program,
         write_program(exported, program, metadata, part)
         differences = compare(program, load_program(part))
         worst = max(differences, key=differences.__getitem__)
-        if not differences[worst] <= tolerance:
+        if not differences[worst] <= TOLERANCE:
             raise ValueError(
                 f'the exported program differs from the model: {worst} by '
                 f'{differences[worst]:.1e} of the largest value (allowed: '
-                f'{tolerance:.0e}); {out} was not written')
-        report = Report(name, part.stat().st_size, differences)
+                f'{TOLERANCE:.0e}); {out} was not written')
         os.replace(part, out)
-    return report
+    return differences
 
 
 def capture(program: Program) -> ExportedProgram:
@@ -98,8 +88,8 @@ def capture(program: Program) -> ExportedProgram:
     # Keep torch from checking whether a derived size is 1. Otherwise, it would
     # accept only grids that are one attention window long, if the example
     # input has such a grid.
-    sizes = any_export_sizes() if any(
-        len(axes) > 1 for axes in program.axes) else nullcontext()
+    sizes = (any_export_sizes() if program.has_dynamic_sizes else
+             nullcontext())
     try:
         with torch.no_grad(), sizes:
             return torch.export.export(
@@ -114,8 +104,7 @@ def compare(program: Program, function: Function) -> dict[str, float]:
     """Return the largest differences of a function from its program."""
     differences = {}
     trials = [(size, False) for size in BATCH_SIZES]
-    if any(len(axes) > 1 for axes in program.axes):
-        trials.append((1, True))
+    trials += [(1, True)] * program.has_dynamic_sizes
     for batch_size, larger in trials:
         want = program.try_out(program, batch_size, larger)
         size = ', larger clips' if larger else ''

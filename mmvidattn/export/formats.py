@@ -31,14 +31,9 @@ def choose_format(path: Path) -> str:
     return path.suffix[1:]
 
 
-def check_format(path: Path) -> str:
-    """Return the format of a file, if this machine can write it.
-
-    Raises:
-        ValueError: If it cannot, or no format has the suffix.
-    """
-    name = choose_format(path)
-    if name == 'onnx':
+def check_format(path: Path) -> None:
+    """Raise a ``ValueError`` if this machine cannot write such a file."""
+    if choose_format(path) == 'onnx':
         for needed in 'onnx', 'onnxscript', 'onnxruntime':
             try:
                 __import__(needed)
@@ -48,7 +43,6 @@ def check_format(path: Path) -> str:
         if not hasattr(torch.onnx.ONNXProgram, 'rename_axes'):
             raise ValueError('format onnx needs a newer torch, such as 2.13, '
                              f'got {torch.__version__}')
-    return name
 
 
 def write_program(exported: ExportedProgram, program: Program,

@@ -59,17 +59,19 @@ class Program(nn.Module):
 
     def metadata(self) -> dict[str, str]:
         """Return the metadata of the file: texts, most of them JSON."""
-        return dict(
-            mmvidattn_version=__version__, torch_version=torch.__version__,
-            inputs=json.dumps(self._describe()))
-
-    def _describe(self) -> list[dict[str, Any]]:
-        return [
+        inputs = [
             dict(name=name, dtype=str(x.dtype).removeprefix('torch.'),
                  shape=[axes.get(i, n) for i, n in enumerate(x.shape)])
             for name, axes, x in zip(self.input_names, self.axes,
-                                     self.examples(2))
-        ]
+                                     self.examples(2))]
+        return dict(
+            mmvidattn_version=__version__, torch_version=torch.__version__,
+            inputs=json.dumps(inputs))
+
+    @property
+    def has_dynamic_sizes(self) -> bool:
+        """True if other axes than the batch are dynamic."""
+        return any(len(axes) > 1 for axes in self.axes)
 
 
 @check_arguments
@@ -92,8 +94,7 @@ class ClipProgram(Program):
             Defaults to ().
 
     Raises:
-        ValueError: If an argument is invalid, or the network only supports
-            clips of one length or size.
+        ValueError: If an argument is invalid.
     """
     input_names = 'clips',
 
@@ -108,7 +109,6 @@ class ClipProgram(Program):
             raise ValueError('model must be a Recognizer3D or an '
                              'OnlineActionDetector, got '
                              f'{type(model).__name__}')
-        check_dynamic(model.backbone, dynamic)
         self.model = model
         self.shape = tuple(shape)
         self.output = output
@@ -356,21 +356,6 @@ def probabilities(head: nn.Module, logits: Tensor) -> Tensor:
         return logits.softmax(-1)
     return torch.cat([x.softmax(-1) for x in logits.split(
         tuple(splits.values()), -1)], -1)
-
-
-def check_dynamic(backbone: nn.Module, dynamic: Sequence[str]) -> None:
-    """Raise a ``ValueError`` if a network has a fixed size in `dynamic`."""
-    kind = type(backbone).__name__
-    frames = getattr(backbone, 'num_frames', None)
-    if 'frames' in dynamic and frames is not None and not getattr(
-            backbone, 'any_length', False):
-        raise ValueError("dynamic cannot include 'frames': "
-                         f'{kind} only supports num_frames={frames}')
-    for table, grid in getattr(backbone, 'position_grids', {}).items():
-        if 'size' in dynamic and tuple(grid[1:]) != (1, 1):
-            raise ValueError(
-                f"dynamic cannot include 'size': {kind} has position "
-                f'embeddings, {table}, for a grid of {tuple(grid[1:])}')
 
 
 def _as_numpy_can(x: Tensor) -> Tensor:

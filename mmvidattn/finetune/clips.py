@@ -22,7 +22,7 @@ from ..apis.models import DEFAULT, find_default, find_weights, load_config
 from ..apis.runner import build_runner
 from ..datasets.annotations.custom.labeled_videos import count
 from ..layers.lora import add_lora
-from ..utils.checkpoint import is_url, read_checkpoint
+from ..utils.checkpoint import read_checkpoint
 from ..utils.files import replacing
 from ..utils.printable import echo
 from ..utils.video_backend import OPENS
@@ -39,9 +39,6 @@ from .report import (
 )
 from .training import BUNDLE, finish_config, no_prints, read_notes, run_test
 
-# Measured in docs/tutorials/own_videos.md.
-EXPECTED = ('With 12 clips per class, a small model reached 52 to 79 % on '
-            'four classes of motion, and 96 to 100 % on four scenes')
 PARTLY = 'FineTunedRecognizer3D'
 RECOGNIZERS = 'Recognizer3D', 'Recognizer2D', PARTLY
 # Factor on the learning rate of the inherited config, if all layers of a
@@ -66,7 +63,7 @@ def complete_options(options: FineTuneOptions) -> FineTuneOptions:
     """Choose the start weights: a file, ``'default'`` or None.
 
     Raises:
-        ValueError: If the checkpoint is not a local file, or is unsafe.
+        ValueError: If the file is not a checkpoint.
         FileNotFoundError: If there is no such file.
     """
     weights, model = options.weights, options.model
@@ -77,13 +74,11 @@ def complete_options(options: FineTuneOptions) -> FineTuneOptions:
             return replace(options, weights=DEFAULT)
     if str(weights) in ('auto', 'none', 'None'):
         options = replace(options, weights=None)
-        echo('note: without --weights, training starts from random weights '
-             f'(configs/start_weights.md lists free ones). {EXPECTED}')
+        echo('note: without --weights, training starts from random weights; '
+             'configs/start_weights.md lists free ones')
         return options
-    if is_url(str(weights).replace(':/', '://')):
-        raise ValueError(f'--weights must be a local file, got {weights}: '
-                         'download it first')
-    read_checkpoint(find_weights(model, str(weights)))
+    # As a path, so that a URL is not downloaded.
+    read_checkpoint(Path(find_weights(model, str(weights))))
     return replace(options, weights=DEFAULT if str(weights) == DEFAULT else
                    Path(weights))
 
@@ -131,11 +126,6 @@ def _pipeline(cfg: Config, split: str) -> Any:
 def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
     """Change the config of a model to the config of a run.
 
-    Args:
-        cfg: Config from :func:`load_base`.
-        options: Options of the run.
-        plan: Videos of the run.
-
     Raises:
         ValueError: If the options do not fit the model.
     """
@@ -178,13 +168,8 @@ def choose_layers(options: FineTuneOptions, cfg: Config,
                   number: int) -> FineTuneOptions:
     """Replace ``freeze='auto'`` and ``'none'`` by the layers that they mean.
 
-    Args:
-        options: Options of the run.
-        cfg: Config of the model.
-        number: Number of training clips.
-
-    Returns:
-        Options with ``freeze`` None, a number, 'backbone' or 'spatial'.
+    ``number`` is the number of training clips. In the result, ``freeze`` is
+    None, a number, 'backbone' or 'spatial'.
     """
     if options.freeze not in ('auto', 'none'):
         return options
@@ -269,13 +254,7 @@ def _set_loader(cfg: Config, split: str, name: str, batch: int,
                 options: FineTuneOptions, plan: Plan) -> None:
     """Set the data loader and the metric of a split.
 
-    Args:
-        cfg: Config to change in place.
-        split: 'train', 'val' or 'test'.
-        name: Split whose videos are read.
-        batch: Training clips per step.
-        options: Options of the run.
-        plan: Videos of the run.
+    The loader reads the videos of the split ``name``.
     """
     data, is_train = (options.out / 'data').resolve(), split == 'train'
     with_views = split == 'val' and (
@@ -358,12 +337,7 @@ def write_features(cfg: Config, split: str, path: Path) -> None:
     """Run the frozen layers on the clips of a split, and write the results.
 
     Unreadable clips are left out and counted. Training clips are augmented
-    once.
-
-    Args:
-        cfg: Config of the run, whose data loaders read videos.
-        split: 'train' or 'val'.
-        path: File for :class:`~mmvidattn.datasets.FrozenFeatureDataset`.
+    once. The file is for :class:`~mmvidattn.datasets.FrozenFeatureDataset`.
 
     Raises:
         ValueError: If no clip can be read, or the features of the model
@@ -409,9 +383,7 @@ def write_features(cfg: Config, split: str, path: Path) -> None:
 def write_results(out: Path, checkpoint: str) -> None:
     """Write the bundle, the metrics and the images.
 
-    Args:
-        out: Work directory.
-        checkpoint: Name of the checkpoint with the weights of ``best.pth``.
+    ``checkpoint`` is the name of the checkpoint with these weights.
     """
     config = out / 'config.py'
     cfg = load_config(config)

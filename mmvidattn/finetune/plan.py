@@ -237,12 +237,8 @@ def _fit(entries: Sequence[LabeledVideo], facts: Mapping[str, VideoFacts],
          overlaps: bool) -> tuple[list[LabeledVideo], str]:
     """Cut entries at the end of their files, and describe the changes.
 
-    Entries without a given end stay so.
-
-    Args:
-        entries: Entries with readable files.
-        facts: Facts of the files.
-        overlaps: Count overlapping entries of one class.
+    Entries without a given end stay so. ``overlaps`` also counts overlapping
+    entries of one class.
     """
     kept, counts = fit_to_videos(
         [VideoSegment(str(i), one.file, one.start, one.end,

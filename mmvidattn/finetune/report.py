@@ -130,15 +130,8 @@ def write_report(out: Path, answers: Sequence[Answer],
                  classes: Sequence[str], root: Path, **more: Any) -> str:
     """Write ``metrics.json``, ``confusion.png`` and ``mistakes.png``.
 
-    Args:
-        out: Folder to write to.
-        answers: Predictions of the test videos.
-        classes: Class names.
-        root: Folder of the videos.
-        **more: Further entries of ``metrics.json``.
-
-    Returns:
-        The metrics as a table.
+    ``more`` are further entries of ``metrics.json``. Return the metrics as a
+    table.
     """
     metrics, matrix = metrics_of(answers, classes)
     draw_confusion(out / 'confusion.png', matrix, classes)
@@ -295,11 +288,8 @@ def measure_labels(scores: np.ndarray, labels: np.ndarray,
                    ) -> dict[str, Any]:
     """Compute the mAP, and AP and F1 of each class; undefined ones are None.
 
-    Args:
-        scores: Probabilities, [N, K].
-        labels: True labels, bool [N, K].
-        thresholds: Threshold of each class, [K].
-        classes: Names of the K classes.
+    The arguments are those of :func:`tune_label_thresholds`, its result [K],
+    and the names of the K classes.
     """
     def f1(predicted: np.ndarray, true: np.ndarray) -> float | None:
         number = int(predicted.sum() + true.sum())

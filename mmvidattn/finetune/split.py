@@ -20,10 +20,6 @@ def find_copies(root: Path, files: Iterable[str]) -> dict[str, str]:
 
     Symbolic links and different paths of one file have the same content, and
     so have copies.
-
-    Args:
-        root: Folder that the files are relative to.
-        files: Existing files.
     """
     paths = {name: os.path.realpath(root / name) for name in files}
     sizes = {path: os.path.getsize(path) for path in {*paths.values()}}
@@ -38,31 +34,24 @@ def find_copies(root: Path, files: Iterable[str]) -> dict[str, str]:
 
 def describe_copies(copies: Mapping[str, str],
                     splits: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return remarks about files with the content of another one.
-
-    Args:
-        copies: Result of :func:`find_copies`.
-        splits: Files of each split.
-    """
-    pairs = [f'{name} ({first})' for name, first in copies.items()
-             if first != name]
-    if not pairs:
-        return []
-    remarks = [f'{count(pairs, "video")} with the content of another one, '
-               f'kept in its split: {some(pairs)}']
-    names, used = defaultdict(set), defaultdict(set)
+    """Return remarks about files of :func:`find_copies`."""
+    splits_of = defaultdict(set)
     for split, files in splits.items():
         for name in files:
-            names[copies[name]].add(name)
-            used[copies[name]].add(split)
-    spread = [' and '.join(sorted(names[first])) for first in names
-              if len(names[first]) > 1 and len(used[first]) > 1]
+            splits_of[copies[name]].add(split)
+    kept, spread = [], []
+    for name, first in copies.items():
+        if name != first:
+            side = spread if len(splits_of[first]) > 1 else kept
+            side.append(f'{name} ({first})')
+    remarks = []
+    if kept:
+        remarks.append(f'{count(kept, "video")} with the content of another '
+                       f'one, kept in its split: {some(kept)}')
     if spread:
-        remarks = [
-            f'{count(pairs, "video")} with the content of another one: '
-            f'{some(pairs)}',
-            f'{count(spread, "video")} with copies in more than one of the '
-            f'given splits, so scores will be too high: {some(spread)}']
+        remarks.append(
+            f'{count(spread, "video")} with the content of a video in another '
+            f'of the given splits, so scores will be too high: {some(spread)}')
     return remarks
 
 

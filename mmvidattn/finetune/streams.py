@@ -88,13 +88,7 @@ def load_base(options: FineTuneOptions) -> Config:
 
 
 def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
-    """Change the config of a model to the config of a run.
-
-    Args:
-        cfg: Config from :func:`load_base`.
-        options: Options of the run.
-        plan: Videos of the run.
-    """
+    """Change the config of a model to the config of a run."""
     data, of_pixels = (options.out / 'data').resolve(), _is_pixels(cfg)
     durations = plan.seconds(*plan.splits)
     long, work = LONG_SECONDS * FEATURE_RATE, WORK_SECONDS * FEATURE_RATE
@@ -197,11 +191,6 @@ def write_features(plan: Plan, extractor: FeatureExtractor,
 
     Features that exist already, from an earlier run, are kept.
 
-    Args:
-        plan: Videos of the run.
-        extractor: The frozen network.
-        folder: Folder of the data.
-
     Raises:
         ValueError: If two videos would have the same file of features.
     """
@@ -238,9 +227,7 @@ def write_features(plan: Plan, extractor: FeatureExtractor,
 def write_results(out: Path, checkpoint: str) -> None:
     """Write the thresholds, the metrics, the images and the bundle.
 
-    Args:
-        out: Work directory.
-        checkpoint: Name of the checkpoint with the weights of ``best.pth``.
+    ``checkpoint`` is the name of the checkpoint with these weights.
     """
     cfg = load_config(out / 'config.py')
     classes = read_labels(out / 'data/classes.txt')

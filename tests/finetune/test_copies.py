@@ -89,8 +89,8 @@ def test_given_splits_with_copies_are_reported(root, capsys):
     path.write_text('file,label,split\na/0.mp4,x,train\na/copy0.mp4,x,val\n'
                     'b/1.mp4,y,train\nb/3.mp4,y,val\n')
     make_plan(FineTuneOptions(path, quick=True, workers=1))
-    assert ('note: 1 video with copies in more than one of the given splits, '
-            'so scores will be too high: a/0.mp4 and a/copy0.mp4'
+    assert ('note: 1 video with the content of a video in another of the '
+            'given splits, so scores will be too high: a/copy0.mp4 (a/0.mp4)'
             ) in capsys.readouterr().out
 
 

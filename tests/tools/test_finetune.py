@@ -268,7 +268,7 @@ def test_dry_run_prints_the_config(begin, videos, tmp_path, capfd):
     ('empty', [], 'no videos in folders of .*put the videos of each class'),
     ('', ['--work-dir', 'SOURCE/out'], 'must not be inside .*mine'),
     ('', ['--weights', 'none.pth'], 'no checkpoint file none.pth'),
-    ('', ['--weights', 'https://x.org/a.pth'], 'must be a local file'),
+    ('', ['--weights', 'https://x.org/a.pth'], 'no checkpoint file https:'),
     ('', ['--weights', 'SOURCE/notes.txt'], 'notes.txt is not a checkpoint'),
     ('', ['--model', 'testra_thumos14'], 'cannot be fine-tuned: '),
     ('', ['--freeze', '9'], 'freeze must be at most 1, .*got 9')],

@@ -100,15 +100,15 @@ def row_of(name: str, format: str) -> str:
     """Export a model, compare it, and return its row of the table."""
     start = name, f'`{MODELS[name].config}`', format
     with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f'model.{format}')
         try:
-            report = export_program(MODELS[name].program(),
-                                    Path(folder, f'model.{format}'))
+            differences = export_program(MODELS[name].program(), path)
         except ValueError as error:
             return table(COLUMNS, [
                 [*start, f'not exported: {error}', '']])[-1]
-    return table(COLUMNS, [
-        [*start, f'{max(report.differences.values()):.1e}',
-         f'{report.num_bytes / 1e6:.1f}']])[-1]
+        return table(COLUMNS, [
+            [*start, f'{max(differences.values()):.1e}',
+             f'{path.stat().st_size / 1e6:.1f}']])[-1]
 
 
 def key_of(row: str) -> tuple[int, str]:
