@@ -178,10 +178,11 @@ class StreamProgram(Program):
 
     The inputs are, first, the features of a frame, ``{modality}`` [B,
     channels], or the frame itself, ``frames`` [B, 3, H, W] and ``elapsed`` [B]
-    (:class:`mmvidattn.online.video_step.VideoStep`). The other inputs,
-    ``state_{name}`` [B, ...], are the tensors of the state. The outputs are
-    the scores ``action`` [B, 1 + A, K], with ``verb`` and ``noun`` if the head
-    has them; ``bad_frame`` [B]; and the new state, ``new_state_{name}``. See
+    (:class:`~mmvidattn.online.online_video_encoder.VideoStep`). The other
+    inputs, ``state_{name}`` [B, ...], are the tensors of the state. The
+    outputs are the scores ``action`` [B, 1 + A, K], with ``verb`` and ``noun``
+    if the head has them; ``bad_frame`` [B]; and the new state,
+    ``new_state_{name}``. See
     :func:`mmvidattn.online.make_stream_step`. The metadata ``state`` contains
     the state at the start of a stream: one value for each tensor.
 

@@ -11,10 +11,13 @@ from ..utils.arguments import Count, Fraction, Natural, Share, check_arguments
 from .attention import causal_bias
 from .block import Activation, OnlineTransformer
 from .encoder import MemoryEncoder
-from .feature_projection import FeatureProjection
-from .position import sinusoidal_positions
-from .window_inputs import check_features, check_padding_mask
-from .window_reader import gather_rows
+from .feature_inputs import (
+    FeatureProjection,
+    check_features,
+    check_padding_mask,
+    sinusoidal_positions,
+)
+from .windows import gather_rows
 
 
 class MATStages(NamedTuple):

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from mmaction.registry import MODELS
@@ -7,8 +8,8 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ..utils.arguments import Count, Fraction, check_arguments
-from .feature_projection import FeatureProjection
-from .window_inputs import check_features
+from .feature_inputs import FeatureProjection, check_features
+from .stream_step import StreamStep, keep_last_row
 
 
 @MODELS.register_module()
@@ -98,3 +99,45 @@ class MiniROAD(BaseModule):
         frames = torch.cat([work_indices[0], work_indices[1:, -1]])
         y = self({name: x[frames][None] for name, x in features.items()})[0]
         return y[work_indices.shape[1] - 1:, None]
+
+
+class MiniROADStep(StreamStep):
+    """Step for streams of :class:`MiniROAD`.
+
+    A stream's memory is the state of the GRU, ``hidden``, [B, layers, C]; and
+    ``row``, the last good frame. Sample rates have no effect.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.prepare()
+
+    def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
+        gru, zeros = self.model.backbone.gru, self.example.new_zeros
+        return dict(
+            row=zeros(batch_size, gru.input_size),
+            hidden=zeros(batch_size, gru.num_layers, gru.hidden_size))
+
+    def take(self, projected: Mapping[str, Tensor], keep: Tensor,
+             step: Tensor, state: dict[str, Tensor]) -> None:
+        self._advance(keep_last_row(projected, keep, state), state)
+
+    def repeat(self, number: int, state: dict[str, Tensor]) -> None:
+        for _ in range(number):
+            before = state['hidden'].clone()
+            self._advance(state['row'], state)
+            # The state of the GRU converges.
+            if before.equal(state['hidden']):
+                break
+
+    def _advance(self, row: Tensor, state: dict[str, Tensor]) -> None:
+        gru, hidden = self.model.backbone.gru, []
+        for layer, before in enumerate(state['hidden'].unbind(dim=1)):
+            row = torch.gru_cell(row, before, *(
+                getattr(gru, f'{name}_l{layer}')
+                for name in ('weight_ih', 'weight_hh', 'bias_ih', 'bias_hh')))
+            hidden.append(row)
+        state['hidden'].copy_(torch.stack(hidden, dim=1))
+
+    def scored(self, state: Mapping[str, Tensor]) -> Tensor:
+        return state['hidden'][:, -1:].relu()

@@ -1,5 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Mapping
+"""Causal video networks: the network, its stream step, and state in training.
+"""
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from mmaction.registry import MODELS
@@ -7,6 +10,7 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ..utils.arguments import Natural, check_arguments
+from .stream_step import StreamStep
 
 
 @MODELS.register_module()
@@ -109,3 +113,201 @@ class OnlineVideoEncoder(BaseModule):
         if not self.num_anticipation_tokens:
             return x[..., :0, :]
         return x + self.anticipation(x + self.anticipation_tokens)
+
+
+# Prefix of the encoder's tensors in the state of a stream.
+ENCODER = 'encoder.'
+# Number of values of the frames that a CPU encodes at once, such as six frames
+# of 224 x 224 pixels. Activations of larger batches do not fit its caches.
+VALUES_AT_ONCE = 2**20
+
+
+class VideoStep(StreamStep):
+    """Step for streams of :class:`mmvidattn.online.OnlineVideoEncoder`.
+
+    A frame is ``frames``, an RGB image with values from 0 to 255,
+    [B, 3, H, W], which the step normalizes like the model's
+    ``data_preprocessor``; and ``elapsed``, the time since the previous frame
+    in nominal frame intervals, [B]. A stream's memory is the state of the
+    encoder; ``newest``, the features of the last good frame, [B, D]; and
+    ``gap``, the time since this frame, [B].
+
+    A frame that is missing or not finite is dropped: the state ages by its
+    duration, and it gets the scores of the last good frame. Sample rates have
+    no effect.
+    """
+
+    @property
+    def frame_shapes(self) -> dict[str, tuple[int, ...]]:
+        backbone = self.model.backbone
+        return dict(
+            frames=(backbone.in_channels['frames'],
+                    *backbone.encoder.frame_shape),
+            elapsed=())
+
+    @property
+    def frame_defaults(self) -> dict[str, float]:
+        return dict(elapsed=1.)
+
+    @property
+    def frame_dtype(self) -> torch.dtype:
+        """Return a dtype that can represent the values of an image."""
+        return torch.promote_types(self.example.dtype, torch.float32)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {}
+
+    def random_frames(self, batch_size: int,
+                      generator: torch.Generator) -> dict[str, Tensor]:
+        frames = {
+            name: torch.rand(batch_size, *shape, generator=generator)
+            for name, shape in self.frame_shapes.items()
+        }
+        frames['frames'] *= 255
+        return {name: x.to(self.example.device, self.frame_dtype)
+                for name, x in frames.items()}
+
+    def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
+        backbone = self.model.backbone
+        state = backbone.encoder.initial_state(batch_size)
+        return dict(
+            newest=self.example.new_zeros(batch_size, backbone.embed_dims),
+            gap=torch.zeros(batch_size, dtype=self.frame_dtype,
+                            device=self.example.device),
+            **{ENCODER + name: x for name, x in state.items()})
+
+    def update(self, features: Mapping[str, Tensor],
+               state: dict[str, Tensor]) -> Tensor:
+        frames = features['frames']
+        # A program for any batch cannot depend on the number of parts.
+        if (self.example.device.type != 'cpu' or torch.is_grad_enabled()
+                or torch.compiler.is_compiling() or torch.jit.is_tracing()
+                or frames.numel() <= VALUES_AT_ONCE):
+            return self._update(features, state)
+        rows = max(1, VALUES_AT_ONCE // frames[0].numel())
+        # The parts are views, so the state is updated in place.
+        return torch.cat([
+            self._update(*(
+                {name: x[start:start + rows] for name, x in tensors.items()}
+                for tensors in (features, state)))
+            for start in range(0, len(frames), rows)])
+
+    def _update(self, features: Mapping[str, Tensor],
+                state: dict[str, Tensor]) -> Tensor:
+        frames, elapsed = (
+            features[name].to(self.example.device, self.frame_dtype)
+            for name in ('frames', 'elapsed'))
+        good = frames.isfinite().flatten(1).all(dim=1)
+        frames = frames.where(good[:, None, None, None], 0.)
+        normalize = getattr(self.model.data_preprocessor, 'normalize', None)
+        frames = frames.unsqueeze(2)
+        if normalize is not None:
+            frames = normalize(frames)
+        gap = state['gap'] + elapsed
+        before = {name.removeprefix(ENCODER): x for name, x in state.items()
+                  if name.startswith(ENCODER)}
+        y, after = self.model.backbone.forward_causal(
+            dict(frames=frames.to(self.example), elapsed=gap[:, None]), before)
+        y = y[:, 0]
+        # A frame is also bad if its values overflow in the network.
+        good = good & y.isfinite().all(dim=1)
+        for name, x in before.items():
+            # At least float32, because ONNX Runtime cannot select bfloat16.
+            wide = torch.promote_types(x.dtype, torch.float32)
+            x.copy_(torch.where(
+                _like(good, x), after[name].to(wide), x.to(wide)))
+        state['newest'].copy_(y.where(good[:, None], state['newest']))
+        state['gap'].copy_(gap.where(~good, 0.))
+        state['count'].add_(1)
+        state['num_bad'].add_(~good)
+        return ~good
+
+    def scored(self, state: Mapping[str, Tensor]) -> Tensor:
+        x = state['newest']
+        return torch.cat(
+            [x[:, None], self.model.backbone.anticipate(x)], dim=1)
+
+    def skip(self, number: int, state: dict[str, Tensor],
+             elapsed: float | None = None) -> None:
+        """Age the state by missing frames without scoring them.
+
+        Args:
+            number: Number of missing frames of each stream.
+            state: State of :meth:`forward`. Updated in place.
+            elapsed: Duration of all these frames, in nominal frame intervals.
+                Defaults to ``number``.
+        """
+        state['gap'].add_(number if elapsed is None else elapsed)
+        state['count'].add_(number)
+        state['num_bad'].add_(number)
+
+
+def _like(mask: Tensor, x: Tensor) -> Tensor:
+    """Append dimensions to a mask [B] for a tensor [B, ...]."""
+    return mask.view(-1, *[1] * (x.dim() - 1))
+
+
+State = dict[str, Tensor]
+
+
+class ClipPlace(NamedTuple):
+    """Steps of a clip in its video; ``end`` is exclusive."""
+    video: str
+    start: int
+    end: int
+
+
+class CarriedState:
+    """Store of a causal network's state between two training batches.
+
+    It holds the state after the clips of the latest batch. A clip continues
+    from this state if it starts where a clip of that batch ended, in any row.
+    Any other clip starts from the initial state. A skipped or repeated clip
+    therefore never continues from another video's state.
+    """
+
+    def __init__(self) -> None:
+        self._ends: list[tuple[str, int]] = []
+        self._state: State = {}
+
+    def take(self, clips: Sequence[ClipPlace],
+             initial: Mapping[str, Tensor]) -> State:
+        """Return the state from which each clip of a batch starts.
+
+        Args:
+            clips: Places of the clips.
+            initial: Initial state of a batch of this size, [B, ...] each.
+
+        Returns:
+            State without gradients, [B, ...] each.
+        """
+        rows = [(i, self._ends.index((clip.video, clip.start)))
+                for i, clip in enumerate(clips)
+                if (clip.video, clip.start) in self._ends]
+        if not rows:
+            return dict(initial)
+        here, there = (torch.tensor(part) for part in zip(*rows))
+        state = {}
+        for name, x in initial.items():
+            x = x.clone()
+            x[here.to(x.device)] = self._state[name].to(x)[
+                there.to(x.device)]
+            state[name] = x
+        return state
+
+    def keep(self, clips: Sequence[ClipPlace],
+             state: Mapping[str, Tensor]) -> None:
+        """Keep the state after the clips of a batch, without gradients."""
+        self._ends = [(clip.video, clip.end) for clip in clips]
+        self._state = {name: x.detach() for name, x in state.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state for a checkpoint, on the CPU."""
+        return dict(ends=[list(end) for end in self._ends],
+                    state={name: x.cpu() for name, x in self._state.items()})
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continue from a state of :meth:`state_dict`."""
+        self._ends = [(video, end) for video, end in state_dict['ends']]
+        self._state = dict(state_dict['state'])

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Frame-by-frame scoring of streams by an online detector."""
-import math
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,21 +11,53 @@ from torch import Tensor, nn
 
 from ..utils.arguments import NotNegative, check_type
 from ..utils.half_precision import without_slow_bfloat16
-from .cuda_graph import CUDAGraphStep
-from .make_stream_step import make_stream_step
+from .mat import MAT
+from .miniroad import MiniROAD, MiniROADStep
+from .online_video_encoder import OnlineVideoEncoder, VideoStep
+from .stream_step import CUDAGraphStep, StreamStep
+from .testra import TeSTra
+from .window_steps import MATStep, TeSTraStep
 
 VERSION = 1
+STEPS = {
+    MAT: MATStep,
+    MiniROAD: MiniROADStep,
+    OnlineVideoEncoder: VideoStep,
+    TeSTra: TeSTraStep,
+}
+
+
+def make_stream_step(model: nn.Module, *args: Any,
+                     **kwargs: Any) -> StreamStep:
+    """Build the stream step of a model.
+
+    Args:
+        model: :class:`mmvidattn.recognizers.OnlineActionDetector` in eval
+            mode.
+        *args: Arguments of :class:`mmvidattn.online.StreamStep`.
+        **kwargs: Keyword arguments of ``StreamStep``.
+
+    Raises:
+        ValueError: If the backbone is not supported, or the options do not
+            fit it.
+    """
+    for kind, step in STEPS.items():
+        if isinstance(model.backbone, kind):
+            return step(model, *args, **kwargs)
+    raise ValueError(
+        'the backbone of a model for streams must be one of '
+        f'{", ".join(kind.__name__ for kind in STEPS)}, got '
+        f'{type(model.backbone).__name__}')
 
 
 class StreamSession:
     """Online detector that scores one stream frame by frame.
 
     A frame is the features of one step (a row of the dataset's feature
-    files), or an image for an :class:`mmvidattn.online.OnlineVideoEncoder`
-    (:class:`mmvidattn.online.video_step.VideoStep`). The session stores the
-    state of the stream. Each frame gets the same scores as in the dataset's
-    windowed evaluation, but time and memory per frame do not grow with the
-    stream::
+    files), or an image for an :class:`mmvidattn.online.OnlineVideoEncoder`.
+    The session stores the state of the stream. Each frame gets the same scores
+    as in the dataset's windowed evaluation, but time and memory per frame do
+    not grow with the stream::
 
         session = StreamSession(model)
         for features in stream:
@@ -151,7 +183,7 @@ class StreamSession:
         Raises:
             ValueError: If a modality is missing or has another shape.
         """
-        frames, several = _frames(self.step, features)
+        frames, several = self.step.split_frames(features)
         results = [_advance([self], [frame])[0] for frame in frames]
         if not several:
             return results[0]
@@ -219,7 +251,7 @@ class StreamSession:
         _check_sessions(sessions)
         frames = []
         for x in features:
-            rows, several = _frames(sessions[0].step, x)
+            rows, several = sessions[0].step.split_frames(x)
             if several:
                 raise ValueError('features of push_many must be one frame of '
                                  'each stream, got [T, C]')
@@ -378,54 +410,45 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple]:
     return {name: (tuple(x.shape), x.dtype) for name, x in state.items()}
 
 
-def _frames(
-    step: nn.Module, features: Mapping[str, Tensor] | None
-) -> tuple[list[dict[str, Tensor]], bool]:
-    """Return frames ``{name: [*]}``, and whether T was given."""
-    shapes, defaults = step.frame_shapes, step.frame_defaults
-    features = features or dict.fromkeys(shapes.keys() - defaults.keys())
-    # Features may have more modalities than the model reads.
-    unknown = features.keys() - shapes.keys() if defaults else ()
-    missing = shapes.keys() - defaults.keys() - features.keys()
-    if missing or unknown:
-        raise ValueError(f'features must have {", ".join(shapes)}, got '
-                         f'{", ".join(features)}')
-    leads, present = {}, {}
-    for name, shape in shapes.items():
-        x = features.get(name)
-        if x is None or name in defaults:
-            continue
-        lead = tuple(x.shape[:x.dim() - len(shape)])
-        leads[name] = lead
-        if tuple(x.shape[len(lead):]) != shape or len(lead) > 1 or (
-                lead != next(iter(leads.values())) or 0 in lead):
-            sizes = ', '.join(map(str, shape))
-            raise ValueError(
-                f'features[{name!r}] must be [{sizes}] or [T, {sizes}] '
-                'with T >= 1 equal for all modalities, got '
-                f'{tuple(x.shape)}')
-        present[name] = x
-    lead = next(iter(leads.values()), ())
-    for name, shape in shapes.items():
-        if name in defaults:
-            present[name] = _number(name, features.get(name, defaults[name]),
-                                    lead)
-        elif name not in present:
-            present[name] = step.example.new_full((*lead, *shape), torch.nan)
-    present = {name: x.to(step.frame_dtype) for name, x in present.items()}
-    if not lead:
-        return [present], False
-    return [dict(zip(present, rows)) for rows in zip(*present.values())], True
+def stream_videos(session: StreamSession,
+                  videos: Sequence[Mapping[str, Tensor]],
+                  steps: Sequence[Sequence[int]]
+                  ) -> tuple[list[dict[str, Tensor]], float]:
+    """Run videos as a batch of streams, each from its first to its last step.
 
+    Args:
+        session: Session from which the streams are spawned.
+        videos: ``{modality: features}`` of each video, [T, channels].
+        steps: For each video, the n steps whose logits to return.
 
-def _number(name: str, value: Tensor | float, lead: tuple[int, ...]
-            ) -> Tensor:
-    """Return numbers of frames, [] or [T]."""
-    if isinstance(value, int | float) and 0 <= value < math.inf:
-        return torch.full(lead, value, dtype=torch.float64)
-    x = torch.as_tensor(value, dtype=torch.float64)
-    if x.shape not in ((), lead) or not (x >= 0).all() or x.isinf().any():
-        raise ValueError(
-            f'features[{name!r}] must be non-negative, one number or one for '
-            f'each frame, got {value}')
-    return x.expand(lead)
+    Returns:
+        For each video, the logits of these steps in this order (``action``
+        [n, 1 + A, K] and so on, see :meth:`StreamSession.push`); and the
+        seconds that all steps of all videos took.
+    """
+    names = list(session.step.model.backbone.in_channels)
+    rows = [list(zip(*(video[name] for name in names))) for video in videos]
+    # Sort by length, so that the remaining streams stay a batch.
+    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+    sessions = [session.spawn() for _ in rows]
+    steps_to_keep = [set(each) for each in steps]
+    logits: list[dict[int, dict[str, Tensor]]] = [{} for _ in rows]
+    start = time.perf_counter()
+    for step in range(len(rows[order[0]])):
+        while len(rows[order[-1]]) <= step:
+            order.pop()
+        results = StreamSession.push_many(
+            [sessions[i] for i in order],
+            [dict(zip(names, rows[i][step])) for i in order])
+        for i, result in zip(order, results):
+            if step in steps_to_keep[i]:
+                # A copy, because a view keeps the entire batch.
+                logits[i][step] = {
+                    name: y.clone() for name, y in result.items()
+                    if name != 'bad_frame'
+                }
+    seconds = time.perf_counter() - start
+    return [{
+        name: torch.stack([scores[step][name] for step in each])
+        for name in next(iter(scores.values()), {})
+    } for scores, each in zip(logits, steps)], seconds

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Base classes of the modules that score a batch of streams."""
+"""Base class of the modules that score a batch of streams."""
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -29,8 +30,8 @@ class StreamStep(nn.Module):
 
     Subclasses implement :meth:`initial_memory` and :meth:`scored`. In
     addition, they implement :meth:`update` and :meth:`skip`; or they implement
-    :meth:`project`, :meth:`take` and :meth:`repeat`, and call :meth:`prepare`
-    at the end of their constructor.
+    :meth:`take` and :meth:`repeat`, and call :meth:`prepare` at the end of
+    their constructor.
 
     Args:
         model: :class:`mmvidattn.recognizers.OnlineActionDetector` in eval
@@ -133,6 +134,56 @@ class StreamStep(nn.Module):
                 self.example) for name, shape in self.frame_shapes.items()
         }
 
+    def split_frames(self, features: Mapping[str, Tensor] | None
+                     ) -> tuple[list[dict[str, Tensor]], bool]:
+        """Check the frames of one stream, and split them.
+
+        Args:
+            features: Argument of :meth:`StreamSession.push`.
+
+        Returns:
+            Frames ``{name: [*]}`` with all parts, and True if T was given.
+
+        Raises:
+            ValueError: If a part is missing, unknown or has another shape.
+        """
+        shapes, defaults = self.frame_shapes, self.frame_defaults
+        features = features or dict.fromkeys(shapes.keys() - defaults.keys())
+        # Features may have more modalities than the model reads.
+        unknown = features.keys() - shapes.keys() if defaults else ()
+        missing = shapes.keys() - defaults.keys() - features.keys()
+        if missing or unknown:
+            raise ValueError(f'features must have {", ".join(shapes)}, got '
+                             f'{", ".join(features)}')
+        leads, present = {}, {}
+        for name, shape in shapes.items():
+            x = features.get(name)
+            if x is None or name in defaults:
+                continue
+            lead = tuple(x.shape[:x.dim() - len(shape)])
+            leads[name] = lead
+            if tuple(x.shape[len(lead):]) != shape or len(lead) > 1 or (
+                    lead != next(iter(leads.values())) or 0 in lead):
+                sizes = ', '.join(map(str, shape))
+                raise ValueError(
+                    f'features[{name!r}] must be [{sizes}] or [T, {sizes}] '
+                    'with T >= 1 equal for all modalities, got '
+                    f'{tuple(x.shape)}')
+            present[name] = x
+        lead = next(iter(leads.values()), ())
+        for name, shape in shapes.items():
+            if name in defaults:
+                present[name] = _numbers(
+                    name, features.get(name, defaults[name]), lead)
+            elif name not in present:
+                present[name] = self.example.new_full(
+                    (*lead, *shape), torch.nan)
+        present = {name: x.to(self.frame_dtype) for name, x in present.items()}
+        if not lead:
+            return [present], False
+        rows = zip(*present.values())
+        return [dict(zip(present, row)) for row in rows], True
+
     @torch.no_grad()
     def prepare(self) -> None:
         """Compute the projections of a frame of zeros."""
@@ -141,8 +192,11 @@ class StreamStep(nn.Module):
             self.register_buffer(f'zero_{name}', x)
 
     def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Project frames [B, channels] to a dict of tensors [B, ...]."""
-        raise NotImplementedError
+        """Project frames [B, channels] to a dict of tensors [B, ...].
+
+        Defaults to ``row``, the projection of the backbone, [B, R].
+        """
+        return dict(row=self.model.backbone.project(features))
 
     def fits(self, projected: Mapping[str, Tensor]) -> Tensor:
         """Return True for frames that cannot overflow later, bool [B]."""
@@ -275,52 +329,56 @@ class StreamStep(nn.Module):
         state['num_bad'].add_(number - 1)
 
 
-class FrameStep(StreamStep):
-    """Base class of steps for networks that project a frame to [B, R]."""
+def keep_last_row(projected: Mapping[str, Tensor], keep: Tensor,
+                  state: dict[str, Tensor]) -> Tensor:
+    """Update ``row``, the last good frame of each stream, and return it."""
+    row = projected['row'].where(keep[:, None], state['row'])
+    state['row'].copy_(row)
+    return row
 
-    def __init__(self, *args, **kwargs) -> None:
-        super().__init__(*args, **kwargs)
-        self.prepare()
 
-    def memory(self, batch_size: int) -> dict[str, Tensor]:
-        """Return the initial memory of streams, zeros."""
-        raise NotImplementedError
+def _numbers(name: str, value: Tensor | float, lead: tuple[int, ...]
+             ) -> Tensor:
+    """Return numbers of frames, [] or [T]."""
+    if isinstance(value, int | float) and 0 <= value < math.inf:
+        return torch.full(lead, value, dtype=torch.float64)
+    x = torch.as_tensor(value, dtype=torch.float64)
+    if x.shape not in ((), lead) or not (x >= 0).all() or x.isinf().any():
+        raise ValueError(
+            f'features[{name!r}] must be non-negative, one number or one for '
+            f'each frame, got {value}')
+    return x.expand(lead)
 
-    def advance(self, row: Tensor, step: Tensor,
-                state: dict[str, Tensor]) -> None:
-        """Update the memory with projected frames.
 
-        Args:
-            row: Projected frames, [B, R].
-            step: Number of the frames, int64, [B].
-            state: State of :meth:`forward`. Updated in place.
-        """
-        raise NotImplementedError
+class CUDAGraphStep:
+    """Step for a batch of streams as a CUDA graph, which avoids launches.
 
-    def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return dict(row=self.model.backbone.project(features))
+    Args:
+        step: Step of :func:`mmvidattn.online.make_stream_step`.
+        state: State of the streams; each call updates these tensors.
+    """
 
-    def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
-        """Return ``row``, the last good frame, and :meth:`memory`."""
-        return dict(
-            row=self.example.new_zeros(batch_size, self.zero_row.shape[1]),
-            **self.memory(batch_size))
+    @torch.no_grad()
+    def __init__(self, step: nn.Module, state: dict[str, Tensor]) -> None:
+        example = step.example
+        self.features = step.blank_frames(len(state['count']))
+        before = {name: x.clone() for name, x in state.items()}
+        # The first calls initialize libraries, and cannot be recorded.
+        stream = torch.cuda.Stream(example.device)
+        stream.wait_stream(torch.cuda.current_stream(example.device))
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                step(self.features, state)
+        torch.cuda.current_stream(example.device).wait_stream(stream)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.scores, _ = step(self.features, state)
+        for name, x in before.items():
+            state[name].copy_(x)
 
-    def take(self, projected: Mapping[str, Tensor], keep: Tensor,
-             step: Tensor, state: dict[str, Tensor]) -> None:
-        row = projected['row'].where(keep[:, None], state['row'])
-        state['row'].copy_(row)
-        self.advance(row, step, state)
-
-    def repeat(self, number: int, state: dict[str, Tensor]) -> None:
-        """Advance until nothing changes.
-
-        :meth:`advance` must not depend on its argument ``step``.
-        """
-        memory = [x for name, x in state.items()
-                  if name not in ('count', 'num_bad', 'row')]
-        for i in range(number):
-            before = [x.clone() for x in memory]
-            self.advance(state['row'], state['count'] + i, state)
-            if all(map(torch.equal, before, memory)):
-                break
+    def __call__(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the scores of one frame of each stream, [B, ...] each."""
+        for name, x in self.features.items():
+            x.copy_(features[name])
+        self.graph.replay()
+        return {name: x.clone() for name, x in self.scores.items()}

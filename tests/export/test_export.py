@@ -28,8 +28,8 @@ from mmvidattn.export import (
 )
 from mmvidattn.export.export import capture, difference
 from mmvidattn.export.programs import Program
-from mmvidattn.online import StreamSession, video_step
-from mmvidattn.online.testra_step import TeSTraStep
+from mmvidattn.online import StreamSession, online_video_encoder
+from mmvidattn.online.window_steps import TeSTraStep
 from tools.analysis.export_table import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -206,7 +206,7 @@ assert 'torch' not in sys.modules
 @pytest.fixture
 def streams_one_by_one(monkeypatch):
     """Let sessions process streams one by one; programs must not."""
-    monkeypatch.setattr(video_step, 'VALUES_AT_ONCE', 0)
+    monkeypatch.setattr(online_video_encoder, 'VALUES_AT_ONCE', 0)
 
 
 @cache

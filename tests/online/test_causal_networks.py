@@ -67,20 +67,6 @@ def test_stream_matches_the_entire_video(model, dtype):
     assert (got[:, 0] - want).abs().max() < limit
 
 
-@torch.no_grad()
-def test_streams_of_a_batch_are_independent(model):
-    videos = [video_of(model, 12 + i, seed=i) for i in range(3)]
-    longest = 14
-    padded = {name: torch.stack([torch.cat(
-        [x[name], x[name].new_zeros(longest - len(x[name]),
-                                    x[name].shape[1])]) for x in videos])
-        for name in videos[0]}
-    got = model(padded)['action']
-    for i, video in enumerate(videos):
-        want = model({name: x[None] for name, x in video.items()})['action'][0]
-        assert relative(got[i, :len(want)], want) < 1e-12
-
-
 def test_dense_features_match_the_entire_video(model):
     L = model.backbone.work_memory_length
     video = video_of(model, 20)

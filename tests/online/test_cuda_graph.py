@@ -9,7 +9,7 @@ from online.networks import frame_of, video_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidattn.online import StreamSession, stream_session
-from mmvidattn.online.cuda_graph import CUDAGraphStep
+from mmvidattn.online.stream_session import CUDAGraphStep
 
 ATEN = torch.ops.aten
 # Ops that wait for the device, because a number or a size is read.

@@ -91,32 +91,20 @@ def test_skips_equal_missing_frames(model):
 
 
 @pytest.mark.parametrize('name', BACKBONES)
-def test_long_gap_needs_few_updates(name):
+def test_long_gap_needs_few_updates(name, monkeypatch):
     torch.manual_seed(0)
     model = build_detector(name).eval()
     session, calls = StreamSession(model), []
     session.push(frame_of(video_of(model, dtype=torch.float32), 0))
-    advance = session.step.advance
-    session.step.advance = lambda *args: (calls.append(0), advance(*args))
+    update = torch.gru_cell
+    monkeypatch.setattr(torch, 'gru_cell',
+                        lambda *args: calls.append(0) or update(*args))
     with pytest.warns(UserWarning, match='frames 1 to 1000000'):
         session.skip(10**6)
-    assert session.num_steps == 10**6 + 1 and len(calls) < 2000
+    assert session.num_steps == 10**6 + 1 and len(calls) < 4000
 
 
 def test_tensors_of_an_initial_state_are_constant(model):
     """Check equal signatures, on which metadata of exported programs rely."""
     for x in make_stream_step(model).initial_state(2).values():
         assert len(x) == 2 and len(x.unique()) == 1
-
-
-@pytest.mark.slow
-def test_step_can_be_exported(model):
-    step = make_stream_step(model.float())
-    state = step.initial_state()
-    frame = frame_of(video_of(model, dtype=torch.float32), slice(0, 1))
-    with torch.no_grad():
-        program = torch.export.export(step, (frame, state))
-        want = StreamSession(model).push(
-            {name: x[0] for name, x in frame.items()})['action']
-        scores, _ = program.module()(frame, step.initial_state())
-    assert relative(scores['action'][0], want) < 1e-5

@@ -21,7 +21,7 @@ from online.torch_testra import TorchTeSTra
 from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.convert import convert
 from mmvidattn.online import StreamSession
-from mmvidattn.online.testra_step import TeSTraStep
+from mmvidattn.online.window_steps import TeSTraStep
 
 
 def _expected(reference, model, video, times, *sampling):
@@ -329,25 +329,6 @@ def test_skip_affects_only_its_stream(detector):
         sessions[1].skip(-1)
 
 
-def test_step_updates_its_state_in_place_and_read_does_not(detector):
-    model = detector('laplace').eval()
-    step = TeSTraStep(model, kernel='smoothing')
-    state, video = step.initial_state(2), video_of(model, 9, torch.float32)
-    for t in range(9):
-        count = state['count'].clone()
-        same = {name: x.data_ptr() for name, x in state.items()}
-        with torch.no_grad():
-            scores, after = step(
-                {n: x[t].expand(2, -1) for n, x in video.items()}, state)
-        assert after is state and torch.equal(state['count'], count + 1)
-        assert {name: x.data_ptr() for name, x in state.items()} == same
-        before = {name: x.clone() for name, x in state.items()}
-        with torch.no_grad():
-            again = step.read(state)
-        assert torch.equal(again['action'], scores['action'])
-        assert all(torch.equal(x, before[name]) for name, x in state.items())
-
-
 @pytest.mark.parametrize('dtype, tolerance', [
     (torch.float16, 1e-2), (torch.bfloat16, 5e-2)])
 @pytest.mark.parametrize('name, kernel', [
@@ -499,28 +480,6 @@ def test_model_holds_no_state(detector):
     assert {name: x.shape for name, x in session._state.items()} == sizes
     assert {name: m.__dict__ for name, m in model.named_modules()} == before
     assert all(map(torch.equal, weights.values(), model.state_dict().values()))
-
-
-@pytest.mark.skipif(not hasattr(torch.export.Dim, 'DYNAMIC'),
-                    reason='export needs torch 2.6 or newer')
-def test_step_can_be_exported():
-    """A model with decay, positions and anticipation."""
-    torch.manual_seed(0)
-    model = detector_of(dict(
-        decay=0.7, fusion='none', long_pos=True, tokens=3,
-        encoder=((4, 1), (3, 1)), num_layers=1)).eval()
-    step = TeSTraStep(model, kernel='window')
-    video = video_of(model, 30, torch.float32)
-    want = StreamSession(model).push(video)
-    state = step.initial_state()
-    with torch.no_grad():
-        program = torch.export.export(
-            step, ({n: x[:1] for n, x in video.items()},
-                   step.initial_state())).module()
-        for t in range(30):
-            frame = {n: x[t:t + 1] for n, x in video.items()}
-            scores, state = program(frame, state)
-            assert relative(scores['action'][0], want['action'][t]) < 1e-5
 
 
 @pytest.mark.slow

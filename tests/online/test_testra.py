@@ -6,7 +6,7 @@ from helpers import relative
 from mmvidattn.online import TeSTra
 from mmvidattn.online import attention as online_attention
 from mmvidattn.online.attention import causal_bias
-from mmvidattn.online.position import sinusoidal_positions
+from mmvidattn.online.feature_inputs import sinusoidal_positions
 from mmvidattn.ops.unprojected_attention import unprojected_attention
 
 

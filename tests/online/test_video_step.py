@@ -10,7 +10,11 @@ from helpers import relative
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
-from mmvidattn.online import StreamSession, make_stream_step, video_step
+from mmvidattn.online import (
+    StreamSession,
+    make_stream_step,
+    online_video_encoder,
+)
 
 MEAN, STD = [100., 120., 130.], [50., 60., 70.]
 HALF_LIFE = 4., 30.
@@ -190,7 +194,7 @@ def test_streams_join_leave_reset_and_resume(model):
 
 @pytest.mark.parametrize('at_once', [0, 3 * 32 * 32 * 2, 10**6])
 def test_large_batches_are_processed_in_parts(model, monkeypatch, at_once):
-    monkeypatch.setattr(video_step, 'VALUES_AT_ONCE', at_once)
+    monkeypatch.setattr(online_video_encoder, 'VALUES_AT_ONCE', at_once)
     videos = [video_like(6, seed) for seed in range(5)]
     first = StreamSession(model)
     sessions = [first, *(first.spawn() for _ in range(4))]

@@ -7,10 +7,7 @@ from mmvidattn.datasets.memory_steps import (
     dense_long_indices,
     long_padding_mask,
 )
-from mmvidattn.online.window_frames import (
-    long_memory_frames,
-    work_memory_start,
-)
+from mmvidattn.online.windows import long_memory_frames, work_memory_start
 
 STEPS = torch.arange(60)
 

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Step for streams of TeSTra and LSTR."""
+"""Stream steps of networks that read windows: TeSTra, LSTR and MAT."""
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,12 +18,11 @@ from ..ops.temporal_smoothing import (
     write_row,
 )
 from .attention import ProjectedAttention
-from .stream_step import StreamStep
-from .window_frames import long_memory_frames, work_memory_start
-from .window_reader import WindowReader
+from .stream_step import StreamStep, keep_last_row
+from .windows import WindowReader, long_memory_frames, work_memory_start
 
 KERNELS = 'window', 'smoothing'
-RINGS = 'work', 'scores', 'values'
+RING_BUFFERS = 'work', 'scores', 'values'
 
 
 class TeSTraStep(StreamStep):
@@ -244,7 +244,7 @@ class TeSTraStep(StreamStep):
             for i in range(num_old):
                 self._smooth(state, step + i)
             self._smooth_copies(state, step + num_old, number - num_old)
-        for name in RINGS:
+        for name in RING_BUFFERS:
             if name in state:
                 last = read_rows(state[name], step[:, None] - 1)[:, 0]
                 fill_rows(state[name], step, number, last)
@@ -279,3 +279,62 @@ def _gain(proj: nn.Module, channels: int,
     eye = torch.eye(channels, dtype=zero.dtype, device=zero.device)
     bias, weight = at_least_float32(proj(zero), proj(eye))
     return (weight - bias).abs().sum(dim=0).max(), bias.abs().max()
+
+
+class MATStep(StreamStep):
+    """Step for streams of :class:`mmvidattn.online.MAT`.
+
+    A frame is projected once. A stream's memory is the projections of its
+    frames: ring buffers ``long``, [B, ., 2C], and ``work``, [B, ., C]; and
+    ``row``, the last good frame. Everything that mixes frames is computed anew
+    in each step, because the segments of the long memory move with each frame,
+    and every token of the work memory attends to a future that depends on all
+    of them.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.prepare()
+
+    @property
+    def stretches_by_default(self) -> bool:
+        """True, as in the released code."""
+        return True
+
+    def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
+        backbone = self.model.backbone
+        C = backbone.embed_dims
+        work = (backbone.work_memory_length - 1) * self.work_rate + 1
+        long = work + backbone.long_memory_length * self.long_rate
+        zeros = self.example.new_zeros
+        return dict(row=zeros(batch_size, 3 * C),
+                    long=zeros(batch_size, long, 2 * C),
+                    work=zeros(batch_size, work, C))
+
+    def _split(self, row: Tensor) -> dict[str, Tensor]:
+        C = self.model.backbone.embed_dims
+        return dict(zip(('long', 'work'), row.split([2 * C, C], dim=-1)))
+
+    def take(self, projected: Mapping[str, Tensor], keep: Tensor,
+             step: Tensor, state: dict[str, Tensor]) -> None:
+        row = keep_last_row(projected, keep, state)
+        for name, x in self._split(row).items():
+            write_row(state[name], step, x)
+
+    def scored(self, state: Mapping[str, Tensor]) -> Tensor:
+        backbone, step = self.model.backbone, state['count'] - 1
+        start, num_padded = work_memory_start(
+            step, backbone.work_memory_length, self.work_rate)
+        frames, mask = long_memory_frames(
+            start, backbone.long_memory_length, self.long_rate,
+            self.stretch_long_memory)
+        ago = self.work_rate * torch.arange(
+            backbone.work_memory_length - 1, -1, -1, device=step.device)
+        return backbone.read(
+            read_rows(state['long'], frames),
+            read_rows(state['work'], step[:, None] - ago), ~mask, num_padded,
+            1 + backbone.num_anticipation_tokens).work[-1]
+
+    def repeat(self, number: int, state: dict[str, Tensor]) -> None:
+        for name, x in self._split(state['row']).items():
+            fill_rows(state[name], state['count'], number, x)

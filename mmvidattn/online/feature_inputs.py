@@ -1,9 +1,61 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Checks of a batch of windows."""
+"""Inputs of networks of feature streams: checks, projections, positions."""
+import math
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+
+class FeatureProjection(nn.Module):
+    """Linear layer and ReLU on the concatenated features of all modalities.
+
+    Args:
+        in_channels: Channels of each modality, in order.
+        embed_dims: Channels C of a token.
+        drop_rate: Dropout rate of the features. Defaults to 0.
+        with_norm: Add LayerNorm between layer and ReLU. Defaults to False.
+    """
+
+    def __init__(self,
+                 in_channels: Mapping[str, int],
+                 embed_dims: int,
+                 drop_rate: float = 0.,
+                 with_norm: bool = False) -> None:
+        super().__init__()
+        self.in_channels = dict(in_channels)
+        self.drop = nn.Dropout(drop_rate)
+        self.projection = nn.Linear(
+            sum(self.in_channels.values()), embed_dims)
+        self.norm = nn.LayerNorm(embed_dims) if with_norm else nn.Identity()
+
+    def forward(self, features: Mapping[str, Tensor]) -> Tensor:
+        """Map modalities [*, T, channels] to tokens [*, T, C]."""
+        x = torch.cat([features[name] for name in self.in_channels], dim=-1)
+        return self.norm(self.projection(self.drop(x))).relu()
+
+
+def sinusoidal_positions(length: int, embed_dims: int) -> Tensor:
+    """Return sinusoidal position embeddings, sine and cosine in turn.
+
+    `Attention is all you need <https://arxiv.org/abs/1706.03762>`_, 3.5.
+
+    Args:
+        length: Number of positions.
+        embed_dims: Channels C, an even number.
+
+    Returns:
+        float32, [length, C].
+
+    Raises:
+        ValueError: If ``embed_dims`` is odd.
+    """
+    if embed_dims % 2:
+        raise ValueError(f'embed_dims must be even, got {embed_dims}')
+    rates = torch.exp(
+        torch.arange(0, embed_dims, 2) * (-math.log(1e4) / embed_dims))
+    angles = torch.arange(length)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
 
 def check_features(inputs: Mapping[str, Tensor],
