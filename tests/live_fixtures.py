@@ -15,7 +15,7 @@ import torch
 
 import mmvidattn
 from mmvidattn.live import EventDetector, StreamRun
-from mmvidattn.live.events import EventLog
+from mmvidattn.live.run_files import EventLog
 from mmvidattn.sources import Frame, Source
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -4,12 +4,11 @@
     mmvidattn extract-features VIDEOS data/mine/rgb CONFIG \\
         --checkpoint CHECKPOINT --rate 4
 
-CONFIG is an mmaction2 recognizer, or `timm://NAME`,
-`hf://OWNER/MODEL@REVISION` or `MODULE:CALLABLE`. Writes `<video>.npy`
-`(steps, width)` for each video, with a step for each 1 / rate seconds. The
-features are the input of a recognizer's classifier, or the output of another
-network. They are causal: a step depends only on frames up to its end. The same
-command resumes an interrupted run.
+CONFIG is an mmaction2 recognizer, or `timm://NAME` or `MODULE:CALLABLE`.
+Writes `<video>.npy` `(steps, width)` for each video, with a step for each
+1 / rate seconds. The features are the input of a recognizer's classifier, or the output
+of another network. They are causal: a step depends only on frames up to its
+end. The same command resumes an interrupted run.
 
     mmvidattn extract-features videos.csv features CONFIG \\
         --engine ray --processes 8
@@ -53,12 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         '(.txt or .csv)')
     parser.add_argument('out', type=Path, help='folder to write to')
     parser.add_argument('config', help='config file or name of a recognizer, '
-                        'or timm://NAME, hf://OWNER/MODEL@REVISION or '
-                        'MODULE:CALLABLE')
+                        'or timm://NAME or MODULE:CALLABLE')
     parser.add_argument('--checkpoint',
-                        help='checkpoint of the network (default: the weights '
-                        'of hf://, or else random weights); "pretrained" '
-                        'downloads the weights of timm://')
+                        help='checkpoint of the network (default: random '
+                        'weights); "pretrained" downloads the weights of '
+                        'timm://')
     steps = parser.add_mutually_exclusive_group()
     steps.add_argument('--rate', type=positive, default=4.,
                        help='steps per second (default: 4)')
@@ -71,8 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         metavar='KEY=VALUE', help='input of a network that is '
                         'not a recognizer: takes=frames or clips, mean, std, '
                         'value_range=1 or 255, resize, crop, interpolation, '
-                        'color=RGB or BGR (default: the settings of timm or '
-                        'the Hub)')
+                        'color=RGB or BGR (default: the settings of timm)')
     parser.add_argument('--flow', choices=FLOWS,
                         help='method to compute optical flow, for recognizers '
                         'of flow')
@@ -146,7 +143,7 @@ def settings_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that determine the features."""
     from ..apis import load_config
     from ..live.features import CLASSIFIER
-    from ..live.named_networks import is_network
+    from ..live.networks import is_network
 
     kept = {key: value for key, value in options.items()
             if key not in IRRELEVANT}
@@ -164,7 +161,6 @@ def run(args: argparse.Namespace) -> None:
     from mmengine.registry import init_default_scope
 
     from ..apis.many_videos import open_folder, plan_videos, process_videos
-    from ..utils.hub import SCHEME
 
     with one_line_errors():
         check_engine(args)
@@ -172,7 +168,7 @@ def run(args: argparse.Namespace) -> None:
         for name in 'videos', 'out', 'processes', 'engine', 'run':
             del options[name]
         videos = plan_videos(args.videos)
-        if args.checkpoint is None and not args.config.startswith(SCHEME):
+        if args.checkpoint is None:
             echo(f'{program_name()}: warning: without --checkpoint the '
                  'weights are random', file=sys.stderr)
         # Build the network here first, to report errors once.

@@ -417,6 +417,7 @@ def run(args: argparse.Namespace) -> None:
             log('note: undelivered messages are lost when this program ends; '
                 'use --events and --state to keep them')
         for run, group in zip(runs, sinks):
+            run.log = log
             if run.resumed:
                 log(f'{run.source.name} {run.resumed}')
             for sink in group:

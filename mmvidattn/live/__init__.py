@@ -2,10 +2,14 @@
 """Live detection: from videos, cameras and network streams to events."""
 from ..online.event_detector import EventDetector
 from ..sources import Source, open_source
-from .detector import OnlineDetector, load_live_model
 from .features import FeatureExtractor
-from .models import FeatureStreamModel, LiveClipModel, LiveVideoModel
-from .run import StreamRun
+from .models import (
+    FeatureStreamModel,
+    LiveClipModel,
+    LiveVideoModel,
+    load_live_model,
+)
+from .run import OnlineDetector, StreamRun
 from .steps import Detection
 
 __all__ = [

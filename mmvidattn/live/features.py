@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Features of the steps of a video, from any network."""
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +16,7 @@ from ..apis.models import get_model
 from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.frame_times import ConstantRate
 from ..utils.video_reader import open_video
-from .image_input import ImageInput
-from .named_networks import find_network, is_network
+from .networks import ImageInput, find_network, is_network
 from .optical_flow import FlowMethod, OpticalFlow
 from .steps import frame_indices, num_steps, source_frames
 
@@ -142,26 +140,43 @@ class ModuleFeatures:
     """Features from the output of a network, or from the input of a layer.
 
     Args:
-        model: Network.
-        image_input: Preprocessing of its images.
+        config: Network or name of :func:`find_network`.
+        checkpoint: Weights of :func:`find_network`.
         device: Device to compute on.
         layer: Layer whose input is the features. None takes the network's
             output.
-        clip_len: Number of images, or of flow fields, in a clip.
-        name: Name of the network, for errors.
+        clip_len: Number of images, or of flow fields, in a clip. None takes 1
+            for a network of images.
+        given: Arguments of :class:`ImageInput`, which update the known ones.
 
     Raises:
-        ValueError: If the layer does not exist.
+        ValueError: If the network or the layer does not exist, or an argument
+            is missing.
     """
 
-    def __init__(self, model: nn.Module, image_input: ImageInput,
+    def __init__(self, config: str | nn.Module, checkpoint: str | None,
                  device: str | torch.device, layer: str | None,
-                 clip_len: int, name: str) -> None:
+                 clip_len: int | None, given: Mapping[str, Any]) -> None:
+        model, self.name, known = find_network(config, checkpoint)
+        options = {**known, **given}
+        missing = [key for key in NEEDED if key not in options]
+        if missing:
+            raise ValueError(
+                f'input of {self.name} must have {", ".join(NEEDED)}, and '
+                f'lacks {", ".join(missing)}: they are not known for this '
+                'network')
+        try:
+            self.prepare = ImageInput(**options)
+        except TypeError as error:
+            raise ValueError(f'input may have '
+                             f'{", ".join(ImageInput.__annotations__)}: '
+                             f'{error}') from None
+        if clip_len is None and self.prepare.takes == 'clips':
+            raise ValueError('clip_len (images per clip) is needed: '
+                             f'{self.name} takes clips')
+        self.clip_len = clip_len or 1
         self.model = model.to(device).eval()
         self.device = device
-        self.clip_len = clip_len
-        self.name = name
-        self.prepare = image_input
         self._input = layer and LayerInput(model, layer)
 
     def __call__(self, samples: Sequence[Tensor]) -> Tensor:
@@ -178,51 +193,17 @@ class ModuleFeatures:
                 len(features) != len(x)):
             where = (f'layer {self._input.layer} of {self.name} reads'
                      if self._input else f'{self.name} gives')
+            what = (f'a tensor of shape {list(features.shape)}'
+                    if isinstance(features, Tensor)
+                    else f'a {type(features).__name__}')
             raise ValueError(
-                f'{where} {_describe(features)} for an input of '
-                f'{list(x.shape)}; features must be [{len(x)}, C]: wrap the '
-                'network in a module that pools its output, or pass the name '
-                'of the layer that reads the pooled features as layer')
+                f'{where} {what} for an input of {list(x.shape)}; features '
+                f'must be [{len(x)}, C]: wrap the network in a module that '
+                'pools its output, or pass the name of the layer that reads '
+                'the pooled features as layer')
         # A network for images returns features for each image of a clip;
         # average them.
         return features.unflatten(0, (len(samples), -1)).mean(dim=1)
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return f'a tensor of shape {list(value.shape)}'
-    return f'a {type(value).__name__}'
-
-
-class FairLock:
-    """Lock that threads acquire in the order of their requests.
-
-    With a ``threading.Lock``, a thread that releases the lock and requests it
-    again at once can starve other threads. This happens with a source that
-    never waits.
-    """
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        # The holder comes first.
-        self._turns: deque[object] = deque()
-
-    def __enter__(self) -> None:
-        turn = object()
-        with self._changed:
-            self._turns.append(turn)
-            try:
-                self._changed.wait_for(lambda: self._turns[0] is turn)
-            except BaseException:
-                # After Ctrl-C, let the next thread move up.
-                self._turns.remove(turn)
-                self._changed.notify_all()
-                raise
-
-    def __exit__(self, *args: object) -> None:
-        with self._changed:
-            self._turns.popleft()
-            self._changed.notify_all()
 
 
 @check_arguments
@@ -237,9 +218,7 @@ class FeatureExtractor:
 
     Args:
         config: Config file or name of a recognizer; or a network, as an
-            ``nn.Module`` or by name: ``timm://NAME``,
-            ``hf://OWNER/MODEL@REVISION`` or ``MODULE:CALLABLE``; see
-            :mod:`mmvidattn.live.named_networks`.
+            ``nn.Module`` or by name: ``timm://NAME`` or ``MODULE:CALLABLE``.
         checkpoint: Weights; see :func:`find_network` for other networks.
             Defaults to random weights. The classifier's weights may be
             missing.
@@ -256,15 +235,15 @@ class FeatureExtractor:
             of a recognizer. Other networks by default return the features.
         cfg_options: Changes to a recognizer's config, by dotted keys.
         input: Arguments of :class:`ImageInput`, for networks that are not
-            recognizers. They update the arguments that timm or the Hub
-            provides for the network.
+            recognizers. They update the arguments that timm provides for the
+            network.
         sample_fps: Frame rate to which videos are resampled, by repeating or
             leaving out frames. Defaults to the rate of the video.
 
     Raises:
         ValueError: If the network or the layer does not exist, or an argument
             is missing, out of range, or not for this kind of network.
-        ImportError: If timm or transformers is needed and not installed.
+        ImportError: If timm is needed and not installed.
     """
 
     def __init__(self,
@@ -285,9 +264,11 @@ class FeatureExtractor:
         self.sample_fps = sample_fps
         self.layer = layer
         if is_network(config):
-            self._network = _build_module(
-                config, checkpoint, device, layer, clip_len, input,
-                cfg_options)
+            if cfg_options:
+                raise ValueError('cfg_options are for recognizers, got '
+                                 f'{cfg_options} for {config}')
+            self._network = ModuleFeatures(
+                config, checkpoint, device, layer, clip_len, input or {})
         else:
             if input:
                 raise ValueError(
@@ -301,7 +282,7 @@ class FeatureExtractor:
         self.model = self._network.model
         self.clip_len = self._network.clip_len
         # Sources that share the extractor use it in turn.
-        self._lock = FairLock()
+        self._lock = threading.Lock()
 
     @property
     def num_frames(self) -> int:
@@ -337,48 +318,24 @@ class FeatureExtractor:
         with self._lock:
             return self.flow(images)
 
+    def prepare(self, clip: Sequence[np.ndarray]) -> Any:
+        """Convert the images of :meth:`clip` to a sample of the network."""
+        return self._network.prepare(clip)
+
     @torch.no_grad()
-    def features(self, clips: Sequence[Sequence[np.ndarray]]) -> Tensor:
-        """Compute the features of n clips, [n, C], float32, on the device.
+    def features_of(self, samples: Sequence[Any]) -> Tensor:
+        """Compute the features of n samples, [n, C], float32, on the device.
 
         Raises:
             ValueError: If the network's output has another shape.
             RuntimeError: If the layer did not run.
         """
-        samples = [self._network.prepare(clip) for clip in clips]
         with self._lock:
             return self._network(samples).float()
 
-
-def _build_module(config: str | nn.Module, checkpoint: str | None,
-                  device: str | torch.device, layer: str | None,
-                  clip_len: int | None, given: Mapping[str, Any] | None,
-                  cfg_options: dict[str, Any] | None) -> ModuleFeatures:
-    network = find_network(config, checkpoint)
-    if cfg_options:
-        raise ValueError('cfg_options are for recognizers, and '
-                         f'{network.name} is another network; got '
-                         f'{cfg_options}')
-    options = {**network.image_input, **(given or {})}
-    missing = [key for key in NEEDED if key not in options]
-    if missing:
-        raise ValueError(
-            f'input of {network.name} must have {", ".join(NEEDED)}, and '
-            f'lacks {", ".join(missing)}: they are not known for this network')
-    try:
-        image_input = ImageInput(**options)
-    except TypeError as error:
-        raise ValueError(f'input may have '
-                         f'{", ".join(ImageInput.__annotations__)}: '
-                         f'{error}') from None
-    clip_len = clip_len or network.clip_len
-    if clip_len is None:
-        if image_input.takes == 'clips':
-            raise ValueError('clip_len (images per clip) is needed: '
-                             f'{network.name} takes clips')
-        clip_len = 1
-    return ModuleFeatures(network.model, image_input, device, layer, clip_len,
-                          network.name)
+    def features(self, clips: Sequence[Sequence[np.ndarray]]) -> Tensor:
+        """Compute the features of n clips; see :meth:`features_of`."""
+        return self.features_of([self.prepare(clip) for clip in clips])
 
 
 class VideoFeatures:

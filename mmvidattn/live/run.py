@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Run of a live model on one source."""
+"""Run of a live model on one source, and a detector from a config."""
 import time
 import warnings
 from collections import Counter
@@ -13,11 +13,10 @@ import numpy as np
 
 from ..sources import Source, open_source
 from ..utils.arguments import Count, Positive, check_arguments
-from .events import EventLog, read_events
 from .health import Health, Latency
-from .models import BaseLiveModel
+from .models import BaseLiveModel, load_live_model
+from .run_files import EventLog, StateFile, read_events
 from .sinks import Sink, SinkThread
-from .state_file import StateFile
 from .steps import Detection, Step, StepReader
 
 
@@ -75,8 +74,9 @@ class StreamRun:
     Iterating over a run yields a :class:`Detection` for each step, an interval
     of the source. A :class:`StepReader` reads frames in a thread and groups
     them into steps at the rate of the model. The model scores each step. Steps
-    without frames are skipped. After a gap as long as the model's memory, a
-    new session starts.
+    without frames are skipped. Before a gap of more than ``max_gap`` seconds
+    of the model, or a jump back in the time of the source, actions end. The
+    state starts anew after it, also after a gap as long as the memory.
 
     Args:
         model: Model, which any number of runs may share.
@@ -104,6 +104,8 @@ class StreamRun:
         events: Latest events (:class:`EventLog`).
         event_counts: Number of events by kind and class.
         peaks: Highest score of each class since this run started, [K].
+        log: Function that gets a line about each long gap. Defaults to
+            ``warnings.warn``.
         resumed: Description of the state that the run resumed from; '' if
             there was none.
     """
@@ -126,7 +128,7 @@ class StreamRun:
         self._event_detector = model.new_event_detector()
         self._reader = StepReader(
             self.source, self.rate, self._scorer.reach,
-            self.options.queue_size, self.options.duration)
+            self.options.queue_size, self.options.duration, model.max_gap)
         self._progress = Progress()
         self.latency = Latency()
         self.health = Health(self.source)
@@ -134,6 +136,7 @@ class StreamRun:
         self.peaks = np.zeros(len(self.classes), np.float32)
         self._sinks: list[SinkThread] = []
         self._started = self._stopped = False
+        self.log: Callable[[str], None] = warnings.warn
         self.resumed = ''
         self._state_file, events_size = None, None
         if self.options.state_file is not None:
@@ -262,8 +265,12 @@ class StreamRun:
             events = []
             num_skipped = step.number - progress.next_step
             progress.num_skipped += num_skipped
-            if num_skipped and not self._scorer.skip(num_skipped):
+            if num_skipped > self._scorer.max_skip or step.jumped_back:
                 events = self._end_actions()
+                self._scorer.reset()
+                self._report_gap(step, num_skipped)
+            elif num_skipped:
+                self._scorer.skip(num_skipped)
             # 2. Score the step, and measure.
             scores, seconds = self._scorer.scores(step)
             decode = sum(frame.decode_time for frame in step.new_frames)
@@ -285,6 +292,16 @@ class StreamRun:
         return Detection(step.number, end, scores[0], scores[1:], events,
                          [frame.image for frame in step.new_frames], seconds,
                          self._event_detector.active_since)
+
+    def _report_gap(self, step: Step, num_skipped: int) -> None:
+        seconds = num_skipped / self.rate
+        place = f'{self.source.name}: '
+        start = self._time_of(self._progress.next_step)
+        if step.jumped_back:
+            self.log(f'{place}time stamps jumped back at {start:.2f} s')
+        elif self._progress.num_done and seconds > self._live_model.max_gap:
+            self.log(f'{place}gap of {seconds:.1f} s without frames at '
+                     f'{start:.2f} s')
 
     def _end_actions(self) -> list[dict]:
         return self._event_detector.finish(
@@ -374,8 +391,57 @@ class StreamRun:
         if number > 0:
             # These steps were scored after the state was saved.
             self._progress.num_skipped += number
-            self._scorer.skip(number)
+            if number > self._scorer.max_skip:
+                self._scorer.reset()
+            else:
+                self._scorer.skip(number)
             self._progress.next_step = step
             self._reader.start_at(
                 step, self.dropped, self.missing + number)
         return size
+
+
+class OnlineDetector(StreamRun):
+    """Live detector for one source::
+
+        detector = OnlineDetector('testra_tiny_videos', 'testra.pth', 0)
+        for detection in detector:
+            print(detection.time, detection.scores)
+
+    The model is an online detector of features or frames, or a clip model
+    whose window slides over the source. :meth:`with_source` runs the same
+    model on another source.
+
+    Args:
+        config: Config of :class:`FeatureStreamModel`,
+            :class:`LiveVideoModel` or :class:`LiveClipModel`, or a bundle
+            (:func:`mmvidattn.apis.save_bundle`).
+        checkpoint: Weights. Defaults to the weights of a bundle, or else to
+            random ones.
+        source: Source, or an argument of :func:`open_source`. Required; pass
+            it by name after a bundle, ``OnlineDetector('bundle', source=0)``.
+        extractors: Extractors of :class:`FeatureStreamModel`.
+        **options: Other options of these classes, and options of
+            :class:`~mmvidattn.live.run.RunOptions`.
+
+    Raises:
+        ValueError: If the config, the checkpoint, the extractors and the
+            source do not match; while iterating, if the source fails.
+    """
+
+    def __init__(self, config: str | Path,
+                 checkpoint: str | Path | None = None,
+                 source: int | str | Path | Source | None = None,
+                 extractors: Mapping[str, dict] | None = None,
+                 **options: Any) -> None:
+        if source is None:
+            raise ValueError('source must be a video, a camera or a stream, '
+                             'got None')
+        names = {field.name for field in fields(RunOptions)}
+        run_options = {k: options.pop(k) for k in names & options.keys()}
+        # Open the source before building the model: it fails most often.
+        source = open_source(source, run_options.get('realtime', False),
+                             run_options.get('fps'))
+        model = load_live_model(config, checkpoint, extractors=extractors,
+                                **options)
+        super().__init__(model, source, **run_options)

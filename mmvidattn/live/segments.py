@@ -5,18 +5,23 @@ import numpy as np
 from ..apis.sliding import SlidingClassifier
 from ..datasets.annotations.video_segment import VideoSegment
 from ..online.event_detector import EventDetector
+from ..sources import MAX_GAP
 from .run import StreamRun
 
 
 def score_steps(run: StreamRun) -> np.ndarray:
     """Return the scores of a video's steps, [T, K].
 
-    A step without frames has the scores of the step before. The scores of a
-    clip model belong to the middle of its window.
+    A step without frames has the scores of the next step, or 0 in a gap of
+    more than 10 seconds. The scores of a clip model belong to the middle of
+    its window.
     """
     scores: list[np.ndarray] = []
     for detection in run:
-        scores += [detection.scores] * (detection.step + 1 - len(scores))
+        missing = detection.step - len(scores)
+        is_gap = missing > MAX_GAP * run.rate
+        scores += [detection.scores * (not is_gap)] * missing
+        scores.append(detection.scores)
     if not scores:
         return np.zeros((0, len(run.classes)), np.float32)
     steps = np.arange(len(scores))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..sources import Frame, Source
+from ..sources import MAX_GAP, Frame, Source
 from ..utils.frame_times import middle_frames, num_steps
 from .bounded_queue import BoundedQueue
 
@@ -66,10 +66,12 @@ class Step:
         number: Number of the step, from 0.
         frames: Latest frames up to the end of the step, oldest first.
         num_new: Number of these frames that belong to the step itself.
+        jumped_back: True if the time of the source jumped back in the step.
     """
     number: int
     frames: Sequence[Frame]
     num_new: int
+    jumped_back: bool = False
 
     @property
     def new_frames(self) -> Sequence[Frame]:
@@ -96,6 +98,7 @@ class StepMaker:
         rate: Steps per second, at most ``fps``.
         reach: Number of frames that clips need before the last frame of a
             step.
+        max_gap: Longest gap in seconds that a clip may span.
 
     Raises:
         ValueError: If ``fps`` is less than ``rate``.
@@ -105,7 +108,8 @@ class StepMaker:
         bad_frames: Number of empty frames.
     """
 
-    def __init__(self, fps: float, rate: float, reach: int) -> None:
+    def __init__(self, fps: float, rate: float, reach: int,
+                 max_gap: float = MAX_GAP) -> None:
         if not fps >= rate:
             raise ValueError(
                 f'fps of the source must be at least the {rate:g} steps per '
@@ -115,8 +119,10 @@ class StepMaker:
         self.missing = self.bad_frames = 0
         self._frames: deque[Frame] = deque(
             maxlen=reach + int(np.ceil(fps / rate)) + 1)
+        self._max_gap = min(self._frames.maxlen, max_gap * fps)
         self._step = 0
         self._num_new = 0
+        self._jumped_back = False
 
     def start_at(self, step: int) -> int:
         """Start at a later step. Return the index of the first frame to read.
@@ -148,9 +154,11 @@ class StepMaker:
             step = num_steps(frame.index, self.fps, self.rate)
             self.missing += step - self._step - len(steps)
             self._step = step
-        if advance > self._frames.maxlen:
-            # Too old to replace missing frames.
+        if advance > self._max_gap or frame.jumped_back:
+            # Earlier frames cannot replace missing ones.
             self._frames.clear()
+            self._num_new = 0
+        self._jumped_back |= frame.jumped_back
         self._frames.append(frame)
         self._num_new += frame.index > self._before(self._step)
         if frame.index == last_frame(self._step, self.fps, self.rate):
@@ -162,7 +170,8 @@ class StepMaker:
         num_new, self._num_new = self._num_new, 0
         if not num_new:
             return []
-        return [Step(self._step, tuple(self._frames), num_new)]
+        jumped_back, self._jumped_back = self._jumped_back, False
+        return [Step(self._step, tuple(self._frames), num_new, jumped_back)]
 
 
 @dataclass(frozen=True)
@@ -208,6 +217,7 @@ class StepReader:
         queue_size: Maximum number of waiting steps.
         duration: Seconds of the source after which the reader ends. Defaults
             to no limit.
+        max_gap: Longest gap in seconds that a clip may span.
 
     Attributes:
         steps: Object that groups frames to steps, and counts missing steps.
@@ -215,9 +225,10 @@ class StepReader:
     """
 
     def __init__(self, source: Source, rate: float, reach: int,
-                 queue_size: int, duration: float | None = None) -> None:
+                 queue_size: int, duration: float | None = None,
+                 max_gap: float = MAX_GAP) -> None:
         self.source = source
-        self.steps = StepMaker(source.fps, rate, reach)
+        self.steps = StepMaker(source.fps, rate, reach, max_gap)
         self.queue: BoundedQueue[Step] = BoundedQueue(
             queue_size, drop=source.live, check=self._check)
         self._duration = duration

@@ -10,6 +10,10 @@ import numpy as np
 
 from ..utils.printable import brief
 
+# Longest gap in seconds between two frames that a recording fills with the
+# first one, and longest gap that an action may span.
+MAX_GAP = 10.
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -21,11 +25,13 @@ class Frame:
             frames that a live source missed are skipped.
         decode_time: Seconds that reading took.
         at: Arrival time, from ``time.monotonic()``.
+        jumped_back: True if the time stamps jumped back before this frame.
     """
     image: np.ndarray
     index: int
     decode_time: float
     at: float
+    jumped_back: bool = False
 
 
 class Source:
@@ -118,10 +124,14 @@ class RecordedSource(Source):
     """
     recorded = True
     num_frames: int
+    #: False if the recording may have more frames than ``num_frames``.
+    is_length_exact = True
+    #: True if the time stamps jumped back before the latest frame.
+    jumped_back = False
 
     def _frames(self) -> Iterator[Frame]:
-        first = None
-        for index in range(self.first_frame, self.num_frames):
+        first, index = None, self.first_frame
+        while index < self.num_frames or not self.is_length_exact:
             start = time.monotonic()
             try:
                 image = self._read(index)
@@ -140,7 +150,9 @@ class RecordedSource(Source):
                 self._stopped.wait(wait)
             if self._stopped.is_set() or image is None:
                 return
-            yield Frame(image, index, end - start, time.monotonic())
+            yield Frame(image, index, end - start, time.monotonic(),
+                        self.jumped_back)
+            index = self._next_index(index)
 
     def _read(self, index: int) -> np.ndarray | None:
         """Return the image of a frame, RGB ``(H, W, 3)``, or None at the end.
@@ -148,3 +160,7 @@ class RecordedSource(Source):
         Indices increase, and may have gaps.
         """
         raise NotImplementedError
+
+    def _next_index(self, index: int) -> int:
+        """Return the index after this one. It skips a gap."""
+        return index + 1

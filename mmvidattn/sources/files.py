@@ -9,13 +9,16 @@ import numpy as np
 from ..utils.frame_times import ConstantRate
 from ..utils.printable import brief
 from ..utils.video_reader import open_video
-from .base import RecordedSource
+from .base import MAX_GAP, RecordedSource
 
 IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
 
 
 class VideoFile(RecordedSource):
     """Source of a video file, at a constant rate (:class:`ConstantRate`).
+
+    A frame that lasts longer than :data:`MAX_GAP` is shown once, and a gap
+    follows.
 
     Args:
         path: Path of the file.
@@ -35,6 +38,14 @@ class VideoFile(RecordedSource):
         except Exception as error:
             raise ValueError(f'cannot open {path} as a video: {brief(error)}'
                              ) from error
+        numbers = self._ticks.frames(np.arange(self.num_frames))
+        starts = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)),
+                           self.num_frames)
+        longest = MAX_GAP * self._ticks.fps
+        # First tick of each gap, and the first tick after it.
+        self._gaps = [(start + 1, stop) for start, stop
+                      in zip(starts.tolist(), starts[1:].tolist())
+                      if stop - start > longest]
         # Number of the next frame to decode.
         self._next = 0
         super().__init__(str(path), self._ticks.fps, realtime)
@@ -45,6 +56,10 @@ class VideoFile(RecordedSource):
             self._next += 1
             self._alive()
         return self._image
+
+    def _next_index(self, index: int) -> int:
+        return next((stop for start, stop in self._gaps
+                     if start <= index + 1 < stop), index + 1)
 
 
 class FrameFolder(RecordedSource):

@@ -12,7 +12,7 @@ import numpy as np
 from ..utils.frame_times import MAX_FPS
 from ..utils.remote_files import without_secrets
 from ..utils.video_reader import keep_in_forks, to_rgb, video_stream
-from .base import Frame, RecordedSource, Source
+from .base import MAX_GAP, Frame, RecordedSource, Source
 
 SCHEMES = 'rtsp', 'rtsps', 'rtmp', 'http', 'https', 'udp', 'tcp', 'srt'
 EXPECTED = ('a source is a video file, a folder of frames, the number of a '
@@ -25,6 +25,8 @@ OPTIONS = 'OPENCV_FFMPEG_CAPTURE_OPTIONS'
 TIMEOUT = 5.
 # Maximum number of packets before the first key frame of a stream.
 MAX_WAIT = 600
+# Seconds by which time stamps are earlier if a stream has jumped back.
+JUMP = 1.
 # Seconds between attempts to reopen a lost source.
 FIRST_DELAY, MAX_DELAY = 0.25, 5.
 
@@ -137,21 +139,25 @@ class Camera:
 class VideoUrl(RecordedSource):
     """Source of a video file on the web, at its average rate.
 
+    It is read to its end. The length in its header may be wrong.
+
     Args:
         url: URL of the file.
         stream: Open stream of the file.
         realtime: Play it in real time.
     """
+    is_length_exact = False
 
     def __init__(self, url: str, stream: Stream,
                  realtime: bool = False) -> None:
         self._stream = stream
         self.num_frames = stream.num_frames
         super().__init__(without_secrets(url), stream.fps, realtime)
-        # Current frame, next frame, and start of the next frame in seconds.
+        # Current frame, next frame, and start and end of the latest one.
         self._image: np.ndarray | None = None
         self._next: np.ndarray | None = None
-        self._next_start = 0.
+        self._next_start = self._end = 0.
+        self._next_jumped_back = False
         self._first_time: float | None = None
 
     def _frames(self) -> Iterator[Frame]:
@@ -162,34 +168,50 @@ class VideoUrl(RecordedSource):
             self._stream.release()
 
     def _read(self, index: int) -> np.ndarray | None:
+        self.jumped_back = False
         # A frame is shown at the tick that is nearest to its start.
         while self._next is not None and (
                 self._image is None
                 or self._next_start < (index + 0.5) / self.fps):
             self._image = self._next
+            self.jumped_back |= self._next_jumped_back
             self._read_next()
             self._alive()
-        last = self._next_start * self.fps
         if self._next is not None or (
-                self._image is not None and index < last + 1):
+                self._image is not None
+                and index + 0.5 < self._end * self.fps + 1e-6):
             return self._image
         # The header of some formats rounds the length to seconds.
-        if self._image is None or self.num_frames - 1 > last + self.fps:
+        if self._image is None or (
+                self.num_frames > (self._end + 1) * self.fps):
             raise ValueError('the connection ended')
         return None
 
+    def _next_index(self, index: int) -> int:
+        if self._next is None or (
+                self._next_start - index / self.fps <= MAX_GAP):
+            return index + 1
+        return int(self._next_start * self.fps + 0.5)
+
     def _read_next(self) -> None:
-        self._next = None
+        self._next, self._next_jumped_back = None, False
         if self._stream.grab():
             self._next = self._stream.retrieve()
-            time = self._stream.frame.time
+            frame = self._stream.frame
+            time = frame.time
             if self._first_time is None:
                 self._first_time = time or 0.
             start = -1. if time is None else time - self._first_time
             if self._image is not None and start <= self._next_start:
-                # The file lacks time stamps.
-                start = self._next_start + 1 / self.fps
+                # The file lacks time stamps, or they start anew.
+                after = self._next_start + 1 / self.fps
+                if time is not None and start < self._next_start - JUMP:
+                    self._next_jumped_back = True
+                    self._first_time = time - after
+                start = after
             self._next_start = start
+            length = float((frame.duration or 0) * (frame.time_base or 0))
+            self._end = start + (length or 1 / self.fps)
 
 
 class LiveSource(Source):

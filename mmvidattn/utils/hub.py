@@ -25,42 +25,6 @@ def hub_file(name: str) -> Path:
         OSError: If the Hub does not have the file, or cannot be reached and
             the file is not in the cache.
     """
-    match = _parse(name)
-    file = match['file'] or _DEFAULT_FILE
-    if not file.endswith('.safetensors'):
-        raise ValueError(f'{name!r} must name a .safetensors file, got '
-                         f'{file!r}')
-    return _download(name, match, file)
-
-
-def hub_model(name: str) -> Path:
-    """Find a model folder in the cache of the Hub, or download it there.
-
-    Args:
-        name: ``hf://OWNER/MODEL@REVISION``.
-
-    Returns:
-        Folder with config.json, model.safetensors and, if the model has one,
-        preprocessor_config.json.
-
-    Raises:
-        ValueError, ImportError, OSError: As in :func:`hub_file`.
-    """
-    match = _parse(name)
-    if match['file']:
-        raise ValueError(f'{name!r} must name a model without a file, '
-                         f'hf://OWNER/MODEL@REVISION, got /{match["file"]}')
-    paths = [_download(name, match, file)
-             for file in ('config.json', _DEFAULT_FILE)]
-    try:
-        _download(name, match, 'preprocessor_config.json')
-    except OSError:
-        # timm's models lack this file; the caller has its values.
-        pass
-    return paths[0].parent
-
-
-def _parse(name: str) -> re.Match:
     match = _NAME.fullmatch(name)
     if match is None:
         raise ValueError(f'{name!r} must be hf://OWNER/MODEL@REVISION, '
@@ -70,10 +34,10 @@ def _parse(name: str) -> re.Match:
             f'{name!r} must have a revision of 40 hexadecimal digits, a '
             f"commit (on the page of the model under 'Files', 'History'), got "
             f'{match["revision"]!r}')
-    return match
-
-
-def _download(name: str, match: re.Match, file: str) -> Path:
+    file = match['file'] or _DEFAULT_FILE
+    if not file.endswith('.safetensors'):
+        raise ValueError(f'{name!r} must name a .safetensors file, got '
+                         f'{file!r}')
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:

@@ -1,63 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Sources that share a machine, and the lock that they take in turn."""
+"""Sources that share a model, and are scored in batches."""
 import threading
 import time
 
+import numpy as np
 import pytest
-from live_fixtures import Script, wait_until
+from live_fixtures import Script
 
 from mmvidattn.live import FeatureStreamModel, StreamRun
-from mmvidattn.live.features import FairLock, FeatureExtractor
-
-
-def test_threads_get_the_lock_in_order():
-    lock, turns = FairLock(), []
-
-    def work(name):
-        with lock:
-            turns.append(name)
-
-    with lock:
-        threads = []
-        for name in range(20):
-            threads.append(threading.Thread(target=work, args=(name, )))
-            threads[-1].start()
-            wait_until(lambda: len(lock._turns) == name + 2)
-    for thread in threads:
-        thread.join()
-    assert turns == list(range(20))
-
-
-def test_one_thread_holds_the_lock():
-    lock, inside, most = FairLock(), [0], [0]
-
-    def work():
-        for _ in range(200):
-            with lock:
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-                time.sleep(0)
-                inside[0] -= 1
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1]
-
-
-def test_interrupted_wait_passes_the_turn_on(monkeypatch):
-    def wait(self, timeout=None):
-        raise KeyboardInterrupt
-
-    lock = FairLock()
-    with lock, monkeypatch.context() as patch:
-        patch.setattr(threading.Condition, 'wait', wait)
-        with pytest.raises(KeyboardInterrupt):
-            lock.__enter__()
-    with lock:
-        pass
+from mmvidattn.live.features import FeatureExtractor
+from mmvidattn.online import StreamSession
 
 
 @pytest.fixture(scope='module')
@@ -87,7 +39,7 @@ class Camera(Script):
 
 def follow(run, found):
     for detection in run:
-        found.append((detection.step, time.monotonic()))
+        found.append(detection)
 
 
 def start(*runs):
@@ -99,6 +51,59 @@ def start(*runs):
     return threads, results
 
 
+def test_sources_are_scored_in_batches(model, monkeypatch):
+    sizes = []
+    push = StreamSession.push_many
+
+    def record(sessions, frames):
+        sizes.append(len(sessions))
+        # Let the other sources catch up.
+        time.sleep(.02)
+        return push(sessions, frames)
+
+    # A gap, and sources of different lengths.
+    indices = [[*range(60)], [*range(6, 45)], [*range(9), *range(30, 72)],
+               [*range(24)]]
+    alone = [list(StreamRun(model, Script(each))) for each in indices]
+    monkeypatch.setattr(StreamSession, 'push_many', staticmethod(record))
+    threads, together = start(*(
+        StreamRun(model, Script(each)) for each in indices))
+    for thread in threads:
+        thread.join()
+    assert sum(sizes) == sum(map(len, alone)) and max(sizes) > 1
+    for got, want in zip(together, alone):
+        assert [d.step for d in got] == [d.step for d in want]
+        np.testing.assert_allclose([d.scores for d in got],
+                                   [d.scores for d in want], atol=1e-5)
+
+
+def test_error_of_one_source_does_not_end_the_rest(model, monkeypatch):
+    features_of = FeatureExtractor.features_of
+
+    def fail(self, samples):
+        time.sleep(.02)
+        if any(sample == 'bad' for sample in samples):
+            raise ValueError('bad sample')
+        return features_of(self, samples)
+
+    monkeypatch.setattr(FeatureExtractor, 'features_of', fail)
+    good = [StreamRun(model, Script(range(60))) for _ in range(2)]
+    bad = StreamRun(model, Script(range(60)))
+    sample = bad._scorer._sample
+    bad._scorer._sample = lambda step: (
+        sample(step) if step.number < 3
+        else (dict(rgb='bad'), dict(flow=0., features=0.)))
+    errors = []
+    thread = threading.Thread(target=lambda: errors.append(
+        pytest.raises(ValueError, list, bad)))
+    thread.start()
+    threads, results = start(*good)
+    for each in (thread, *threads):
+        each.join()
+    assert 'bad sample' in str(errors[0].value)
+    assert [len(result) for result in results] == [20, 20]
+
+
 def test_stalled_source_does_not_delay_the_rest(model):
     stalls = StreamRun(model, Camera(12, 0.5, blocks=True))
     working = StreamRun(model, Camera(24, 1.5))
@@ -107,23 +112,21 @@ def test_stalled_source_does_not_delay_the_rest(model):
     assert threads[0].is_alive() and len(first) == 2
     stalls.stop()
     threads[0].join()
-    steps, _ = zip(*result)
+    steps = [detection.step for detection in result]
     # A busy machine may drop some steps.
-    assert steps[-1] == 5 and steps == tuple(sorted(set(steps)))
+    assert steps[-1] == 5 and steps == sorted(set(steps))
     assert len(steps) + working.dropped + working.missing == 6
 
 
 def test_sources_of_different_rates_get_their_share(model, monkeypatch):
     """Recordings that never wait do not starve a camera."""
-    features = FeatureExtractor.features
+    features_of = FeatureExtractor.features_of
 
-    def slow(self, clips):
-        # Hold the lock for some time, like a large network.
-        with self._lock:
-            time.sleep(0.04)
-        return features(self, clips)
+    def slow(self, samples):
+        time.sleep(0.04)
+        return features_of(self, samples)
 
-    monkeypatch.setattr(FeatureExtractor, 'features', slow)
+    monkeypatch.setattr(FeatureExtractor, 'features_of', slow)
     hogs = [StreamRun(model, Script(range(10 ** 6))) for _ in range(3)]
     camera = StreamRun(model, Camera(12, 2))
     threads, results = start(camera, *hogs)

@@ -147,7 +147,7 @@ def test_a_step_that_hangs_is_unhealthy(model, monkeypatch):
         return score(step)
 
     run._scorer = SimpleNamespace(
-        scores=slow, skip=run._scorer.skip, num_bad=0)
+        scores=slow, max_skip=0, num_bad=0)
     next(iter(run))
     assert results[0] == 'a step has taken longer than 0.1 s'
     assert run.health.problem == ''

@@ -40,15 +40,6 @@ def test_pictures_of_a_long_event_are_thinned_out_evenly():
     assert {b - a for a, b in zip(result, result[1:])} == {4.}
 
 
-def test_size_is_correct_after_thinning():
-    frames = EventFrames()
-    for step in range(400):
-        frames.add((step + 1) / RATE, b'x' * (step + 1),
-                   [event('start', 1, .25)] if step == 0 else [])
-        assert frames.size == sum(
-            len(picture) for _, picture in frames.get(1, .25))
-
-
 def test_event_in_progress_has_pictures():
     assert times(follow(3, {2: [event('start', 1, .25)]}), 1, .25) == [
         .25, .5, .75]

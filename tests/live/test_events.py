@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from mmvidattn.live.events import EventLog, read_events
+from mmvidattn.live.run_files import EventLog, read_events
 
 
 def test_events_are_written_at_once(tmp_path):

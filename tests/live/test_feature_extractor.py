@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Feature extractors of all kinds of networks."""
 import importlib.util
-import json
 import sys
 import types
 
@@ -11,7 +10,6 @@ import torch
 from backbones.test_bn_inception import published
 from live_fixtures import CLASSES, make_images, write_config, write_tsn
 from PIL import Image
-from safetensors.torch import save_file
 from torch import nn
 
 import mmvidattn
@@ -19,12 +17,10 @@ from mmvidattn.apis.models import load_config
 from mmvidattn.commands.extract_features import load_extractor
 from mmvidattn.convert import convert
 from mmvidattn.live import FeatureExtractor, OnlineDetector
-from mmvidattn.live.image_input import ImageInput
 from mmvidattn.live.models import _merge
-from mmvidattn.live.named_networks import hub_input, timm_input
+from mmvidattn.live.networks import ImageInput, timm_input
 from mmvidattn.live.steps import frame_indices, source_frames
 
-COMMIT = '0123456789abcdef0123456789abcdef01234567'
 FRAMES = dict(takes='frames', mean=0.5, std=0.25, resize=32)
 CLIPS = dict(FRAMES, takes='clips')
 
@@ -150,11 +146,7 @@ def test_features_of_frames_are_averaged():
     (dict(config='os:such', input=FRAMES), 'that can be imported'),
     (dict(config='linear_ff_tiny_motion', input=FRAMES),
      'input is not for recognizers'),
-    (dict(config=f'hf://owner/model@{COMMIT}', checkpoint='x.pth'),
-     'has its own weights'),
-    (dict(config='hf://owner/model@main'), '40 hexadecimal digits'),
-    (dict(config=f'hf://owner/model@{COMMIT}/x.safetensors'),
-     'must name a model'),
+    (dict(config='hf://owner/model'), 'pass MODULE:CALLABLE'),
 ])
 def test_rejects_networks(kwargs, error):
     with pytest.raises(ValueError, match=error):
@@ -196,22 +188,6 @@ def test_input_of_timm():
     assert squashed['resize'] == (256, 256)
     with pytest.raises(ValueError, match="crop_mode='border'"):
         timm_input(dict(cfg, crop_mode='border'), 'x')
-
-
-def test_input_of_the_hub():
-    result = hub_input(dict(
-        size=dict(shortest_edge=256), crop_size=dict(height=224, width=224),
-        do_center_crop=True, resample=3, image_mean=[.1, .2, .3],
-        image_std=[1, 1, 1], offset=True, rescale_factor=1 / 127.5))
-    image = np.full((300, 400, 3), 255, np.uint8)
-    x = ImageInput(**result, takes='frames')([image])
-    # Scaled to [-1, 1], then the mean is subtracted.
-    torch.testing.assert_close(x[0, :, 0, 0], torch.tensor([.9, .8, .7]))
-    assert x.shape == (1, 3, 224, 224) and result['resize'] == 256
-    # Bytes are not scaled.
-    assert hub_input(dict(do_rescale=False))['value_range'] == 255
-    with pytest.raises(ValueError, match='size must have shortest_edge'):
-        hub_input(dict(size=dict(longest_edge=3)))
 
 
 class TinyTimm(Pooled):
@@ -270,112 +246,6 @@ def test_missing_timm_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'timm', None)
     with pytest.raises(ImportError, match='needs timm: pip install timm'):
         FeatureExtractor('timm://tiny')
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """Folder that replaces the Hugging Face Hub."""
-
-    def hf_hub_download(repo_id, filename, *, revision):
-        assert (repo_id, revision) == ('owner/model', COMMIT)
-        if not (tmp_path / filename).is_file():
-            raise FileNotFoundError('404')
-        return str(tmp_path / filename)
-
-    if importlib.util.find_spec('huggingface_hub'):
-        # transformers needs other parts of the package.
-        monkeypatch.setattr('huggingface_hub.hf_hub_download',
-                            hf_hub_download)
-    else:
-        monkeypatch.setitem(
-            sys.modules, 'huggingface_hub',
-            types.SimpleNamespace(hf_hub_download=hf_hub_download))
-    return tmp_path
-
-
-NAME = f'hf://owner/model@{COMMIT}'
-
-
-def test_timm_model_on_the_hub(hub, timm):
-    (hub / 'config.json').write_text(json.dumps(dict(
-        architecture='tiny', pretrained_cfg=TinyTimm().pretrained_cfg)))
-    save_file({'scale': torch.tensor([1., 2., 3.]),
-               'fc.bias': torch.zeros(7)}, hub / 'model.safetensors')
-    extractor = FeatureExtractor(NAME)
-    assert extractor.features([WHITE]).tolist() == [[1, 2, 3]]
-
-
-class TinyTransformer(nn.Module):
-    """Network that returns tokens and a pooler output."""
-
-    def forward(self, pixel_values):
-        tokens = pixel_values.flatten(2).mT
-        return types.SimpleNamespace(
-            last_hidden_state=tokens, pooler_output=-tokens.mean(1))
-
-
-@pytest.mark.parametrize('has_text', [False, True])
-@pytest.mark.parametrize('missing, want', [
-    ([], -1.), (['pooler.weight', 'pooler.bias'], 1.),
-    (['pooler.weight', 'layer.3'], r'lacks 1 tensors of .*layer\.3')])
-def test_missing_tensors_of_a_transformers_model(
-        hub, monkeypatch, missing, want, has_text):
-    model = TinyTransformer()
-    if has_text:
-        model = nn.ModuleDict(dict(vision_model=model))
-        missing = ['text_model.x', *(f'vision_model.{x}' for x in missing)]
-    monkeypatch.setitem(sys.modules, 'transformers', types.SimpleNamespace(
-        AutoModel=types.SimpleNamespace(
-            from_pretrained=lambda folder, **kwargs: (
-                model, dict(missing_keys=missing)))))
-    (hub / 'config.json').write_text('{}')
-    (hub / 'model.safetensors').touch()
-    (hub / 'preprocessor_config.json').write_text(json.dumps(dict(
-        size=dict(height=32, width=32), image_mean=0., image_std=1.)))
-    if isinstance(want, str):
-        with pytest.raises(ValueError, match=want):
-            FeatureExtractor(NAME)
-    else:
-        assert FeatureExtractor(NAME).features([WHITE]).tolist() == [
-            pytest.approx([want] * 3)]
-
-
-@pytest.mark.parametrize('pooler', [True, False])
-def test_transformers_model_on_the_hub(hub, pooler):
-    transformers = pytest.importorskip('transformers')
-    torch.manual_seed(0)
-    config = transformers.ViTConfig(
-        hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=16, image_size=32, patch_size=16)
-    model = transformers.ViTForImageClassification(config).eval()
-    if pooler:
-        model = transformers.ViTModel(config).eval()
-    model.save_pretrained(hub)
-    (hub / 'preprocessor_config.json').write_text(json.dumps(dict(
-        size=dict(height=32, width=32), resample=2, image_mean=[.5] * 3,
-        image_std=[.5] * 3)))
-    got = FeatureExtractor(NAME).features([WHITE])
-    vit = model if pooler else model.vit
-    with torch.no_grad():
-        out = vit(torch.ones(1, 3, 32, 32))
-    torch.testing.assert_close(
-        got, out.pooler_output if pooler else out.last_hidden_state.mean(1))
-
-
-def test_transformers_models_get_frames_before_channels(hub):
-    transformers = pytest.importorskip('transformers')
-    config = transformers.VideoMAEConfig(
-        hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=16, image_size=32, patch_size=16, num_frames=4)
-    model = transformers.VideoMAEModel(config).eval()
-    model.save_pretrained(hub)
-    extractor = FeatureExtractor(NAME, input=dict(mean=0., std=1.))
-    assert extractor.clip_len == 4
-    images = [np.full((32, 32, 3), 51 * t, np.uint8) for t in range(4)]
-    x = torch.arange(4.)[:, None, None, None].expand(4, 3, 32, 32) / 5
-    with torch.no_grad():
-        want = model(x[None]).last_hidden_state.mean(1)
-    torch.testing.assert_close(extractor.features([images]), want)
 
 
 def test_frames_are_sampled_at_another_rate():
@@ -467,7 +337,7 @@ def test_other_networks_do_not_get_options_of_the_default_network():
     assert _merge(default, dict(flow='dis')) == dict(default, flow='dis')
 
 
-def test_streaming_matches_extraction(clip, tmp_path):
+def test_streaming_matches_extraction(clip, tmp_path, monkeypatch):
     """The sampling rate differs from the frame rate of the source."""
     config = write_config(tmp_path)
     torch.manual_seed(0)
@@ -481,9 +351,12 @@ def test_streaming_matches_extraction(clip, tmp_path):
         config, tmp_path / 'model.pth', clip, dict(rgb=features),
         cfg_options=options)
     rows = []
-    push = detector.session.push
-    detector.session.push = lambda f: rows.append(f['rgb']) or push(f)
+    extract = FeatureExtractor.features_of
+    monkeypatch.setattr(
+        FeatureExtractor, 'features_of',
+        lambda *args: rows.append(extract(*args)) or rows[-1])
     scores = [detection.scores for detection in detector]
+    monkeypatch.undo()
     extractor = load_extractor(dict(
         features, checkpoint=None, device='cpu', flow=None, flow_side=48,
         bound=20., frame_interval=1, cfg_options=None, threads=1,
@@ -491,7 +364,7 @@ def test_streaming_matches_extraction(clip, tmp_path):
     want = extractor(clip)
     assert len(scores) == len(want) > 10 and scores[0].shape == (
         len(CLASSES), )
-    np.testing.assert_allclose(torch.stack(rows), want, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(torch.cat(rows), want, atol=1e-5, rtol=0)
 
 
 def test_every_sets_frames_per_step(clip):

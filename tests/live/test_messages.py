@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from live_fixtures import Hook, wait_until
 
-from mmvidattn.live.events import EventLog
+from mmvidattn.live.run_files import EventLog
 from mmvidattn.live.sinks import SinkThread, TryAgain
 from mmvidattn.live.sinks import messages as message_sinks
 from mmvidattn.live.sinks.messages import MqttSink, WebhookSink

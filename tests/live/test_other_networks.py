@@ -27,13 +27,14 @@ online = dict(
 ''')
     torch.manual_seed(0)
     live, rows = FeatureStreamModel(path, None), []
-    advance = live._session.step.advance
+    step = live._pool.session.step
+    take = step.take
 
-    def record(row, step, state):
-        rows.append(row)
-        advance(row, step, state)
+    def record(projected, *args):
+        rows.append(projected['row'])
+        take(projected, *args)
 
-    live._session.step.advance = record
+    step.take = record
     scores = np.stack([one.scores for one in StreamRun(live, clip)])
     assert len(scores) == len(rows) == 28
     np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-5)

@@ -21,15 +21,13 @@ from mmvidattn.live import (
     FeatureStreamModel,
     OnlineDetector,
     StreamRun,
-    open_source,
-    state_file,
+    run_files,
     steps,
 )
-from mmvidattn.live.events import EventLog, read_events
+from mmvidattn.live.run_files import EventLog, StateFile, read_events
 from mmvidattn.live.sinks import messages
 from mmvidattn.live.sinks.files import SegmentSink
 from mmvidattn.live.sinks.messages import WebhookSink
-from mmvidattn.live.state_file import StateFile
 from mmvidattn.live.steps import StepReader
 from mmvidattn.sources import Frame, RecordedSource, Source
 
@@ -333,7 +331,7 @@ def test_duration_includes_the_time_before_a_restart(model, monkeypatch):
 
 def test_states_are_written_at_intervals(tmp_path, monkeypatch):
     now = 0.
-    monkeypatch.setattr(state_file.time, 'monotonic', lambda: now)
+    monkeypatch.setattr(run_files.time, 'monotonic', lambda: now)
     file = StateFile(tmp_path / 'state', 10., dict(rate=2))
     written = []
     for now in range(0, 35, 2):
@@ -356,7 +354,7 @@ def test_unwritable_state_is_a_warning(model, tmp_path,
     def full(*args):
         raise OSError('no space left')
 
-    monkeypatch.setattr(state_file, 'write_atomically', full)
+    monkeypatch.setattr(run_files, 'write_atomically', full)
     with pytest.warns(UserWarning, match='cannot write .*no space left'):
         with pytest.raises(OSError, match='no space'):
             list(run)
@@ -392,19 +390,6 @@ def test_rejects_options(model, tmp_path, name):
     with pytest.raises(ValueError, match=f'{name} must be a positive'):
         StreamRun(model, Recording(), **options(tmp_path), **{name: 0})
     assert list(tmp_path.iterdir()) == []
-
-
-def test_sources_can_start_at_a_later_frame(clip, tmp_path):
-    frames = list(open_source(clip))
-    source = open_source(clip)
-    source.start_at(50)
-    rest = list(source)
-    assert [f.index for f in rest] == list(range(50, 84))
-    np.testing.assert_array_equal([f.image for f in rest],
-                                  [f.image for f in frames[50:]])
-    source = Camera(3)
-    source.start_at(50)
-    assert [f.index for f in source] == [50, 51, 52]
 
 
 def test_event_log_continues_a_file(tmp_path):

@@ -96,26 +96,6 @@ def test_memory_is_bounded(tmp_path):
     assert 3 < len(shown(sink.path(3))) < 60
 
 
-def test_unneeded_frames_are_dropped(tmp_path):
-    sink = SegmentSink(tmp_path, RUN, before=1., after=.5)
-
-    def num_frames(step, events=(), since=None):
-        sink.write(detection(step, events, since=since))
-        assert sink._num_bytes == sum(
-            data.nbytes for _, data in sink._frames)
-        return len(sink._frames)
-
-    # Keep the frames of one second, because an action may start now.
-    assert [num_frames(step) for step in range(8)] == [2, 4, 6, *[8] * 5]
-    # Keep more while an action is in progress that is not reported yet.
-    assert [num_frames(step, since=2.) for step in range(8, 12)] == [
-        10, 12, 14, 16]
-    # Keep them until the clip of the action is written.
-    assert num_frames(12, [end(2., 3.)]) == 18
-    assert num_frames(13) == 8
-    check_frames(sink.path(3), range(8, 28))
-
-
 def test_read_returns_the_clip_of_an_event(tmp_path):
     sink = SegmentSink(tmp_path, RUN, before=0, after=.5)
     # A file of an earlier run.

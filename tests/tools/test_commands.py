@@ -15,7 +15,7 @@ from mmvidattn.commands.prepare import DATASETS
 from mmvidattn.datasets.prepare import RECIPES
 from mmvidattn.export import programs
 from mmvidattn.live import optical_flow
-from mmvidattn.online.testra_step import KERNELS
+from mmvidattn.online.window_steps import KERNELS
 
 COMMANDS = commands.find_commands()
 

@@ -20,10 +20,10 @@ from rich.console import Console
 
 from mmvidattn.commands import make_parser, stream
 from mmvidattn.evaluation.events import detect_events, tune_thresholds
-from mmvidattn.live import load_live_model, models
+from mmvidattn.live import load_live_model, scorers
 from mmvidattn.live.terminal import describe_event
 from mmvidattn.online.frame_scores import read_frame_scores
-from mmvidattn.online.testra_step import TeSTraStep
+from mmvidattn.online.window_steps import TeSTraStep
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -276,7 +276,7 @@ def test_view_in_a_terminal(run_main, files, clip, monkeypatch):
 def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
                                          monkeypatch, capsys):
     compiled = []
-    monkeypatch.setattr(models, 'compile_in_place', compiled.append)
+    monkeypatch.setattr(scorers, 'compile_in_place', compiled.append)
     recognizer = files[1].with_name('recognizer.pth')
     run_main('stream.py', clip, *files, '--rgb', 'linear_ff_tiny_motion',
              recognizer, '--compile')

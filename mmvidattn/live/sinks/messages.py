@@ -4,7 +4,7 @@ import json
 import time
 import uuid
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from ...utils.files import write_atomically
 from ...utils.remote_files import without_secrets
-from ..events import read_events
+from ..run_files import read_events
 from ..run import StreamRun
 from . import EventSink, TryAgain
 
@@ -94,20 +94,18 @@ class MessageSink(EventSink):
     seconds until the event is delivered; up to :data:`MAX_WAITING` events may
     wait.
 
-    With a ``sent_file``, each event of the run's events file is delivered at
-    least once, even if the process is killed: a run that resumes from its
-    state first sends the undelivered events of its file.
-
     Args:
         url: URL of the receiver.
         run: The run.
-        sent_file: File for the number of the last delivered event. Requires
-            an ``events_file`` of the run. Defaults to no file, which loses
-            events that are not delivered when the process ends.
+        sent_file: File for the number of the last delivered event. A run that
+            resumes from its state first sends the later events of its
+            ``events_file``, so that each is delivered at least once, even if
+            the process is killed. Defaults to no file, which loses events
+            that are not delivered when the process ends.
 
     Raises:
-        ValueError: If ``sent_file`` is damaged, or the run has no
-            ``events_file``.
+        ValueError: If the URL is invalid, a package is not installed,
+            ``sent_file`` is damaged, or the run has no ``events_file``.
     """
     queue_size = MAX_WAITING
 
@@ -192,11 +190,7 @@ class MessageSink(EventSink):
             warnings.warn(f'cannot write {self._sent_file}: {error}')
 
     def _send(self, data: bytes, key: str) -> None:
-        """Send a message.
-
-        Args:
-            data: The message.
-            key: Id of the message, the same in each attempt.
+        """Send a message; its key is the same in each attempt.
 
         Raises:
             OSError: If the message must be sent again.
@@ -212,16 +206,10 @@ class WebhookSink(MessageSink):
     duplicates. Redirects are not followed, so that user, password and events
     reach only the host of ``url``. After a status in :data:`REFUSED` the event
     is skipped. After any other status except 2xx, such as 302, 404 and 503, it
-    is sent again; ``Retry-After`` is respected up to five minutes.
+    is sent again; ``Retry-After`` is respected up to five minutes. A user and
+    password in the URL are sent for basic authentication.
 
-    Args:
-        url: http or https URL. A user and password in it are sent for basic
-            authentication.
-        run: The run.
-        sent_file: File of :class:`MessageSink`.
-
-    Raises:
-        ValueError: If the URL is invalid, or httpx is not installed.
+    See :class:`MessageSink` for the arguments.
     """
 
     def __init__(self, url: str, run: StreamRun,
@@ -253,20 +241,17 @@ class WebhookSink(MessageSink):
             raise ValueError(f'event refused with status {status}')
         reason = f'status {status}'
         if 300 <= status < 400:
-            reason += (f', a redirect to {_location(headers)}, which is not '
-                       'followed: pass the final URL')
+            try:
+                location = without_secrets(headers.get('Location', 'nowhere'))
+            except ValueError:
+                location = 'an invalid URL'
+            reason += (f', a redirect to {location}, which is not followed: '
+                       'pass the final URL')
         raise TryAgain(reason, _retry_after(headers.get('Retry-After', '')))
 
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
-
-
-def _location(headers: Mapping[str, str]) -> str:
-    try:
-        return without_secrets(headers.get('Location', 'nowhere'))
-    except ValueError:
-        return 'an invalid URL'
 
 
 def _retry_after(text: str) -> float:
@@ -284,14 +269,8 @@ def _retry_after(text: str) -> float:
 class MqttSink(MessageSink):
     """Sink that publishes events to an MQTT broker, at least once (QoS 1).
 
-    Args:
-        url: ``mqtt://USER:PASSWORD@HOST:PORT/TOPIC``, or ``mqtts://`` for
-            TLS.
-        run: The run.
-        sent_file: File of :class:`MessageSink`.
-
-    Raises:
-        ValueError: If the URL is invalid, or paho-mqtt is not installed.
+    The URL is ``mqtt://USER:PASSWORD@HOST:PORT/TOPIC``, or ``mqtts://`` for
+    TLS. See :class:`MessageSink` for the arguments.
     """
 
     def __init__(self, url: str, run: StreamRun,

@@ -1,0 +1,87 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Long gaps, and jumps back, in the time of a source."""
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+from live_fixtures import CLASSES, make_images
+
+from mmvidattn.live import FeatureStreamModel, StreamRun
+from mmvidattn.sources import VideoFile, open_source
+
+
+def write_at(path, times, codec='mjpeg', rate=10, unit=1000):
+    """Write a video whose frames start at these times in seconds."""
+    with av.open(str(path), 'w') as out:
+        stream = out.add_stream(codec, rate=rate)
+        stream.width = stream.height = 64
+        stream.pix_fmt = 'yuvj420p' if codec == 'mjpeg' else 'yuv420p'
+        stream.time_base = Fraction(1, unit)
+        stream.codec_context.time_base = Fraction(1, unit)
+        for image, time in zip(make_images(len(times)), times):
+            frame = av.VideoFrame.from_ndarray(image, format='rgb24')
+            frame.pts, frame.time_base = round(unit * time), Fraction(1, unit)
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode())
+    return path
+
+
+@pytest.fixture(scope='module')
+def model(files):
+    return FeatureStreamModel(
+        *files, events=dict(on=1e-5, off=1e-6, min_duration=.25))
+
+
+def run_all(model, source):
+    """Return the detections, their events, and the lines of a run."""
+    run, lines = StreamRun(model, source), []
+    run.log = lines.append
+    found = list(run)
+    return found, [e for d in found for e in d.events], lines
+
+
+@pytest.mark.parametrize('gap, restarts', [(14., True), (6., False)])
+@pytest.mark.parametrize('where', ['file', 'web'])
+def test_actions_and_state_end_at_a_long_gap(
+        model, web, tmp_path, gap, restarts, where):
+    times = [*np.arange(20) / 10, *2 + gap + np.arange(20) / 10]
+    path = write_at(tmp_path / 'gap.mkv', times)
+    source = path
+    if where == 'web':
+        web.files['/gap.mkv'] = path.read_bytes()
+        source = f'{web.url}/gap.mkv'
+    found, events, lines = run_all(model, source)
+    cut = [e for e in events if e['event'] == 'end' and e.get('cut')]
+    assert bool(lines) == restarts
+    if not restarts:
+        assert not cut
+        return
+    line, = lines
+    assert f'gap of {gap:g}'[:8] in line and 'gap.mkv' in line
+    assert len(cut) == len(CLASSES) - 1
+    assert all(2 <= e['end'] < 3 for e in cut)
+    # No step is in the gap, and actions start anew after it.
+    assert not [d for d in found if 3 < d.time < 1.5 + gap]
+    starts = {e['start'] for e in events if e['event'] == 'start'}
+    assert len(starts) == 2 and max(starts) >= 1.5 + gap
+
+
+def test_jump_back_on_the_web_restarts(model, web, tmp_path):
+    path = write_at(tmp_path / 'part.ts', np.arange(100) / 25, 'mpeg2video',
+                    25, 25)
+    web.files['/two.ts'] = 2 * path.read_bytes()
+    found, events, lines = run_all(model, f'{web.url}/two.ts')
+    line, = lines
+    assert 'jumped back' in line and 'secret' not in line
+    # Time goes on.
+    assert 7 < found[-1].time < 9
+    cut = [e for e in events if e['event'] == 'end' and e.get('cut')]
+    assert len(cut) == len(CLASSES) - 1
+
+
+def test_frames_keep_their_place_after_a_gap(tmp_path):
+    path = write_at(tmp_path / 'gap.mkv', [0, .1, .2, 20, 20.1])
+    frames = [*open_source(path)]
+    assert isinstance(open_source(path), VideoFile)
+    assert [round(f.index / 10, 1) for f in frames] == [0, .1, .2, 20, 20.1]
