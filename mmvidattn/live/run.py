@@ -157,9 +157,11 @@ class StreamRun:
                     realtime: bool = False,
                     fps: float | None = None) -> 'StreamRun':
         """Create a run of the same model on another source."""
-        return StreamRun(self._live_model, source, events_file=events_file,
-                         realtime=realtime, fps=fps,
-                         queue_size=self.options.queue_size)
+        other = StreamRun(self._live_model, source, events_file=events_file,
+                          realtime=realtime, fps=fps,
+                          queue_size=self.options.queue_size)
+        other.log = self.log
+        return other
 
     @property
     def dropped(self) -> int:

@@ -23,6 +23,8 @@ DEFAULT_FPS = 25.
 OPTIONS = 'OPENCV_FFMPEG_CAPTURE_OPTIONS'
 # Maximum seconds for opening or reading a URL.
 TIMEOUT = 5.
+# Formats whose files list the parts of a video.
+PLAYLISTS = 'hls', 'dash'
 # Maximum number of packets before the first key frame of a stream.
 MAX_WAIT = 600
 # Seconds by which time stamps are earlier if a stream has jumped back.
@@ -41,7 +43,8 @@ class Stream:
 
     Attributes:
         fps: Average frames per second; 0 if unknown.
-        num_frames: Number of frames; 0 for a live stream.
+        num_frames: Number of frames; 0 if unknown.
+        is_file: True for a file of known length, False for a live stream.
         frame: Frame of the last :meth:`grab`.
     """
 
@@ -64,6 +67,10 @@ class Stream:
         seconds = (self._container.duration or 0) / av.time_base
         self.num_frames = stream.frames - hidden if stream.frames else round(
             seconds * self.fps)
+        # The size of a playlist is not the size of its video.
+        self.is_file = self.num_frames > 0 or (
+            self._container.size > 0
+            and self._container.format.name not in PLAYLISTS)
 
     def grab(self) -> bool:
         """Decode the next frame. Return False if the stream ended or failed.

@@ -58,7 +58,7 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
 def _open_web(url: str, realtime: bool, fps: float | None) -> Source:
     """Open a video file, which has a length, or a live stream."""
     stream = open_capture(url, TIMEOUT)
-    if stream is None or not stream.num_frames:
+    if stream is None or not stream.is_file:
         return LiveSource(url, fps, capture=stream)
     if fps is not None:
         stream.release()
