@@ -15,7 +15,7 @@ from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 from torch import Tensor
 
-from ..datasets.transforms.segment_frames import MILLISECOND
+from ..datasets.transforms.video_reader_steps import MILLISECOND
 from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..sources import open_source
 from ..sources.files import IMAGE_SUFFIXES

@@ -4,9 +4,8 @@
     mmvidattn prepare thumos14 annotation data/thumos14 \\
         --rgb FOLDER --flow FOLDER
 
-The same command resumes an interrupted run. Files from other runs or programs
-are only overwritten with --force. provenance.json in the output folder lists
-the sources of each file.
+The same command resumes an interrupted run. Files with different content are
+only overwritten with --force.
 """
 import argparse
 import sys

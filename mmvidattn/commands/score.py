@@ -108,16 +108,19 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
         # Videos without events belong to a subset, too.
         subset_of = video_subsets(true)
         subsets = sorted({*subset_of.values()})
-        if args.subset not in subsets:
+        wanted = args.subset.casefold()
+        if wanted not in map(str.casefold, subsets):
             raise ValueError('--subset must be one of '
                              f'{", ".join(subsets) or "none"}, got '
                              f'{args.subset}')
         true.videos = {name: info for name, info in true.videos.items()
-                       if subset_of[name] == args.subset}
+                       if subset_of[name].casefold() == wanted}
         true.segments, predicted.segments = (
             [one for one in each.segments if one.video in true.videos]
             for each in (true, predicted))
-    elif others:
+    else:
+        note_other_subsets(predicted, true)
+    if others and args.subset is None:
         echo(f'note: {len(others)} of the predicted videos have no '
              f'annotations, such as {others[0]}; all their events count as '
              'false')
@@ -126,6 +129,23 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
     if args.videos is not None and args.subset is None:
         add_other_videos(true, args.videos)
     return predicted, true
+
+
+def note_other_subsets(predicted: 'Annotations', true: 'Annotations') -> None:
+    """Name the videos of subsets without any predictions."""
+    from ..datasets.annotations.custom.labeled_videos import some
+    from ..datasets.annotations.formats.base import by_video, subset_of
+
+    seen = {one.video for one in predicted.segments}
+    groups: dict[str, list[str]] = {}
+    for video, segments in by_video(true).items():
+        groups.setdefault(subset_of(true.videos[video], segments),
+                          []).append(video)
+    for subset, videos in groups.items():
+        if len(groups) > 1 and not seen & {*videos}:
+            echo(f'note: {len(videos)} videos of the subset {subset} have no '
+                 f'predictions, and their events count as missed: '
+                 f'{some(videos)}; --subset evaluates one subset')
 
 
 def add_other_videos(true: 'Annotations', path: Path) -> None:

@@ -6,9 +6,8 @@
 
 A segment covers the steps from floor(start * rate) to ceil(end * rate) - 1. A
 step has the classes of all segments that cover it, or else class 0, the
-background. The targets have as many steps as the features. Targets with
-different options or sources are not overwritten; see provenance.json in the
-output folder.
+background. The targets have as many steps as the features. Files with
+different content are only overwritten with --force.
 """
 import argparse
 import sys
@@ -100,44 +99,38 @@ def write(args: argparse.Namespace) -> None:
         with_features,
         write_targets,
     )
-    from ..datasets.prepare.output import Output
+    from ..datasets.prepare.files import Output
 
     fault = Faults(args.lenient)
     lengths = feature_lengths([args.features])
     segments = read(args, fault)
     if not segments and not fault.number:
         raise ValueError(f'{args.annotations} has no segments')
-    sources = [args.annotations, args.features]
-    if args.classes is not None:
-        if not args.classes.is_file():
-            raise ValueError(f'--classes: file {args.classes} does not exist')
-        sources.append(args.classes)
-    with Output(args.out, f'targets {args.format}',
-                f'{args.annotations.name} {args.split}',
-                dict(rate=args.rate, split=args.split), sources,
-                args.force) as output:
-        videos = with_features(segments, lengths, args.features, fault)
-        if args.format == 'ek100':
-            name = args.split or args.annotations.stem
-            echo(write_targets(
-                output, segments, lengths, numbered_targets(EK100_CLASSES),
-                args.rate, lists={name: videos}))
-            return
-        classes = class_names(args, segments)
-        segments = known_classes(segments, classes, fault)
-        subsets: dict[str, list[str]] = {}
-        subset_of = {segment.video: segment.subset
-                     for segment in reversed(segments)}
-        for video in sorted(videos):
-            if video in subset_of:
-                subsets.setdefault(subset_of[video], []).append(video)
-        # In a user's own data set, videos without segments are background. In
-        # a published one, they may belong to another split.
-        background = [] if args.format in ('thumos14', 'tvseries') else [
-            video for video in lengths if video not in subset_of]
+    if args.classes is not None and not args.classes.is_file():
+        raise ValueError(f'--classes: file {args.classes} does not exist')
+    output = Output(args.out, args.force)
+    videos = with_features(segments, lengths, args.features, fault)
+    if args.format == 'ek100':
+        name = args.split or args.annotations.stem
         echo(write_targets(
-            output, segments, lengths, named_targets(classes), args.rate,
-            lists=subsets, classes=classes, background=background))
+            output, segments, lengths, numbered_targets(EK100_CLASSES),
+            args.rate, lists={name: videos}))
+        return
+    classes = class_names(args, segments)
+    segments = known_classes(segments, classes, fault)
+    subsets: dict[str, list[str]] = {}
+    subset_of = {segment.video: segment.subset
+                 for segment in reversed(segments)}
+    for video in sorted(videos):
+        if video in subset_of:
+            subsets.setdefault(subset_of[video], []).append(video)
+    # In a user's own data set, videos without segments are background. In a
+    # published one, they may belong to another split.
+    background = [] if args.format in ('thumos14', 'tvseries') else [
+        video for video in lengths if video not in subset_of]
+    echo(write_targets(
+        output, segments, lengths, named_targets(classes), args.rate,
+        lists=subsets, classes=classes, background=background))
 
 
 def class_names(args: argparse.Namespace,

@@ -43,8 +43,6 @@ def run(args: argparse.Namespace) -> None:
         load_runner_config,
     )
     from ..apis.show_predictions_hook import ShowPredictionsHook
-    from ..datasets import FeatureStreamDataset
-    from ..datasets.prepare import describe_root
 
     with one_line_stop():
         # Do not lock the work directory: a test writes to a separate folder,
@@ -64,10 +62,7 @@ def run(args: argparse.Namespace) -> None:
                     type='DumpResults', out_file_path=args.dump)]
             runner = build_runner(cfg, True, args.compile)
             # Build the test set now, to find errors in it.
-            dataset = runner.test_loop.dataloader.dataset
-            if isinstance(dataset, FeatureStreamDataset):
-                # The score depends on the origin of the targets.
-                runner.logger.info(describe_root(dataset.data_root))
+            runner.test_loop  # noqa: B018
         if args.show_dir or args.show:
             runner.register_hook(ShowPredictionsHook(
                 args.show_dir, args.show, args.interval, args.wait_time))

@@ -2,7 +2,7 @@
 """Feature files of untrimmed videos, opened on demand."""
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from mmengine.logging import print_log
@@ -81,6 +81,18 @@ def open_array(path: str | Path) -> np.ndarray:
     return array
 
 
+def near(steps: int, others: int) -> bool:
+    """Return True if two files of a video may have these lengths."""
+    return abs(steps - others) <= MAX_DIFFERENCE
+
+
+def refuse_transposed(path: str | Path, shape: tuple[int, ...]) -> NoReturn:
+    """Raise a ``ValueError`` about a file of shape (width, steps)."""
+    raise ValueError(
+        f'{path} must have the shape (steps, width), got {shape}, whose '
+        f'transposition {shape[::-1]} fits: np.save(path, np.load(path).T)')
+
+
 class FeatureStreams:
     """Features and targets of videos, in files ``<folder>/<video>.npy``.
 
@@ -110,20 +122,27 @@ class FeatureStreams:
         self._opened: dict[str | Path, np.ndarray] = {}
         self.widths = dict(widths or {})
         origin = {key: 'as in the config' for key in self.widths}
-        cut = []
+        cut, first_steps = [], {}
         for i, video in enumerate(self.videos):
-            lengths = {}
-            for key in self.folders:
-                shape = open_array(self.path(i, key)).shape
-                lengths[key] = shape[0]
-                width = self.widths.setdefault(key, shape[1])
+            shapes = {key: open_array(self.path(i, key)).shape
+                      for key in self.folders}
+            lengths = {key: shape[0] for key, shape in shapes.items()}
+            for key, (steps, width) in shapes.items():
+                others = [n for name, n in lengths.items() if name != key]
+                if any(near(width, n) for n in others) and not any(
+                        near(steps, n) for n in others):
+                    refuse_transposed(self.path(i, key), shapes[key])
+                expected = self.widths.setdefault(key, width)
                 origin.setdefault(key, f'as in {self.path(i, key)}')
-                if shape[1] != width:
+                if width != expected:
+                    if steps in (expected, first_steps.get(key)):
+                        refuse_transposed(self.path(i, key), shapes[key])
                     raise ValueError(
-                        f'{self.path(i, key)} must have rows of {width}, '
-                        f'{origin[key]}, got {shape[1]}')
+                        f'{self.path(i, key)} must have rows of {expected}, '
+                        f'{origin[key]}, got {width}')
+                first_steps.setdefault(key, steps)
             shortest, longest = min(lengths.values()), max(lengths.values())
-            if longest - shortest > MAX_DIFFERENCE:
+            if not near(shortest, longest):
                 raise ValueError(
                     f'{video}: all files must have the same number of steps '
                     f'(+/- {MAX_DIFFERENCE}), got '

@@ -17,8 +17,8 @@ from ..utils.remote_files import is_url, join_url
 from .annotations.custom.segment_csv import read_segment_file
 from .annotations.custom.video_list import check_inside
 from .annotations.video_segment import VideoSegment
-from .guarded_datasets import GuardedVideoDataset
-from .transforms.segment_frames import UNITS
+from .checked_datasets import CheckedVideoDataset
+from .transforms.video_reader_steps import UNITS
 
 OPENS, OPENS_SEGMENT = 'DecordInit', 'DecordSegmentInit'
 # Steps that can open segments.
@@ -31,14 +31,14 @@ META_KEYS = inspect.signature(
 
 @DATASETS.register_module()
 @check_arguments
-class VideoSegmentDataset(GuardedVideoDataset):
+class VideoSegmentDataset(CheckedVideoDataset):
     """Segments of long videos; each segment is a sample.
 
     The annotation file is a CSV file in one of three formats, see
     :func:`~.annotations.custom.segment_csv.read_segment_file`: a user's own
     file (columns video, start, end, and label or verb and noun),
     EPIC-Kitchens' or RULSTM's lists. A file that does not end with ``.csv`` is
-    a list of videos in the format of :class:`GuardedVideoDataset`.
+    a list of videos in the format of :class:`CheckedVideoDataset`.
 
     In the pipeline, ``DecordInit`` is replaced by
     :class:`~mmvidattn.datasets.transforms.DecordSegmentInit`, which limits the
@@ -64,7 +64,7 @@ class VideoSegmentDataset(GuardedVideoDataset):
             label: the number of its action, or the index of the action's name
             in ``metainfo['classes']``. With ``multi_class``, lines with the
             same video, start and end are one sample with several labels.
-        kwargs: Other arguments of :class:`GuardedVideoDataset`.
+        kwargs: Other arguments of :class:`CheckedVideoDataset`.
 
     Raises:
         ValueError: If a line of the CSV file is invalid, or arguments

@@ -30,7 +30,7 @@ from .feature_windows import (
     StreamWindows,
     WindowShape,
 )
-from .transforms.stream_frames import pack_stream_sample
+from .transforms.stream_inputs import pack_stream_sample
 from .video_segment_dataset import VideoSegmentDataset
 
 
@@ -114,9 +114,9 @@ class VideoStreamDataset(VideoSegmentDataset):
                 f'protocol={protocol!r} needs test_mode=True and '
                 f'anticipation_steps, got test_mode={test_mode} and '
                 f'anticipation_steps={anticipation_steps}')
-        if kwargs.get('multi_class') or kwargs.get('on_error') == 'flag':
-            raise ValueError("multi_class and on_error='flag' are not "
-                             'supported: steps have targets of 0 and 1')
+        if kwargs.get('multi_class'):
+            raise ValueError('multi_class is not supported: steps have '
+                             'targets of 0 and 1')
         if not str(ann_file).endswith('.csv'):
             raise ValueError(f'ann_file must be a CSV file, got {ann_file}')
         self.frame_rate = frame_rate
@@ -281,7 +281,7 @@ class VideoStreamDataset(VideoSegmentDataset):
 
     def prepare_data(self, idx: int) -> Any:
         """Load a sample; return None to skip it."""
-        return self.guard(self, idx, self._prepare)
+        return self.loader(self, idx, self._prepare)
 
     def get_cat_ids(self, idx: int) -> list[int]:
         """Return a clip's classes for mmengine's ``ClassBalancedDataset``."""

@@ -22,7 +22,7 @@ from mmengine.runner.base_loop import BaseLoop
 from torch import nn
 from torch.utils.data import DataLoader
 
-from ..datasets.guarded_datasets import guarded
+from ..datasets.checked_datasets import skip_unreadable
 from ..ops.torch_private import end_workers
 from ..utils.printable import PrintableFilter
 from ..utils.video_backend import apply_video_backend
@@ -154,9 +154,9 @@ class SafeRunner(Runner):
         hook = find_hook(self, SkippedVideosHook)
         if hook is None:
             return build(loop)
-        setattr(self, name, _guarded(
+        setattr(self, name, _skip_unreadable(
             getattr(self, name), **hook.options,
-            on_error='skip' if split == 'train' else hook.in_test))
+            on_error='skip' if split == 'train' else 'raise'))
         return build(loop)
 
     def build_optim_wrapper(
@@ -173,11 +173,11 @@ class SafeRunner(Runner):
         return super().build_optim_wrapper(optim_wrapper)
 
 
-def _guarded(loader: Any, **options: Any) -> Any:
+def _skip_unreadable(loader: Any, **options: Any) -> Any:
     if isinstance(loader, dict):
         return dict(loader, dataset=guarded(loader['dataset'], **options))
     if isinstance(loader, DataLoader):
-        dataset = guarded(loader.dataset, **options)
+        dataset = skip_unreadable(loader.dataset, **options)
         if dataset is not loader.dataset:
             return loader_like(loader, dataset=dataset)
     return loader

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import DataLoader
 
-from ..datasets.wrappers import DatasetWrapper
+from ..datasets.checked_datasets import DatasetWrapper
 from ..utils.random_state import seeded
 
 

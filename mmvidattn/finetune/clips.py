@@ -365,7 +365,7 @@ def write_features(cfg: Config, split: str, path: Path) -> None:
             batch = model.data_preprocessor(batch)
             values = model.frozen_features(batch['inputs']).cpu()
             for sample, one in zip(batch['data_samples'], values):
-                if 'unreadable' in sample:
+                if 'skipped_videos' in sample:
                     lost += 1
                     continue
                 features.append(one)

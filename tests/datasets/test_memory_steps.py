@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from mmvidattn.datasets.memory_steps import (
+from mmvidattn.datasets.feature_windows import (
     dense_long_indices,
     long_padding_mask,
     training_long_indices,

@@ -153,7 +153,6 @@ def test_missing_and_broken_videos_are_left_out_of_training(root, tmp_path):
     (dict(protocol='strict'), 'protocol'),
     (dict(protocol='strict', test_mode=True, anticipation_steps=4),
      'one second'),
-    (dict(on_error='flag'), 'flag'),
     (dict(frame_rate=0), 'frame_rate'),
     (dict(ann_file='list.txt'), 'ann_file')])
 def test_rejects_what_does_not_fit(root, options, match):
@@ -227,7 +226,7 @@ def test_processes_read_different_videos(monkeypatch):
     results = []
     for rank in range(2):
         monkeypatch.setattr(
-            'mmvidattn.datasets.stateful_video_sampler.get_dist_info',
+            'mmvidattn.datasets.samplers.get_dist_info',
             lambda: (rank, 2))
         results.append(places(sampler_of([40] * 8, 8, 2, shuffle=False)))
     videos = [{video for batch in batches for video, _ in batch}

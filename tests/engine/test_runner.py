@@ -11,7 +11,7 @@ from mmengine.runner import EpochBasedTrainLoop, Runner, ValLoop
 from torch.utils.data import DataLoader
 from toy_runs import Data, build, log_of
 
-from mmvidattn.datasets import GuardedDataset
+from mmvidattn.datasets import SkipUnreadable
 from mmvidattn.engine import (
     SafeEpochBasedTrainLoop,
     SafeIterBasedTrainLoop,
@@ -21,7 +21,7 @@ from mmvidattn.engine.hooks.nan_guard_hook import NanGuard
 from mmvidattn.engine.seeded_samples import SeededBatches
 
 GUARDS = dict(skipped_videos=dict(
-    type='SkippedVideosHook', max_failures=3, in_test='flag'))
+    type='SkippedVideosHook', max_failures=3))
 
 
 def test_replaces_loops_of_mmengine(tmp_path):
@@ -120,10 +120,10 @@ def test_guard_of_each_loop_has_its_options(tmp_path, motion_dir, built):
     for split in 'train', 'val', 'test':
         loader = getattr(runner, f'{split}_dataloader')
         dataset = loader.dataset
-        assert isinstance(dataset, GuardedDataset)
-        assert dataset.guard.on_error == (
-            'skip' if split == 'train' else 'flag')
-        assert dataset.guard.max_failures == 3
+        assert isinstance(dataset, SkipUnreadable)
+        assert dataset.loader.on_error == (
+            'skip' if split == 'train' else 'raise')
+        assert dataset.loader.max_failures == 3
         # A built loop is returned unchanged.
         assert runner.build_train_loop(runner.train_loop) is runner.train_loop
         assert [len(batch) for batch in loader.batch_sampler] == [2] * (

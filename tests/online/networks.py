@@ -4,7 +4,7 @@ import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
-from mmvidattn.datasets.memory_steps import (
+from mmvidattn.datasets.feature_windows import (
     dense_long_indices,
     long_padding_mask,
 )

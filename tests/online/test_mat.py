@@ -9,7 +9,7 @@ from online.naive_mat import NaiveMAT, Sizes, random_weights
 from online.networks import build_detector, frame_of, video_like, window_of
 
 from mmvidattn.convert import convert
-from mmvidattn.datasets.memory_steps import (
+from mmvidattn.datasets.feature_windows import (
     dense_long_indices,
     long_padding_mask,
 )

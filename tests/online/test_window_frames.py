@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidattn.datasets.memory_steps import (
+from mmvidattn.datasets.feature_windows import (
     dense_long_indices,
     long_padding_mask,
 )

@@ -48,6 +48,7 @@ def test_prints_a_summary(folder, run_main, capsys):
         '        0',
         'all           5       2      1.5       0.5   0.5      0.5       1  '
         '        1',
+        '1 segments are points without length: day/a.mp4 at 1.5 s',
         '1 segments have the same times as another one',
         '2 segments start during another one']
 
@@ -85,9 +86,8 @@ def test_reports_what_does_not_fit_the_videos(folder, run_main, capsys):
     assert run(run_main, folder / 'tasks.json', '--videos',
                folder / 'videos') == 1
     printed = capsys.readouterr().out
+    # Frames may be counted at another rate than that of the video.
     assert ('problem: 1 videos are missing: lost.mp4\n'
-            f'problem: 1 videos have another frame rate than stated: '
-            f'day/a.mp4 ({FPS + 1} instead of {FPS})\n'
             'problem: 1 segments end after their video: day/a.mp4 '
             f'({100 / (FPS + 1):.2f} of {duration:.2f} s)\n') in printed
     assert '1 of 2 videos have no segments' in printed

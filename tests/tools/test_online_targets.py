@@ -110,7 +110,7 @@ def test_classes_of_an_earlier_run_are_kept(write, tmp_path):
     assert np.loadtxt(out / 'test_class_counts.txt').tolist() == [0, 0, 1]
     # Other videos keep their segments.
     assert (read(out, 'one').tolist(), read(out, 'two').tolist()) == before
-    val.write_text('video,start,end,label,subset\none,1,2,jump,test\n')
+    val.write_text('video,start,end,label,subset\none,1,2,jump,more\n')
     args = 'csv', val, '--classes', out / 'classes.txt'
     with pytest.raises(SystemExit, match='one.npy already exists'):
         write(*args)
@@ -223,7 +223,7 @@ def test_accepts_irregular_segments(write, tmp_path, capsys):
 @pytest.mark.parametrize('form, content, error', [
     ('csv', 'video,start\n',
      'columns video, start, end and label .*got video'),
-    ('json', '{"one": []}', 'mine, line 1, one: expected an object'),
+    ('json', '{"one": []}', 'mine, one: expected an object'),
     ('tvseries', 'one run 1 2\n', 'expected video, class, start and end'),
     ('ek100', '0, one, 1, 2, 3\n', 'line 1: expected id, video, start_frame'),
     ('ek100', '0, one, 1, 2, 97, 0, 0\n', 'verb must be in 0 to 96, got 97'),

@@ -59,12 +59,3 @@ def test_four_commands(folder, videos, run_main, capsys, monkeypatch):
     assert set(metrics) >= {'online/mAP_dense', 'online/AP_dense_moves',
                             'online/AP_dense_turns'}
     assert 0 < metrics['online/mAP_dense'] <= 1
-    # The log names the targets.
-    provenance = json.loads(
-        (folder / 'data/online/provenance.json').read_text())
-    digest, = (run['counts']['targets_sha256'][:12]
-               for run in provenance['runs'].values())
-    log = ''.join(path.read_text() for path in folder.glob(
-        'work_dirs/testra_tiny_videos/2*/2*.log'))
-    assert 'features and targets: data/online (targets csv mine.csv, ' in log
-    assert f'targets sha256 {digest})' in log

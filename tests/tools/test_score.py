@@ -67,12 +67,31 @@ def test_prints_a_table_with_intervals(files, capsys):
     assert 'pass --videos' in text
 
 
-def test_subset(files, capsys):
+@pytest.mark.parametrize('name', ['test', 'Test'])
+def test_subset(files, capsys, name):
     text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--subset',
-               'test')
+               name)
     assert '1 videos (0.00 h), 1 annotated and 2 predicted events' in text
     # One video has no interval.
     assert rows(text)['F1@50'][:2] == ['0.667', '-']
+
+
+def test_names_videos_of_subsets_without_predictions(files, capsys):
+    (files / 'truth.csv').write_text(TRUTH + 'x.mp4,7,9,run,val\n')
+    assert ('note: 1 videos of the subset val have no predictions, and their '
+            'events count as missed: x.mp4; --subset') in run(
+        capsys, 'score', 'predictions.csv', 'truth.csv')
+
+
+def test_ambiguous_is_no_class_of_thumos14(files, capsys):
+    """A prediction within an ambiguous segment is in no row."""
+    (files / 'truth.csv').write_text(TRUTH + 'w.mp4,6.5,9,Ambiguous,test\n')
+    text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--protocol',
+               'thumos14')
+    assert '3 annotated and 3 predicted events' in text
+    found = rows(text)
+    assert 'Ambiguous' not in found and found['F1@50'][0] == '1.000'
+    assert found['run'] == ['1', '1', '1.000', '1.000', '0', '0']
 
 
 def test_a_video_has_one_subset(files):

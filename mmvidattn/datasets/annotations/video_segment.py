@@ -22,6 +22,8 @@ SEPARATORS = ',;\t'
 NAMES = ('video', 'start', 'end', 'label', 'id', 'subset', 'score', 'split',
          'group')
 ALIASES = dict(file='video', stop='end')
+# Columns with numbers.
+NUMBERS = 'start', 'end', 'score'
 # [hh:]mm:ss[.ff]. Seconds are below 60, and minutes too if there are hours.
 CLOCK = re.compile(
     r'(?:(\d+):(?=[0-5]?\d:))?(\d+):([0-5]?\d(?:\.\d*)?)', re.ASCII)
@@ -80,14 +82,24 @@ def read_json(path: str | Path) -> Any:
     """Read a JSON file.
 
     Raises:
-        ValueError: If the file is missing or not valid JSON.
+        ValueError: If the file is missing, not valid JSON, nested too deeply,
+            or an object has a key twice.
     """
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            (key, _), = Counter(key for key, _ in pairs).most_common(1)
+            raise ValueError(f'the key {key!r} is used twice in an object')
+        return found
+
     text = read_text(path)
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=distinct)
     except ValueError as error:
         # Also a number with more digits than Python reads.
         raise ValueError(f'{path} must be JSON: {error}') from None
+    except RecursionError:
+        raise ValueError(f'{path}: the JSON is nested too deeply') from None
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[str, str]]:
@@ -107,9 +119,8 @@ def read_rows(path: str | Path) -> Iterator[tuple[list[str], str]]:
         ValueError: If the file is not valid CSV.
     """
     text = read_text(path)
-    separator = max(SEPARATORS, key=text.lstrip().partition('\n')[0].count)
     # Strict: an unclosed quote is an error.
-    rows = csv.reader(io.StringIO(text), delimiter=separator,
+    rows = csv.reader(io.StringIO(text), delimiter=_separator(text),
                       skipinitialspace=True, strict=True)
     try:
         for row in rows:
@@ -121,15 +132,25 @@ def read_rows(path: str | Path) -> Iterator[tuple[list[str], str]]:
             f'{path}, line {rows.line_num}: invalid CSV: {error}') from None
 
 
+def _separator(text: str) -> str:
+    return max(SEPARATORS, key=text.lstrip().partition('\n')[0].count)
+
+
+def own_name(column: str) -> str:
+    """Return our name of a column: in lower case, without aliases."""
+    return ALIASES.get(column.lower(), column.lower())
+
+
 def read_columns(path: str | Path, needed: Iterable[str],
-                 aliases: Mapping[str, str] | None = None
+                 name_of: Callable[[str], str] = str
                  ) -> Iterator[tuple[dict[str, str], str]]:
     """Yield the rows of a CSV file with a header.
 
     Args:
         path: File.
         needed: Required columns.
-        aliases: New names of some columns.
+        name_of: Function that returns the name of a column of the file.
+            Defaults to no change.
 
     Yields:
         Row as ``{column: field}``, and a text with its file and line number.
@@ -138,15 +159,14 @@ def read_columns(path: str | Path, needed: Iterable[str],
         ValueError: If a column is missing or repeated, or the number of
             fields in a row differs from the header.
     """
-    aliases = aliases or {}
     rows = read_rows(path)
     header, _ = next(rows, ([], ''))
-    names = [aliases.get(name, name) for name in header]
-    missing = [name for name in needed if name not in names]
-    if missing:
+    names = [name_of(name) for name in header]
+    if not {*needed} <= {*names}:
         columns = ', '.join(
-            ' or '.join([name, *(old for old, new in aliases.items()
-                                 if new == name)]) for name in needed)
+            ' or '.join([name, *(old for old, new in ALIASES.items()
+                                 if new == name == name_of(old))])
+            for name in needed)
         raise ValueError(f'{path} must have columns {columns}, got '
                          + (', '.join(header) or 'nothing'))
     for name, number in Counter(filter(None, names)).items():
@@ -170,13 +190,16 @@ def read_table(path: str | Path, needed: Iterable[str],
                ) -> Iterator[tuple[dict[str, str], str]]:
     """Yield the rows of a CSV file under our names of its columns.
 
+    If semicolons separate the columns, numbers may have a decimal comma.
+    Backslashes in the path of a video become slashes.
+
     Args:
         path: File.
         needed: Required columns, by our names.
         columns: Column of the file for each of our names (``NAMES``), such as
             ``dict(video='Media file', start='Start (s)')``. Other columns are
             ignored, and the end ``NA`` is unknown. Defaults to our own names
-            and ``ALIASES``.
+            and ``ALIASES``, in any case.
         fps: With ``columns``, the start and end are frame numbers at this
             rate. Defaults to None, seconds.
 
@@ -184,20 +207,27 @@ def read_table(path: str | Path, needed: Iterable[str],
         ValueError: If a column is unknown, missing or repeated, or the number
             of fields in a row differs from the header.
     """
-    if columns is None:
-        yield from read_columns(path, needed, ALIASES)
-        return
-    if columns.keys() - {*NAMES} or {*needed} - columns.keys():
+    if columns is not None and (columns.keys() - {*NAMES}
+                                or {*needed} - columns.keys()):
         raise ValueError(
             f'columns must name {", ".join(needed)}, and may name '
             f'{", ".join(name for name in NAMES if name not in needed)}; got '
             + (', '.join(columns) or 'none'))
-    for fields, where in read_columns(path, columns.values()):
-        row = {name: fields[column] for name, column in columns.items()}
-        if row.get('end') == 'NA':
-            row['end'] = ''
-        for name in 'start', 'end':
-            if fps and row.get(name):
+    has_commas = _separator(read_text(path)) == ';'
+    rows = read_columns(path, needed, own_name) if columns is None else \
+        read_columns(path, columns.values())
+    for row, where in rows:
+        if columns is not None:
+            row = {name: row[column] for name, column in columns.items()}
+            if row.get('end') == 'NA':
+                row['end'] = ''
+        if 'video' in row:
+            row['video'] = row['video'].replace('\\', '/')
+        for name in NUMBERS if has_commas else ():
+            if name in row:
+                row[name] = row[name].replace(',', '.')
+        for name in ('start', 'end') if columns and fps else ():
+            if row.get(name):
                 frame = parse_number(row[name])
                 if math.isnan(frame):
                     raise ValueError(f'{where}: {name} must be a frame number '

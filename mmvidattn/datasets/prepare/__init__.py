@@ -6,10 +6,9 @@ Each data set has a recipe, a module or object with a list of the needed files
 writes the data root.
 """
 from . import egtea, epic100, thumos14, tvseries
-from .output import describe_root
 from .video_lists import VIDEO_LISTS
 
 RECIPES = dict(thumos14=thumos14, tvseries=tvseries, epic100=epic100,
                egtea=egtea, **VIDEO_LISTS)
 
-__all__ = ['RECIPES', 'describe_root']
+__all__ = ['RECIPES']

@@ -13,22 +13,18 @@ from .feature_targets import (
     write_targets,
 )
 from .features import place_features
-from .output import Output, join_lines
+from .files import Output, join_lines
 
 
 class Part(NamedTuple):
     """Content of a data root from one annotation file or split.
 
     Attributes:
-        name: Name in the record of runs, see :class:`Output`.
         segments: Annotated segments.
-        sources: Files from which the segments were read.
         list_name: Name of the list that gets the videos.
         files: Other files of the data root, by name.
     """
-    name: str
     segments: list[VideoSegment]
-    sources: list[Path]
     list_name: str
     files: Mapping[str, bytes] = {}
 
@@ -64,26 +60,19 @@ def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
     for modality, folder in given.items():
         if folder is not None and not folder.is_dir():
             raise ValueError(f'--{modality}: folder not found: {folder}')
-    options = dict(rate=args.rate, keep_targets=args.keep_targets)
-    features = [given[modality] or args.out / folder
-                for modality, folder in folders.items()]
     for part in parts:
         if not part.segments:
-            raise ValueError(f'{part.sources[0]} lists no segments')
-        sources = [*part.sources, *(f for f in features if f.is_dir())]
-        with Output(args.out, f'prepare {args.dataset}', part.name, options,
-                    sources, args.force) as output:
-            output.check_same(rate=args.rate)
-            places = place_features(
-                output, given, folders, videos_of(part.segments), args.rate,
-                fps)
-            lengths = feature_lengths(places)
-            videos = with_features(part.segments, lengths, places[0], fault)
-            print(part.name + ': ' + write_targets(
-                output, part.segments, lengths, kinds, args.rate,
-                lists={part.list_name: sorted(videos)}, classes=classes,
-                files=part.files, order=order,
-                keep_targets=args.keep_targets), flush=True)
+            raise ValueError(f'the list {part.list_name} has no segments')
+        output = Output(args.out, args.force)
+        places = place_features(
+            output, given, folders, videos_of(part.segments), args.rate, fps)
+        lengths = feature_lengths(places)
+        videos = with_features(part.segments, lengths, places[0], fault)
+        print(part.list_name + ': ' + write_targets(
+            output, part.segments, lengths, kinds, args.rate,
+            lists={part.list_name: sorted(videos)}, classes=classes,
+            files=part.files, order=order, keep_targets=args.keep_targets),
+            flush=True)
 
 
 def compare(classes: Collection[str], released: Collection[str],
@@ -117,27 +106,21 @@ def has_features(args: argparse.Namespace, folders: Mapping[str, str]) -> bool:
                for modality, folder in folders.items())
 
 
-def prepare_segments(args: argparse.Namespace, part: str,
-                     files: Mapping[str, SegmentFile],
-                     sources: Sequence[Path], classes: Sequence[str] = (),
+def prepare_segments(args: argparse.Namespace, files: Iterable[SegmentFile],
+                     classes: Sequence[str] = (),
                      class_file: str = 'label_map.txt') -> None:
     """Write lists of segments and the file of classes into the data root.
 
     Args:
         args: Command line.
-        part: Name of this run, unique in the data root.
-        files: List of each subset, such as ``train``.
-        sources: Files that were read.
+        files: Lists to write.
         classes: Class names, if known.
         class_file: Name of the file of classes.
     """
-    with Output(args.out, f'prepare {args.dataset}', part, {}, sources,
-                args.force) as output:
-        output.begin()
-        for one in files.values():
-            output.write(args.out / one.name, one.content)
-            print(f'{args.out / one.name}: {len(one.segments)} segments of '
-                  f'{len(videos_of(one.segments))} videos')
-        if classes:
-            output.write(args.out / class_file, join_lines(classes))
-        output.finish({name: len(one.segments) for name, one in files.items()})
+    output = Output(args.out, args.force)
+    for one in files:
+        output.write(args.out / one.name, one.content)
+        print(f'{args.out / one.name}: {len(one.segments)} segments of '
+              f'{len(videos_of(one.segments))} videos')
+    if classes:
+        output.write(args.out / class_file, join_lines(classes))

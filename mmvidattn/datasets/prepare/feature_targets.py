@@ -1,9 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Write the targets of each step of feature streams, and lists of videos."""
 import difflib
-import hashlib
-import io
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,8 +17,8 @@ from ..annotations.video_segment import (
     steps_of,
     videos_of,
 )
-from ..feature_streams import open_array
-from .output import Output, join_lines
+from ..feature_streams import near, open_array, refuse_transposed
+from .files import Output, join_lines, npy_bytes
 
 BACKGROUND = 'background'
 
@@ -42,6 +39,10 @@ class Targets(NamedTuple):
     def width(self) -> int:
         """Number of columns."""
         return 1 + max(self.columns.values(), default=0)
+
+    def column(self, segment: VideoSegment) -> int:
+        """Return the column of a segment."""
+        return self.columns[segment.labels[self.part]]
 
 
 def named_targets(classes: Sequence[str]) -> list[Targets]:
@@ -89,12 +90,17 @@ def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
     for i, folder in enumerate(folders):
         if not folder.is_dir():
             raise ValueError(f'features: folder not found: {folder}')
-        steps = {path.stem: len(open_array(path))
-                 for path in sorted(folder.glob('*.npy'))}
-        if not steps:
+        shapes = {path.stem: open_array(path).shape
+                  for path in sorted(folder.glob('*.npy'))}
+        if not shapes:
             raise ValueError(f'features: there are no .npy files in {folder}')
+        steps = {video: shape[0] for video, shape in shapes.items()}
+        if len({*steps.values()}) == 1 < len(
+                {width for _, width in shapes.values()}):
+            video, shape = next(iter(shapes.items()))
+            refuse_transposed(folder / f'{video}.npy', shape)
         for video in steps.keys() & lengths.keys():
-            if abs(lengths[video] - steps[video]) > 1:
+            if not near(lengths[video], steps[video]):
                 raise ValueError(
                     f'{folder / video}.npy has {steps[video]} steps, but '
                     f'{folders[0] / video}.npy has {lengths[video]}')
@@ -128,16 +134,9 @@ def mark(segments: Iterable[VideoSegment], length: int, targets: Targets,
     marked = np.zeros((length, targets.width), np.uint8)
     for segment in segments:
         first, end = steps_of(segment.start, segment.end, rate)
-        marked[first:end, targets.columns[segment.labels[targets.part]]] = 1
+        marked[first:end, targets.column(segment)] = 1
     marked[:, 0] = ~marked.any(axis=1)
     return marked
-
-
-def npy_bytes(array: np.ndarray) -> bytes:
-    """Return an array as the content of a ``.npy`` file."""
-    file = io.BytesIO()
-    np.save(file, array, allow_pickle=False)
-    return file.getvalue()
 
 
 def write_targets(output: Output, segments: Sequence[VideoSegment],
@@ -150,11 +149,8 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
                   ) -> str:
     """Write targets of a run's videos, and lists and class counts.
 
-    If several runs write the same list of a data root, it contains the videos
-    of all runs, and the class counts are added.
-
     Args:
-        output: Files that this run creates, and their report.
+        output: Writer of the data root.
         segments: All segments of the run.
         lengths: Number of steps by video.
         kinds: Kinds of targets. Class counts use the first.
@@ -164,14 +160,13 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
         files: Other files of the data root, by name.
         order: Order of the videos in lists; other videos follow.
         background: Videos without segments. Targets are written for them
-            unless they already exist.
+            unless they already exist. A later run may overwrite them.
         keep_targets: Check the shapes of existing targets instead of writing
             targets.
 
     Returns:
         One-line summary.
     """
-    output.check_same(rate=rate)
     # 1. Cut the segments, and sort them by video.
     segments = [one for one in segments if one.video in lengths]
     for kind in kinds:
@@ -184,91 +179,51 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
     for segment in fitted:
         by_video.setdefault(segment.video, []).append(segment)
     videos = list(dict.fromkeys(v for names in lists.values() for v in names))
-    # 2. Merge the lists and counts with earlier runs, and check all files that
-    #    the run will write, before it writes any.
-    parts = {
-        name: dict(width=kinds[0].width, videos={
-            video: count_classes(by_video.get(video, ()), kinds[0])
-            for video in names})
-        for name, names in lists.items()}
-    may_change = {}
-    for name, part in parts.items():
-        may_change.update(_list_files(output, name, part, order))
-    empty = {
-        output.root / kind.folder / f'{video}.npy':
-        npy_bytes(mark((), lengths[video], kind, rate))
-        for kind in kinds for video in background}
-    output.begin({**may_change, **empty})
-    fixed = {output.root / name: content for name, content in files.items()}
+    # 2. Check the lists before writing the targets.
+    contents = {output.root / name: content for name, content in files.items()}
     if classes is not None:
-        fixed[output.root / 'classes.txt'] = join_lines(classes)
-    for path, content in fixed.items():
-        output.must_write(path, content)
-    # 3. Write the targets.
-    digest = hashlib.sha256()
+        contents[output.root / 'classes.txt'] = join_lines(classes)
+    rank = {video: i for i, video in enumerate(order)}
+    for name, names in lists.items():
+        numbers = np.zeros(kinds[0].width, np.int64)
+        for video in names:
+            for segment in by_video.get(video, ()):
+                numbers[kinds[0].column(segment)] += 1
+        contents[output.root / f'{name}.txt'] = join_lines(
+            sorted(names, key=lambda video: rank.get(video, len(rank))))
+        contents[output.root / f'{name}_class_counts.txt'] = join_lines(
+            numbers)
+    for path, content in contents.items():
+        output.check(path, content)
+    # 3. Write the targets, then the lists.
     for kind in kinds:
-        for video in videos:
+        for video in dict.fromkeys([*videos, *background]):
             path = output.root / kind.folder / f'{video}.npy'
             if keep_targets:
-                content = _check_targets(path, lengths[video], kind.width)
+                _check_targets(path, lengths[video], kind.width)
+                continue
+            empty = npy_bytes(mark((), lengths[video], kind, rate))
+            if video in videos:
+                output.write(path, npy_bytes(mark(
+                    by_video.get(video, ()), lengths[video], kind, rate)),
+                    empty)
+            elif path.is_file():
+                output.kept += 1
             else:
-                content = npy_bytes(
-                    mark(by_video.get(video, ()), lengths[video], kind, rate))
-                output.write(path, content)
-            digest.update(content)
-    for path, content in empty.items():
-        output.write_new(path, content)
-    # 4. Write lists, counts and provenance.
-    for path, content in {**fixed, **may_change}.items():
+                output.write(path, empty)
+    for path, content in contents.items():
         output.write(path, content)
-    summary = dict(
-        videos=len(videos), segments=len(segments), **counts,
-        targets_sha256=digest.hexdigest())
-    output.finish(summary, lists=parts)
     list_texts = ', '.join(f'{name}.txt ({len(names)})'
-                     for name, names in lists.items())
+                           for name, names in lists.items())
     notes = describe(counts)
     return (f'{output.root}: {len(videos)} videos, {len(segments)} segments'
             + f' ({notes})' * bool(notes) + f'; lists: {list_texts}; '
             f'{output.written} files written, {output.kept} already existed')
 
 
-def count_classes(segments: Iterable[VideoSegment],
-                  targets: Targets) -> dict[str, int]:
-    """Count the segments of each class, by column."""
-    return Counter(str(targets.columns[segment.labels[targets.part]])
-                   for segment in segments)
-
-
-def _list_files(output: Output, name: str, part: dict,
-                order: Sequence[str]) -> dict[Path, bytes]:
-    parts = {key: run['lists'][name]
-             for key, run in output.other_runs().items()
-             if name in run.get('lists', ())}
-    parts[output.key] = part
-    counts = np.zeros(part['width'], np.int64)
-    videos: dict[str, dict] = {}
-    # Sort, so that the result does not depend on the order of the runs.
-    for _, each in sorted(parts.items()):
-        if each['width'] != len(counts):
-            raise ValueError(
-                f'{output.root / name}.txt must have {each["width"]} classes '
-                f'like an earlier run, got {len(counts)}')
-        videos.update(each['videos'])
-    for class_counts in videos.values():
-        for column, number in class_counts.items():
-            counts[int(column)] += number
-    rank = {video: i for i, video in enumerate(order)}
-    return {
-        output.root / f'{name}.txt': join_lines(
-            sorted(videos, key=lambda video: rank.get(video, len(rank)))),
-        output.root / f'{name}_class_counts.txt': join_lines(counts)}
-
-
-def _check_targets(path: Path, length: int, width: int) -> bytes:
+def _check_targets(path: Path, length: int, width: int) -> None:
     shape = open_array(path).shape
     # Targets may be one step longer than the features.
     if shape[1] != width or not 0 <= shape[0] - length <= 1:
         raise ValueError(f'{path} must be targets of {length} steps and '
                          f'{width} classes, got {shape}')
-    return path.read_bytes()

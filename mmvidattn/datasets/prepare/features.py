@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .feature_targets import npy_bytes
-from .output import Output
+from .files import Output, npy_bytes
 
 LMDB_FILE = 'data.mdb'
 # Key of a row: frame of a video, counted from 1, at 30 frames per second.

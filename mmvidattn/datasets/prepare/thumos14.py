@@ -12,8 +12,7 @@ from ..annotations.video_segment import Fault, videos_of
 from . import feature_set
 from .feature_set import SegmentFile, has_features, prepare_segments
 from .feature_targets import BACKGROUND, named_targets
-from .output import join_lines
-from .sources import find_any
+from .files import find_any, join_lines
 
 SOURCES = 'annotation'
 NEEDS = """\
@@ -66,22 +65,16 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
         elif len(videos) != VIDEOS[split]:
             print(f'{split}: {len(videos)} videos; the released protocol has '
                   f'{VIDEOS[split]}')
-        # List single files, because both splits may be in one folder.
-        sources = [folder / f'{label}_{split}.txt' for label in CLASSES]
-        parts.append(feature_set.Part(split, segments, sources, split))
+        parts.append(feature_set.Part(segments, split))
     classes = [BACKGROUND, *CLASSES]
     if args.rate > 0 and not has_features(args, FOLDERS):
         # Models that read pixels need only the segments of each split.
-        files = {part.name: SegmentFile(
-            f'{part.name}.csv', join_lines([
+        prepare_segments(args, [SegmentFile(
+            f'{part.list_name}.csv', join_lines([
                 'video,start,end,label',
                 *(f'{one.video},{one.start:g},{one.end:g},'
                   f'{one.labels["action"]}' for one in part.segments)]),
-            part.segments) for part in parts}
-        prepare_segments(
-            args, f'videos, {", ".join(files)}', files,
-            [path for part in parts for path in part.sources], classes,
-            'classes.txt')
+            part.segments) for part in parts], classes, 'classes.txt')
         return
     feature_set.prepare_parts(args, parts, named_targets(classes), FOLDERS,
                               fault, classes=classes, order=order)

@@ -6,18 +6,18 @@ from ..annotations.published.tvseries import CLASSES, VIDEOS, read_tvseries
 from ..annotations.video_segment import Fault, videos_of
 from . import feature_set
 from .feature_targets import BACKGROUND, known_classes, named_targets
-from .sources import find_any
+from .files import find_any
 
 SOURCES = 'GT-train.txt GT-val.txt GT-test.txt'
 NEEDS = """\
 TVSeries needs
-- its lists GT-train.txt, GT-val.txt and GT-test.txt, in one run or several
+- its lists GT-train.txt, GT-val.txt and GT-test.txt
   (https://homes.esat.kuleuven.be/psi-archive/rdegeest/TVSeries.html).
 - features at 4 steps per second, <video>.npy. The videos are not public:
   extract features from your own copies (mmvidattn extract-features)."""
 FOLDERS = dict(rgb='rgb_kinetics_resnet50', flow='flow_kinetics_bninception')
 # The released protocol also trains on the authors' validation videos.
-LISTS = dict(train='train', val='train', test='test')
+LISTS = dict(train=('train', 'val'), test=('test', ))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,19 +27,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def prepare(args: argparse.Namespace, fault: Fault) -> None:
     """Write the data root."""
-    files = find_any(args.sources, [f'GT-{split}.txt' for split in LISTS])
+    names = {list_name: [f'GT-{split}.txt' for split in splits]
+             for list_name, splits in LISTS.items()}
+    files = find_any(args.sources, sum(names.values(), []))
     parts = []
-    for split, name in LISTS.items():
-        path = files.get(f'GT-{split}.txt')
-        if path is None:
-            continue
-        segments = known_classes(
-            read_tvseries(path, name, fault=fault), CLASSES, fault)
-        unknown = {*videos_of(segments)} - {*VIDEOS[name]}
+    for list_name, expected in names.items():
+        segments = [
+            one for name in expected if name in files for one in known_classes(
+                read_tvseries(files[name], list_name, fault=fault), CLASSES,
+                fault)]
+        unknown = {*videos_of(segments)} - {*VIDEOS[list_name]}
         if unknown:
-            feature_set.compare([*VIDEOS[name], *unknown], VIDEOS[name],
-                                f'{split}, list {name}.txt')
-        parts.append(feature_set.Part(split, segments, [path], name))
+            feature_set.compare([*VIDEOS[list_name], *unknown],
+                                VIDEOS[list_name], f'{list_name}.txt')
+        if segments:
+            parts.append(feature_set.Part(segments, list_name))
     classes = [BACKGROUND, *CLASSES]
     feature_set.prepare_parts(
         args, parts, named_targets(classes), FOLDERS, fault, classes=classes,

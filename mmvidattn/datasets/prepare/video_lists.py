@@ -1,58 +1,61 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Recipes for data sets of short videos."""
+"""Recipes for data sets of short videos: read the official lists.
+
+Class numbers count from 0, in the order of the official class list.
+"""
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from ..annotations.published.video_lists import (
-    BLANK,
-    VideoList,
-    read_diving48,
-    read_diving48_classes,
-    read_hmdb51,
-    read_kinetics,
-    read_mit,
-    read_ssv2,
-    read_ucf101,
+from ..annotations.video_segment import (
+    Fault,
+    read_columns,
+    read_json,
+    read_lines,
+    read_rows,
 )
-from ..annotations.video_segment import Fault
-from .output import Output, join_lines
-from .sources import find_files, find_one
+from .files import Output, find_files, find_one, join_lines
 
+# Like mmaction2's rename_classnames.sh, which renames the class folders of
+# Kinetics.
+BLANK = str.maketrans(' ', '_', '"')
 KINETICS = 400, 600, 700
 
 
-class VideoFiles(NamedTuple):
+class VideoList(NamedTuple):
     """List of videos to write into a data root.
 
     Attributes:
         ann_file: Name of the list.
         folder: Folder of the videos below the data root.
-        content: Videos and classes.
+        videos: Name and class number of each video.
         suffix: Suffix to append, if the official list has names without a
             suffix.
     """
     ann_file: str
     folder: str
-    content: VideoList
+    videos: list[tuple[str, int]]
     suffix: str = ''
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines of the complete list."""
+        return [f'{video}{self.suffix} {label}'
+                for video, label in self.videos]
 
 
 class Lists(NamedTuple):
     """Lists to write for a data set.
 
     Attributes:
-        files: Training and validation list, by name.
-        sources: Files that were read.
+        files: Training and validation list.
+        classes: Class names; empty if unknown.
         num_classes: Published numbers of classes, one for each version.
-        part: Name of this run, unique in the data root, such as the version
-            or split; empty if there is only one.
     """
-    files: Mapping[str, VideoFiles]
-    sources: list[Path]
+    files: list[VideoList]
+    classes: list[str]
     num_classes: tuple[int, ...]
-    part: str = ''
 
 
 class VideoListRecipe(NamedTuple):
@@ -75,83 +78,163 @@ class VideoListRecipe(NamedTuple):
         prepare_lists(args, self.read(args))
 
 
-def _train_and_val(ann_file: str, folder: str, contents: Iterable[VideoList],
-                   suffix: str = '') -> dict[str, VideoFiles]:
-    """Name the training and the validation list; {} stands for the name."""
-    return {name: VideoFiles(ann_file.format(name), folder.format(name),
-                             content, suffix)
-            for name, content in zip(('train', 'val'), contents)}
-
-
 def _ssv2(args: argparse.Namespace) -> Lists:
     labels, *paths = (
         find_one(args.sources, f'{name}.json',
                  f'something-something-v2-{name}.json')
         for name in ('labels', 'train', 'validation'))
-    return Lists(
-        _train_and_val('sthv2_{}_list_videos.txt', 'videos',
-                       (read_ssv2(path, labels) for path in paths), '.webm'),
-        [*paths, labels], (174, ))
+    # Maps each template without brackets to its class number.
+    numbers = {name: int(number) for name, number in read_json(labels).items()}
+    files = []
+    for split, path in zip(('train', 'val'), paths):
+        videos = []
+        for i, item in enumerate(read_json(path)):
+            try:
+                template = item['template'].translate({91: None, 93: None})
+                videos.append((str(item['id']), numbers[template]))
+            except (KeyError, TypeError, AttributeError) as error:
+                raise ValueError(
+                    f'{path}, item {i}: expected an id and a template of '
+                    f'{labels.name}, got {item}: {error!r}') from None
+        files.append(VideoList(f'sthv2_{split}_list_videos.txt', 'videos',
+                               videos, '.webm'))
+    return Lists(files, _in_order(numbers, labels), (174, ))
 
 
 def _kinetics(args: argparse.Namespace) -> Lists:
-    train, val = (
+    paths = [
         find_one(args.sources, *(f'{prefix}{name}.csv' for prefix in (
             '', 'kinetics_', *(f'kinetics{size}_' for size in KINETICS))
             for name in names))
-        for names in (('train', ), ('validate', 'val')))
-    training = read_kinetics(train)
-    size = args.size or len(training.classes)
+        for names in (('train', ), ('validate', 'val'))]
+    rows = [list(read_columns(
+        path, ('label', 'youtube_id', 'time_start', 'time_end')))
+        for path in paths]
+    # Sorted by name, as in mmaction2.
+    classes = sorted({row['label'].translate(BLANK) for row, _ in rows[0]})
+    numbers = {name: i for i, name in enumerate(classes)}
+    size = args.size or len(classes)
     if size not in KINETICS:
-        raise ValueError(f'{train} has {size} classes: pass --size 400, 600 '
-                         'or 700')
-    contents = training, read_kinetics(val, training.classes)
-    return Lists(
-        _train_and_val(f'kinetics{size}_{{}}_list_videos.txt', 'videos_{}',
-                       contents, '.mp4'),
-        [train, val], (size, ), str(size))
+        raise ValueError(f'{paths[0]} has {size} classes: pass --size 400, '
+                         '600 or 700')
+    files = []
+    for split, part in zip(('train', 'val'), rows):
+        videos = []
+        for row, where in part:
+            label = row['label'].translate(BLANK)
+            if label not in numbers:
+                raise ValueError(
+                    f'{where}: label must be a training class ({len(classes)} '
+                    f'classes), got {row["label"]!r}')
+            try:
+                start, end = (int(float(row[f'time_{side}']))
+                              for side in ('start', 'end'))
+            except ValueError:
+                raise ValueError(f'{where}: time_start and time_end must be '
+                                 f'numbers, got {row}') from None
+            videos.append((
+                f'{label}/{row["youtube_id"]}_{start:06d}_{end:06d}',
+                numbers[label]))
+        files.append(VideoList(f'kinetics{size}_{split}_list_videos.txt',
+                               f'videos_{split}', videos, '.mp4'))
+    return Lists(files, classes, (size, ))
 
 
 def _ucf101(args: argparse.Namespace) -> Lists:
-    classes = find_one(args.sources, 'classInd.txt')
-    paths = [find_one(args.sources, f'{name}list{args.split:02}.txt')
-             for name in ('train', 'test')]
-    return Lists(
-        _train_and_val(f'ucf101_{{}}_split_{args.split}_videos.txt', 'videos',
-                       (read_ucf101(path, classes) for path in paths)),
-        [*paths, classes], (101, ), f'split {args.split}')
+    path = find_one(args.sources, 'classInd.txt')
+    numbers: dict[str, int] = {}
+    for line, where in read_lines(path):
+        number, _, name = line.strip().partition(' ')
+        if not number.isdecimal() or not name:
+            raise ValueError(f'{where}: expected a number and a class, got '
+                             f'{line!r}')
+        numbers[name] = int(number) - 1
+    files = []
+    for split, name in dict(train='train', val='test').items():
+        # The lines of training lists end with a number.
+        lines = read_lines(find_one(args.sources,
+                                    f'{name}list{args.split:02}.txt'))
+        files.append(VideoList(
+            f'ucf101_{split}_split_{args.split}_videos.txt', 'videos',
+            [(line.split()[0], _folder_class(line.split()[0], numbers, where))
+             for line, where in lines]))
+    return Lists(files, _in_order(numbers, path), (101, ))
 
 
 def _hmdb51(args: argparse.Namespace) -> Lists:
-    folder = args.sources[0]
-    return Lists(
-        _train_and_val(f'hmdb51_{{}}_split_{args.split}_videos.txt', 'videos',
-                       read_hmdb51(folder, args.split).values()),
-        [folder], (51, ), f'split {args.split}')
+    tail = f'_test_split{args.split}.txt'
+    paths = sorted(args.sources[0].glob(f'*{tail}'))
+    if not paths:
+        raise ValueError(f'no files <class>{tail} in {args.sources[0]}')
+    classes = [path.name.removesuffix(tail) for path in paths]
+    # By the number at the end of a line; 0 is in neither list.
+    videos: dict[str, list] = {'0': [], '1': [], '2': []}
+    for number, path in enumerate(paths):
+        for line, where in read_lines(path):
+            video, _, use = line.strip().rpartition(' ')
+            if use not in videos or not video:
+                raise ValueError(f'{where}: expected a video and 0, 1 or 2, '
+                                 f'got {line!r}')
+            videos[use].append((f'{classes[number]}/{video.strip()}', number))
+    return Lists([
+        VideoList(f'hmdb51_{split}_split_{args.split}_videos.txt', 'videos',
+                  videos[use]) for split, use in dict(train='1', val='2'
+                                                      ).items()],
+        classes, (51, ))
 
 
 def _diving48(args: argparse.Namespace) -> Lists:
-    paths = [find_one(args.sources, f'Diving48_V2_{name}.json')
-             for name in ('train', 'test')]
-    vocabulary = [*find_files(args.sources, ['Diving48_vocab.json']).values()]
-    classes = read_diving48_classes(vocabulary[0]) if vocabulary else []
-    contents = [read_diving48(path)._replace(classes=classes)
-                for path in paths]
-    return Lists(
-        _train_and_val('diving48_{}_list_videos.txt', 'videos', contents,
-                       '.mp4'), paths + vocabulary, (48, ))
+    vocabulary = find_files(args.sources, ['Diving48_vocab.json'])
+    # Lists of four words.
+    classes = [' '.join(one) if isinstance(one, list) else str(one)
+               for path in vocabulary.values() for one in read_json(path)]
+    files = []
+    for split, name in dict(train='train', val='test').items():
+        path, videos = find_one(args.sources, f'Diving48_V2_{name}.json'), []
+        for i, item in enumerate(read_json(path)):
+            try:
+                videos.append((str(item['vid_name']), int(item['label'])))
+            except (KeyError, TypeError, ValueError):
+                raise ValueError(f'{path}, item {i}: expected vid_name and '
+                                 f'label, got {item}') from None
+        files.append(VideoList(f'diving48_{split}_list_videos.txt', 'videos',
+                               videos, '.mp4'))
+    return Lists(files, classes, (48, ))
 
 
 def _mit(args: argparse.Namespace) -> Lists:
-    classes = find_one(args.sources, 'moments_categories.txt')
-    folders = dict(train='training', val='validation')
-    paths = [find_one(args.sources, f'{folder}Set.csv')
-             for folder in folders.values()]
-    return Lists({
-        name: VideoFiles(f'mit_{name}_list_videos.txt', f'videos/{folder}',
-                         read_mit(path, classes))
-        for (name, folder), path in zip(folders.items(), paths)
-    }, [*paths, classes], (339, 305))
+    path = find_one(args.sources, 'moments_categories.txt')
+    numbers = {}
+    for row, where in read_rows(path):
+        if len(row) != 2 or not row[1].isdecimal():
+            raise ValueError(f'{where}: expected a class and its number, got '
+                             f'{", ".join(row)}')
+        numbers[row[0]] = int(row[1])
+    files = []
+    for split, name in dict(train='training', val='validation').items():
+        # Lines of <class>/<video>.mp4,<class>,...
+        rows = read_rows(find_one(args.sources, f'{name}Set.csv'))
+        files.append(VideoList(
+            f'mit_{split}_list_videos.txt', f'videos/{name}',
+            [(row[0], _folder_class(row[0], numbers, where))
+             for row, where in rows]))
+    return Lists(files, _in_order(numbers, path), (339, 305))
+
+
+def _folder_class(video: str, numbers: Mapping[str, int], where: str) -> int:
+    label = video.rpartition('/')[0]
+    if label not in numbers:
+        raise ValueError(f'{where}: expected <class>/<video> with one of the '
+                         f'{len(numbers)} classes, got {video!r}')
+    return numbers[label]
+
+
+def _in_order(numbers: Mapping[str, int], path: Path) -> list[str]:
+    """Return the names of classes in the order of their numbers."""
+    names = sorted(numbers, key=numbers.get)
+    if [numbers[name] for name in names] != [*range(len(names))]:
+        raise ValueError(f'{path} must number its classes without gaps')
+    return names
 
 
 SPLIT = '--split', (1, 2, 3), 1, 'split (default: 1)'
@@ -207,43 +290,31 @@ def prepare_lists(args: argparse.Namespace, lists: Lists) -> None:
     missing videos are left out, and paths have the suffixes of the files
     found.
     """
-    options = {name: value for name, value in vars(args).items()
-               if isinstance(value, (int, str)) and name not in (
-                   'dataset', 'force')}
-    with Output(args.out, f'prepare {args.dataset}', lists.part, options,
-                lists.sources, args.force) as output:
-        contents, counts = {}, {}
-        for name, one in lists.files.items():
-            lines, missing = list_lines(args.out / one.folder, one)
-            contents[args.out / one.ann_file] = join_lines(lines)
-            counts[name], counts[f'{name}_missing'] = len(lines), len(missing)
-            if not lines:
-                raise ValueError(f'all {len(missing)} videos are missing in '
-                                 f'{args.out / one.folder}, such as '
-                                 f'{missing[0]}')
-            print(f'{args.out / one.ann_file}: {len(lines)} videos, '
-                  f'{len({line.rpartition(" ")[2] for line in lines})} classes'
-                  + (f'; {len(missing)} are missing in '
-                     f'{args.out / one.folder} and left out, such as '
-                     f'{missing[0]}' if missing else ''))
-        # A later run may find more videos.
-        output.begin(contents)
-        classes = lists.files['train'].content.classes
-        if classes:
-            if len(classes) not in lists.num_classes:
-                print(f'{len(classes)} classes; the published data set has '
-                      + ' or '.join(map(str, lists.num_classes)))
-            output.write(args.out / 'label_map.txt', join_lines(classes))
-        for path, content in contents.items():
-            output.write(path, content)
-        output.finish(counts)
+    output = Output(args.out, args.force)
+    for one in lists.files:
+        lines, missing = list_lines(args.out / one.folder, one)
+        if not lines:
+            raise ValueError(f'all {len(missing)} videos are missing in '
+                             f'{args.out / one.folder}, such as {missing[0]}')
+        print(f'{args.out / one.ann_file}: {len(lines)} videos, '
+              f'{len({line.rpartition(" ")[2] for line in lines})} classes'
+              + (f'; {len(missing)} are missing in {args.out / one.folder} '
+                 f'and left out, such as {missing[0]}' if missing else ''))
+        # An earlier run may have found no folder of videos.
+        output.write(args.out / one.ann_file, join_lines(lines),
+                     join_lines(one.lines))
+    if lists.classes:
+        if len(lists.classes) not in lists.num_classes:
+            print(f'{len(lists.classes)} classes; the published data set has '
+                  + ' or '.join(map(str, lists.num_classes)))
+        output.write(args.out / 'label_map.txt', join_lines(lists.classes))
 
 
-def list_lines(folder: Path, files: VideoFiles) -> tuple[list[str], list[str]]:
+def list_lines(folder: Path, content: VideoList
+               ) -> tuple[list[str], list[str]]:
     """Return the lines of a list, and the names of missing videos."""
     if not folder.is_dir():
-        return [f'{video}{files.suffix} {label}'
-                for video, label in files.content.videos], []
+        return content.lines, []
     present: dict[str, str] = {}
     for path in sorted(folder.rglob('*')):
         if path.is_file():
@@ -253,14 +324,14 @@ def list_lines(folder: Path, files: VideoFiles) -> tuple[list[str], list[str]]:
             present.setdefault(path.stem, name.as_posix())
             present[stem] = name.as_posix()
     lines, missing = [], []
-    for video, label in files.content.videos:
+    for video, label in content.videos:
         stem = video
-        if not files.suffix:
+        if not content.suffix:
             stem = PurePosixPath(video).with_suffix('').as_posix()
         stem = stem.translate(BLANK)
         match = present.get(stem, present.get(stem.rpartition('/')[2]))
         if match is None:
-            missing.append(video + files.suffix)
+            missing.append(video + content.suffix)
         else:
             lines.append(f'{match} {label}')
     return lines, missing

@@ -1,25 +1,27 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Transforms of samples: frame sampling, decoding and augmentation."""
 from .auto_augment import AutoAugment, RandAugment
-from .clip_labels import ClipLabels
-from .crops import FlowTenCrop, UniformThreeCrop
-from .feature_window import LoadFeatureWindow, PackFeatureInputs
+from .colors import PhotometricJitter, ScenicColorJitter
+from .crops import FlowTenCrop, ScaleJitter, UniformThreeCrop
 from .mix_clip import MixClip, MixClipPlusPlus
-from .photometric_jitter import PhotometricJitter
 from .sample_frames import (
     CenteredSampleFrames,
     CharadesSampleFrames,
+    ClipLabels,
     ScenicSampleFrames,
     SegmentSampleFrames,
     SlowFastSampleFrames,
     SpreadSampleFrames,
 )
-from .scale_jitter import ScaleJitter
-from .scenic_color_jitter import ScenicColorJitter
 from .scenic_rand_augment import ScenicRandAugment
-from .segment_frames import DecordSegmentInit
-from .stream_frames import PackStreamInputs, StreamSampleFrames
+from .stream_inputs import (
+    LoadFeatureWindow,
+    PackFeatureInputs,
+    PackStreamInputs,
+    StreamSampleFrames,
+)
 from .video_reader_steps import (
+    DecordSegmentInit,
     VideoReaderDecode,
     VideoReaderInit,
 )

@@ -92,37 +92,8 @@ OPS = {
 # Operations of the RandAugment paper.
 RAND_OPS = [name for name in OPS if name not in ('invert', 'solarize_add')]
 
-# Table 9 of the AutoAugment paper: 25 pairs of (operation, probability, level
-# from 0 to 9). Operations without a value have level 0.
-IMAGENET_POLICY = (
-    (('posterize', .4, 8), ('rotate', .6, 9)),
-    (('solarize', .6, 5), ('auto_contrast', .6, 0)),
-    (('equalize', .8, 0), ('equalize', .6, 0)),
-    (('posterize', .6, 7), ('posterize', .6, 6)),
-    (('equalize', .4, 0), ('solarize', .2, 4)),
-    (('equalize', .4, 0), ('rotate', .8, 8)),
-    (('solarize', .6, 3), ('equalize', .6, 0)),
-    (('posterize', .8, 5), ('equalize', 1., 0)),
-    (('rotate', .2, 3), ('solarize', .6, 8)),
-    (('equalize', .6, 0), ('posterize', .4, 6)),
-    (('rotate', .8, 8), ('color', .4, 0)),
-    (('rotate', .4, 9), ('equalize', .6, 0)),
-    (('equalize', 0., 0), ('equalize', .8, 0)),
-    (('invert', .6, 0), ('equalize', 1., 0)),
-    (('color', .6, 4), ('contrast', 1., 8)),
-    (('rotate', .8, 8), ('color', 1., 2)),
-    (('color', .8, 8), ('solarize', .8, 7)),
-    (('sharpness', .4, 7), ('invert', .6, 0)),
-    (('shear_x', .6, 5), ('equalize', 1., 0)),
-    (('color', .4, 0), ('equalize', .6, 0)),
-    (('equalize', .4, 0), ('solarize', .2, 4)),
-    (('solarize', .6, 5), ('auto_contrast', .6, 0)),
-    (('invert', .6, 0), ('equalize', 1., 0)),
-    (('color', .6, 4), ('contrast', 1., 8)),
-    (('equalize', .8, 0), ('equalize', .6, 0)),
-)
-
-# timm's policy "v0", from EfficientNet's TPU code; levels 0 to 10.
+# timm's policy "v0", from EfficientNet's TPU code: 25 pairs of (operation,
+# probability, level from 0 to 10). Operations without a value have level 0.
 V0_POLICY = (
     (('equalize', .8, 0), ('shear_y', .8, 4)),
     (('color', .4, 9), ('equalize', .6, 0)),
@@ -226,8 +197,7 @@ class _ClipAugment(OptionTransform):
 @TRANSFORMS.register_module()
 @check_arguments
 class AutoAugment(_ClipAugment):
-    """The ImageNet policies of `AutoAugment
-    <https://arxiv.org/abs/1805.09501>`_ for clips.
+    """`AutoAugment <https://arxiv.org/abs/1805.09501>`_ for clips.
 
     A pair of operations, out of 25, is drawn per sample. All frames get the
     same operations, signs and magnitudes, but ``auto_contrast`` and
@@ -240,10 +210,6 @@ class AutoAugment(_ClipAugment):
     transformer and XViT; the crop can then remove uncovered pixels. Boxes and
     keypoints are not moved.
 
-    ``policy='imagenet'`` is Table 9 of the paper. Differs from the paper:
-    level 0 does not change the image and level 9 is the strongest, for every
-    operation; translations, which no pair uses, are relative to the side.
-
     ``policy='v0'`` is timm's policy of this name, with the same values. A
     higher level is not always stronger: color at level 0 is nearly gray,
     solarize is strongest at low levels, and posterize at level 2 makes the
@@ -251,29 +217,26 @@ class AutoAugment(_ClipAugment):
     only translation is relative to the height.
 
     Args:
+        policy: ``'v0'``.
         fill: Color of uncovered pixels, one number or three. Defaults to
             128, mid gray.
         interpolation: ``'nearest'``, ``'bilinear'``, ``'bicubic'``, or
             ``'random'``, which draws bilinear or bicubic for each frame like
             timm. Defaults to ``'bilinear'``.
-        policy: ``'imagenet'`` or ``'v0'``. Defaults to ``'imagenet'``.
     """
 
-    def __init__(self, fill: int | Sequence[int] = 128,
-                 interpolation: Interpolation = 'bilinear',
-                 policy: Literal['imagenet', 'v0'] = 'imagenet') -> None:
+    def __init__(self, policy: Literal['v0'],
+                 fill: int | Sequence[int] = 128,
+                 interpolation: Interpolation = 'bilinear') -> None:
         super().__init__(fill=fill, interpolation=interpolation)
         self.policy = policy
 
     def draw(self) -> list[tuple[str, float]]:
-        pairs = V0_POLICY if self.policy == 'v0' else IMAGENET_POLICY
-        pair = pairs[np.random.randint(len(pairs))]
+        pair = V0_POLICY[np.random.randint(len(V0_POLICY))]
         return [(name, self._value(name, level)) for name, prob, level in pair
                 if np.random.rand() < prob]
 
     def _value(self, name: str, level: int) -> float:
-        if self.policy == 'imagenet':
-            return _with_sign(name, level / 9 * OPS[name].limit)
         value = V0_VALUES[name](level) if name in V0_VALUES else 0.
         # In "v0", color has no random sign.
         return value if name == 'color' else _with_sign(name, value)

@@ -2,7 +2,7 @@
 """Hook that counts the unreadable videos skipped in training."""
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mmaction.registry import HOOKS
 from mmengine.dist import all_gather_object, is_main_process
@@ -22,9 +22,8 @@ class SkippedVideosHook(SafeHook):
     """Skip unreadable videos in training, and list them.
 
     With this hook, :class:`~mmvidattn.engine.SafeRunner` wraps each dataset of
-    mmaction2 in a guard
-    (:class:`mmvidattn.datasets.guard.Guard`), which replaces an
-    unreadable video by another one. The hook counts the skipped videos over
+    mmaction2 in a :class:`~mmvidattn.datasets.SkipUnreadable`, which replaces
+    an unreadable video by another one. The hook counts the skipped videos over
     all workers, ranks and resumed runs. After each epoch, it writes
     ``skipped_videos.txt`` to the work directory, one video per line (count,
     path and error, separated by tabs). At the end of training, it logs the
@@ -33,17 +32,10 @@ class SkippedVideosHook(SafeHook):
     Args:
         max_failures: Number of consecutive samples that a worker fails to load
             before the run stops. Defaults to 10.
-        in_test: Reaction to an unreadable video in validation and test.
-            ``'raise'`` stops the run with an error. ``'flag'`` replaces the
-            video by zeros, and adds ``unreadable`` to the meta information of
-            its result. Defaults to ``'raise'``.
     """
 
-    def __init__(self,
-                 max_failures: Count = 10,
-                 in_test: Literal['raise', 'flag'] = 'raise') -> None:
+    def __init__(self, max_failures: Count = 10) -> None:
         self.options = dict(max_failures=max_failures)
-        self.in_test = in_test
         self._resumed: list = []
         self._saved: list | None = None
 

@@ -15,6 +15,9 @@ from .labeled_events import label_events, step_targets
 from .segment_f1 import EditScore, SegmentF1
 
 
+AMBIGUOUS = 'Ambiguous'
+
+
 class Interval(NamedTuple):
     """Value with a confidence interval; nan where it is undefined."""
     value: float
@@ -91,7 +94,8 @@ class EventScores:
             videos are evaluated, also those without segments. Defaults to
             the videos of the segments, each up to its last end.
         protocol: ``protocol`` of :class:`.SegmentAP`. Defaults to
-            'activitynet'.
+            'activitynet'. With 'thumos14', no metric counts the class
+            'Ambiguous', nor predictions that only overlap its segments.
         frame_scores: Scores of the steps of the videos, for calibration.
             Defaults to None.
         classes: Names of the classes of the scores.
@@ -112,13 +116,15 @@ class EventScores:
                  classes: Sequence[str] = (),
                  ignore: Container[int] = (0, )) -> None:
         videos = None if durations is None else sorted(durations)
-        self.events = label_events(predictions, truth, videos)
+        every = self.events = label_events(predictions, truth, videos)
+        if protocol == 'thumos14':
+            self.events = label_events(
+                *_without_ambiguous(predictions, truth), every.videos)
         self.metrics: dict[str, Any] = {}
         self.left_out: dict[str, str] = {}
         for name, build in dict(
-                SegmentAP=lambda: SegmentAP(self.events, THUMOS14, protocol),
-                AveragedAP=lambda: SegmentAP(self.events, ACTIVITYNET,
-                                             protocol),
+                SegmentAP=lambda: SegmentAP(every, THUMOS14, protocol),
+                AveragedAP=lambda: SegmentAP(every, ACTIVITYNET, protocol),
                 SegmentF1=lambda: SegmentF1(self.events),
                 EditScore=lambda: EditScore(self.events),
                 StartAP=lambda: StartAP(self.events),
@@ -142,6 +148,27 @@ class EventScores:
         for metric in self.metrics.values():
             merged |= metric.values(weights)
         return merged
+
+
+def _without_ambiguous(predictions: Sequence[VideoSegment],
+                       truth: Sequence[VideoSegment]
+                       ) -> tuple[list[VideoSegment], list[VideoSegment]]:
+    """Drop THUMOS'14's ambiguous segments, and predictions only in them."""
+    def overlap(one: VideoSegment, other: VideoSegment) -> bool:
+        return one.start < other.end and other.start < one.end
+
+    by_video: dict[str, list[VideoSegment]] = {}
+    for one in truth:
+        by_video.setdefault(one.video, []).append(one)
+    kept = []
+    for one in predictions:
+        met = {other.labels.get('action')
+               for other in by_video.get(one.video, ()) if overlap(one, other)}
+        label = one.labels.get('action')
+        if label in met - {AMBIGUOUS} or not {AMBIGUOUS} & {label, *met}:
+            kept.append(one)
+    return kept, [one for one in truth
+                  if one.labels.get('action') != AMBIGUOUS]
 
 
 def _calibration(videos: Sequence[str], truth: Sequence[VideoSegment],

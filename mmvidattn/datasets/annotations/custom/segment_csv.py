@@ -10,9 +10,9 @@ from typing import Any
 from ....utils.files import write_atomically
 from ..published.rulstm import FPS, read_epic_kitchens, read_rulstm
 from ..video_segment import (
-    ALIASES,
     SEPARATORS,
     VideoSegment,
+    own_name,
     parse_number,
     read_rows,
     read_table,
@@ -20,7 +20,7 @@ from ..video_segment import (
     segment_reader,
 )
 
-NUMBERS = 'verb', 'noun'
+PARTS = 'verb', 'noun'
 NEEDED = 'video', 'start', 'end', 'label'
 
 
@@ -35,9 +35,9 @@ def recognizes(start: str) -> bool:
 
 def has_segment_columns(header: list[str]) -> bool:
     """Return True if a header has the columns of this format."""
-    names = {ALIASES.get(name, name) for name in header}
+    names = {*map(own_name, header)}
     return names >= {'video', 'start', 'end'} and (
-        'label' in names or names >= {*NUMBERS}) and 'action' not in names
+        'label' in names or names >= {*PARTS}) and 'action' not in names
 
 
 @segment_reader
@@ -71,7 +71,7 @@ def read_segment_csv(path: str | Path,
             labels = dict(action=row['label'])
         else:
             try:
-                labels = {part: int(row[part]) for part in NUMBERS}
+                labels = {part: int(row[part]) for part in PARTS}
                 if min(labels.values()) < 0:
                     raise ValueError
             except ValueError:
@@ -129,7 +129,7 @@ def write_segment_csv(segments: Sequence[VideoSegment],
     if len(has_label) > 1:
         raise ValueError('all segments must have a label, or all a verb and '
                          'a noun')
-    parts = NUMBERS if has_label == {False} else ('action', )
+    parts = PARTS if has_label == {False} else ('action', )
     columns = ['video', 'start', 'end',
                *('label' if part == 'action' else part for part in parts)]
     optional = dict(

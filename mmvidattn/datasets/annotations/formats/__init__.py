@@ -1,11 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Files of annotation programs: one module with a reader and a writer each.
 
-``json_file`` and ``xml_file`` read files so that errors name the line,
-``videos`` finds the annotated videos in a folder, ``files`` has the functions
-that read and write any format, ``losses`` describes the content that a format
-cannot express, and ``summary`` counts the classes and compares with the
-videos.
+``files`` has the functions that read and write any format, ``videos`` finds
+the annotated videos in a folder, and ``summary`` counts the classes and
+compares with the videos.
 """
 from .base import Annotations, VideoInfo
 from .files import (

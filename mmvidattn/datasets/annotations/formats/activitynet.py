@@ -7,14 +7,15 @@ from typing import Any
 from ..video_segment import VideoSegment
 from .base import (
     Annotations,
-    FrameRate,
+    Entry,
+    ReadOptions,
     VideoInfo,
     by_video,
     is_open,
     label_of,
     subset_of,
+    write_json,
 )
-from .json_file import JsonValue, read_json_values, write_json
 
 
 def recognizes(start: str) -> bool:
@@ -22,7 +23,7 @@ def recognizes(start: str) -> bool:
         f'"{key}"' in start for key in ('database', 'results', 'annotations'))
 
 
-def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
+def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
     """Read annotations or predictions.
 
     Annotations are ``{video: {"subset": ..., "duration": ..., "annotations":
@@ -31,16 +32,15 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     ..., "label": ..., "score": ...}]}`` under the key ``results``. ``end`` may
     be null if it is unknown.
     """
-    root = read_json_values(path)
+    root = Entry.of_file(path)
     found = Annotations(format='activitynet')
-    results, database = root.get('results'), root.get('database')
-    for video, info in (results or database or root).items():
+    results = root.read('results')
+    for video, info in (results or root.read('database') or root).items():
         subset, segments = None, info
         if results is None:
-            subset = info.read('subset', JsonValue.name)
-            found.add_video(
-                video, duration=info.read('duration', JsonValue.positive),
-                subset=subset)
+            subset = info.read('subset', Entry.text)
+            found.add_video(video, subset=subset, duration=info.read(
+                'duration', Entry.positive))
             segments = info['annotations']
         else:
             found.add_video(video)
@@ -49,16 +49,16 @@ def read(path: Path, frame_rate: FrameRate | None = None) -> Annotations:
     return found
 
 
-def _segment(one: JsonValue, video: str, i: int, subset: str) -> VideoSegment:
-    times = one['segment']
+def _segment(one: Entry, video: str, i: int, subset: str) -> VideoSegment:
+    times = [*one['segment']]
     if len(times) != 2:
-        times.fail(f'expected [start, end], got {len(times)} values')
+        one['segment'].fail('[start, end]')
     start, end = times
     return VideoSegment(
         f'{video}_{i}', video, start.number(),
         math.nan if end.value is None else end.number(),
-        dict(action=one['label'].name()), one.where, subset,
-        score=one.read('score', JsonValue.number))
+        dict(action=one['label'].text()), one.where, subset,
+        score=one.read('score', Entry.number))
 
 
 def write(annotations: Annotations, path: Path) -> None:

@@ -1,16 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Parts that the formats of annotation programs share."""
+import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-from ..video_segment import VideoSegment
+from ....utils.files import write_atomically
+from ..video_segment import VideoSegment, parse_number, read_json
 
-# Returns the frame rate of a video, by its name in the file and the rate that
-# the file states, if any. Its last argument names the place for errors.
-FrameRate = Callable[[str, float | None, str], float]
+# Characters of a value that an error shows.
+MAX_SHOWN = 60
 
 
 class VideoInfo(NamedTuple):
@@ -57,8 +58,20 @@ class Annotations:
             self.remarks.append(f'{number} {remark}')
 
 
-@dataclass(frozen=True)
-class Format:
+class ReadOptions(NamedTuple):
+    """Options of the reader of a file.
+
+    Attributes:
+        fps: Frames per second, if the file counts frames and states no rate.
+        columns: Columns of another program's table.
+        tiers: Names of the tiers to read. Defaults to all.
+    """
+    fps: float | None = None
+    columns: Mapping[str, str] | None = None
+    tiers: tuple[str, ...] | None = None
+
+
+class Format(NamedTuple):
     """Format of annotation files.
 
     Attributes:
@@ -68,20 +81,110 @@ class Format:
         write: Function that writes the segments and videos of
             :class:`Annotations` to a file.
         recognizes: Function that returns True for the start of a file.
-        unit: Unit of time, ``'s'``, ``'ms'`` or ``'frame'``.
-        lacks: Keys of :data:`~.losses.LOSSES`, content that the format cannot
-            express.
+        lacks: Content that the format cannot express: ``'scores'``,
+            ``'subsets'``, ``'points'``, ``'one frame'`` (segments of one
+            frame), ``'several subsets'`` (of a video), ``'empty videos'``.
         one_video: True if each file has one video. Then a folder contains the
             files of several videos.
     """
     title: str
     suffix: str
-    read: Callable[[Path, FrameRate], Annotations]
+    read: Callable[[Path, ReadOptions], Annotations]
     write: Callable[..., None]
     recognizes: Callable[[str], bool]
-    unit: str = 's'
     lacks: tuple[str, ...] = ()
     one_video: bool = False
+
+
+class Entry:
+    """Value of a JSON file with its path, such as ``[0].data.video``.
+
+    Args:
+        value: Value.
+        file: The file.
+        path: Path of the value inside of the file.
+    """
+
+    def __init__(self, value: Any, file: Path, path: str = '') -> None:
+        self.value = value
+        self.file = file
+        self.path = path
+
+    @classmethod
+    def of_file(cls, path: Path) -> 'Entry':
+        """Read a JSON file."""
+        return cls(read_json(path), path)
+
+    @property
+    def where(self) -> str:
+        """File and path, for error messages."""
+        return f'{self.file}, {self.path}' if self.path else str(self.file)
+
+    def fail(self, expected: str) -> NoReturn:
+        """Raise a ``ValueError`` that names the place and the value."""
+        kinds = {dict: 'an object', list: 'a list'}
+        shown = kinds.get(type(self.value)) or json.dumps(
+            self.value, ensure_ascii=False)
+        if len(shown) > MAX_SHOWN:
+            shown = shown[:MAX_SHOWN] + '...'
+        raise ValueError(f'{self.where}: expected {expected}, got {shown}')
+
+    def items(self) -> Iterator[tuple[str, 'Entry']]:
+        """Yield the keys and values of an object."""
+        if not isinstance(self.value, dict):
+            self.fail('an object')
+        for key, value in self.value.items():
+            yield key, Entry(value, self.file, f'{self.path}.{key}'.lstrip(
+                '.'))
+
+    def __iter__(self) -> Iterator['Entry']:
+        if not isinstance(self.value, list):
+            self.fail('a list')
+        return (Entry(value, self.file, f'{self.path}[{i}]')
+                for i, value in enumerate(self.value))
+
+    def read(self, key: str, convert: Callable[['Entry'], Any] = lambda x: x,
+             default: Any = None) -> Any:
+        """Convert a value of an object, if it is neither missing nor null."""
+        for name, found in self.items():
+            if name == key and found.value is not None:
+                return convert(found)
+        return default
+
+    def __getitem__(self, key: str) -> 'Entry':
+        found = self.read(key)
+        if found is None:
+            raise ValueError(
+                f'{self.where}: expected an object with {key!r}, got '
+                + (', '.join(self.value) or 'an empty one'))
+        return found
+
+    def text(self) -> str:
+        """Return a text that is not empty, without blanks at its ends."""
+        if isinstance(self.value, bool) or not isinstance(
+                self.value, (str, int, float)) or not str(self.value).strip():
+            self.fail('a text that is not empty')
+        return str(self.value).strip()
+
+    def number(self) -> float:
+        """Return a finite number; a text with a number is converted."""
+        number = math.nan if isinstance(self.value, bool) or not isinstance(
+            self.value, (str, int, float)) else parse_number(self.value)
+        if math.isnan(number):
+            self.fail('a number')
+        return number
+
+    def positive(self) -> float:
+        """Return a number above 0."""
+        if self.number() <= 0:
+            self.fail('a positive number')
+        return self.number()
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file."""
+    write_atomically(
+        path, json.dumps(content, indent=1, ensure_ascii=False) + '\n')
 
 
 def is_point(segment: VideoSegment) -> bool:
@@ -111,36 +214,6 @@ def by_video(annotations: Annotations) -> dict[str, list[VideoSegment]]:
     for segment in annotations.segments:
         groups.setdefault(segment.video, []).append(segment)
     return groups
-
-
-def frames_of(segment: VideoSegment, fps: float) -> tuple[int, int]:
-    """Return the first frame of a segment, and the frame after its last one.
-
-    Both are equal for a point and for an unknown end. Other segments have at
-    least one frame.
-    """
-    start = round(segment.start * fps)
-    if is_point(segment) or is_open(segment):
-        return start, start
-    return start, max(start + 1, round(segment.end * fps))
-
-
-def lanes(segments: Iterable[VideoSegment]) -> list[list[VideoSegment]]:
-    """Distribute segments to as few lanes as needed to avoid overlap.
-
-    A segment whose end is unknown is the last in its lane.
-    """
-    lanes: list[list[VideoSegment]] = []
-    for segment in sorted(segments, key=lambda one: (
-            one.start, is_open(one), one.end)):
-        for lane in lanes:
-            # False for a nan.
-            if lane[-1].end <= segment.start:
-                lane.append(segment)
-                break
-        else:
-            lanes.append([segment])
-    return lanes
 
 
 def distinct_ids(segments: Iterable[VideoSegment]) -> list[VideoSegment]:

@@ -14,25 +14,27 @@ from . import activitynet, elan, label_studio
 from .base import (
     Annotations,
     Format,
-    FrameRate,
+    ReadOptions,
     VideoInfo,
     by_video,
     distinct_ids,
+    is_point,
     merge,
 )
-from .losses import describe_losses
 from .summary import compare
 from .videos import VideoFolder
 
 
-def _read_csv(path: Path, frame_rate: FrameRate | None = None,
-              **table: Any) -> Annotations:
-    created = Annotations(
-        segment_csv.read_segment_csv(path, points=True, **table), format='csv')
-    for segment in created.segments:
+def _read_csv(path: Path, options: ReadOptions) -> Annotations:
+    found = Annotations(segment_csv.read_segment_csv(
+        path, options.columns, options.fps, points=True), format='csv')
+    for segment in found.segments:
         subset = segment.subset if segment.subset != 'all' else None
-        created.add_video(segment.video, subset=subset)
-    return created
+        found.add_video(segment.video, subset=subset)
+    if options.columns and options.fps:
+        found.remarks.append(f'{path}: start and end are frame numbers at '
+                             f'{options.fps:g} fps')
+    return found
 
 
 def _write_csv(annotations: Annotations, path: Path) -> None:
@@ -41,19 +43,16 @@ def _write_csv(annotations: Annotations, path: Path) -> None:
 
 # Formats by name, in the order in which a file is compared with them.
 FORMATS = {
-    'csv': Format(
-        'csv', '.csv', _read_csv, _write_csv, segment_csv.recognizes,
-        lacks=('empty videos', )),
-    'elan': Format(
-        'ELAN', '.eaf', elan.read, elan.write, elan.recognizes, 'ms',
-        ('scores', 'subsets', 'points'), one_video=True),
+    'csv': Format('csv', '.csv', _read_csv, _write_csv, segment_csv.recognizes,
+                  ('empty videos', )),
+    'elan': Format('ELAN', '.eaf', elan.read, elan.write, elan.recognizes,
+                   ('scores', 'subsets', 'points'), one_video=True),
     'label-studio': Format(
         'Label Studio', '.json', label_studio.read, label_studio.write,
-        label_studio.recognizes, 'frame',
-        ('several subsets', 'one frame')),
+        label_studio.recognizes, ('several subsets', 'one frame')),
     'activitynet': Format(
         'ActivityNet', '.json', activitynet.read, activitynet.write,
-        activitynet.recognizes, lacks=('several subsets', )),
+        activitynet.recognizes, ('several subsets', )),
 }
 # Removed formats: title, and texts that recognize a file.
 REMOVED = {
@@ -97,20 +96,26 @@ def recognize(path: Path) -> str:
     for name, (_, texts) in REMOVED.items():
         if any(text in start for text in texts):
             _refuse_removed(name, str(path))
+    if label_studio.is_other_export(start):
+        raise ValueError(f'{path} is a JSON_MIN, CSV or TSV export of Label '
+                         'Studio, which lacks frame rates: export as JSON')
     for name, kind in FORMATS.items():
         if kind.recognizes(start):
             return name
     raise ValueError(
         f'{path}: no format recognized in {start[:40]!r}; the formats are '
-        f'{", ".join(FORMATS)}. A csv has the columns video, start, end and '
-        'label; --columns names the columns of another table')
+        f'{", ".join(FORMATS)}. A csv has a header with the columns video, '
+        'start, end and label; --columns names the columns of another table. '
+        'The lists of published data sets are read by mmvidattn prepare '
+        "(THUMOS'14, TVSeries, EPIC-Kitchens, EGTEA) and mmvidattn targets")
 
 
 @check_arguments
 def read_annotations(path: str | Path, format: str | None = None, *,
                      videos: str | Path | None = None,
                      fps: Positive | None = None,
-                     columns: Mapping[str, str] | None = None) -> Annotations:
+                     columns: Mapping[str, str] | None = None,
+                     tiers: Sequence[str] | None = None) -> Annotations:
     """Read annotations of any format.
 
     Args:
@@ -121,35 +126,28 @@ def read_annotations(path: str | Path, format: str | None = None, *,
             videos relative to this folder. In the result, ``videos`` has the
             frame rate, duration and size of the files where annotations state
             none, and ``problems`` lists where the two differ.
-        fps: Frames per second, for formats that count frames. Defaults to the
-            rate that the file states, or else the rate of the video.
+        fps: Frames per second, for files that count frames and state no rate.
+            Defaults to the rate of the program, 24 for Label Studio.
         columns: Columns of another program's table, see
             :func:`~..video_segment.read_table`. With ``fps``, the table has
             frame numbers.
+        tiers: Names of the tiers of ELAN to read. Defaults to all.
 
     Raises:
-        ValueError: If the file is invalid, with its line, or a frame rate is
-            unknown.
+        ValueError: If the file is invalid; the message names the entry.
     """
     refuse_pickle(path, 'a csv with the columns video, start, end and label')
     folder = None if videos is None else VideoFolder(videos)
-
-    def frame_rate(video: str, stated: float | None, where: str) -> float:
-        name = None if folder is None else folder.find(video)
-        rate = fps or stated or (name and folder.info(name).fps)
-        if not rate:
-            raise ValueError(
-                f'{where}: the frame rate of {video} is unknown: give the '
-                'folder of the videos (--videos), or the rate (--fps)')
-        return rate
-
-    if columns is not None and format not in (None, 'csv'):
-        raise ValueError(f'columns are for tables, not for {format}')
-    annotations = _read(Path(path), format, frame_rate) if columns is None \
-        else _read_csv(Path(path), columns=columns, fps=fps)
-    if columns is not None and fps:
-        annotations.remarks.append(
-            f'{path}: start and end are frame numbers at {fps:g} fps')
+    for name, value, needed in (('columns', columns, 'csv'),
+                                ('tiers', tiers, 'elan')):
+        if value is not None and format not in (None, needed):
+            raise ValueError(f'{name} are for {needed}, not for {format}')
+    if columns is not None:
+        format = 'csv'
+    annotations = _read(Path(path), format, ReadOptions(
+        fps, columns, None if tiers is None else tuple(tiers)))
+    if tiers is not None and annotations.format != 'elan':
+        raise ValueError(f'tiers are for elan, not for {annotations.format}')
     for segment in annotations.segments:
         for label in segment.labels.values():
             if label == '':
@@ -168,10 +166,9 @@ def read_annotations(path: str | Path, format: str | None = None, *,
 
 
 def _read(path: Path, format: str | None,
-          frame_rate: FrameRate) -> Annotations:
+          options: ReadOptions) -> Annotations:
     if not path.is_dir():
-        name = format or recognize(path)
-        return _format(name).read(path, frame_rate)
+        return _format(format or recognize(path)).read(path, options)
     suffixes = {kind.suffix for kind in FORMATS.values()} if format is None \
         else {_format(format).suffix}
     files = sorted(file for file in path.rglob('*')
@@ -179,7 +176,7 @@ def _read(path: Path, format: str | None,
     if not files:
         raise ValueError(f'{path} lacks files that end with '
                          f'{", ".join(sorted(suffixes))}')
-    parts = {file: _read(file, format, frame_rate) for file in files}
+    parts = {file: _read(file, format, options) for file in files}
     kinds = {part.format: file for file, part in parts.items()}
     if len(kinds) > 1:
         raise ValueError(
@@ -190,27 +187,21 @@ def _read(path: Path, format: str | None,
 
 def _find_videos(annotations: Annotations, folder: VideoFolder) -> Annotations:
     """Name videos by their paths in a folder, and add their facts."""
-    names: dict[str, str] = {}
-    stated: dict[str, VideoInfo] = {}
-    known: dict[str, VideoInfo] = {}
-    for video, info in annotations.videos.items():
-        name = folder.find(video)
-        if name is None:
-            annotations.missing.append(video)
-        else:
-            known[name] = folder.info(name)
-        names[video] = name or video
-        # A file may name a video in two ways.
-        before = stated.get(names[video], VideoInfo())
-        stated[names[video]] = VideoInfo(*(
-            b if a is None else a for a, b in zip(before, info)))
+    names = {video: folder.find(video) for video in annotations.videos}
+    annotations.missing = [
+        video for video, name in names.items() if name is None]
+    known = {name: folder.info(name) for name in names.values() if name}
+    stated = annotations.videos
+    annotations.videos = {}
+    # A file may name a video in two ways.
+    for video, info in stated.items():
+        annotations.add_video(names[video] or video, **info._asdict())
     annotations.segments = [
-        segment._replace(video=names[segment.video])
+        segment._replace(video=names[segment.video] or segment.video)
         for segment in annotations.segments]
-    annotations.videos = {
-        name: VideoInfo(*(b if a is None else a for a, b in zip(
-            info, known.get(name, info)))) for name, info in stated.items()}
-    annotations.problems = compare(annotations, stated, known)
+    annotations.problems = compare(annotations, known)
+    for name, info in known.items():
+        annotations.add_video(name, **info._asdict())
     return annotations
 
 
@@ -245,42 +236,53 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
     annotations = Annotations(
         [_plain(segment) for segment in checked(segments, points=True)],
         dict(videos or {}))
-    for segment in annotations.segments:
-        annotations.add_video(segment.video)
+    for name in [*annotations.videos,
+                 *(segment.video for segment in annotations.segments)]:
+        annotations.add_video(name, fps=fps)
     name = choose_format(path, format, len(annotations.videos))
     kind = FORMATS[name]
     for segment in annotations.segments:
         _check(segment, name)
-
-    def frame_rate(video: str, stated: float | None, where: str) -> float:
-        rate = stated or fps
-        if not rate:
-            raise ValueError(
-                f'{kind.title} counts frames, and the frame rate of {video} '
-                'is unknown: give the folder of the videos (--videos), or '
-                'the rate (--fps)')
-        return rate
-
-    options: dict[str, Any] = {}
-    if kind.unit == 'frame':
-        options['frame_rate'] = frame_rate
-    if url is not None:
-        if name != 'label-studio':
-            raise ValueError(f'url is for label-studio, not {name}; got '
-                             f'{url!r}')
-        options['url'] = url
-    losses = describe_losses(annotations, kind, frame_rate)
+    if url is not None and name != 'label-studio':
+        raise ValueError(f'url is for label-studio, not {name}; got {url!r}')
+    options = {} if url is None else dict(url=url)
     if not kind.one_video:
         kind.write(annotations, path, **options)
-        return losses
+        return describe_losses(annotations, kind)
     for video, group in by_video(annotations).items():
         file = path
         if _is_folder(path):
             file = path / _file_name(video, kind.suffix)
-        kind.write(
-            Annotations(group, {video: annotations.videos[video]}), file,
-            **options)
-    return losses
+        kind.write(Annotations(group, {video: annotations.videos[video]}),
+                   file)
+    return describe_losses(annotations, kind)
+
+
+def describe_losses(annotations: Annotations, kind: Format) -> list[str]:
+    """Return a line for each kind of content that a format cannot express."""
+    groups = by_video(annotations)
+    segments = annotations.segments
+    counts = {
+        'scores': (sum(one.score is not None for one in segments),
+                   'scores left out'),
+        'subsets': (sum(one.subset != 'all' for one in segments),
+                    'subsets of segments left out'),
+        'points': (sum(map(is_point, segments)),
+                   'point events get the shortest possible duration'),
+        'empty videos': (sum(not group for group in groups.values()),
+                         'videos without segments left out'),
+        'several subsets': (
+            sum(len({one.subset for one in group}) > 1
+                for group in groups.values()),
+            'videos with several subsets get the first one'),
+        'one frame': ('one frame' in kind.lacks and sum(
+            stop == start + 1 for start, stop in (
+                label_studio.frames_of(one, annotations.videos[one.video].fps)
+                for one in segments)),
+            'segments of one frame become point events')}
+    return [f'{kind.title}: {number} {what}'
+            for name, (number, what) in counts.items()
+            if number and name in kind.lacks]
 
 
 def choose_format(path: Path, format: str | None, num_videos: int) -> str:

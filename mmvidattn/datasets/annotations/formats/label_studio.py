@@ -12,25 +12,28 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ....utils.files import write_atomically
 from ...video_facts import VIDEO_SUFFIXES
+from ..custom.labeled_videos import count
 from ..video_segment import VideoSegment
 from .base import (
     Annotations,
-    FrameRate,
+    Entry,
+    ReadOptions,
     VideoInfo,
     by_video,
-    frames_of,
     is_open,
+    is_point,
     label_of,
     labels_of,
     subset_of,
+    write_json,
 )
-from .json_file import JsonValue, read_json_values, write_json
-from .xml_file import add, format_xml
 
+# Rate at which Label Studio counts frames if its tag <Video> states none.
+DEFAULT_RATE = 24.
 # Address of a file below LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT.
 LOCAL_FILES = '/data/local-files/?d='
 # Addresses without a host. A path such as /data/a.mp4 is a file.
@@ -48,122 +51,153 @@ def recognizes(start: str) -> bool:
         start.startswith('[') and '"annotations"' in start)
 
 
-def read(path: Path, frame_rate: FrameRate) -> Annotations:
+def is_other_export(start: str) -> bool:
+    """Return True for a JSON_MIN, CSV or TSV export, which lacks the data."""
+    first = start if start.startswith('[') else start.partition('\n')[0]
+    return not recognizes(start) and all(
+        name in first for name in ('annotation_id', 'annotator'))
+
+
+def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
     """Read tasks of an export (JSON) or of an import.
 
-    Timeline labels have frames, and ``data.fps`` of the task their rate.
-    Labels of an audio track have seconds. Choices that belong to the entire
-    video become segments from 0 s with an unknown end. If a task has several
-    annotations, the one marked as ground truth is read, or else the latest.
-    Predictions are read if no task has an annotation.
+    Timeline labels have frames at the rate ``data.fps`` of the task, or else
+    at ``options.fps``, or else at Label Studio's default of 24. Labels of an
+    audio track have seconds. Choices that belong to the entire video become
+    segments from 0 s with an unknown end. If a task has several annotations,
+    the one marked as ground truth is read, or else the latest. Predictions
+    are read if no task has an annotation.
     """
-    root = read_json_values(path)
+    root = Entry.of_file(path)
     tasks = [root] if isinstance(root.value, dict) else list(root)
     found = Annotations(format='label-studio')
     left_out: Counter[str] = Counter()
+    rates: Counter[tuple[float, str]] = Counter()
     annotated = any(_submitted(task) for task in tasks)
     several = ignored = 0
     for task in tasks:
         data = task['data']
         video = _video(data)
-        fps = data.read('fps', JsonValue.positive) or (
-            data.read('frame_rate', JsonValue.positive))
-        subset = data.read('subset', JsonValue.name)
+        fps = data.read('fps', Entry.positive) or (
+            data.read('frame_rate', Entry.positive))
+        rate, source = (
+            (fps, 'data.fps') if fps else (options.fps, '--fps')
+            if options.fps else (DEFAULT_RATE, "Label Studio's default; --fps "
+                                 'gives another rate'))
+        subset = data.read('subset', Entry.text)
         found.add_video(video, fps=fps, subset=subset)
         results = predictions = task.read('predictions', list, [])
         if annotated:
             results = _submitted(task)
             several += len(results) > 1
             ignored += len(predictions)
-        if not results:
-            continue
-        for region in results[-1]['result']:
-            found.segments += _segments(
-                region, video, fps, frame_rate, subset or 'all', left_out)
+        segments = [segment for region in results[-1].read('result', list, [])
+                    for segment in _segments(region, video, rate,
+                                             subset or 'all', left_out)
+                    ] if results else []
+        rates[rate, source] += any(one.frames for one in segments)
+        found.segments += segments
+    for (rate, source), number in rates.items():
+        if number:
+            found.remarks.append(f'frames of {count(number, "video")} are '
+                                 f'counted at {rate:g} fps: {source}')
     found.count(several, 'tasks have several annotations: the ground truth, '
                 'or else the latest one was read')
     found.count(ignored, 'predictions left out, because the file has '
                 'annotations')
-    for kind, number in sorted(left_out.items()):
-        found.count(number, f'regions of type {kind} left out')
+    cut = left_out.pop('cut', 0)
+    found.count(cut, 'ranges begin before frame 1, and are cut there')
+    found.remarks += [f'{count(number, kind)} left out'
+                      for kind, number in sorted(left_out.items())]
     return found
 
 
-def _submitted(task: JsonValue) -> list[JsonValue]:
+def _submitted(task: Entry) -> list[Entry]:
     """Return the annotations that were not skipped, the best one last."""
     found = [one for one in task.read('annotations', list, [])
              if not _flag(one, 'was_cancelled')]
     return sorted(found, key=lambda one: (
-        _flag(one, 'ground_truth'),
-        one.read('updated_at', JsonValue.text, '')))
+        _flag(one, 'ground_truth'), one.read('updated_at', Entry.text, '')))
 
 
-def _flag(one: JsonValue, key: str) -> bool:
+def _flag(one: Entry, key: str) -> bool:
     return one.read(key, lambda found: found.value is True, False)
 
 
-def _video(data: JsonValue) -> str:
+def _video(data: Entry) -> str:
     """Return the name of a task's video."""
-    found = next((data.get(key) for key in ('video', 'video_url', 'url')
-                  if data.get(key) is not None), None)
+    named = [data.read(key) for key in ('video', 'video_url', 'url')]
+    found = next((one for one in [
+        *named, *(value for _, value in data.items()
+                  if isinstance(value.value, str)
+                  and value.value.lower().endswith(VIDEO_SUFFIXES))]
+        if one is not None), None)
     if found is None:
-        found = next(
-            (value for _, value in data.items()
-             if isinstance(value.value, str)
-             and value.value.lower().endswith(VIDEO_SUFFIXES)), None)
-    if found is None:
-        data.fail('expected the address of a video, under the key "video"')
-    url = found.name()
+        data.fail('the address of a video, under the key "video"')
+    url = found.text()
     local = parse_qs(urlsplit(url).query).get('d')
     return local[0] if local and '/local-files/' in url else url
 
 
-def _segments(region: JsonValue, video: str, fps: float | None,
-              frame_rate: FrameRate, subset: str,
+def _segments(region: Entry, video: str, fps: float, subset: str,
               left_out: Counter[str]) -> Iterator[VideoSegment]:
-    """Yield a segment for each range and label of a region."""
-    kind, value = region['type'].text(), region['value']
-    if kind == 'timelinelabels':
-        rate = frame_rate(video, fps, region.where)
-        spans = [_range(one, rate, region) for one in value['ranges']]
-    elif kind == 'labels' and value.get('start') is not None:
-        spans = [(value['start'].number(), value['end'].number(), None)]
-    elif kind == 'choices' and value.get('ranges') is None:
-        spans = [(0., math.nan, None)]
-    else:
+    """Yield a segment for each range and label of a region.
+
+    Regions and ranges without an action are counted in ``left_out``.
+    """
+    kind = region['type'].text()
+    if kind == 'relation':
         left_out[kind] += 1
         return
-    score = region.read('score', JsonValue.number)
+    value = region['value']
+    ranges, labels = value.read('ranges'), value.read(kind, list, [])
+    if kind == 'timelinelabels':
+        spans = _spans(value['ranges'], fps, _is_open(region), left_out)
+    elif kind == 'labels' and value.read('start') is not None:
+        spans = [(value['start'].number(), value['end'].number(), None)]
+    elif kind == 'choices' and ranges is None:
+        spans = [(0., math.nan, None)]
+    else:
+        left_out[f'{kind} region'] += 1
+        return
+    if not labels:
+        left_out['unlabeled region'] += 1
+    score = region.read('score', Entry.number)
     for start, end, frames in spans:
-        for label in value[kind]:
+        for label in labels:
             yield VideoSegment(
-                region.read('id', JsonValue.text, label.where), video, start,
-                end, dict(action=label.name()), region.where, subset, frames,
+                region.read('id', Entry.text, label.where), video, start, end,
+                dict(action=label.text()), region.where, subset, frames,
                 score)
 
 
-def _range(one: JsonValue, fps: float, region: JsonValue
-           ) -> tuple[float, float, tuple[int, int]]:
-    """Convert a range of frames to seconds."""
-    first, last = one['start'].integer(), one['end'].integer()
-    if not 1 <= first <= last:
-        one.fail(f'a range must have 1 <= start <= end, got {first} to {last}')
-    start = (first - 1) / fps
-    end = last / fps if last > first else start
-    if last == first and _is_open(region):
-        end = math.nan
-    return start, end, (first, last)
+def _spans(ranges: Entry, fps: float, is_open: bool, left_out: Counter[str]
+           ) -> list[tuple[float, float, tuple[int, int]]]:
+    """Convert ranges of frames to seconds."""
+    spans = []
+    for one in ranges:
+        first, last = (one[side].number() for side in ('start', 'end'))
+        if first != int(first) or last != int(last) or first > last:
+            raise ValueError(f'{one.where}: expected frames start <= end, got '
+                             f'{first:g} to {last:g}')
+        if last < 1:
+            left_out['range before frame 1'] += 1
+            continue
+        left_out['cut'] += first < 1
+        first, last = max(1, int(first)), int(last)
+        start = (first - 1) / fps
+        end = last / fps if last > first else math.nan if is_open else start
+        spans.append((start, end, (first, last)))
+    return spans
 
 
-def _is_open(region: JsonValue) -> bool:
-    meta = region.get('meta')
-    text = meta and meta.get('text')
+def _is_open(region: Entry) -> bool:
+    text = region.read('meta', lambda meta: meta.read('text'))
     return text is not None and UNKNOWN_END in (
-        [one.value for one in text] if isinstance(text.value, list)
-        else [text.value])
+        text.value if isinstance(text.value, list) else [text.value])
 
 
-def write(annotations: Annotations, path: Path, frame_rate: FrameRate,
+def write(annotations: Annotations, path: Path,
           url: str = LOCAL_FILES) -> None:
     """Write tasks, and the labeling config to ``<stem>_config.xml``.
 
@@ -172,44 +206,49 @@ def write(annotations: Annotations, path: Path, frame_rate: FrameRate,
     Videos without segments become tasks without either.
 
     Args:
-        annotations: Segments and videos.
+        annotations: Segments, and videos with their frame rates.
         path: File to write.
-        frame_rate: Frame rate of each video.
         url: Start of the address of a video whose name is not an address.
+
+    Raises:
+        ValueError: If the frame rate of a video is unknown.
     """
     scored = any(one.score is not None for one in annotations.segments)
-    tasks = [
-        _task(video, segments, annotations.videos[video], frame_rate(
-            video, annotations.videos[video].fps, f'video {video}'),
-            scored, url)
-        for video, segments in by_video(annotations).items()]
-    write_json(path, tasks)
+    write_json(path, [
+        _task(video, segments, annotations.videos[video], scored, url)
+        for video, segments in by_video(annotations).items()])
     write_atomically(path.with_name(f'{path.stem}_config.xml'),
                      labeling_config(labels_of(annotations.segments)))
 
 
 def labeling_config(labels: Sequence[str]) -> str:
     """Return the labeling config of a Label Studio project."""
-    view = ElementTree.Element('View')
-    timeline = add(view, 'TimelineLabels', name=LABELS, toName=VIDEO)
+    view = Element('View')
+    timeline = SubElement(view, 'TimelineLabels', name=LABELS, toName=VIDEO)
     for label in labels:
-        add(timeline, 'Label', value=label)
-    add(view, 'Video', name=VIDEO, value='$video', frameRate='$fps')
-    return format_xml(view).partition('\n')[2]
+        SubElement(timeline, 'Label', value=label)
+    SubElement(view, 'Video', name=VIDEO, value='$video', frameRate='$fps')
+    indent(view)
+    return tostring(view, encoding='unicode') + '\n'
 
 
 def _task(video: str, segments: list[VideoSegment], info: VideoInfo,
-          fps: float, scored: bool, url: str) -> dict[str, Any]:
+          scored: bool, url: str) -> dict[str, Any]:
+    if not info.fps:
+        raise ValueError(
+            f'Label Studio counts frames, and the frame rate of {video} is '
+            'unknown: give the folder of the videos (--videos), or the rate '
+            '(--fps)')
     is_url = '://' in video or video.startswith(ADDRESSES)
     task: dict[str, Any] = dict(data=dict(
-        video=video if is_url else url + quote(video), fps=fps))
+        video=video if is_url else url + quote(video), fps=info.fps))
     subset = subset_of(info, segments)
     if subset != 'all':
         task['data']['subset'] = subset
     if not segments:
         return task
     used: set[str] = set()
-    regions = [_region(segment, fps, i, used)
+    regions = [_region(segment, info.fps, i, used)
                for i, segment in enumerate(segments)]
     if scored:
         scores = [one.score for one in segments if one.score is not None]
@@ -220,6 +259,18 @@ def _task(video: str, segments: list[VideoSegment], info: VideoInfo,
     else:
         task['annotations'] = [dict(result=regions)]
     return task
+
+
+def frames_of(segment: VideoSegment, fps: float) -> tuple[int, int]:
+    """Return the first frame of a segment, and the frame after its last one.
+
+    Both are equal for a point and for an unknown end. Other segments have at
+    least one frame.
+    """
+    start = round(segment.start * fps)
+    if is_point(segment) or is_open(segment):
+        return start, start
+    return start, max(start + 1, round(segment.end * fps))
 
 
 def _region(segment: VideoSegment, fps: float, number: int,

@@ -16,8 +16,8 @@ from .base import (
 
 COLUMNS = ('segments', 'videos', 'seconds', 'shortest', 'mean', 'longest',
            'points', 'open ends')
-# Differences that rounding explains: seconds, and share of a frame rate.
-LENGTH, RATE = 1., 0.001
+# Difference in seconds that rounding explains.
+LENGTH = 1.
 
 
 def summarize(annotations: Annotations) -> list[str]:
@@ -28,13 +28,12 @@ def summarize(annotations: Annotations) -> list[str]:
     segments = [one if 'action' in one.labels else one._replace(labels=dict(
         action=' '.join(map(str, one.labels.values()))))
         for one in annotations.segments]
-    labels = labels_of(segments)
     rows = [('class', *COLUMNS)]
     rows += [(label, *_statistics([one for one in segments
                                    if label_of(one) == label]))
-             for label in labels]
+             for label in labels_of(segments)]
     rows.append(('all', *_statistics(segments)))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ['  '.join([row[0].ljust(widths[0])] + [
         cell.rjust(width) for cell, width in zip(row[1:], widths[1:])])
         for row in rows]
@@ -42,6 +41,8 @@ def summarize(annotations: Annotations) -> list[str]:
     empty = sum(not group for group in groups.values())
     if empty:
         lines.append(f'{empty} of {len(groups)} videos have no segments')
+    lines += _named([f'{one.video} at {one.start:g} s' for one in segments
+                     if is_point(one)], 'segments are points without length')
     times = [one[1:4] for one in segments if not is_open(one)]
     equal = len(times) - len({*times})
     if equal:
@@ -73,41 +74,29 @@ def _overlaps(segments: Sequence[VideoSegment]) -> int:
     return count
 
 
-def compare(annotations: Annotations, stated: Mapping[str, VideoInfo],
+def compare(annotations: Annotations,
             known: Mapping[str, VideoInfo]) -> list[str]:
     """Return a line for each kind of difference from the video files.
 
     Args:
-        annotations: Annotations whose segments have the names of ``known``.
-        stated: Facts of each video in the annotations, by the same names.
+        annotations: Annotations whose videos have the names of ``known``.
         known: Facts of each video file.
     """
-    rates = [f'{name} ({info.fps:g} instead of {known[name].fps:g})'
-             for name, info in stated.items() if name in known and info.fps
-             and abs(info.fps - known[name].fps) > RATE * known[name].fps]
     lengths = [f'{name} ({info.duration:.1f} instead of '
                f'{known[name].duration:.1f} s)'
-               for name, info in stated.items()
+               for name, info in annotations.videos.items()
                if name in known and info.duration
                and abs(info.duration - known[name].duration) > LENGTH]
-    after = [f'{one.video} ({_last(one):.2f} of '
-             f'{known[one.video].duration:.2f} s)'
-             for one in annotations.segments if one.video in known
-             and _ends_after(one, known[one.video])]
-    return [
-        *_named(annotations.missing, 'videos are missing'),
-        *_named(rates, 'videos have another frame rate than stated'),
-        *_named(lengths, 'videos have another length than stated'),
-        *_named(after, 'segments end after their video')]
-
-
-def _last(one: VideoSegment) -> float:
-    return one.start if is_open(one) else one.end
-
-
-def _ends_after(one: VideoSegment, info: VideoInfo) -> bool:
-    # The duration of the last frame is not always counted.
-    return _last(one) > info.duration + 1 / info.fps
+    after = []
+    for one in annotations.segments:
+        last = one.start if is_open(one) else one.end
+        info = known.get(one.video)
+        # The duration of the last frame is not always counted.
+        if info and last > info.duration + 1 / info.fps:
+            after.append(f'{one.video} ({last:.2f} of {info.duration:.2f} s)')
+    return [*_named(annotations.missing, 'videos are missing'),
+            *_named(lengths, 'videos have another length than stated'),
+            *_named(after, 'segments end after their video')]
 
 
 def _named(names: Sequence[str], what: str) -> list[str]:

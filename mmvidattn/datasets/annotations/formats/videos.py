@@ -10,16 +10,20 @@ from urllib.parse import unquote, urlsplit
 from ...video_facts import VIDEO_SUFFIXES, read_facts
 from .base import VideoInfo
 
-# Label Studio adds eight digits to the name of an uploaded file.
+# Label Studio adds eight digits to the name of an uploaded file, replaces
+# blanks, and removes special characters.
 UPLOAD = re.compile(r'[0-9a-f]{8}-(?=.)')
+SPECIAL = re.compile(r'[^-\w.]')
+# Prefix of the files of ActivityNet, whose lists omit it.
+PREFIX = 'v_'
 
 
 class VideoNames:
     """Lookup of videos by the names that other files give them.
 
     Paths are compared from their ends, without suffixes: ``/data/a/1.mp4``
-    finds ``a/1``. A name may also be a URL or a Windows path, or have the
-    prefix that Label Studio adds to uploaded files.
+    finds ``a/1``. A name may also be a URL or a Windows path, be changed by an
+    upload to Label Studio, or differ by the prefix ``v_`` of ActivityNet.
 
     Args:
         videos: Names, or paths.
@@ -32,8 +36,11 @@ class VideoNames:
         self._videos = set(videos)
         self._moved = moved
         self._by_stem: dict[str, list[str]] = defaultdict(list)
+        self._by_upload: dict[str, list[str]] = defaultdict(list)
         for video in self._videos:
-            self._by_stem[_stem(_path_of(video))].append(video)
+            path = _path_of(video)
+            self._by_stem[_stem(path)].append(video)
+            self._by_upload[_uploaded(path)].append(video)
 
     def find(self, name: str) -> str | None:
         """Return the video whose path has the longest common end.
@@ -52,8 +59,14 @@ class VideoNames:
         path = _path_of(name)
         found = self._best(path)
         if not found and UPLOAD.match(path.name):
-            found = self._best(
-                path.with_name(UPLOAD.sub('', path.name, count=1)))
+            original = path.with_name(UPLOAD.sub('', path.name, count=1))
+            found = self._by_upload.get(_uploaded(original), [])
+            found = [video for video in found
+                     if _path_of(video).suffix == path.suffix] or found
+        if not found and path.name:
+            found = self._best(path.with_name(
+                path.name.removeprefix(PREFIX)
+                if path.name.startswith(PREFIX) else PREFIX + path.name))
         if len(found) > 1:
             raise ValueError(
                 f'the name {name} matches several videos: '
@@ -61,6 +74,7 @@ class VideoNames:
         return found[0] if found else None
 
     def _best(self, path: PurePosixPath) -> list[str]:
+        """Return the videos whose path has the longest common end."""
         ranks = {}
         for video in self._by_stem.get(_stem(path), ()):
             other = _path_of(video)
@@ -138,3 +152,8 @@ def _path_of(name: str) -> PurePosixPath:
 def _stem(path: PurePosixPath) -> str:
     """Return the name of a video without the suffix."""
     return path.stem if path.suffix.lower() in VIDEO_SUFFIXES else path.name
+
+
+def _uploaded(path: PurePosixPath) -> str:
+    """Return the name of a video after an upload, without the suffix."""
+    return SPECIAL.sub('', _stem(path).replace(' ', '_'))

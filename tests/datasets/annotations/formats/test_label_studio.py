@@ -50,9 +50,15 @@ def test_several_labels_and_ranges_are_several_segments(tmp_path):
     assert [one.id for one in result] == ['r', 'r#2', 'r#3', 'r#4']
 
 
-def test_the_rate_of_the_argument_comes_first(tmp_path):
-    given = task([frames(1, 50, 'x')], fps=25)
-    assert read(tmp_path, given, fps=50).segments[0].end == 1
+@pytest.mark.parametrize('data, option, end, source', [
+    (dict(fps=25), 50, 2, '25 fps: data.fps'), ({}, 50, 1, '50 fps: --fps'),
+    ({}, None, 50 / 24, "24 fps: Label Studio's default; --fps")])
+def test_the_rate_of_the_program_that_counted(tmp_path, data, option, end,
+                                              source):
+    found = read(tmp_path, task([frames(1, 50, 'x')], **data), fps=option)
+    assert found.segments[0].end == pytest.approx(end)
+    remark, = found.remarks
+    assert f'frames of 1 video are counted at {source}' in remark
 
 
 def test_choices_label_the_video_and_audio_labels_have_seconds(tmp_path):
@@ -78,8 +84,18 @@ def test_finds_the_video_of_a_task(tmp_path, key):
 
 
 def test_reports_regions_that_are_left_out(tmp_path):
-    result = read(tmp_path, task([region('videorectangle', sequence=[])] * 2))
-    assert result.remarks == ['2 regions of type videorectangle left out']
+    result = read(tmp_path, task([
+        region('videorectangle', sequence=[]),
+        region('videorectangle', sequence=[]),
+        dict(type='relation', from_id='r', to_id='s', labels=[]),
+        region(ranges=[dict(start=1, end=2)]), frames(0, 10, 'x'),
+        frames(0, 0, 'y'), frames(-1, 25, 'z')], fps=10))
+    assert [one[2:5] for one in result.segments] == [
+        (0, 1, dict(action='x')), (0, 2.5, dict(action='z'))]
+    assert result.remarks[1:] == [
+        '2 ranges begin before frame 1, and are cut there',
+        '1 range before frame 1 left out', '1 relation left out',
+        '1 unlabeled region left out', '2 videorectangle regions left out']
 
 
 def test_reads_the_latest_annotation_or_the_ground_truth(tmp_path):
@@ -90,8 +106,8 @@ def test_reads_the_latest_annotation_or_the_ground_truth(tmp_path):
     one['annotations'][2]['was_cancelled'] = True
     result = read(tmp_path, one)
     assert [s.labels['action'] for s in result.segments] == ['new']
-    assert result.remarks == ['1 tasks have several annotations: the ground '
-                              'truth, or else the latest one was read']
+    assert result.remarks[1:] == ['1 tasks have several annotations: the ground '
+                                  'truth, or else the latest one was read']
     one['annotations'][0]['ground_truth'] = True
     assert read(tmp_path, one).segments[0].labels == dict(action='old')
 
@@ -103,8 +119,8 @@ def test_reads_predictions_if_there_are_no_annotations(tmp_path):
     result = read(tmp_path, guess, done)
     assert [one.video for one in result.segments] == ['b.mp4']
     assert [*result.videos] == ['a.mp4', 'b.mp4']
-    assert result.remarks == ['1 predictions left out, because the file has '
-                              'annotations']
+    assert result.remarks[1:] == ['1 predictions left out, because the file has '
+                                  'annotations']
 
 
 def test_writes_predictions_a_config_and_tasks_to_label(tmp_path):

@@ -12,7 +12,9 @@ from mmvidattn.datasets.annotations.formats.videos import VideoNames
 
 @pytest.fixture
 def folder(tmp_path):
-    for name in ('day1/a.mp4', 'day2/a.mp4', 'day2/b c.mp4', 'day2/a.avi'):
+    for name in ('day1/a.mp4', 'day2/a.mp4', 'day2/b c.mp4', 'day2/a.avi',
+                 'day2/b c (2).mp4', 'day2/x.mp4', 'v_y.mkv', 'p q.mp4',
+                 'p_q.mp4'):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / 'notes.txt').touch()
@@ -24,6 +26,8 @@ def folder(tmp_path):
     ('C:\\videos\\day2\\a.avi', 'day2/a.avi'), ('b c.mp4', 'day2/b c.mp4'),
     ('http://host/x/b%20c.mp4?t=1', 'day2/b c.mp4'),
     ('/data/upload/3/0a1b2c3d-b%20c.mp4', 'day2/b c.mp4'),
+    ('/data/upload/3/0a1b2c3d-b_c_2.mp4', 'day2/b c (2).mp4'),
+    ('v_x', 'day2/x.mp4'), ('y', 'v_y.mkv'),
     ('b c', 'day2/b c.mp4'), ('day1/a', 'day1/a.mp4'), ('c.mp4', None),
     ('notes.txt', None), ('', None)])
 def test_finds_videos_by_any_name(folder, name, found):
@@ -47,6 +51,8 @@ def test_refuses_a_name_of_several_videos(folder):
     with pytest.raises(ValueError, match='a.mp4 matches several videos: '
                                          'day1/a.mp4, day2/a.mp4'):
         VideoFolder(folder).find('a.mp4')
+    with pytest.raises(ValueError, match='matches several videos: p q.mp4, '):
+        VideoFolder(folder).find('0a1b2c3d-p_q.mp4')
     with pytest.raises(ValueError, match='videos must be a folder, got x'):
         VideoFolder('x')
 

@@ -1,19 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import copy
 import pickle
-import time
 
 import numpy as np
 import pytest
 import torch
 from made_videos import require_backend
 from mmaction.registry import DATASETS
-from mmengine.dataset import BaseDataset
-from mmengine.structures import BaseDataElement
 
-from mmvidattn.datasets import GuardedDataset
-from mmvidattn.datasets.guard import Guard
-from mmvidattn.datasets.guarded_datasets import guarded
+from mmvidattn.datasets import SkipUnreadable
+from mmvidattn.datasets.checked_datasets import skip_unreadable
 
 DECODERS = {
     'decord': [dict(type='DecordInit'), dict(type='DecordDecode')],
@@ -46,10 +42,10 @@ def config(folder, names, type='VideoDataset', steps=None, **kwargs):
         data_prefix=dict(video=''), pipeline=steps or pipeline(), **kwargs)
 
 
-def build(folder, names, guard=None, **kwargs):
-    """Build a dataset with a guard."""
+def build(folder, names, options=None, **kwargs):
+    """Build a dataset that skips unreadable files."""
     return DATASETS.build(
-        guarded(config(folder, names, **kwargs), **(guard or {})))
+        skip_unreadable(config(folder, names, **kwargs), **(options or {})))
 
 
 def meta(sample):
@@ -57,13 +53,13 @@ def meta(sample):
 
 
 @pytest.mark.parametrize('decoder', DECODERS)
-def test_guards_any_mmaction_pipeline(folder, decoder):
+def test_skips_in_any_mmaction_pipeline(folder, decoder):
     cfg = config(folder, ['bad.mp4', 'good.mp4'], steps=pipeline(decoder))
     plain = DATASETS.build(cfg)
     want = plain[1]['inputs']
     with pytest.raises(Exception):
         plain[0]
-    dataset = DATASETS.build(guarded(cfg))
+    dataset = DATASETS.build(skip_unreadable(cfg))
     assert len(dataset) == 2 and dataset.metainfo == plain.metainfo
     assert torch.equal(dataset[1]['inputs'], want)
     assert meta(dataset[1])['filename'] == str(folder / 'good.mp4')
@@ -75,51 +71,38 @@ def test_guards_any_mmaction_pipeline(folder, decoder):
     assert 'Error' in meta(sample)['skipped_reasons'][bad]
 
 
-def test_guards_a_built_dataset(folder):
-    dataset = guarded(DATASETS.build(config(folder, ['bad.mp4', 'good.mp4'])))
-    assert isinstance(dataset, GuardedDataset)
+def test_wraps_a_built_dataset(folder):
+    dataset = skip_unreadable(DATASETS.build(config(folder, ['bad.mp4', 'good.mp4'])))
+    assert isinstance(dataset, SkipUnreadable)
     assert 'skipped_videos' in meta(dataset[0])
-    assert guarded(dataset) is dataset
+    assert skip_unreadable(dataset) is dataset
 
 
 @pytest.mark.parametrize('wrap, length', [
     (lambda d: dict(type='RepeatDataset', dataset=d, times=2), 4),
     (lambda d: dict(type='ConcatDataset', datasets=[d, d]), 4)],
     ids=['repeat', 'concat'])
-def test_guards_wrapped_datasets(folder, wrap, length):
+def test_wraps_the_innermost_datasets(folder, wrap, length):
     dataset = DATASETS.build(
-        guarded(wrap(config(folder, ['bad.mp4', 'good.mp4']))))
+        skip_unreadable(wrap(config(folder, ['bad.mp4', 'good.mp4']))))
     assert len(dataset) == length
     assert meta(dataset[0])['filename'] == str(folder / 'good.mp4')
 
 
-def test_does_not_change_guarded_and_other_datasets(folder):
-    for cfg in (config(folder, ['good.mp4'], type='GuardedVideoDataset'),
-                guarded(config(folder, ['good.mp4'])),
+def test_leaves_other_datasets_unchanged(folder):
+    for cfg in (config(folder, ['good.mp4'], type='CheckedVideoDataset'),
+                skip_unreadable(config(folder, ['good.mp4'])),
                 dict(type='FeatureStreamDataset'), dict(type='Unknown')):
-        assert guarded(cfg) is cfg
+        assert skip_unreadable(cfg) is cfg
 
 
-def test_guards_repeated_augmentation(folder):
+def test_skips_with_repeated_augmentation(folder):
     dataset = build(folder, ['bad.mp4', 'good.mp4'], type='RepeatAugDataset',
                     num_repeats=2)
     np.random.seed(0)
     samples = dataset[0]
     assert len(samples) == 2
     assert all('skipped_videos' in meta(sample) for sample in samples)
-
-
-class Slow:
-    """Decoder that hangs on one file."""
-
-    def __init__(self, seconds):
-        self.seconds, self.num_calls = seconds, 0
-
-    def __call__(self, results):
-        if 'slow' in results['filename']:
-            self.num_calls += 1
-            time.sleep(self.seconds)
-        return results
 
 
 class LosesFrames:
@@ -153,22 +136,6 @@ def test_detects_lost_frames(folder, fault, message):
         dataset[0]
 
 
-def test_uses_the_number_of_threads_of_its_process(folder):
-    seen, before = [], torch.get_num_threads()
-
-    def look(results):
-        seen.append(torch.get_num_threads())
-        return results
-
-    dataset = build(folder, ['good.mp4'], steps=[look, *pipeline()])
-    try:
-        torch.set_num_threads(before + 2)
-        dataset[0]
-    finally:
-        torch.set_num_threads(before)
-    assert seen == [before + 2]
-
-
 def test_opencv_does_not_repeat_an_earlier_frame(folder):
     """OpenCV takes the number of frames from the header of a damaged file."""
     from mmcv import VideoReader
@@ -184,57 +151,7 @@ def test_opencv_does_not_repeat_an_earlier_frame(folder):
         VideoReader.get_frame = read
 
 
-def test_flagged_in_testing_on_request(folder):
-    dataset = build(folder, ['bad.mp4', 'good.mp4'], test_mode=True,
-                    guard=dict(on_error='flag'))
-    good, bad = dataset[1], dataset[0]
-    assert not bad['inputs'].any() and good['inputs'].any()
-    assert bad['inputs'].shape == good['inputs'].shape
-    assert bad['data_samples'].gt_label.item() == 0
-    assert 'Error' in meta(bad)['unreadable']
-    assert meta(bad)['filename'] == str(folder / 'bad.mp4')
-    assert 'unreadable' not in meta(good)
-
-
-class Kind(BaseDataset):
-    """Dataset whose samples cannot store a label."""
-
-    def __init__(self, label=None, num_bad=1):
-        super().__init__(test_mode=True, lazy_init=True)
-        self.label, self.num_bad = label, num_bad
-
-    def __len__(self):
-        return 4
-
-    def get_data_info(self, idx):
-        return dict(filename=f'{idx}.mp4', label=self.label)
-
-    def load(self, idx):
-        if idx < self.num_bad:
-            raise OSError('cannot be read')
-        return dict(inputs=torch.ones(2), data_samples=BaseDataElement())
-
-
-@pytest.mark.parametrize('label', [None, 1])
-def test_flags_samples_of_any_kind(label):
-    dataset = Kind(label)
-    result = Guard(dataset, on_error='flag')(dataset, 0, dataset.load)
-    assert result['inputs'].tolist() == [0, 0]
-    assert 'cannot be read' in meta(result)['unreadable']
-    assert meta(result)['filename'] == '0.mp4'
-
-
-def test_flags_if_the_next_samples_fail_too():
-    dataset = Kind(num_bad=3)
-    for idx in range(3):
-        result = Guard(dataset, on_error='flag')(dataset, idx, dataset.load)
-        assert result['inputs'].tolist() == [0, 0]
-    with pytest.raises(RuntimeError, match='next 2 samples'):
-        Guard(dataset, on_error='flag', max_failures=2)(
-            dataset, 0, dataset.load)
-
-
-def test_guarded_dataset_can_be_pickled_and_copied(folder):
+def test_wrapper_can_be_pickled_and_copied(folder):
     dataset = build(folder, ['good.mp4'])
     want = dataset[0]['inputs']
     for other in (pickle.loads(pickle.dumps(dataset)), copy.deepcopy(dataset)):
@@ -245,12 +162,10 @@ def test_guarded_dataset_can_be_pickled_and_copied(folder):
     dict(on_error='ignore'), dict(max_failures=0)], ids=str)
 def test_rejects_option_out_of_range(folder, option):
     with pytest.raises(ValueError, match=next(iter(option))):
-        build(folder, ['good.mp4'], guard=option)
+        build(folder, ['good.mp4'], options=option)
 
 
-def test_guard_does_not_change_random_numbers(folder):
-    """Samples are loaded in another thread, which shares the generators."""
-
+def test_wrapper_does_not_change_random_numbers(folder):
     def draw(results):
         results['imgs'] = [img + np.random.randint(99, dtype=np.uint8)
                            for img in results['imgs']]
@@ -258,7 +173,7 @@ def test_guard_does_not_change_random_numbers(folder):
 
     cfg = config(folder, ['good.mp4'], steps=pipeline('decord', draw))
     got = []
-    for one in cfg, guarded(cfg):
+    for one in cfg, skip_unreadable(cfg):
         dataset = DATASETS.build(one)
         np.random.seed(0)
         got.append(dataset[0]['inputs'])

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Datasets that skip and report unreadable videos."""
+import inspect
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -10,19 +11,19 @@ from mmaction.registry import DATASETS
 from mmengine.dataset import BaseDataset
 from mmengine.fileio import exists, list_from_file
 from mmengine.logging import print_log
+from torch.utils.data import Dataset
 
 from ..utils.arguments import Count, check_arguments
 from ..utils.printable import brief
 from ..utils.remote_files import join_url
 from .annotations.custom.video_list import read_video_list
 from .check_files import find_fault
-from .guard import ON_ERROR, Guard
-from .wrappers import DatasetWrapper, is_kind, map_innermost
+from .sample_loader import ON_ERROR, SampleLoader
 
 
-@DATASETS.register_module()
+@DATASETS.register_module(name=['CheckedVideoDataset', 'GuardedVideoDataset'])
 @check_arguments
-class GuardedVideoDataset(VideoDataset):
+class CheckedVideoDataset(VideoDataset):
     """mmaction2's ``VideoDataset`` with checks of annotations and videos.
 
     The annotation file is read by
@@ -30,7 +31,7 @@ class GuardedVideoDataset(VideoDataset):
     that names the line.
 
     In training, a random video replaces an unreadable video, see
-    :class:`mmvidattn.datasets.guard.Guard`.
+    :class:`mmvidattn.datasets.sample_loader.SampleLoader`.
     :class:`mmvidattn.engine.SkippedVideosHook` counts the skipped videos.
 
     In test mode, ``on_error='skip'`` removes unreadable videos when the
@@ -47,10 +48,10 @@ class GuardedVideoDataset(VideoDataset):
         pipeline: Transforms.
         num_classes: Number of classes; labels must be smaller. Not checked
             by default.
-        on_error: Reaction to missing and unreadable videos, see ``Guard``. By
-            default, they are skipped in training, and raise an error in
+        on_error: Reaction to missing and unreadable videos, see
+            ``SampleLoader``. By default, they are skipped in training, and raise an error in
             testing.
-        max_failures: Option of ``Guard``.
+        max_failures: Option of ``SampleLoader``.
         allow_outside: Accept names that lead out of the video folder
             (``data_prefix['video']`` below ``data_root``) by ``../``, an
             absolute path, or a symbolic link. Set it to False for lists that
@@ -67,11 +68,12 @@ class GuardedVideoDataset(VideoDataset):
         self.on_error = on_error
         self.allow_outside = allow_outside
         super().__init__(ann_file, pipeline, num_classes=num_classes, **kwargs)
-        self.guard = Guard(self, on_error=on_error, max_failures=max_failures)
+        self.loader = SampleLoader(self, on_error=on_error,
+                                   max_failures=max_failures)
 
     def prepare_data(self, idx: int) -> Any:
         """Load a sample; return None to skip it."""
-        return self.guard(self, idx, super().prepare_data)
+        return self.loader(self, idx, super().prepare_data)
 
     def get_cat_ids(self, idx: int) -> list[int]:
         """Return a video's classes for mmengine's ``ClassBalancedDataset``."""
@@ -141,47 +143,78 @@ class GuardedVideoDataset(VideoDataset):
                 logger='current', level=logging.WARNING)
 
 
-@DATASETS.register_module()
+class DatasetWrapper(Dataset):
+    """Dataset with the attributes of the dataset that it wraps.
+
+    Subclasses define ``prepare_data``, which returns None to skip a sample.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+
+    def __getattr__(self, name: str) -> Any:
+        if name == 'dataset':
+            # The attribute is not set yet while a worker unpickles the
+            # wrapper.
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    # If the sample is None, this method loads a sample at a random index.
+    __getitem__ = BaseDataset.__getitem__
+
+
+@DATASETS.register_module(name=['SkipUnreadable', 'GuardedDataset'])
 @check_arguments
-class GuardedDataset(DatasetWrapper):
+class SkipUnreadable(DatasetWrapper):
     """Dataset wrapper that skips samples with unreadable files.
 
     In training, a random sample replaces a sample that cannot be loaded; see
-    :class:`~mmvidattn.datasets.guard.Guard`.
+    :class:`~mmvidattn.datasets.sample_loader.SampleLoader`.
 
     Args:
         dataset: Dataset or its config.
-        options: Options of ``Guard``.
+        options: Options of ``SampleLoader``.
     """
 
     def __init__(self, dataset: dict | BaseDataset, **options: Any) -> None:
         if isinstance(dataset, dict):
             dataset = DATASETS.build(dataset)
         super().__init__(dataset)
-        self.guard = Guard(dataset, **options)
+        self.loader = SampleLoader(dataset, **options)
 
     def prepare_data(self, idx: int) -> Any:
         """Load a sample; return None to skip it."""
-        return self.guard(self.dataset, idx, self.dataset.prepare_data)
+        return self.loader(self.dataset, idx, self.dataset.prepare_data)
 
 
-def guarded(dataset: Any, **options: Any) -> Any:
-    """Wrap mmaction2's datasets in :class:`GuardedDataset`.
+def skip_unreadable(dataset: Any, **options: Any) -> Any:
+    """Wrap mmaction2's datasets in :class:`SkipUnreadable`.
 
     Args:
         dataset: Config of a dataset, config of a wrapper of datasets, or built
-            dataset. Datasets that already have a guard stay unchanged.
-        options: Options of :class:`GuardedDataset`.
+            dataset. Datasets that already skip files stay unchanged.
+        options: Options of :class:`SkipUnreadable`.
 
     Returns:
-        Config or dataset with guards.
+        Config or dataset.
     """
-    def guard(one: Any) -> Any:
-        if not is_kind(one, BaseActionDataset) or is_kind(
-                one, GuardedVideoDataset):
-            return one
-        if isinstance(one, dict):
-            return dict(type=GuardedDataset.__name__, dataset=one, **options)
-        return GuardedDataset(one, **options)
-
-    return map_innermost(dataset, GuardedDataset, guard)
+    kind = type(dataset)
+    if isinstance(dataset, dict):
+        if 'datasets' in dataset:
+            return dict(dataset, datasets=[
+                skip_unreadable(one, **options)
+                for one in dataset['datasets']])
+        kind = dataset.get('type')
+        kind = kind if inspect.isclass(kind) else DATASETS.get(kind)
+        if 'dataset' in dataset and kind is not SkipUnreadable:
+            return dict(dataset, dataset=skip_unreadable(
+                dataset['dataset'], **options))
+    if kind is None or not issubclass(kind, BaseActionDataset) or issubclass(
+            kind, CheckedVideoDataset):
+        return dataset
+    if isinstance(dataset, dict):
+        return dict(type=SkipUnreadable.__name__, dataset=dataset, **options)
+    return SkipUnreadable(dataset, **options)

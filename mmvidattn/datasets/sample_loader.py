@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Guard of a dataset: checks samples, and skips unreadable files."""
-import copy
+"""Loader of samples: checks decoded frames, and skips unreadable files."""
 import logging
 import os.path as osp
 import time
@@ -8,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from mmcv import VideoReader
 from mmengine.dataset import BaseDataset
 from mmengine.logging import print_log
@@ -18,13 +16,13 @@ from ..utils.arguments import Count, check_arguments
 from ..utils.printable import brief
 from ..utils.remote_files import RemoteError, is_url, local_path
 
-ON_ERROR = ('skip', 'raise', 'flag')
+ON_ERROR = ('skip', 'raise')
 NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
 
 
 @check_arguments
-class Guard:
-    """Loader of a dataset's samples that handles failures.
+class SampleLoader:
+    """Loader of a dataset's samples that skips and reports failures.
 
     Loading a sample fails if a transform raises an error.
 
@@ -39,8 +37,7 @@ class Guard:
             :class:`CheckedStep`.
         on_error: Reaction to a failure. ``'skip'`` returns None, so that
             another sample is loaded; in test mode, it raises like ``'raise'``.
-            ``'flag'`` returns zeros with the sample's label, and the error in
-            the meta information as ``unreadable``. Defaults to ``'skip'``.
+            Defaults to ``'skip'``.
         max_failures: Number of consecutive failures that raise an error,
             because the cause is probably not in the files.
     """
@@ -58,7 +55,6 @@ class Guard:
         # Files that failed since the last success, and the reasons.
         self._failures: list[tuple[str, str]] = []
         self._warned: set[str] = set()
-        self._template: Any = None
 
     def __call__(self, dataset: BaseDataset, idx: int,
                  prepare: Callable[[int], Any]) -> Any:
@@ -73,7 +69,10 @@ class Guard:
         name = next((str(info[key]) for key in NAMES if info.get(key)),
                     f'sample {idx}')
         try:
-            data = self._load(dataset, idx, name, prepare)
+            # Get a remote file first: the time of decoding excludes it.
+            local_video(info)
+            CheckedStep.seconds = None
+            data = prepare(idx)
         except RemoteError:
             # All samples on this server would be lost.
             raise
@@ -81,16 +80,6 @@ class Guard:
             if self.on_error == 'raise':
                 raise RuntimeError(
                     f'cannot load {name}: {brief(error)}') from error
-            if self.on_error == 'flag':
-                self._warn('Flagged', name, error)
-                data = self._zeros(dataset, idx, name, prepare, error)
-                label = info.get('label')
-                if label is not None and hasattr(data['data_samples'],
-                                                 'set_gt_label'):
-                    data['data_samples'].set_gt_label(label)
-                _annotate(data, filename=name, unreadable=brief(error))
-                return data
-            self._warn('Skipped', name, error)
             self._count(name, error)
             return None
         if data is not None:
@@ -103,20 +92,11 @@ class Guard:
                 _annotate(data, decode_seconds=CheckedStep.seconds)
         return data
 
-    def _load(self, dataset: BaseDataset, idx: int, name: str,
-              prepare: Callable) -> Any:
-        # Get a remote file first: the time of decoding excludes it.
-        local_video(dataset.get_data_info(idx))
-        CheckedStep.seconds = None
-        return prepare(idx)
-
-    def _warn(self, verb: str, name: str, error: Exception) -> None:
+    def _count(self, name: str, error: Exception) -> None:
         if name not in self._warned:
             self._warned.add(name)
-            print_log(f'{verb} {name}: {brief(error)}', logger='current',
+            print_log(f'Skipped {name}: {brief(error)}', logger='current',
                       level=logging.WARNING)
-
-    def _count(self, name: str, error: Exception) -> None:
         self._failures.append((name, brief(error)))
         if len(self._failures) >= self.max_failures:
             failed, self._failures = self._failures, []
@@ -126,38 +106,12 @@ class Guard:
                 f'{brief(error)}. The videos: {", ".join(dict(failed))}'
             ) from error
 
-    def _zeros(self, dataset: BaseDataset, idx: int, name: str,
-               prepare: Callable, error: Exception) -> Any:
-        """Return zeros, in the shape of another sample that can be loaded."""
-        for other in range(idx + 1, idx + 1 + self.max_failures):
-            if self._template is not None:
-                break
-            try:
-                other %= len(dataset)
-                self._template = self._load(
-                    dataset, other, f'sample {other}', prepare)
-            except Exception:
-                continue
-        if self._template is None:
-            raise RuntimeError(
-                f'cannot load {name}, or any of the next {self.max_failures} '
-                f'samples: {brief(error)}') from error
-        data = copy.deepcopy(self._template)
-        data['inputs'] = _zeros_like(data['inputs'])
-        return data
-
 
 def _annotate(data: Any, **note: Any) -> None:
     for one in data if isinstance(data, list) else [data]:
         sample = one.get('data_samples') if isinstance(one, dict) else None
         if isinstance(sample, BaseDataElement):
             sample.set_metainfo(note)
-
-
-def _zeros_like(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _zeros_like(v) for key, v in value.items()}
-    return torch.zeros_like(value)
 
 
 class CheckedStep:
