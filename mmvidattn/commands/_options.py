@@ -76,12 +76,15 @@ class ColumnsAction(argparse.Action):
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names the columns of another program's table."""
+    """Add the options that select columns of a table, or tiers of ELAN."""
     parser.add_argument(
         '--columns', nargs='+', action=ColumnsAction, metavar='NAME=COLUMN',
         help='columns of a table (csv or tsv) of any program, such as video='
         "'Media file' start='Start (s)' end='Stop (s)' label=Behavior; with "
         '--fps, start and end are frame numbers')
+    parser.add_argument(
+        '--tier', nargs='+', dest='tiers', metavar='NAME',
+        help='names of the tiers of ELAN to read (default: all)')
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:

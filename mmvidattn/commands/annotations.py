@@ -9,9 +9,8 @@
         start='Start (s)' end='Stop (s)' label=Behavior
 
 The formats are csv, activitynet, label-studio and elan; --columns reads other
-tables. See docs/annotations.md. With --videos, lengths and frame rates are
-compared with the videos. The exit status is 1 if a video is missing or does
-not fit.
+tables. See docs/annotations.md. With --videos, lengths are compared with the
+videos. The exit status is 1 if a video is missing or does not fit.
 """
 import argparse
 from pathlib import Path
@@ -42,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='folder of the videos; OUT has their paths in this folder')
     parser.add_argument(
         '--fps', type=positive,
-        help='frames per second, for files that count frames (default: as in '
-        'IN, or else as in the videos)')
+        help='frames per second, for files that count frames and state no '
+        "rate (default: the program's, 24 for Label Studio)")
     parser.add_argument(
         '--url', help='start of the addresses of videos in Label Studio '
         '(default: /data/local-files/?d=)')
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
             raise ValueError(f'OUT must differ from IN, got {args.out}')
         found = read_annotations(args.source, args.source_format,
                                  videos=args.videos, fps=args.fps,
-                                 columns=args.columns)
+                                 columns=args.columns, tiers=args.tiers)
         echo(f'{FORMATS[found.format].title}:', *summarize(found), sep='\n')
         for remark in found.remarks:
             echo(f'note: {remark}')

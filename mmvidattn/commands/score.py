@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'the lengths in the annotations, or else the last end in each video)')
     parser.add_argument(
         '--fps', type=positive,
-        help='frames per second, for files that count frames (default: as in '
-        'the file, or else as in the videos)')
+        help='frames per second, for files that count frames and state no '
+        "rate (default: the program's, 24 for Label Studio)")
     add_columns(parser)
     parser.add_argument(
         '--subset', help='evaluate only the videos of this subset of the '
@@ -90,7 +90,8 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
     predicted = read_annotations(args.predictions, videos=args.videos,
                                  fps=args.fps)
     true = read_annotations(args.annotations, videos=args.videos,
-                            fps=args.fps, columns=args.columns)
+                            fps=args.fps, columns=args.columns,
+                            tiers=args.tiers)
     for remark in true.remarks:
         echo(f'note: {remark}')
     for remark in similar_names('class', {

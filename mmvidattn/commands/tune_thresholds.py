@@ -38,11 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--objective recall')
     parser.add_argument(
         '--videos', type=Path, metavar='FOLDER',
-        help='folder of the videos, to find the frame rate of annotations')
+        help='folder of the videos, to find them by other names')
     parser.add_argument(
         '--fps', type=positive,
-        help='frames per second, for annotations that count frames (default: '
-        'as in the file, or else as in the videos)')
+        help='frames per second, for annotations that count frames and state '
+        "no rate (default: the program's, 24 for Label Studio)")
     add_columns(parser)
 
 
@@ -58,7 +58,8 @@ def run(args: argparse.Namespace) -> None:
                 '--objective recall and --false-alarms need each other')
         scored = read_frame_scores(args.scores)
         found = read_annotations(args.annotations, videos=args.videos,
-                                 fps=args.fps, columns=args.columns)
+                                 fps=args.fps, columns=args.columns,
+                                 tiers=args.tiers)
         for remark in found.remarks:
             echo(f'note: {remark}')
         names = VideoNames(scored.videos)

@@ -49,8 +49,8 @@ class CheckedVideoDataset(VideoDataset):
         num_classes: Number of classes; labels must be smaller. Not checked
             by default.
         on_error: Reaction to missing and unreadable videos, see
-            ``SampleLoader``. By default, they are skipped in training, and raise an error in
-            testing.
+            ``SampleLoader``. By default, they are skipped in training, and
+            raise an error in testing.
         max_failures: Option of ``SampleLoader``.
         allow_outside: Accept names that lead out of the video folder
             (``data_prefix['video']`` below ``data_root``) by ``../``, an

@@ -63,23 +63,14 @@ class FeatureStreamDataset(BaseDataset):
     sample with ``gt_action`` ``(L + A, K)``, and with ``gt_verb`` and
     ``gt_noun`` if ``data_prefix`` has their folders.
 
-    ``windows`` selects the kind of window:
-
-    * ``'dense'``, :class:`~.feature_windows.DenseWindows`: a window begins at
-      each step. Train with :class:`RandomOffsetSampler`, which uses each step
-      once per epoch.
-    * ``'videos'``, :class:`~.feature_windows.VideoWindows`: an item has all
-      dense windows of a video. Only for evaluation, with ``work_rate=1``.
-    * ``'stream'``, :class:`~.feature_windows.StreamWindows`: an item is a
-      whole video, which the model processes step by step. Only for
-      evaluation. Each step is scored (with ``work_rate=1``), or each segment
-      of ``segment_file``.
-    * ``'non_overlapping'``,
-      :class:`~.feature_windows.NonOverlappingWindows`: windows do not overlap,
-      and all of their steps are scored. Only for evaluation.
-    * ``'segments'``, :class:`~.feature_windows.SegmentWindows`: a window
-      precedes each annotated segment. Segments without labels (of a
-      challenge) are only allowed in evaluation, without ``gt_action``.
+    ``windows`` selects the kind of window, see the classes in
+    :mod:`.feature_windows`. Train on ``'dense'`` windows, one for each step,
+    with :class:`RandomOffsetSampler`, which uses each step once per epoch, or
+    on ``'segments'``, one before each annotated segment. Only for evaluation
+    are ``'videos'`` (all dense windows of a video, with ``work_rate=1``),
+    ``'stream'`` (a video that the model processes step by step) and
+    ``'non_overlapping'``. Segments without labels (of a challenge) are only
+    allowed in evaluation, without ``gt_action``.
 
     A video shorter than the work memory is not used for training. In
     evaluation, it is one window, which repeats the last step of the video; the

@@ -39,15 +39,11 @@ class SegmentTable(list[Segment]):
         super().__init__(segments)
         self._videos: dict[int, list[Segment]] = {}
         self._actions: dict[int, list[Segment]] = {}
-        self._places: dict[tuple[int, int], list[int]] = {}
         for segment in self:
             self._videos.setdefault(segment.video, []).append(segment)
             if 'action' in segment.labels:
-                action = segment.labels['action']
-                same = self._actions.setdefault(action, [])
-                self._places.setdefault((action, segment.video),
-                                        []).append(len(same))
-                same.append(segment)
+                self._actions.setdefault(segment.labels['action'],
+                                         []).append(segment)
 
     @property
     def actions(self) -> list[int]:
@@ -61,10 +57,6 @@ class SegmentTable(list[Segment]):
     def of_action(self, action: int) -> list[Segment]:
         """Return the segments of a class."""
         return self._actions.get(action, [])
-
-    def places(self, action: int, video: int) -> list[int]:
-        """Return a video's indices in the list of ``of_action(action)``."""
-        return self._places.get((action, video), [])
 
 
 def open_array(path: str | Path) -> np.ndarray:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from mmcv import VideoReader
 from mmengine.dataset import BaseDataset
 from mmengine.logging import print_log
 from mmengine.structures import BaseDataElement
@@ -149,8 +148,6 @@ class CheckedStep:
         if new:
             CheckedStep.seconds = (CheckedStep.seconds or 0.) + (
                 time.perf_counter() - began)
-        if type(results.get('video_reader')) is VideoReader:
-            results['video_reader'] = _StrictReader(results['video_reader'])
         total = results.get('total_frames')
         if total is not None and total < 1:
             raise ValueError('it contains no frames')
@@ -186,21 +183,3 @@ def _check_frames(frames: Any, sampled: Any) -> None:
     for number, frame in enumerate(frames):
         if frame is None or not np.size(frame):
             raise ValueError(f'frame {number} of the clip is empty')
-
-
-class _StrictReader(VideoReader):
-    """mmcv's reader with an error for a frame that cannot be decoded.
-
-    With mmcv's reader itself, ``OpenCVDecode`` repeats an earlier frame.
-    """
-
-    def __init__(self, reader: VideoReader) -> None:
-        # Take over the opened file.
-        vars(self).update(vars(reader))
-
-    def get_frame(self, index: int) -> np.ndarray:
-        """Decode a frame."""
-        frame = super().get_frame(index)
-        if frame is None:
-            raise ValueError(f'frame {index} of {len(self)} cannot be read')
-        return frame

@@ -2,7 +2,7 @@
 """Untrimmed videos as streams of frames, with a label for each frame."""
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from mmaction.registry import DATASETS
@@ -32,13 +32,6 @@ from .feature_windows import (
 )
 from .transforms.stream_inputs import pack_stream_sample
 from .video_segment_dataset import VideoSegmentDataset
-
-
-class VideoRate(NamedTuple):
-    """Length and rate of a video."""
-    # At a constant rate.
-    num_frames: int
-    fps: float
 
 
 @DATASETS.register_module()
@@ -156,16 +149,15 @@ class VideoStreamDataset(VideoSegmentDataset):
         rates = self._open_videos(files)
         self.videos = list(rates)
         self.files = {video: files[video] for video in rates}
-        self.rates = [min(self.frame_rate, rate.fps)
-                      for rate in rates.values()]
+        self.rates = [min(self.frame_rate, fps) for _, fps in rates.values()]
         self.lengths = [
-            num_steps(facts.num_frames, facts.fps, rate)
-            for facts, rate in zip(rates.values(), self.rates)]
+            num_steps(num_frames, fps, rate)
+            for (num_frames, fps), rate in zip(rates.values(), self.rates)]
         # 2. Convert the segments to steps.
         if self.unit == 'frames':
             segments = [
                 one._replace(**dict(zip(('start', 'end'), (
-                    frame / rates[one.video].fps
+                    frame / rates[one.video][1]
                     for frame in one.frames or (one.start, one.end)))))
                 for one in segments if one.video in rates]
         fitted, notes = fit_to_videos(
@@ -218,12 +210,13 @@ class VideoStreamDataset(VideoSegmentDataset):
         return {info['video']: info['filename'] for info in data_list
                 if info['filename'] not in missing}
 
-    def _open_videos(self, files: Mapping[str, str]) -> dict[str, VideoRate]:
-        """Return the length and rate of each readable video."""
-        def read(path: str) -> VideoRate | Exception:
+    def _open_videos(self, files: Mapping[str, str]
+                     ) -> dict[str, tuple[int, float]]:
+        """Return the frames and rate of each readable video."""
+        def read(path: str) -> tuple[int, float] | Exception:
             try:
                 video = ConstantRate(open_video(path))
-                return VideoRate(len(video), video.fps)
+                return len(video), video.fps
             except RemoteError:
                 raise
             except Exception as error:
@@ -237,7 +230,7 @@ class VideoStreamDataset(VideoSegmentDataset):
             allowed=self.on_error == 'skip' or (
                 self.on_error is None and not self.test_mode))
         return {video: fact for video, fact in rates.items()
-                if isinstance(fact, VideoRate)}
+                if not isinstance(fact, Exception)}
 
     def _labels(self, segment: VideoSegment,
                 classes: Sequence[str]) -> dict[str, int]:

@@ -175,7 +175,8 @@ class SafeRunner(Runner):
 
 def _skip_unreadable(loader: Any, **options: Any) -> Any:
     if isinstance(loader, dict):
-        return dict(loader, dataset=guarded(loader['dataset'], **options))
+        return dict(loader, dataset=skip_unreadable(
+            loader['dataset'], **options))
     if isinstance(loader, DataLoader):
         dataset = skip_unreadable(loader.dataset, **options)
         if dataset is not loader.dataset:

@@ -14,7 +14,7 @@ from ..datasets.annotations.formats import (
     read_annotations,
 )
 from ..datasets.annotations.formats.base import merge
-from ..datasets.annotations.video_segment import checked, read_table
+from ..datasets.annotations.video_segment import read_table
 from ..datasets.prepare.feature_targets import BACKGROUND
 from .options import FineTuneOptions
 
@@ -72,19 +72,33 @@ def read_events(options: FineTuneOptions
 
 
 def _read_source(source: Path, options: FineTuneOptions) -> Annotations:
-    """Read the events of a file, without videos that the folder lacks."""
+    """Read the events of a file.
+
+    Videos that the folder lacks, and events without a length or an end, are
+    left out.
+    """
     if not source.exists():
         raise FileNotFoundError(f'no annotations {source}')
     found = read_annotations(source, videos=options.videos,
-                             columns=options.columns, fps=options.fps)
+                             columns=options.columns, fps=options.fps,
+                             tiers=options.tiers)
     if not found.segments:
         raise ValueError(f'{source} lists no events')
-    found.segments = checked(one for one in found.segments
-                             if one.video not in found.missing)
-    if not found.segments:
+    segments = [one for one in found.segments
+                if one.video not in found.missing]
+    if not segments:
         raise ValueError(
             f'{options.videos} has none of the {len(found.missing)} annotated '
             f'videos, such as {some(found.missing)}')
+    # False for an unknown end.
+    found.segments = [one for one in segments if one.start < one.end]
+    if not found.segments:
+        raise ValueError(f'{source}: no event has a length')
+    if len(found.segments) < len(segments):
+        empty = [f'{one.video} at {one.start:g} s' for one in segments
+                 if not one.start < one.end]
+        found.remarks.append(f'{count(empty, "event")} without a length or an '
+                             f'end left out: {some(empty)}')
     for one in found.segments:
         label = one.labels.get('action')
         if not label or label == BACKGROUND:

@@ -70,6 +70,7 @@ class FineTuneOptions:
     videos: Path | None = None
     features: str = DEFAULT_MODEL
     columns: dict[str, str] | None = None
+    tiers: list[str] | None = None
     fps: float | None = None
 
     # Options that may change on resume.
@@ -116,8 +117,9 @@ class FineTuneOptions:
         if self.loss != 'bce' and not self.multi_label:
             yield '--loss needs --multi-label'
         if not self.stream:
-            if self.videos is not None or self.features != DEFAULT_MODEL:
-                yield '--videos and --features need --stream'
+            if self.videos is not None or self.tiers is not None or (
+                    self.features != DEFAULT_MODEL):
+                yield '--videos, --tier and --features need --stream'
             return
         if self.videos is None:
             yield '--stream needs --videos FOLDER'

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Windows of a stream: their frames, and features from projected frames.
 
-Full windows match :mod:`mmvidattn.datasets.memory_steps`.
+Full windows match :mod:`mmvidattn.datasets.feature_windows`.
 """
 from collections.abc import Mapping
 

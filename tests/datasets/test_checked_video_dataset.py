@@ -66,19 +66,6 @@ def test_loads_a_valid_list(folder):
         assert skipped(dataset[i]) == []
 
 
-def test_accepts_another_delimiter_and_several_labels(folder):
-    dataset = build(
-        folder, ['a.mp4,0,2', 'b.mp4,1'], delimiter=',', multi_class=True,
-        num_classes=3)
-    with pytest.raises(ValueError, match='label 3 .* 3 classes'):
-        build(folder, ['a.mp4 3'], num_classes=3)
-    with pytest.raises(ValueError, match='multi_class needs num_classes'):
-        build(folder, ['a.mp4 3'], multi_class=True)
-    assert dataset.get_data_info(0)['label'].tolist() == [1, 0, 1]
-    assert dataset.get_data_info(1)['label'].tolist() == [0, 1, 0]
-    assert [dataset.get_cat_ids(i) for i in range(2)] == [[0, 2], [1]]
-
-
 def test_balancing_repeats_rare_classes(folder):
     """mmengine repeats a video by sqrt(threshold / share of its class)."""
     lines = ['a.mp4 0'] * 3 + ['b.mp4 1']
@@ -95,16 +82,6 @@ def test_balancing_repeats_rare_classes(folder):
 def test_names_a_missing_annotation_file(folder):
     with pytest.raises(FileNotFoundError, match='nowhere.txt'):
         CheckedVideoDataset('nowhere.txt', [])
-
-
-@pytest.mark.parametrize('test_mode, on_error, wanted', [
-    (False, None, 'skip'), (False, 'raise', 'raise'), (True, None, 'raise'),
-    # Unreadable videos are already left out.
-    (True, 'skip', 'raise')])
-def test_action_for_a_broken_video(folder, test_mode, on_error, wanted):
-    dataset = build(folder, ['a.mp4 0'], test_mode=test_mode,
-                    on_error=on_error)
-    assert dataset.loader.on_error == wanted
 
 
 @pytest.mark.parametrize('kind', BROKEN)
@@ -146,14 +123,6 @@ def test_test_set_without_any_readable_video_raises(folder):
               on_error='skip')
     assert f'such as {folder}/empty.mp4' in str(error.value)
     assert error.value.__cause__ is not None
-
-
-def test_consecutive_failures_raise_and_name_the_files(folder):
-    dataset = build(folder, ['empty.mp4 0', 'cut.mp4 1'], max_failures=30)
-    with pytest.raises(RuntimeError, match='30 times') as error:
-        dataset[0]
-    assert 'empty.mp4' in str(error.value) and 'cut.mp4' in str(error.value)
-    assert isinstance(error.value.__cause__, Exception)
 
 
 def test_raises_for_a_faulty_pipeline(folder):

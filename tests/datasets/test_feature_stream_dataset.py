@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import pickle
 from collections import Counter
 
 import numpy as np
@@ -311,26 +310,6 @@ def test_background_and_ambiguous_have_no_segments(root):
             for start, end, label in SEGMENTS[video] if label == 1]
 
 
-def test_find_runs():
-    assert feature_streams.find_runs(np.array([1, 1, 0, 1, 0, 0, 1])) == [
-        (0, 2), (3, 4), (6, 7)]
-    for length in 0, 4:
-        assert feature_streams.find_runs(np.zeros(length, bool)) == []
-
-
-def test_limits_open_files(root, monkeypatch):
-    streams = build(root).streams
-    monkeypatch.setattr(feature_streams, 'MAX_OPEN', 2)
-    for _ in range(2):
-        for video, length in enumerate(LENGTHS.values()):
-            last = np.array([length - 1])
-            assert streams.read('rgb', video, last).tolist() == [
-                [video, length - 1, 0]]
-            assert len(streams._opened) <= 2
-    # Open files are not sent to a spawned process.
-    assert not pickle.loads(pickle.dumps(streams))._opened
-
-
 def test_evaluation_draws_nothing(root):
     np.random.seed(3)
     build(root, test_mode=True)[5]
@@ -350,12 +329,6 @@ def test_verbs_and_nouns(root, tmp_path):
     assert sample.gt_verb.argmax(1).tolist() == [t % 4 for t in range(3, 19)]
     assert sample.gt_noun.argmax(1).tolist() == [t % 5 for t in range(3, 19)]
     assert set(dataset[3]['inputs']) == {'rgb', 'padding_mask'}
-
-
-def test_no_long_memory(root):
-    inputs = build(root, long_steps=0)[5]['inputs']
-    assert inputs['rgb'].shape == (16, 3)
-    assert inputs['padding_mask'].shape == (0, )
 
 
 def test_windows_may_begin_before_the_video(root):
@@ -421,13 +394,6 @@ def test_rejects_invalid_options(root, segment_file, kwargs, error):
         build(root, **kwargs)
 
 
-def test_only_the_strict_protocol_needs_a_second_ahead(root, segment_file):
-    dataset = build(root, windows='segments', test_mode=True,
-                    segment_file=segment_file, protocol='testra',
-                    anticipation_steps=4)
-    assert len(dataset)
-
-
 @pytest.mark.parametrize('write, error', [
     (lambda r: (r / 'flow/b.npy').unlink(), 'no file .*flow/b.npy'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros((53, 2))),
@@ -435,6 +401,12 @@ def test_only_the_strict_protocol_needs_a_second_ahead(root, segment_file):
      '.*flow/b.npy with 53'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros((55, 4))),
      'flow/b.npy must have rows of 2, as in .*flow/a.npy, got 4'),
+    (lambda r: np.save(r / 'flow/b.npy', np.zeros((2, 55))),
+     r'flow/b.npy must have the shape \(steps, width\), got \(2, 55\), whose '
+     r'transposition \(55, 2\) fits'),
+    (lambda r: [np.save(path, np.load(path).T)
+                for path in (r / 'rgb').glob('*.npy')],
+     r'rgb/\w+.npy must have the shape .* transposition .* fits: np.save'),
     (lambda r: np.save(r / 'flow/b.npy', np.zeros(55)),
      r'flow/b.npy must be numbers of shape \(steps, width\)'),
     (lambda r: np.save(r / 'flow/b.npy', np.array([{}]), allow_pickle=True),
@@ -451,8 +423,9 @@ def test_only_the_strict_protocol_needs_a_second_ahead(root, segment_file):
     (lambda r: [np.save(r / f / 'short.npy', np.zeros((0, w)))
                 for f, w in (('rgb', 3), ('flow', 2), ('target_perframe', 3))],
      'short: .* is empty'),
-], ids=['missing', 'length', 'width', 'shape', 'pickled', 'no bytes',
-        'cut archive', 'nan', 'fraction', 'negative', 'empty'])
+], ids=['missing', 'length', 'width', 'transposed', 'all transposed', 'shape',
+        'pickled', 'no bytes', 'cut archive', 'nan', 'fraction', 'negative',
+        'empty'])
 def test_rejects_invalid_file(tmp_path, write, error):
     write(write_set(tmp_path))
     with pytest.raises(ValueError, match=error):

@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
 
-import numpy as np
 import pytest
 
 from mmvidattn.datasets.feature_windows import (
@@ -52,28 +51,3 @@ def test_training_golden(golden_sampler):
                                   row['long_len'] // row['n'],
                                   row['repo'] == 'lstr'))
         assert mask.sum() == row['num_masked']
-
-
-@pytest.mark.parametrize('work_start', [0, 1, 3, 4, 5, 9, 63, 64, 65, 130])
-@pytest.mark.parametrize('keep_phase', [True, False])
-def test_dense_matches_naive(work_start, keep_phase):
-    expected = []
-    step = work_start - 4
-    if not keep_phase and work_start < 64:
-        step = 4 * ((work_start - 1) // 4)
-    while step >= 0 and len(expected) < 16:
-        expected.insert(0, step)
-        step -= 4
-    padded = [0] * (16 - len(expected)) + expected
-    got = dense_long_indices(work_start, 64, 4, keep_phase)
-    assert got.tolist() == padded
-    mask = long_padding_mask(got)
-    # Step 0 is unmasked at most once.
-    assert np.count_nonzero(got[~mask] == 0) <= 1
-    assert mask.sum() == max(0, padded.count(0) - 1)
-
-
-@pytest.mark.parametrize('function', [dense_long_indices,
-                                      training_long_indices])
-def test_no_long_memory(function):
-    assert function(50, 0, 4).shape == (0, )

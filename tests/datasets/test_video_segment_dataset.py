@@ -15,7 +15,6 @@ from mmaction.registry import DATASETS, METRICS
 
 from mmvidattn.apis import load_config
 from mmvidattn.apis.runner import build_runner
-from mmvidattn.utils.frame_times import frame_times
 
 # Start, end, class, first frame and frame after the last of each segment, at
 # 28 and 25 fps.
@@ -151,26 +150,6 @@ def test_frames_are_found_by_time_stamps(made, tmp_path):
     results = [(dataset[i]['start_index'], dataset[i]['total_frames'])
                for i in range(3)]
     assert results == [(25, 5), (49, 3), (75, 5)]
-
-
-class Unstamped:
-    """decord's reader of an avi with missing time stamps."""
-
-    def __len__(self):
-        return 100
-
-    def get_frame_timestamp(self, numbers):
-        times = np.stack([numbers, numbers + 1], 1) / np.float32(25)
-        times[[0, 7]] = np.finfo(np.float32).min
-        return times
-
-    def get_avg_fps(self):
-        return 25.
-
-
-def test_without_time_stamps_frames_have_equal_lengths():
-    times = frame_times(Unstamped())
-    assert times == pytest.approx(np.arange(101) / 25)
 
 
 def test_reads_an_avi_without_time_stamps(shared_dir, tmp_path):
@@ -326,11 +305,3 @@ def test_merges_the_labels_of_a_segment(made, tmp_path):
     assert [dataset.get_data_info(i)['label'].tolist()
             for i in range(len(dataset))] == [[1, 0, 1], [1, 0, 0]]
     assert dataset.get_cat_ids(0) == [0, 2]
-
-
-def test_rejects_unlabeled_segment_in_training(made, tmp_path):
-    (tmp_path / 'train.csv').write_text('P01_11_0,long,0,25\n')
-    with pytest.raises(ValueError, match=r'line 1.*a verb and a noun'):
-        build(tmp_path, [OPEN], 'train.csv', multi_class=True, num_nouns=3,
-              num_classes=5, filename_tmpl=made.name,
-              data_prefix=dict(video=str(made.parent)))

@@ -10,8 +10,6 @@ from mmaction.registry import DATA_SAMPLERS, DATASETS
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import init_default_scope
 
-from mmvidattn.datasets import StatefulVideoSampler
-
 PIPELINE = [
     dict(type='DecordInit'), dict(type='StreamSampleFrames'),
     dict(type='DecordDecode'), dict(type='FormatShape', input_format='NCTHW'),
@@ -233,15 +231,3 @@ def test_processes_read_different_videos(monkeypatch):
               for batches in results]
     assert not videos[0] & videos[1] and len(videos[0] | videos[1]) == 8
     assert len(results[0]) == len(results[1]) == 10
-
-
-def test_sampler_rejects_other_datasets(root):
-    class Other:
-        dataset = [1, 2]
-    with pytest.raises(ValueError, match='VideoStreamDataset'):
-        StatefulVideoSampler(Other(), 2)
-    sampler = DATA_SAMPLERS.build(dict(
-        type='DefaultSampler', dataset=build(root, test_mode=True)))
-    with pytest.raises(ValueError, match='training'):
-        StatefulVideoSampler(sampler, 2)
-

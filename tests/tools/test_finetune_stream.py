@@ -148,7 +148,7 @@ def test_dry_run_prints_the_config(few_events, tmp_path, capfd):
 
 @pytest.mark.parametrize('options, error', [
     (['--stream'], '--stream needs --videos FOLDER'),
-    (['--videos', 'x'], '--videos and --features need --stream'),
+    (['--videos', 'x'], '--videos, --tier and --features need --stream'),
     (['--stream', '--videos', 'x', '--lora', '2'],
      '--lora is not for --stream'),
     (['--stream', '--videos', 'x', '--model', 'linear_ff_k400'],

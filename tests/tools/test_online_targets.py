@@ -235,6 +235,15 @@ def test_error_names_a_fault_in_a_file(write, tmp_path, form, content, error):
         write(form, tmp_path / 'mine')
 
 
+def test_transposed_features_are_refused(write, tmp_path, features):
+    (tmp_path / 'mine.csv').write_text(CSV)
+    for video, length in LENGTHS.items():
+        np.save(features / f'{video}.npy', np.zeros((3, length), np.float32))
+    with pytest.raises(SystemExit, match='empty.npy must have the shape '
+                       r'.steps, width.*, got .3, 8., whose transposition'):
+        write('csv', tmp_path / 'mine.csv')
+
+
 def test_missing_features(write, tmp_path, features):
     (tmp_path / 'mine.csv').write_text(CSV)
     for video in LENGTHS:

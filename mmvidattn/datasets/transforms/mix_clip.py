@@ -77,23 +77,12 @@ class MixClip(BaseTransform):
     def _other(self, results: dict, segment: Segment,
                action: int) -> Segment | None:
         """Draw a segment of this action from other videos, or return None."""
-        candidates = results['segments'].of_action(action)
-        if self.mode == 'single':
-            candidates = [
-                other for other in candidates if other.video != segment.video
-                and other.duration > segment.duration]
-            same_video = []
-        else:
-            # Skip the segments of the same video by their positions, instead
-            # of copying a list of thousands.
-            same_video = results['segments'].places(action, segment.video)
-        if len(candidates) == len(same_video):
-            return None
-        number = int(results['rng'].integers(
-            len(candidates) - len(same_video)))
-        for place in same_video:
-            number += place <= number
-        return candidates[number]
+        candidates = [other for other in results['segments'].of_action(action)
+                      if other.video != segment.video and (
+                          self.mode == 'crop'
+                          or other.duration > segment.duration)]
+        return candidates[int(results['rng'].integers(
+            len(candidates)))] if candidates else None
 
     def _steps(self, offsets: np.ndarray, length: int, other: Segment,
                rng: np.random.Generator) -> np.ndarray:

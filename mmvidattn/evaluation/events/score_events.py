@@ -14,7 +14,6 @@ from .event_ap import ACTIVITYNET, THUMOS14, SegmentAP, StartAP
 from .labeled_events import label_events, step_targets
 from .segment_f1 import EditScore, SegmentF1
 
-
 AMBIGUOUS = 'Ambiguous'
 
 

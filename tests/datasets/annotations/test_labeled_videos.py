@@ -56,11 +56,6 @@ def test_reads_a_csv(tmp_path):
     assert remarks == ['unused columns: mood', 'left out: 1 repeated line']
 
 
-def test_accepts_the_column_names_of_segment_lists(tmp_path):
-    path = write(tmp_path / 'own.csv', 'video,start,end,label', 'a,1,2,x')
-    assert read_labeled_videos(path)[1] == [LabeledVideo('a', 'x', 1, 2)]
-
-
 def test_merges_several_files(tmp_path):
     first = write(tmp_path / 'a.csv', 'file,label,start,stop', 'a.mp4,x,0,1',
                   'b.mp4,y,,')

@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Readers of published formats; lines/ has some real lines of each."""
 import csv
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -169,26 +168,6 @@ def test_rejects_invalid_official_epic_list(tmp_path):
                 'line 2: frames and classes must be numbers, got .*'
                 f'{value}')):
             rulstm.read_epic_kitchens(path)
-
-
-def test_data_info(tmp_path):
-    path = tmp_path / 'data_info.json'
-    info = dict(class_names=['none', 'jump'], train_session_set=['a'],
-                test_session_set=['b'])
-
-    def read():
-        path.write_text(json.dumps(dict(THUMOS=info)))
-        return thumos14.read_data_info(path, 'THUMOS')
-
-    assert read() == (['none', 'jump'], ['a'], ['b'])
-    with pytest.raises(ValueError, match='must have EK100, got only THUMOS'):
-        thumos14.read_data_info(path, 'EK100')
-    del info['class_names']
-    with pytest.raises(ValueError, match="THUMOS lacks 'class_names'"):
-        read()
-    path.write_text('{')
-    with pytest.raises(ValueError, match='must be JSON'):
-        thumos14.read_data_info(path, 'THUMOS')
 
 
 @pytest.mark.parametrize('length', [7, 8, 15, 4000, 111209])

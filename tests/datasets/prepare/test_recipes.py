@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Data roots made from published lists with the command line."""
 import json
-import re
 import shutil
 from collections import Counter
 from contextlib import nullcontext
@@ -22,7 +21,6 @@ from mmvidattn.datasets.annotations.published.tvseries import (
     CLASSES as TVSERIES,
 )
 from mmvidattn.datasets.annotations.published.tvseries import VIDEOS
-from mmvidattn.datasets.prepare.feature_set import compare
 
 LINES = Path(__file__).parents[1] / 'annotations/lines'
 
@@ -116,10 +114,6 @@ def test_thumos14_without_features_writes_segments_of_videos(
     assert len(classes) == dataset.num_classes
 
 
-def test_thumos14_classes_have_the_order_of_released_targets():
-    assert [*THUMOS14] == [*sorted(THUMOS14[:-1]), 'Ambiguous']
-
-
 def test_compares_classes_with_the_released_list(thumos14, tmp_path):
     (tmp_path / 'info.json').write_text(json.dumps(dict(THUMOS=dict(
         class_names=['background', 'Jump'], train_session_set=[],
@@ -157,12 +151,6 @@ def test_released_targets_may_have_one_step_more(
     with nullcontext() if fits else pytest.raises(
             SystemExit, match='must be targets of '):
         prepare('thumos14', thumos14, root, '--keep-targets')
-
-
-@pytest.mark.parametrize('rate', ['0', '-4', 'nan'])
-def test_rejects_rate(thumos14, tmp_path, rate):
-    with pytest.raises(SystemExit, match='--rate must be .* got '):
-        prepare('thumos14', thumos14, tmp_path / 'out', '--rate', rate)
 
 
 def test_tvseries_trains_on_train_and_val(tmp_path):
@@ -292,15 +280,6 @@ def test_rejects_lmdb_without_steps_of_one_width(tmp_path, frames):
     with pytest.raises(SystemExit, match='rows of P01_01 must have one'):
         prepare('epic100', tmp_path / 'training.csv', tmp_path / 'out',
                 '--rgb', source)
-
-
-def test_names_missing_package_lmdb(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__('sys').modules, 'lmdb', None)
-    (tmp_path / 'data.mdb').touch()
-    (tmp_path / 'training.csv').write_text('a,P01_01,1,20,0,0,0\n')
-    with pytest.raises(SystemExit, match='pip install lmdb'):
-        prepare('epic100', tmp_path / 'training.csv', tmp_path / 'out',
-                '--rgb', tmp_path)
 
 
 @pytest.mark.parametrize('change, error', [
@@ -462,17 +441,6 @@ def test_config_reads_the_video_lists(name, tmp_path, capsys):
         assert '2 are missing in' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('name, option, choices', [
-    ('egtea', '--split', '1 2 3'), ('ucf101', '--split', '1 2 3'),
-    ('hmdb51', '--split', '1 2 3'), ('kinetics', '--size', '400 600 700'),
-    ('thumos14', '--split', 'val test')])
-def test_choices_of_options(name, option, choices, tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        prepare(name, tmp_path, tmp_path / 'out', option, '4')
-    quoted = re.findall(r"\w+", capsys.readouterr().err.rpartition('from')[2])
-    assert quoted == choices.split()
-
-
 # Complete published files.
 
 
@@ -512,10 +480,3 @@ def test_real_thumos14(real, tmp_path):
         counts = lines(root / f'{split}_class_counts.txt')
         assert [int(n) for n in counts[1:]] == [
             expected[label] for label in THUMOS14]
-
-
-def test_prints_differences_from_the_protocol(capsys):
-    compare('bcd', 'bcd', 'train')
-    assert capsys.readouterr().out == ''
-    compare('gfedab', 'ahij', 'train')
-    assert 'lacks h, i, j and has b, d, e, f, g' in capsys.readouterr().out

@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Compare the operations of AutoAugment's policy "v0" with timm's formulas."""
+import hashlib
+
 import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageOps
@@ -78,6 +80,12 @@ def test_op_matches_timm_at_all_levels(name, images, monkeypatch):
                 signs.add(matches[0])
     signed = name.startswith(('rotate', 'shear', 'translate'))
     assert signs == ({True, False} if signed else set())
+
+
+def test_the_policy_does_not_change():
+    """Equal to timm's table."""
+    digest = hashlib.sha256(repr(auto_augment.V0_POLICY).encode()).hexdigest()
+    assert digest.startswith('54d93c7d0c752e68')
 
 
 def test_draws_once_per_clip(images):

@@ -4,8 +4,6 @@ import pytest
 from feature_set import PIPELINE, SEGMENTS, options, write_set
 
 from mmvidattn.datasets import FeatureStreamDataset
-from mmvidattn.datasets.feature_streams import Segment, SegmentTable
-from mmvidattn.datasets.transforms.mix_clip import MixClip
 
 NAMES = [*SEGMENTS]
 
@@ -79,26 +77,12 @@ def test_crops_longer_and_pads_shorter_actions(root):
     assert pads == {(0, 5), (0, 60), (1, 30), (3, 2)}
 
 
-def test_single_repeats_one_step(root):
-    for item in windows(root, dict(type='MixClip', prob=1, mode='single')):
-        long = item['inputs']['rgb'][:48].numpy()
-        assert len(np.unique(long[long[:, 0] != 2], axis=0)) == 1
-
-
 def test_prob_applies_to_each_action(root):
     both = [is_original(item)[[10, 38]] for item in windows(
         root, dict(type='MixClip', prob=0.3), seeds=range(400))]
     replaced = ~np.array(both)
     assert np.abs(replaced.mean(axis=0) - 0.3).max() < 0.08
     assert abs((replaced[:, 0] & replaced[:, 1]).mean() - 0.09) < 0.05
-
-
-def test_keeps_actions_that_continue_in_the_work_memory(root):
-    # Class 2 in 70 to 80 continues; only ended actions are replaced.
-    for item in windows(root, dict(type='MixClip', prob=1), work_start=74):
-        steps = np.arange(26, 74)
-        replaced = steps[~is_original(item)]
-        assert {*replaced} == {*range(26, 30), 40, 41}
 
 
 def of_segments(root, tmp_path, segments, transform, **kwargs):
@@ -145,25 +129,6 @@ def test_released_choice(root, tmp_path, segments, prob, replaced):
         assert (~is_original(dataset[index])).sum() == replaced
 
 
-def test_does_not_change_work_memory_and_targets(root):
-    plain = next(windows(root, dict(type='MixClip', prob=0)))
-    for item in windows(root, dict(type='MixClip', prob=1), seeds=range(5)):
-        assert (item['inputs']['rgb'][48:] == plain['inputs']['rgb'][48:]
-                ).all()
-        assert (item['data_samples'].gt_action ==
-                plain['data_samples'].gt_action).all()
-    assert is_original(plain).all()
-
-
-def test_does_not_change_padding(root):
-    for item in windows(root, dict(type='MixClip', prob=1), work_start=33,
-                        seeds=range(5)):
-        mask = item['inputs']['padding_mask'].numpy()
-        assert mask.sum() == 48 - 33
-        assert not item['inputs']['rgb'][:48][mask].any() or \
-            is_original(item)[mask].all()
-
-
 def test_plus_plus_blends_work_memory_and_targets(root):
     # Steps 30 to 46 of c have class 2 in 40 to 42.
     blended, labels = 0, set()
@@ -186,24 +151,3 @@ def test_plus_plus_blends_work_memory_and_targets(root):
             expected[label] += 0.25
             assert targets[row].tolist() == pytest.approx(expected)
     assert blended > 20 and labels == {1, 2}
-
-
-def test_crop_draws_from_all_other_videos():
-    rng = np.random.default_rng(0)
-    # Videos in random order.
-    table = SegmentTable(
-        Segment(str(i), int(rng.integers(3)), 0, 5, 5,
-                dict(action=int(rng.integers(2)))) for i in range(20))
-    mix = MixClip()
-    for seed, segment in enumerate(table):
-        action = segment.labels['action']
-        pool = [s for s in table if s.labels['action'] == action
-                and s.video != segment.video]
-        result = mix._other(
-            dict(segments=table, rng=np.random.default_rng(seed)), segment,
-            action)
-        draw = np.random.default_rng(seed).integers(len(pool))
-        assert result is pool[draw]
-    alone = SegmentTable([table[0]])
-    assert mix._other(dict(segments=alone, rng=rng), table[0],
-                      table[0].labels['action']) is None

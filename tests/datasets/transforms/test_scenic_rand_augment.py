@@ -116,10 +116,6 @@ def test_op_matches_the_released_code_at_all_levels(name, clips):
                     name, 3 if name == 'color' else 1))
 
 
-def test_compares_every_op():
-    assert set(OPS) == {*REFERENCES, 'cutout'} and len(OPS) == 12
-
-
 @pytest.mark.parametrize('magnitude, black, below', [
     (20, 186, 187), (15, 163, 165)])
 def test_contrast_darkens_a_clip_of_usual_size(magnitude, black, below):
@@ -147,24 +143,6 @@ def test_cutout_is_at_the_same_place_in_all_frames():
         largest = max(largest, *box)
     assert largest == 160
     assert (OPS['cutout'](clip, 15) == 0).sum() <= 3 * 3 * 120**2
-
-
-def test_draws_all_ops_uniformly(monkeypatch, clips):
-    np.random.seed(0)
-    seen = []
-    for name in OPS:
-        monkeypatch.setitem(
-            OPS, name, lambda clip, m, name=name: seen.append(name) or clip)
-    augment = ScenicRandAugment(num_ops=2, magnitude=15)
-    for _ in range(1200):
-        augment(dict(imgs=list(clips[0])))
-    assert len(seen) == 2400
-    assert all(140 < seen.count(name) < 260 for name in OPS)
-
-
-def test_rejects_large_magnitude():
-    with pytest.raises(ValueError, match='magnitude .*got 21'):
-        ScenicRandAugment(magnitude=21)
 
 
 @pytest.mark.parametrize('frames', [

@@ -2,14 +2,11 @@
 """Reader of mmaction2's lists of videos and labels."""
 import logging
 import os.path as osp
-from collections import defaultdict
 
 from mmengine.fileio import exists, get
 from mmengine.logging import print_log
 
 from ....utils.lines import refuse_pickle, split_lines
-
-MAX_LINES = 8
 
 
 def read_video_list(ann_file: str, *, delimiter: str = ' ',
@@ -40,12 +37,14 @@ def read_video_list(ann_file: str, *, delimiter: str = ' ',
     Raises:
         FileNotFoundError: If the file is missing.
         ValueError: If the file is empty or not text, a line is invalid, or a
-            video has two labels. The error names the lines.
+            video has two labels. The error names the line.
     """
     if not exists(ann_file):
         raise FileNotFoundError(f'no annotation file {ann_file}')
     refuse_pickle(ann_file, f'lines of <path>{delimiter}<label>')
-    entries, faults, seen = [], [], defaultdict(list)
+    shape = f'<path>{delimiter}<label>' + f'{delimiter}...' * multi_class
+    entries, faults, seen = [], [], {}
+    repeated = []
     for number, line in enumerate(_lines(ann_file), 1):
         if not line.strip():
             continue
@@ -54,35 +53,29 @@ def read_video_list(ann_file: str, *, delimiter: str = ' ',
                 line.strip(), delimiter, multi_class, num_classes)
             if folder is not None:
                 check_inside(osp.join(folder, name), folder)
+            if name in seen:
+                repeated.append(name)
+                first, earlier = seen[name]
+                if not multi_class and earlier != label:
+                    raise ValueError(f'line {first} gives it the label '
+                                     f'{earlier}')
         except ValueError as error:
-            faults.append((number, f'{line!r}: {error}'))
+            faults.append(f'line {number}: {line!r}: {error}')
             continue
-        earlier = seen[name]
-        if earlier and not multi_class and earlier[0][1] != label:
-            faults.append((number, f'{line!r}: line {earlier[0][0]} gives it '
-                           f'the label {earlier[0][1]}'))
-        earlier.append((number, label))
+        seen.setdefault(name, (number, label))
         entries.append((name, label))
     if faults:
-        shape = f'<path>{delimiter}<label>'
-        if multi_class:
-            shape += f'{delimiter}<label>...'
-        number, fault = faults[0]
-        more = _numbers([number for number, _ in faults[1:]])
-        raise ValueError(f'{ann_file}, line {number}: {fault}; expected '
-                         f'{shape!r}' + (f'. Also wrong: {more}' * bool(more)))
+        raise ValueError(
+            f'{ann_file}, {faults[0]}; expected {shape!r}'
+            + f'. {len(faults) - 1} more lines are invalid' * (
+                len(faults) > 1))
     if not entries:
         raise ValueError(f'{ann_file} lists no videos; expected lines of '
-                         f'<path>{delimiter}<label>')
-    repeated = {name: numbers for name, numbers in seen.items()
-                if len(numbers) > 1}
+                         f'{shape}')
     if repeated:
-        name, numbers = next(iter(repeated.items()))
-        print_log(
-            f'{ann_file}: {len(repeated)} videos are listed more than once, '
-            f'such as {name} in '
-            + _numbers([number for number, _ in numbers]),
-            logger='current', level=logging.WARNING)
+        print_log(f'{ann_file}: {len({*repeated})} videos are listed more '
+                  f'than once, such as {repeated[0]}', logger='current',
+                  level=logging.WARNING)
     return entries
 
 
@@ -144,10 +137,3 @@ def _parse_label(word: str, num_classes: int | None) -> int:
         raise ValueError(
             f'label {label} is out of range for {num_classes} classes')
     return label
-
-
-def _numbers(numbers: list[int]) -> str:
-    if not numbers:
-        return ''
-    shown = ', '.join(map(str, numbers[:MAX_LINES]))
-    return f'lines {shown}' + ', ...' * (len(numbers) > MAX_LINES)

@@ -171,7 +171,7 @@ def test_reads_only_the_named_tiers(tmp_path):
               tier('b', aligned('a1', 0, 1))),
      'two annotations have the id a1'),
     (document([5, 1], tier('a', aligned('a1', 0, 1))),
-     'annotation a1 of tier a: a segment must have 0 <= start < end, got 0.00'),
+     'annotation a1 of tier a: a segment must have 0 <= start < end, got 0'),
     (document([0], tier('a', reference('a1', 'a9', 'x'))), 'no parent a9'),
     (document([0], tier('a', reference('a1', 'a2', 'x'),
                         reference('a2', 'a1', 'x'))),

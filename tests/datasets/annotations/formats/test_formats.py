@@ -144,7 +144,7 @@ BROKEN = {
     'activitynet': [
         ('{"database": {"a": {"annotations": [{"segment": [1, "x"],'
          '"label": "b"}]}}}',
-         r'database.a.annotations\[0\].segment\[1\]: expected a number, got "x'),
+         r'database.a.annotations\[0\].segment\[1\]: expected a number'),
         ('{"results": {"a": [{"segment": [1, 2, 3], "label": "b"}]}}',
          r'results.a\[0\].segment: expected \[start, end\], got a list'),
         ('{"database": {"a": {"annotations": [{"segment": [1, 2]}]}}}',
@@ -252,11 +252,11 @@ def test_columns_read_any_table(tmp_path):
     (TABLE, dict(columns=dict(video='Media file')),
      'columns must name video, start, end, label, and .*; got video'),
     (TABLE, dict(columns=COLUMNS | dict(lable='x')), 'got video, .*, lable'),
-    (TABLE, dict(columns=COLUMNS, format='elan'), 'columns are for csv, not for elan'),
+    (TABLE, dict(columns=COLUMNS, format='elan'), 'for csv, not for elan'),
     (TABLE, dict(columns=COLUMNS, fps=25.),
      "line 2: end must be a frame number at 25 fps, got '0:00:15'"),
     ('Name,From,To\na,1,2\n', {},
-     'no format recognized in .*Name,From.* csv, elan, label-studio, activitynet'
+     'no format recognized in .*Name,From.* csv, elan, label-studio, activity'
      '.* video, start, end and label; --columns .* mmvidattn prepare'),
     ('a.mp4,1,2,run\n', {}, 'no format recognized .* header with the columns'),
     ('video,id,tl,annotator,annotation_id\na.mp4,1,x,2,3\n', {},

@@ -106,8 +106,9 @@ def test_reads_the_latest_annotation_or_the_ground_truth(tmp_path):
     one['annotations'][2]['was_cancelled'] = True
     result = read(tmp_path, one)
     assert [s.labels['action'] for s in result.segments] == ['new']
-    assert result.remarks[1:] == ['1 tasks have several annotations: the ground '
-                                  'truth, or else the latest one was read']
+    assert result.remarks[1:] == [
+        '1 tasks have several annotations: the ground truth, or else the '
+        'latest one was read']
     one['annotations'][0]['ground_truth'] = True
     assert read(tmp_path, one).segments[0].labels == dict(action='old')
 
@@ -119,8 +120,8 @@ def test_reads_predictions_if_there_are_no_annotations(tmp_path):
     result = read(tmp_path, guess, done)
     assert [one.video for one in result.segments] == ['b.mp4']
     assert [*result.videos] == ['a.mp4', 'b.mp4']
-    assert result.remarks[1:] == ['1 predictions left out, because the file has '
-                                  'annotations']
+    assert result.remarks[1:] == [
+        '1 predictions left out, because the file has annotations']
 
 
 def test_writes_predictions_a_config_and_tasks_to_label(tmp_path):
