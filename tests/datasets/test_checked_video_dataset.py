@@ -9,8 +9,6 @@ from mmaction.registry import DATASETS
 from mmengine.dataset import pseudo_collate, worker_init_fn
 from torch.utils.data import DataLoader
 
-from mmvidattn.datasets import CheckedVideoDataset
-
 PIPELINE = [
     dict(type='DecordInit'),
     dict(type='UniformSample', clip_len=2),
@@ -79,11 +77,6 @@ def test_balancing_repeats_rare_classes(folder):
     assert labels == [0] * 3 * 2 + [1] * 2
 
 
-def test_names_a_missing_annotation_file(folder):
-    with pytest.raises(FileNotFoundError, match='nowhere.txt'):
-        CheckedVideoDataset('nowhere.txt', [])
-
-
 @pytest.mark.parametrize('kind', BROKEN)
 def test_broken_video_is_replaced_in_training_and_an_error_in_testing(
         folder, logged, kind):
@@ -135,14 +128,6 @@ def test_raises_for_a_faulty_pipeline(folder):
     with pytest.raises(RuntimeError, match='10 times.*a bug') as error:
         dataset[0]
     assert isinstance(error.value.__cause__, KeyError)
-
-
-def test_a_success_resets_the_count_of_failures(folder):
-    np.random.seed(0)
-    dataset = build(
-        folder, ['a.mp4 0', 'cut.mp4 1', 'b.mp4 0', 'a.mp4 0'], max_failures=8)
-    result = sum((skipped(dataset[1]) for _ in range(40)), [])
-    assert len(result) >= 40 and set(result) == {'cut.mp4'}
 
 
 def test_workers_report_skipped_videos(folder):

@@ -69,17 +69,6 @@ def test_dense_windows_count_each_step_once(root):
     assert seen == {name: [*range(n)] for name, n in LENGTHS.items()}
 
 
-def test_non_overlapping_windows_cover_each_step(root):
-    dataset = build(root, test_mode=True, windows='non_overlapping')
-    steps = {name: set() for name in LENGTHS}
-    for item in dataset:
-        sample = item['data_samples']
-        steps[sample.video_name].update(sample.score_steps)
-        assert sample.evaluation_mode == 'non_overlapping'
-    assert steps == {name: {*range(n)} for name, n in LENGTHS.items()}
-    assert len(dataset) == 5 + 4 + 6 + 1
-
-
 def test_whole_videos_have_the_dense_windows(root):
     windows = build(root, test_mode=True, anticipation_steps=2)
     videos = build(root, test_mode=True, anticipation_steps=2,
@@ -213,15 +202,6 @@ def test_short_videos_are_evaluated(root):
         train[i]['data_samples'].video_name for i in range(len(train))}
 
 
-def test_work_memory_at_half_rate(root):
-    dataset = build(root, test_mode=True, work_rate=2)
-    first, second, third = (dataset[i] for i in range(3))
-    assert first['inputs']['rgb'][6:, 1].tolist() == [*range(0, 16, 2)]
-    assert second['data_samples'].score_steps == [*range(1, 17, 2)]
-    # Later windows only score their last row.
-    assert third['data_samples'].score_steps == [16]
-
-
 def test_training_windows_precede_segments(root, segment_file):
     dataset = build(root, windows='segments', segment_file=segment_file,
                     anticipation_steps=8, anticipation_rate=4)
@@ -290,17 +270,6 @@ def test_strict_protocol(build_segments):
         assert seen == max(0, start - 4 - dataset.shape.work_rate)
 
 
-def test_training_needs_a_window_before_the_segment(root, tmp_path):
-    path = write_segments(tmp_path / 'segments.csv', [
-        ('a', 16, 40), ('a', 17, 40), ('a', 20, 23), ('a', 20, 24)])
-    dataset = build(root, windows='segments', segment_file=path,
-                    anticipation_steps=8, anticipation_rate=4)
-    # 24 steps precede the start, which moves by up to 7 steps.
-    samples = [dataset[i]['data_samples'] for i in range(len(dataset))]
-    assert [s.segment_id for s in samples] == ['1', '3']
-    assert [s.work_indices[0] for s in samples] == [0, 0]
-
-
 def test_background_and_ambiguous_have_no_segments(root):
     for ignored, labels in ((None, {1, 2}), (2, {1})):
         segments = build(root, ignore_index=ignored).segments
@@ -308,12 +277,6 @@ def test_background_and_ambiguous_have_no_segments(root):
         assert [s[2:4] for s in segments.of_action(1)] == [
             (start, end) for video in SEGMENTS
             for start, end, label in SEGMENTS[video] if label == 1]
-
-
-def test_evaluation_draws_nothing(root):
-    np.random.seed(3)
-    build(root, test_mode=True)[5]
-    assert np.random.randint(2**31) == np.random.RandomState(3).randint(2**31)
 
 
 def test_verbs_and_nouns(root, tmp_path):

@@ -9,7 +9,6 @@ from mmaction.registry import DATASETS
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors.torch import save
 
-from mmvidattn.apis.video_clips import local_source
 from mmvidattn.datasets.check_files import find_fault
 from mmvidattn.utils.checkpoint import load_state_dict_file
 from mmvidattn.utils.remote_files import RemoteError, local_path
@@ -69,13 +68,6 @@ def test_videos_equal_local_videos(videos):
         assert a['data_samples'].filename == f'memory://b/videos/{i}.mp4'
 
 
-def test_a_list_of_urls(videos, tmp_path):
-    (tmp_path / 'urls.txt').write_text('memory://b/videos/0.mp4 3\n')
-    dataset = build(ann_file='urls.txt', data_root=str(tmp_path),
-                    test_mode=True)
-    assert dataset[0]['data_samples'].gt_label.item() == 3
-
-
 def test_bad_and_missing_videos_are_reported(videos, store):
     store.pipe('/b/list.txt', b'bad.mp4 0\nmissing.mp4 0\n0.mp4 3\n')
     dataset = build()
@@ -103,14 +95,6 @@ def test_a_lost_server_stops_the_run_instead_of_skipping(videos, store,
         dataset[0]
     with pytest.raises(RemoteError, match='memory://b/videos/1.mp4'):
         find_fault('memory://b/videos/1.mp4')
-
-
-def test_predict_copies_the_video(videos):
-    with local_source('memory://b/videos/0.mp4') as path:
-        assert path.read_bytes() == (videos / 'train/000000.mp4').read_bytes()
-    with pytest.raises(ValueError, match='memory://b/missing.mp4 does not'):
-        with local_source('memory://b/missing.mp4'):
-            pass
 
 
 def test_a_reader_opens_a_url(videos):

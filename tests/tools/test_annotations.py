@@ -102,8 +102,8 @@ def test_reports_what_does_not_fit_the_videos(folder, run_main, capsys):
 @pytest.mark.parametrize('args, error', [
     (['mine.csv', 'mine.csv'], 'OUT must differ from IN'),
     (['none.csv'], 'file not found: none.csv'),
-    (['mine.csv', '--from', 'boris'], 'BORIS was removed; the last commit'),
-    (['mine.csv', 'x.xml', '--to', 'cvat'], 'CVAT was removed; the last com'),
+    (['mine.csv', '--from', 'boris'], 'boris was removed; the last commit'),
+    (['mine.csv', 'x.xml', '--to', 'cvat'], 'cvat was removed; the last com'),
     (['mine.csv', 'x.json', '--to', 'label-studio'],
      'the frame rate of day/a.mp4 is unknown: give the folder'),
     (['mine.csv', 'x.eaf'], 'x.eaf must be a folder'),

@@ -163,14 +163,6 @@ def test_reads_csv_of_spreadsheets(tmp_path, separator, encoding):
         LabeledVideo('d', 'Café; hot', 1, 2), LabeledVideo('e', '跳')]
 
 
-def test_reports_the_encoding_of_old_spreadsheets(tmp_path):
-    path = tmp_path / 'own.csv'
-    path.write_bytes('file,label\nd,Café\n'.encode('cp1252'))
-    with pytest.raises(ValueError, match='UTF-8, got the byte 0xe9 in line 2; '
-                       '.*save the file as "CSV UTF-8"'):
-        read_labeled_videos(path)
-
-
 def test_columns_read_any_table(tmp_path):
     path = write(tmp_path / 'table.txt', 'Clip;Begin;Stop;Behavior;Set',
                  'a.mp4;25;50;run;train', 'b.mp4;;;jump;val')

@@ -302,16 +302,6 @@ def test_rejects_invalid_sources(thumos14, tmp_path, change, error):
                 '--rgb', tmp_path / 'rgb', '--flow', tmp_path / 'flow')
 
 
-def test_accepts_one_more_step_in_a_modality(thumos14, tmp_path):
-    more = {video: n + 1 for video, n in THUMOS_LENGTHS.items()}
-    prepare('thumos14', thumos14, tmp_path / 'out', '--rgb',
-            write_features(tmp_path / 'rgb', more), '--flow',
-            write_features(tmp_path / 'flow', THUMOS_LENGTHS))
-    for video, length in THUMOS_LENGTHS.items():
-        assert len(np.load(
-            tmp_path / f'out/target_perframe/{video}.npy')) == length
-
-
 # A config, the published files, lines of both lists, and classes.
 VIDEO_SETS = dict(
     ssv2=('linear_ff_ssv2', {

@@ -35,6 +35,10 @@ def grey(image):
     return np.floor(image @ np.array([.299, .587, .114]) + .5)
 
 
+def towards(image, other, factor):
+    return (other + factor * (image - other)).clip(0, 255)
+
+
 def smooth(image):
     padded = np.pad(image.astype(float), ((1, 1), (1, 1), (0, 0)))
     total = 4 * image.astype(float)
@@ -46,74 +50,21 @@ def smooth(image):
     return result
 
 
-def equalized(channel):
-    counts = np.bincount(channel.ravel(), minlength=256)
-    step = (counts.sum() - counts[counts > 0][-1]) // 255
-    before = np.cumsum(counts) - counts
-    return ((before + step // 2) // step).clip(0, 255)[channel]
-
-
-def stretched(channel):
-    low, high = int(channel.min()), int(channel.max())
-    return (channel.astype(float) - low) * 255 / (high - low)
-
-
-def per_channel(image, function):
-    return np.stack([function(image[..., c]) for c in range(3)], axis=2)
-
-
-def moved(image, source):
-    """Move each pixel from ``source(x, y)``, or use the fill color."""
-    result = np.empty_like(image)
-    for y in range(HEIGHT):
-        for x in range(WIDTH):
-            u, v = (int(np.floor(w)) for w in source(x + .5, y + .5))
-            inside = 0 <= u < WIDTH and 0 <= v < HEIGHT
-            result[y, x] = image[v, u] if inside else FILL
-    return result
-
-
-def rotated(x, y, degrees):
-    """Return where a pixel comes from in a counter-clockwise turn."""
-    angle = np.deg2rad(degrees)
-    dx, dy = x - WIDTH / 2, y - HEIGHT / 2
-    return (dx * np.cos(angle) - dy * np.sin(angle) + WIDTH / 2,
-            dx * np.sin(angle) + dy * np.cos(angle) + HEIGHT / 2)
-
-
-def towards(image, other, factor):
-    return (other + factor * (image - other)).clip(0, 255)
-
-
+# test_auto_augment_v0.py compares the other operations.
 REFERENCES = dict(
-    identity=(0, lambda x: x),
-    invert=(0, lambda x: 255 - x),
-    auto_contrast=(0, lambda x: per_channel(x, stretched)),
-    equalize=(0, lambda x: per_channel(x, equalized)),
-    solarize=(100, lambda x: np.where(x < 156, x, 255 - x)),
-    solarize_add=(77, lambda x: np.where(x < 128, x + 77., x)),
-    posterize=(3, lambda x: x // 8 * 8),
     brightness=(-.4, lambda x: x * .6),
-    color=(.5, lambda x: towards(x, grey(x)[..., None], 1.5)),
     contrast=(-.7, lambda x: towards(x, np.floor(grey(x).mean() + .5), .3)),
     sharpness=(.8, lambda x: towards(x, smooth(x), 1.8)),
-    shear_x=(.25, lambda x: moved(x, lambda u, v: (u + .25 * v, v))),
-    shear_y=(-.2, lambda x: moved(x, lambda u, v: (u, v - .2 * u))),
-    translate_x=(.25, lambda x: moved(x, lambda u, v: (u + 14, v))),
-    translate_y=(-.25, lambda x: moved(x, lambda u, v: (u, v - 10))),
-    rotate=(20, lambda x: moved(x, lambda u, v: rotated(u, v, 20))))
+    translate_x=(14 / WIDTH, lambda x: np.concatenate(
+        [x[:, 14:], np.full((HEIGHT, 14, 3), FILL)], axis=1)))
 
 
-@pytest.mark.parametrize('name', OPS)
+@pytest.mark.parametrize('name', REFERENCES)
 def test_op_matches_reference(image, name):
     value, reference = REFERENCES[name]
-    ours, expected = apply(image, name, value), reference(image)
-    if name == 'rotate' or name.startswith('shear'):
-        # Sources between two pixels may be rounded differently.
-        assert (ours != expected).any(2).mean() < 0.02
-    else:
-        np.testing.assert_allclose(ours, expected, atol=1)
-    assert name == 'identity' or (ours != image).any()
+    ours = apply(image, name, value)
+    np.testing.assert_allclose(ours, reference(image), atol=1)
+    assert (ours != image).any()
 
 
 @pytest.mark.parametrize('kind', AUGMENTS)

@@ -63,10 +63,6 @@ def read_segment_csv(path: str | Path,
             'name the columns of another table with --columns')
     needed = () if columns is None else NEEDED
     for row, where in read_table(path, needed, columns, fps):
-        # Files of version 0.1 may have rows that say what does not occur.
-        if row.get('mark', '').lower() == 'wrong':
-            raise ValueError(f"{where}: a row with mark 'wrong' is not an "
-                             'event: delete the row')
         if 'label' in row:
             labels = dict(action=row['label'])
         else:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from ....utils.arguments import Positive, check_arguments
 from ....utils.lines import refuse_pickle
@@ -37,14 +37,11 @@ def _read_csv(path: Path, options: ReadOptions) -> Annotations:
     return found
 
 
-def _write_csv(annotations: Annotations, path: Path) -> None:
-    segment_csv.write_segment_csv(annotations.segments, path)
-
-
 # Formats by name, in the order in which a file is compared with them.
 FORMATS = {
-    'csv': Format('csv', '.csv', _read_csv, _write_csv, segment_csv.recognizes,
-                  ('empty videos', )),
+    'csv': Format('csv', '.csv', _read_csv, lambda annotations, path:
+                  segment_csv.write_segment_csv(annotations.segments, path),
+                  segment_csv.recognizes, ('empty videos', )),
     'elan': Format('ELAN', '.eaf', elan.read, elan.write, elan.recognizes,
                    ('scores', 'subsets', 'points'), one_video=True),
     'label-studio': Format(
@@ -54,30 +51,21 @@ FORMATS = {
         'ActivityNet', '.json', activitynet.read, activitynet.write,
         activitynet.recognizes, ('several subsets', )),
 }
-# Removed formats: title, and texts that recognize a file.
-REMOVED = {
-    'cvat': ('CVAT', ('<annotations', )),
-    'via': ('VIA', ('"vid_list"', '"data_format_version"', '# CSV_HEADER')),
-    'boris': ('BORIS', ('"project_format_version"', '"behaviors_conf"',
-                        'Observation id')),
-}
+# Programs whose tables are read with --columns.
+REMOVED = 'cvat', 'via', 'boris'
 # Characters of a file that recognize its format.
 MAX_START = 20_000
 # Characters that XML cannot express, or that separate lines.
 CONTROL = re.compile('[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]')
 
 
-def _refuse_removed(name: str, what: str) -> NoReturn:
-    raise ValueError(
-        f'{what}: the format of {REMOVED[name][0]} was removed; the last '
-        'commit with it is 1ec24a0. Save a table of the events, and name its '
-        "columns: --columns video='Media file' start='Start (s)' end='Stop "
-        "(s)' label=Behavior")
-
-
 def _format(name: str) -> Format:
     if name in REMOVED:
-        _refuse_removed(name, name)
+        raise ValueError(
+            f'the format {name} was removed; the last commit with it is '
+            '1ec24a0. Save a table of the events, and name its columns: '
+            "--columns video='Media file' start='Start (s)' end='Stop (s)' "
+            'label=Behavior')
     if name not in FORMATS:
         raise ValueError(f'format must be one of {", ".join(FORMATS)}, got '
                          f'{name!r}')
@@ -93,9 +81,6 @@ def recognize(path: Path) -> str:
     start = read_text(path)[:MAX_START].lstrip()
     if FORMATS['csv'].recognizes(start):
         return 'csv'
-    for name, (_, texts) in REMOVED.items():
-        if any(text in start for text in texts):
-            _refuse_removed(name, str(path))
     if label_studio.is_other_export(start):
         raise ValueError(f'{path} is a JSON_MIN, CSV or TSV export of Label '
                          'Studio, which lacks frame rates: export as JSON')
