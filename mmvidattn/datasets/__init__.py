@@ -15,6 +15,6 @@ GuardedDataset, GuardedVideoDataset = SkipUnreadable, CheckedVideoDataset
 
 __all__ = [
     'CheckedVideoDataset', 'FeatureStreamDataset', 'FrameListDataset',
-    'FrozenFeatureDataset', 'GuardedDataset', 'GuardedVideoDataset',
-    'RandomOffsetSampler', 'SkipUnreadable', 'StatefulVideoSampler',
-    'VideoSegmentDataset', 'VideoStreamDataset', 'read_video_list']
+    'FrozenFeatureDataset', 'RandomOffsetSampler', 'SkipUnreadable',
+    'StatefulVideoSampler', 'VideoSegmentDataset', 'VideoStreamDataset',
+    'read_video_list']

@@ -128,6 +128,6 @@ def test_converts_a_table_with_named_columns(folder, run_main, capsys):
     assert 'must be NAME=COLUMN, got video' in capsys.readouterr().err
 
 
-def test_out_is_needed_to_convert(folder, run_main, capsys):
-    assert run(run_main, folder / 'mine.csv', '--to', 'csv') == 2
-    assert '--to and --url need OUT' in capsys.readouterr().err
+def test_out_is_needed_to_convert(folder, run_main):
+    assert '--to and --url need OUT' in run(
+        run_main, folder / 'mine.csv', '--to', 'csv')
