@@ -20,8 +20,10 @@ from .printable import brief
 STORES = ('s3', 'gs', 'gcs', 'az', 'abfs', 'hf', 'memory')
 # Types of files that list the parts of a video.
 PLAYLISTS = 'mpegurl', 'dash+xml'
-# Parts of URLs in an error that may be secret: user, password and query.
-SECRETS = re.compile(r'(?<=//)[^/@\s]+@|\?\S+')
+# URLs in a text, and parts of their paths that name a login or a signature.
+URL = re.compile(r'[a-zA-Z][\w+.-]*://\S+')
+LOGIN = re.compile(
+    r'(?i)(?<![a-z])((?:user|pass|pwd|token|key|sig|secret|auth)\w*)=[^/]*')
 
 
 class RemoteError(ConnectionError):
@@ -35,11 +37,20 @@ def is_url(path: str | os.PathLike) -> bool:
 
 
 def without_secrets(url: str) -> str:
-    """Remove user, password and query from a URL; other text is unchanged."""
-    parts = urlsplit(url)
-    if not parts.netloc:
+    """Remove user, password, query and logins in the path from a URL.
+
+    A password may contain any characters. Other text is unchanged.
+    """
+    scheme, found, rest = url.partition('://')
+    if not found:
         return url
-    return f'{parts.scheme}://{parts.netloc.rpartition("@")[2]}{parts.path}'
+    start = rest.partition('/')[0]
+    if '@' in start or ':' in start:
+        # The end of a password with a slash is the last @.
+        place = rest if ':' in start else start
+        rest = rest[place.rfind('@') + 1:]
+    path = LOGIN.sub(r'\1=***', re.split('[?#]', rest)[0])
+    return f'{scheme}://{path}'
 
 
 def join_url(folder: str | os.PathLike, name: str) -> str:
@@ -91,7 +102,9 @@ def local_path(path: str | os.PathLike, latest: bool = False) -> Path:
     except Exception as error:
         refused = isinstance(error, PermissionError)
         raise (PermissionError if refused else RemoteError)(
-            f'cannot copy {shown}: {SECRETS.sub("", brief(error))}') from None
+            f'cannot copy {shown}: '
+            + URL.sub(lambda found: without_secrets(found[0]), brief(error))
+        ) from None
     finally:
         random.setstate(state)
 

@@ -16,6 +16,7 @@ from mmvidattn.utils.remote_files import (
     is_url,
     join_url,
     local_path,
+    without_secrets,
 )
 
 fsspec = pytest.importorskip('fsspec', reason='needs mmvidattn[remote]')
@@ -51,6 +52,22 @@ def test_is_url(text, expected):
     ('s3://b', 's3://c/a', 's3://c/a'), (Path('data'), 'a', 'data/a')])
 def test_join_url(folder, name, expected):
     assert join_url(folder, name) == expected
+
+
+@pytest.mark.parametrize('url, shown', [
+    ('rtsp://h:554/live', 'rtsp://h:554/live'),
+    *((f'rtsp://user:{password}@h:554/live', 'rtsp://h:554/live')
+      for password in ('secret', 'se/cret', 'se#cret', 'se?cret', 'se[cret',
+                       'se@cret')),
+    ('rtsp://h/user=admin&password=secret&channel=1', 'rtsp://h/user=***'),
+    ('rtsp://h/x_password=secret_stream=0.sdp', 'rtsp://h/x_password=***'),
+    ('https://b.s3.amazonaws.com/a.mp4?X-Amz-Signature=secret',
+     'https://b.s3.amazonaws.com/a.mp4'),
+    ('https://x/a.mp4?sig=secret#secret', 'https://x/a.mp4'),
+    ('hf://owner/model@1/a.mp4', 'hf://owner/model@1/a.mp4'),
+    ('http://[::1/secret', 'http://[::1/secret'), ('a@b.mp4', 'a@b.mp4')])
+def test_secrets_are_hidden(url, shown):
+    assert without_secrets(url) == shown
 
 
 def test_local_files_are_returned(tmp_path, cache):
