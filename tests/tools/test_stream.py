@@ -20,8 +20,8 @@ from rich.console import Console
 
 from mmvidattn.commands import make_parser, stream
 from mmvidattn.evaluation.events import detect_events, tune_thresholds
-from mmvidattn.live import load_live_model, scorers
-from mmvidattn.live.terminal import describe_event
+from mmvidattn.live import StreamRun, load_live_model, scorers
+from mmvidattn.live.terminal import describe_event, view
 from mmvidattn.online.frame_scores import read_frame_scores
 from mmvidattn.online.window_steps import TeSTraStep
 
@@ -337,8 +337,8 @@ def test_output_has_no_control_sequences(
         assert not {'\x1b', '\x07', '\x9b', '\u2028'} & set(text)
         assert '\\' in text or not text
     assert '\\x1b[2J\\x9b.mp4 breaks off' in str(end.value)
-    run = stream.StreamRun(
+    run = StreamRun(
         load_live_model(files[0], tmp_path / 'model.pth'), names[0])
     console = Console(width=100, file=io.StringIO())
-    console.print(stream.view(run, None))
+    console.print(view(run, None))
     assert '0\\x1b[2J\\x9b.mp4' in console.file.getvalue()
