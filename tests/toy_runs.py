@@ -14,7 +14,7 @@ from mmengine.model import BaseModel
 from torch import nn
 from torch.utils.data import Dataset
 
-from mmvidattn.engine import SafeRunner
+from mmvidattn.engine import VideoRunner
 
 # Runs of the same name would share their logs.
 NUMBERS = itertools.count()
@@ -99,7 +99,7 @@ def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
           stop: tuple[str, int] | None = None, hooks: list = (),
           wrapper: dict | None = None, loader: dict | None = None,
           seed: int | None = 0, sampler: str = 'DefaultSampler',
-          **default_hooks: Any) -> SafeRunner:
+          **default_hooks: Any) -> VideoRunner:
     """Build a runner of 4 epochs of 4 batches, or of 16 iterations."""
     torch.manual_seed(0)
     model = Model()
@@ -109,7 +109,7 @@ def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
     many = dict(max_epochs=4, val_interval=1, by_epoch=True) if by_epoch \
         else dict(max_iters=16, val_interval=4, by_epoch=False)
     custom = [*hooks] + ([StopHook(*stop)] if stop else [])
-    return SafeRunner(
+    return VideoRunner(
         model,
         str(work_dir),
         dict(dataset=Data(), batch_size=3, **workers,
@@ -125,7 +125,7 @@ def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
                              by_epoch=False),
         default_hooks={name: hook for name, hook in {
             'checkpoint': dict(
-                type='SafeCheckpointHook', interval=1, max_keep_ckpts=2,
+                type='AtomicCheckpointHook', interval=1, max_keep_ckpts=2,
                 save_best='acc', by_epoch=by_epoch) | (checkpoint or {}),
             'exact_resume': dict(type='ExactResumeHook'),
             **default_hooks

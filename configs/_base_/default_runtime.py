@@ -6,16 +6,16 @@ custom_imports = dict(imports=['mmvidattn'], allow_failed_imports=False)
 # 'decord' keeps them.
 video_backend = 'pyav'
 
-# mmengine's Runner with the loops and datasets that the hooks below need.
-runner_type = 'SafeRunner'
+# mmengine's Runner, which also applies video_backend.
+runner_type = 'VideoRunner'
 
 default_hooks = dict(
     runtime_info=dict(type='RuntimeInfoHook'),
     timer=dict(type='IterTimerHook'),
-    logger=dict(type='SafeLoggerHook', interval=20, ignore_last=False),
+    logger=dict(type='TolerantLoggerHook', interval=20, ignore_last=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
     checkpoint=dict(
-        type='SafeCheckpointHook',
+        type='AtomicCheckpointHook',
         interval=1,
         save_best='auto',
         max_keep_ckpts=3),
@@ -26,7 +26,7 @@ default_hooks = dict(
     # Let a long run survive kills, preemption and invalid values.
     exact_resume=dict(type='ExactResumeHook'),
     preemption=dict(type='PreemptionHook'),
-    nan_guard=dict(type='NanGuardHook', max_skips=3))
+    nan_guard=dict(type='SkipNanStepsHook', max_skips=3))
 
 env_cfg = dict(
     cudnn_benchmark=False,

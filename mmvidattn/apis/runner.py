@@ -20,11 +20,11 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 
 from ..datasets.annotations.custom.video_list import read_video_list
-from ..engine import SafeRunner
+from ..engine import VideoRunner
 from ..engine.hooks import (
+    AtomicCheckpointHook,
     ExactResumeHook,
     NewClassifierHook,
-    SafeCheckpointHook,
     find_hook,
 )
 from ..engine.scaling import check_scaling
@@ -97,7 +97,7 @@ def build_runner(cfg: Config, strict: bool,
 
     Args:
         cfg: Config. Its ``runner_type`` defaults to
-            :class:`~mmvidattn.engine.SafeRunner`.
+            :class:`~mmvidattn.engine.VideoRunner`.
         strict: Require that ``load_from`` has exactly the tensors of this
             model, unlike start weights for fine-tuning. To resume, this is
             always required.
@@ -113,7 +113,7 @@ def build_runner(cfg: Config, strict: bool,
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:
-        runner = SafeRunner.from_cfg(cfg)
+        runner = VideoRunner.from_cfg(cfg)
     if dropped:
         runner.logger.warning(
             fallback_message(' and '.join(dropped), f'{VARIABLE}=force'))
@@ -249,7 +249,7 @@ def lock_work_dir(cfg: Config) -> Iterator[None]:
 
 def unsaved(runner: Runner) -> str:
     """Return a message if the last checkpoint was not saved; else ''."""
-    hook = find_hook(runner, SafeCheckpointHook)
+    hook = find_hook(runner, AtomicCheckpointHook)
     return '' if hook is None else hook.unsaved
 
 

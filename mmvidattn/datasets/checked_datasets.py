@@ -1,12 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Datasets that skip and report unreadable videos."""
-import inspect
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
-from mmaction.datasets import BaseActionDataset, VideoDataset
+from mmaction.datasets import VideoDataset
 from mmaction.registry import DATASETS
 from mmengine.dataset import BaseDataset
 from mmengine.fileio import exists, list_from_file
@@ -172,7 +171,9 @@ class SkipUnreadable(DatasetWrapper):
     """Dataset wrapper that skips samples with unreadable files.
 
     In training, a random sample replaces a sample that cannot be loaded; see
-    :class:`~mmvidattn.datasets.sample_loader.SampleLoader`.
+    :class:`~mmvidattn.datasets.sample_loader.SampleLoader`. A config wraps a
+    dataset of mmaction2 by ``dataset=dict(type='SkipUnreadable',
+    dataset=dict(type='VideoDataset', ...))``.
 
     Args:
         dataset: Dataset or its config.
@@ -188,33 +189,3 @@ class SkipUnreadable(DatasetWrapper):
     def prepare_data(self, idx: int) -> Any:
         """Load a sample; return None to skip it."""
         return self.loader(self.dataset, idx, self.dataset.prepare_data)
-
-
-def skip_unreadable(dataset: Any, **options: Any) -> Any:
-    """Wrap mmaction2's datasets in :class:`SkipUnreadable`.
-
-    Args:
-        dataset: Config of a dataset, config of a wrapper of datasets, or built
-            dataset. Datasets that already skip files stay unchanged.
-        options: Options of :class:`SkipUnreadable`.
-
-    Returns:
-        Config or dataset.
-    """
-    kind = type(dataset)
-    if isinstance(dataset, dict):
-        if 'datasets' in dataset:
-            return dict(dataset, datasets=[
-                skip_unreadable(one, **options)
-                for one in dataset['datasets']])
-        kind = dataset.get('type')
-        kind = kind if inspect.isclass(kind) else DATASETS.get(kind)
-        if 'dataset' in dataset and kind is not SkipUnreadable:
-            return dict(dataset, dataset=skip_unreadable(
-                dataset['dataset'], **options))
-    if kind is None or not issubclass(kind, BaseActionDataset) or issubclass(
-            kind, CheckedVideoDataset):
-        return dataset
-    if isinstance(dataset, dict):
-        return dict(type=SkipUnreadable.__name__, dataset=dataset, **options)
-    return SkipUnreadable(dataset, **options)

@@ -10,6 +10,7 @@ from mmaction.registry import DATASETS
 
 from ..utils.arguments import Count, check_arguments
 from .annotations.custom.video_list import check_inside
+from .sample_loader import SampleLoader
 
 HEADER = 'original_vido_id'
 
@@ -27,7 +28,9 @@ class FrameListDataset(BaseActionDataset):
     mmaction2's ``RawFrameDecode`` reads the frames of a sample. ``label`` is a
     vector with ones for all classes of the video. ``segments`` lists the
     class, first frame and last frame of each occurrence, for
-    :class:`~mmvidattn.datasets.transforms.ClipLabels`.
+    :class:`~mmvidattn.datasets.transforms.ClipLabels`. In training, a random
+    video replaces an unreadable video; see
+    :class:`~mmvidattn.datasets.sample_loader.SampleLoader`.
 
     Args:
         ann_file: Path of the list.
@@ -51,6 +54,11 @@ class FrameListDataset(BaseActionDataset):
             ann_file, pipeline, data_prefix=data_prefix,
             num_classes=num_classes, multi_class=True, start_index=0,
             **kwargs)
+        self.loader = SampleLoader(self)
+
+    def prepare_data(self, idx: int) -> Any:
+        """Load a sample; return None to skip it."""
+        return self.loader(self, idx, super().prepare_data)
 
     def load_data_list(self) -> list[dict]:
         """Read the list."""

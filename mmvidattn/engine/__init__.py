@@ -1,27 +1,39 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Runner, training loops, hooks and schedules."""
+"""Runner, hooks and schedules."""
+from mmaction.registry import HOOKS, LOOPS, RUNNERS
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, ValLoop
+
 from .hooks import (
+    AtomicCheckpointHook,
     DataTimeHook,
     ExactResumeHook,
-    NanGuardHook,
     NewClassifierHook,
     PatientStoppingHook,
     PreciseBNHook,
     PreemptionHook,
-    SafeCheckpointHook,
-    SafeLoggerHook,
+    SkipNanStepsHook,
     SkippedVideosHook,
+    TolerantLoggerHook,
 )
 from .layer_decay_constructor import LearningRateDecayOptimWrapperConstructor
-from .loops import SafeEpochBasedTrainLoop, SafeIterBasedTrainLoop
-from .runner import SafeRunner
+from .runner import VideoRunner
 from .warmup_cosine_lr import WarmupCosineLR
 
 __all__ = [
-    'DataTimeHook', 'ExactResumeHook',
-    'LearningRateDecayOptimWrapperConstructor',
-    'NanGuardHook', 'NewClassifierHook', 'PatientStoppingHook',
-    'PreciseBNHook', 'PreemptionHook', 'SafeCheckpointHook',
-    'SafeEpochBasedTrainLoop', 'SafeIterBasedTrainLoop', 'SafeLoggerHook',
-    'SafeRunner', 'SkippedVideosHook', 'WarmupCosineLR'
+    'AtomicCheckpointHook', 'DataTimeHook', 'ExactResumeHook',
+    'LearningRateDecayOptimWrapperConstructor', 'NewClassifierHook',
+    'PatientStoppingHook', 'PreciseBNHook', 'PreemptionHook',
+    'SkipNanStepsHook', 'SkippedVideosHook', 'TolerantLoggerHook',
+    'VideoRunner', 'WarmupCosineLR'
 ]
+
+# Names in configs of earlier versions.
+for registry, name, module in (
+        (RUNNERS, 'SafeRunner', VideoRunner),
+        (HOOKS, 'NanGuardHook', SkipNanStepsHook),
+        (HOOKS, 'SafeCheckpointHook', AtomicCheckpointHook),
+        (HOOKS, 'SafeLoggerHook', TolerantLoggerHook),
+        (LOOPS, 'SafeEpochBasedTrainLoop', EpochBasedTrainLoop),
+        (LOOPS, 'SafeIterBasedTrainLoop', IterBasedTrainLoop),
+        (LOOPS, 'SafeValLoop', ValLoop)):
+    registry.register_module(name, module=module)

@@ -13,7 +13,7 @@ DDP = ('train with DistributedDataParallel (tools/dist_train.sh), and save '
 # config, key in its value, values (None for all), and the remedy.
 REFUSED = (
     ('runner_type', 'type', ('FlexibleRunner', ),
-     f"it cannot resume exactly. Use 'SafeRunner', and {DDP}"),
+     f"it cannot resume exactly. Use 'VideoRunner', and {DDP}"),
     ('strategy', 'type', None,
      f'only FlexibleRunner reads it. Remove `strategy`, and {DDP}'),
     ('model_wrapper_cfg', 'type', ('FullyShard', ),

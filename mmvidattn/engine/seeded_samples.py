@@ -75,28 +75,7 @@ class SeededBatches:
                    for i, index in enumerate(batch)]
 
 
-class LazyLoader(DataLoader):
-    """``DataLoader`` that starts its workers with the first batch.
-
-    mmengine's ``IterBasedTrainLoop`` creates its iterator in its constructor,
-    before the position of a resumed run is known.
-    """
-
-    def __iter__(self) -> Iterator[Any]:
-        yield from super().__iter__()
-
-
-def loader_like(loader: DataLoader, **changes: Any) -> LazyLoader:
-    """Copy a loader that has a batch sampler, with some options changed."""
-    names = inspect.signature(DataLoader).parameters.keys() - {
-        # The batch sampler replaces these.
-        'batch_size', 'shuffle', 'sampler', 'drop_last'}
-    options = {name: getattr(loader, name) for name in names
-               if hasattr(loader, name)}
-    return LazyLoader(**(options | changes))
-
-
-def seed_samples(loader: DataLoader, *place: int) -> LazyLoader:
+def seed_samples(loader: DataLoader, *place: int) -> DataLoader:
     """Copy a loader, with a seed for each sample.
 
     The copy does not draw from the random generators of the main process.
@@ -106,7 +85,12 @@ def seed_samples(loader: DataLoader, *place: int) -> LazyLoader:
         place: Seed, rank and number of processes of :class:`SeededBatches`,
             which the copy has as its ``batch_sampler``.
     """
-    return loader_like(
-        loader, dataset=SeededDataset(loader.dataset),
+    names = inspect.signature(DataLoader).parameters.keys() - {
+        # The batch sampler replaces these.
+        'batch_size', 'shuffle', 'sampler', 'drop_last'}
+    options = {name: getattr(loader, name) for name in names
+               if hasattr(loader, name)}
+    return DataLoader(**(options | dict(
+        dataset=SeededDataset(loader.dataset),
         batch_sampler=SeededBatches(loader.batch_sampler, *place),
-        generator=torch.Generator())
+        generator=torch.Generator())))

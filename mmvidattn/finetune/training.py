@@ -102,7 +102,7 @@ def finish_config(cfg: Config, seed: int, save_best: str | None,
     """
     cfg.merge_from_dict(dict(
         default_hooks=dict(checkpoint=dict(
-            type='SafeCheckpointHook', max_keep_ckpts=1, save_best=save_best,
+            type='AtomicCheckpointHook', max_keep_ckpts=1, save_best=save_best,
             rule='greater')),
         log_processor=dict(custom_cfg=[
             dict(data_src=name, method_name='mean', window_size='epoch')

@@ -10,7 +10,7 @@ from mmvidattn.apis.runner import (
     add_default_runtime,
     build_runner,
 )
-from mmvidattn.engine import SafeRunner
+from mmvidattn.engine import VideoRunner
 from mmvidattn.utils.exits import one_line_errors
 
 OLD = dict(runner_type='Mine', default_hooks=dict(
@@ -21,8 +21,8 @@ OLD = dict(runner_type='Mine', default_hooks=dict(
 def test_adds_default_runtime():
     cfg = Config({})
     add_default_runtime(cfg)
-    assert cfg.runner_type == 'SafeRunner'
-    assert cfg.default_hooks.nan_guard.type == 'NanGuardHook'
+    assert cfg.runner_type == 'VideoRunner'
+    assert cfg.default_hooks.nan_guard.type == 'SkipNanStepsHook'
 
 
 def test_default_runtime_keeps_options():
@@ -30,11 +30,11 @@ def test_default_runtime_keeps_options():
     add_default_runtime(cfg)
     assert cfg.runner_type == 'Mine'
     assert cfg.default_hooks.checkpoint == dict(
-        type='SafeCheckpointHook', interval=7)
+        type='AtomicCheckpointHook', interval=7)
     assert cfg.default_hooks.logger == dict(type='MyLogger')
 
 
-@pytest.mark.parametrize('added', [{}, dict(runner_type='SafeRunner')])
+@pytest.mark.parametrize('added', [{}, dict(runner_type='VideoRunner')])
 def test_config_without_runner_type_gets_safe_runner(tmp_path, added):
     cfg = Config(dict(
         model=dict(type='Recognizer2D', backbone=dict(
@@ -42,11 +42,11 @@ def test_config_without_runner_type_gets_safe_runner(tmp_path, added):
             dilations=(1, ), out_indices=(0, ))),
         work_dir=str(tmp_path), default_scope='mmaction',
         experiment_name=f'{tmp_path.name}_{len(added)}',
-        default_hooks=dict(nan_guard=dict(type='NanGuardHook')), **added))
+        default_hooks=dict(nan_guard=dict(type='SkipNanStepsHook')), **added))
     # Another library may have left its scope.
     with DefaultScope.overwrite_default_scope('mmengine'):
         runner = build_runner(cfg, strict=False)
-    assert type(runner) is SafeRunner
+    assert type(runner) is VideoRunner
     assert cfg.get('runner_type') == added.get('runner_type')
 
 

@@ -33,7 +33,8 @@ def test_removed_helpers_name_their_replacement(name, tmp_path):
     path = tmp_path / 'old.py'
     path.write_text("_base_ = 'mmvidattn::linear_ff_ssv2.py'\n\n"
                     f'from mmvidattn.utils.config import {name}\n')
-    with pytest.raises(ImportError, match=f'{name} was removed.*num_frames=32'):
+    with pytest.raises(
+            ImportError, match=f'{name} was removed.*num_frames=32'):
         load_config(path)
 
 

@@ -8,9 +8,6 @@ import torch
 from made_videos import require_backend
 from mmaction.registry import DATASETS
 
-from mmvidattn.datasets import SkipUnreadable
-from mmvidattn.datasets.checked_datasets import skip_unreadable
-
 DECODERS = {
     'decord': [dict(type='DecordInit'), dict(type='DecordDecode')],
     'opencv': [dict(type='OpenCVInit'), dict(type='OpenCVDecode')],
@@ -42,6 +39,10 @@ def config(folder, names, type='VideoDataset', steps=None, **kwargs):
         data_prefix=dict(video=''), pipeline=steps or pipeline(), **kwargs)
 
 
+def skip_unreadable(dataset, **options):
+    return dict(type='SkipUnreadable', dataset=dataset, **options)
+
+
 def build(folder, names, options=None, **kwargs):
     """Build a dataset that skips unreadable files."""
     return DATASETS.build(
@@ -69,32 +70,6 @@ def test_skips_in_any_mmaction_pipeline(folder, decoder):
     bad = str(folder / 'bad.mp4')
     assert set(meta(sample)['skipped_videos']) == {bad}
     assert 'Error' in meta(sample)['skipped_reasons'][bad]
-
-
-def test_wraps_a_built_dataset(folder):
-    dataset = skip_unreadable(DATASETS.build(
-        config(folder, ['bad.mp4', 'good.mp4'])))
-    assert isinstance(dataset, SkipUnreadable)
-    assert 'skipped_videos' in meta(dataset[0])
-    assert skip_unreadable(dataset) is dataset
-
-
-@pytest.mark.parametrize('wrap, length', [
-    (lambda d: dict(type='RepeatDataset', dataset=d, times=2), 4),
-    (lambda d: dict(type='ConcatDataset', datasets=[d, d]), 4)],
-    ids=['repeat', 'concat'])
-def test_wraps_the_innermost_datasets(folder, wrap, length):
-    dataset = DATASETS.build(
-        skip_unreadable(wrap(config(folder, ['bad.mp4', 'good.mp4']))))
-    assert len(dataset) == length
-    assert meta(dataset[0])['filename'] == str(folder / 'good.mp4')
-
-
-def test_leaves_other_datasets_unchanged(folder):
-    for cfg in (config(folder, ['good.mp4'], type='CheckedVideoDataset'),
-                skip_unreadable(config(folder, ['good.mp4'])),
-                dict(type='FeatureStreamDataset'), dict(type='Unknown')):
-        assert skip_unreadable(cfg) is cfg
 
 
 def test_skips_with_repeated_augmentation(folder):

@@ -5,7 +5,7 @@ from mmengine.config import Config
 from mmengine.model import MMDistributedDataParallel
 from mmengine.registry import MODEL_WRAPPERS as WRAPPERS_OF_MMENGINE
 
-from mmvidattn.engine import SafeRunner
+from mmvidattn.engine import VideoRunner
 from mmvidattn.engine.scaling import check_scaling
 
 REFUSED = [
@@ -18,7 +18,7 @@ REFUSED = [
                            - {'MMDistributedDataParallel'}))),
     ('model_wrapper_cfg', dict(type='FullyShard'),
      "'FullyShard' .* 1ec24a0. Remove `model_wrapper_cfg`, and train with"),
-    ('runner_type', 'FlexibleRunner', "'FlexibleRunner' .*'SafeRunner'"),
+    ('runner_type', 'FlexibleRunner', "'FlexibleRunner' .*'VideoRunner'"),
     ('optim_wrapper', dict(type='DeepSpeedOptimWrapper'), 'Use OptimWrapper'),
     ('optim_wrapper', dict(type='ColossalAIOptimWrapper'), 'Use OptimWrapp'),
     ('optim_wrapper', dict(type='AmpOptimWrapper', use_fsdp=True),
@@ -44,11 +44,11 @@ def test_accepts_supported_wrappers():
         MODEL_WRAPPERS.module_dict.pop('DerivedFromDDP')
     check_scaling(dict(model_wrapper_cfg=dict(find_unused_parameters=True)))
     check_scaling(dict(
-        model_wrapper_cfg=None, strategy=None, runner_type='SafeRunner',
+        model_wrapper_cfg=None, strategy=None, runner_type='VideoRunner',
         optim_wrapper=dict(type='AmpOptimWrapper', use_fsdp=False)))
 
 
 def test_runner_refuses():
     with pytest.raises(ValueError, match='DeepSpeedStrategy'):
-        SafeRunner.from_cfg(Config(dict(
+        VideoRunner.from_cfg(Config(dict(
             strategy=dict(type='DeepSpeedStrategy'))))

@@ -8,12 +8,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 from toy_runs import Data
 
-from mmvidattn.engine.seeded_samples import (
-    LazyLoader,
-    SeededDataset,
-    loader_like,
-    seed_samples,
-)
+from mmvidattn.engine.seeded_samples import SeededDataset, seed_samples
 from mmvidattn.utils.random_state import get_random_state, set_random_state
 
 
@@ -22,7 +17,8 @@ def collate(items):
 
 
 def collated(loader):
-    return list(loader_like(loader, collate_fn=collate))
+    loader.collate_fn = collate
+    return list(loader)
 
 
 def test_epochs_and_samples_differ():
@@ -105,30 +101,15 @@ def test_resumes_in_the_middle_of_an_epoch():
         assert torch.equal(a['inputs'], b['inputs'])
 
 
-def test_loader_like_copies_all_options():
-
-    def init(worker_id):
-        pass
-
+def test_copies_all_options_of_the_loader():
     batches = BatchSampler(SequentialSampler(range(11)), 4, True)
     loader = DataLoader(
         Data(), batch_sampler=batches, collate_fn=collate, num_workers=1,
         persistent_workers=True, prefetch_factor=3, timeout=7,
-        worker_init_fn=init, multiprocessing_context='fork')
-    other = loader_like(loader)
-    for name in ('dataset', 'batch_sampler', 'collate_fn', 'num_workers',
-                 'persistent_workers', 'prefetch_factor', 'timeout',
-                 'worker_init_fn', 'multiprocessing_context', 'pin_memory'):
+        worker_init_fn=print, multiprocessing_context='fork')
+    other = seed_samples(loader, 0)
+    for name in ('collate_fn', 'num_workers', 'persistent_workers',
+                 'prefetch_factor', 'timeout', 'worker_init_fn',
+                 'multiprocessing_context', 'pin_memory'):
         assert getattr(other, name) == getattr(loader, name), name
-    assert [len(batch['inputs']) for batch in other] == [4, 4]
-
-
-def test_workers_start_with_the_first_batch():
-    loader = loader_like(DataLoader(
-        Data(), collate_fn=collate, num_workers=1, persistent_workers=True))
-    assert isinstance(loader, LazyLoader)
-    batches = iter(loader)
-    assert loader._iterator is None
-    next(batches)
-    assert loader._iterator is not None
-    loader._iterator._shutdown_workers()
+    assert [len(batch) for batch in other.batch_sampler] == [4, 4]

@@ -5,7 +5,7 @@ from mmengine.config import config
 from toy_runs import Stop, StopHook
 
 from mmvidattn.apis import load_config
-from mmvidattn.engine import SafeRunner
+from mmvidattn.engine import VideoRunner
 from tools.data.online.make_pixels import Recipe, make_pixels
 
 
@@ -22,7 +22,7 @@ def weights_of(videos, work_dir, resume=False, hooks=()):
         cfg[loader].dataset.data_root = str(videos)
         cfg[loader].dataset.metainfo.classes = f'{videos}/classes.txt'
     cfg.experiment_name = f'{work_dir.name}_{resume}'
-    runner = SafeRunner.from_cfg(cfg)
+    runner = VideoRunner.from_cfg(cfg)
     for hook in hooks:
         runner.register_hook(hook)
     try:

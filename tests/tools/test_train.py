@@ -15,7 +15,7 @@ from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.runner import quick_exit
 from mmvidattn.commands import make_parser
 from mmvidattn.commands.train import set_numbers
-from mmvidattn.engine import SafeCheckpointHook
+from mmvidattn.engine import AtomicCheckpointHook
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -202,7 +202,7 @@ def test_different_optimizer_cannot_resume(trained, run_main, small_config,
 
 def test_error_names_a_checkpoint_that_was_not_saved(
         run_main, small_config, tmp_path, monkeypatch):
-    monkeypatch.setattr(SafeCheckpointHook, '_write', lambda *_, **__: False)
+    monkeypatch.setattr(AtomicCheckpointHook, '_write', lambda *_, **__: False)
     with pytest.raises(SystemExit, match=(
             'train: error: .*epoch_1.pth could not be saved; the last '
             'complete checkpoint is none')):

@@ -48,7 +48,7 @@ def registered():
     results |= {cls.__name__: cls for cls in (FeatureFixation, NeighborShift)}
     # Skip a stand-in of compat, and the runner, which checks no arguments.
     return {name: cls for name, cls in sorted(results.items())
-            if name not in ('DRN', 'SafeRunner')}
+            if name not in ('DRN', 'VideoRunner')}
 
 
 def options_of(hint):
@@ -146,9 +146,8 @@ def test_classes_check_their_arguments():
                 for p in inspect.signature(cls).parameters.values())}
     # mmengine defines their constructors.
     assert unchecked == {
-        'FeatureStreamPreprocessor', 'SafeCheckpointHook',
-        'SafeEpochBasedTrainLoop', 'SafeIterBasedTrainLoop',
-        'SafeLoggerHook'}
+        'AtomicCheckpointHook', 'FeatureStreamPreprocessor',
+        'TolerantLoggerHook'}
 
 
 @check_arguments

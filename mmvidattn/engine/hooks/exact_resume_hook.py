@@ -2,6 +2,8 @@
 """Hook that makes a resumed run equal to an uninterrupted run."""
 import difflib
 import platform
+from collections.abc import Iterator
+from itertools import chain, count, repeat
 from typing import Any
 
 import mmaction
@@ -9,13 +11,17 @@ import mmengine
 import numpy as np
 import torch
 from mmaction.registry import HOOKS
+from mmengine.dataset import InfiniteSampler
 from mmengine.dist import all_gather_object, get_rank, get_world_size
-from mmengine.runner import Runner
+from mmengine.hooks import Hook
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
+from torch.utils.data import DataLoader
 
+from ...ops.torch_private import end_workers
 from ...utils.random_state import get_random_state, set_random_state
 from ...utils.unwrap import unwrap
 from ...version import __version__
-from .safe_hook import SafeHook
+from ..seeded_samples import SeededBatches, seed_samples
 
 KEY = 'exact_resume'
 # Options that may change on resume.
@@ -29,7 +35,7 @@ VERSIONS = dict(
 
 
 @HOOKS.register_module()
-class ExactResumeHook(SafeHook):
+class ExactResumeHook(Hook):
     """Save and restore everything that exact resumption needs.
 
     On a CPU, a resumed run ends with the same bits as an uninterrupted run,
@@ -37,19 +43,23 @@ class ExactResumeHook(SafeHook):
     checkpoint what mmengine's checkpoints lack:
 
     - the random generators of Python, numpy and torch of each process and
-      device (for several processes, this needs :class:`SafeCheckpointHook`);
+      device (for several processes, this needs
+      :class:`AtomicCheckpointHook`);
     - the position in the data of the epoch;
     - accumulated gradients;
     - the state that an online detector carries from batch to batch;
     - whether the validation after the epoch is complete. If it is not, a
       resumed run repeats it.
 
-    The random numbers that load a sample depend only on the position of the
-    sample in the run (:class:`mmvidattn.engine.seeded_samples.SeededBatches`);
-    random numbers in a ``collate_fn`` do not. The generators are restored
-    after each validation. Only the training loops of
-    :class:`~mmvidattn.engine.SafeRunner` track the position; with another
-    loop, the hook warns that a run cannot resume within an epoch.
+    When training starts, the hook gives the loop a copy of its data loader in
+    which the random numbers of a sample depend only on the position of the
+    sample in the run (:class:`mmvidattn.engine.seeded_samples.SeededBatches`),
+    and which starts at the position of the checkpoint. Random numbers in a
+    ``collate_fn`` do not depend on the position. In an epoch that is resumed,
+    the log counts iterations from the position of the checkpoint. With a
+    training loop or data loader of another kind than mmengine's, the hook
+    warns that a run cannot resume within an epoch. The generators are restored
+    after each validation.
 
     A run can resume with another number of processes if the number of samples
     per step of all processes stays the same; otherwise, the hook raises an
@@ -57,16 +67,18 @@ class ExactResumeHook(SafeHook):
     warns, and lists the differences.
 
     Attributes:
-        resumed: State from the checkpoint; None in a new run.
-        of_rank: Entry of ``resumed`` for this process, or None.
+        batches: Batch sampler that knows the position in the run, or None.
     """
     # Restore the generators after all other preparation.
     priority = 'LOWEST'
 
     def __init__(self) -> None:
-        self.resumed: dict | None = None
-        self.of_rank: dict | None = None
+        self.batches: SeededBatches | None = None
+        # Number of the current epoch, and of its first iteration.
+        self._first = (0, 0)
+        # State from the checkpoint, and its entry for this process.
         self._loaded: dict | None = None
+        self._of_rank: dict | None = None
         self._ranks: list | None = None
         self._before_val: dict | None = None
         self._validated: tuple[int, int] | None = None
@@ -79,25 +91,23 @@ class ExactResumeHook(SafeHook):
         ranks, self._ranks = self._ranks, None
         if 'optimizer' not in checkpoint:
             return
-        loop = runner.train_loop
         at = checkpoint['meta']['epoch'], checkpoint['meta']['iter']
         checkpoint[KEY] = dict(
             ranks=ranks or [self._state(runner)],
             world_size=get_world_size(),
             samples=_samples_of_step(runner),
-            batch=loop.batches_done(*at) if _knows_place(loop) else 0,
+            batch=at[1] - self._first[1] if at[0] == self._first[0] else 0,
             num_batches=len(runner.train_dataloader),
             validated=at == self._validated,
             versions=VERSIONS,
             gradients=_accumulated_gradients(runner, at[1]))
 
     def _state(self, runner: Runner) -> dict:
-        loop = runner.train_loop
         state = dict(random=self._before_val or get_random_state(),
                      seed=runner.seed, sampler_seed=None)
-        if _knows_place(loop):
-            state.update(seed=loop.batches.seed,
-                         sampler_seed=getattr(loop.sampler, 'seed', None))
+        if self.batches is not None:
+            state.update(seed=self.batches.seed, sampler_seed=getattr(
+                self.batches.sampler, 'seed', None))
         carried = _carried_state(runner)
         if carried is not None:
             state['carried'] = carried.state_dict()
@@ -145,46 +155,117 @@ class ExactResumeHook(SafeHook):
                 + '\n'.join(differences))
 
     def before_train(self, runner: Runner) -> None:
-        self.resumed, self._loaded, self.of_rank = self._loaded, None, None
-        loop, rank = runner.train_loop, get_rank()
-        if not _knows_place(loop):
+        state, self._loaded, self._of_rank = self._loaded, None, None
+        loop = runner.train_loop
+        self._seed_samples(runner)
+        if state is not None:
+            self._restore(runner, state)
+        if isinstance(loop, IterBasedTrainLoop) and self.batches is not None:
+            # mmengine has started workers, and draws `loop.iter` batches.
+            end_workers(loop.dataloader_iterator)
+            sampler = self.batches.sampler
+            if isinstance(sampler, InfiniteSampler):
+                # The workers have used its generator.
+                sampler.indices = sampler._indices_of_rank()
+            loop.dataloader_iterator = chain(
+                repeat(None, loop.iter), self._endless_batches(loop))
+        if (state is not None and not state['validated']
+                and self._val_is_due(runner)):
+            runner.logger.info(
+                'Repeating the validation that was interrupted')
+            runner.val_loop.run()
+
+    def before_train_epoch(self, runner: Runner) -> None:
+        loop = runner.train_loop
+        if self.batches is None or isinstance(loop, IterBasedTrainLoop):
+            return
+        start, self.batches.epoch = self.batches.start, loop.epoch
+        self._first = loop.epoch, loop.iter - start
+        if start:
+            # Restore again, because a hook may have changed the generators.
+            self._restore_generators(runner)
+
+    def _seed_samples(self, runner: Runner) -> None:
+        loop = runner.train_loop
+        loader = loop.dataloader
+        if (isinstance(loop, (EpochBasedTrainLoop, IterBasedTrainLoop))
+                and type(loader) is DataLoader
+                and loader.batch_sampler is not None):
+            loop.dataloader = seed_samples(
+                loader, runner.seed, get_rank(), get_world_size())
+            self.batches = loop.dataloader.batch_sampler
+        else:
             runner.logger.warning(
                 'ExactResumeHook cannot resume within an epoch with '
-                f'{type(loop).__name__} and '
-                f'{type(loop.dataloader.dataset).__name__}')
-        if self.resumed is None:
-            return
+                f'{type(loop).__name__} and {type(loader.dataset).__name__}')
+
+    def _restore(self, runner: Runner, state: dict) -> None:
+        loop, rank = runner.train_loop, get_rank()
         for name, parameter in unwrap(runner.model).named_parameters():
-            if name in self.resumed['gradients']:
-                parameter.grad = self.resumed['gradients'][name].to(
-                    parameter.device)
-        if rank >= len(self.resumed['ranks']):
+            if name in state['gradients']:
+                parameter.grad = state['gradients'][name].to(parameter.device)
+        if rank < len(state['ranks']):
+            self._of_rank = state['ranks'][rank]
+            self._restore_generators(runner)
+            carried = _carried_state(runner)
+            if carried is not None and 'carried' in self._of_rank:
+                carried.load_state_dict(self._of_rank['carried'])
+        else:
             # The order of samples is the same for all processes.
-            self.of_rank = dict(self.resumed['ranks'][0], random=None)
+            self._of_rank = dict(state['ranks'][0], random=None)
             runner.logger.warning(
                 'the checkpoint lacks the random generators of process '
                 f'{rank}')
+        if self.batches is None:
             return
-        self.of_rank = self.resumed['ranks'][rank]
-        self.restore_generators(runner)
-        carried = _carried_state(runner)
-        if carried is not None and 'carried' in self.of_rank:
-            carried.load_state_dict(self.of_rank['carried'])
+        self.batches.seed = self._of_rank['seed']
+        if self._of_rank['sampler_seed'] is not None:
+            # Samplers read their seed when an epoch starts.
+            self.batches.sampler.seed = self._of_rank['sampler_seed']
+        if isinstance(loop, EpochBasedTrainLoop):
+            # Skip the same share of the epoch, whose length may have changed.
+            self.batches.start = (state['batch'] * len(loop.dataloader)
+                                  // state['num_batches'])
+        elif isinstance(self.batches.sampler, InfiniteSampler):
+            # This sampler is endless: there is only one epoch.
+            self.batches.start = loop.iter
+        else:
+            self.batches.epoch, self.batches.start = divmod(
+                loop.iter, len(loop.dataloader))
 
-    def restore_generators(self, runner: Runner) -> None:
-        """Restore the random generators, if the checkpoint has them."""
+    def _restore_generators(self, runner: Runner) -> None:
         try:
-            if self.of_rank is not None and self.of_rank['random']:
-                set_random_state(self.of_rank['random'])
+            if self._of_rank is not None and self._of_rank['random']:
+                set_random_state(self._of_rank['random'])
         except ValueError as error:
             runner.logger.warning('not all random generators could be '
                                   f'restored: {error}')
+
+    def _endless_batches(self, loop: IterBasedTrainLoop) -> Iterator[Any]:
+        for epoch in count(self.batches.epoch):
+            if hasattr(self.batches.sampler, 'set_epoch'):
+                self.batches.sampler.set_epoch(epoch)
+            self.batches.epoch = epoch
+            yield from loop.dataloader
+
+    def _val_is_due(self, runner: Runner) -> bool:
+        loop = runner.train_loop
+        if isinstance(loop, IterBasedTrainLoop):
+            done, end = loop.iter, loop.max_iters
+        elif self.batches is None or not self.batches.start:
+            done, end = loop.epoch, loop.max_epochs
+        else:
+            return False
+        loop._decide_current_val_interval()
+        return (runner.val_loop is not None
+                and done >= max(loop.val_begin, 1)
+                and (done % loop.val_interval == 0 or done == end))
 
     def before_val(self, runner: Runner) -> None:
         self._before_val = get_random_state()
 
     def before_save_best(self, runner: Runner) -> None:
-        """Note that the validation is complete (for SafeCheckpointHook)."""
+        """Note that the validation is complete (for AtomicCheckpointHook)."""
         self._validated = (runner.epoch, runner.iter)
 
     def after_val(self, runner: Runner) -> None:
@@ -209,10 +290,6 @@ def _accumulated_gradients(runner: Runner, iter: int) -> dict:
 def _carried_state(runner: Runner) -> Any:
     """Return the state that the model carries between batches, or None."""
     return getattr(unwrap(runner.model), 'carried', None)
-
-
-def _knows_place(loop: Any) -> bool:
-    return getattr(loop, 'batches', None) is not None
 
 
 def _samples_of_step(runner: Runner) -> int | None:

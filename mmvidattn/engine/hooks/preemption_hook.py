@@ -12,14 +12,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from mmaction.registry import HOOKS
-from mmengine.hooks import EMAHook
+from mmengine.hooks import EMAHook, Hook
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
 from ...utils.arguments import check_arguments
 from ...utils.exits import Stopped
-from .safe_checkpoint_hook import SafeCheckpointHook
-from .safe_hook import SafeHook, find_hook
+from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .helpers import find_hook
 
 # Seconds that a data loader worker continues after the signal.
 SECONDS = 10
@@ -49,12 +49,12 @@ def outlive_signal(worker_id: int, number: int,
 
 @HOOKS.register_module()
 @check_arguments
-class PreemptionHook(SafeHook):
+class PreemptionHook(Hook):
     """Save a checkpoint on SIGTERM or Ctrl-C, and exit.
 
-    After the signal, the loops of :class:`~mmvidattn.engine.SafeRunner` finish
-    the current iteration of training or validation, write a checkpoint, from
-    which ``--resume`` continues, and exit. The exit code is 143 (128 +
+    After the signal, the run finishes the current iteration of training or
+    validation, writes a checkpoint, from which ``--resume`` continues, and
+    exits. The exit code is 143 (128 +
     SIGTERM), which Slurm, Kubernetes and similar systems recognize as a
     stopped job; after Ctrl-C, it is 130 (128 + SIGINT). A second Ctrl-C stops
     at once, without saving.
@@ -62,7 +62,7 @@ class PreemptionHook(SafeHook):
     All processes stop at the same iteration, even if only one receives the
     signal. For this, they exchange a number after each iteration.
 
-    Without :class:`SafeCheckpointHook`, this hook has no effect.
+    Without :class:`AtomicCheckpointHook`, this hook has no effect.
 
     Args:
         signal_name: Name of the signal. Defaults to 'SIGTERM'.
@@ -82,13 +82,8 @@ class PreemptionHook(SafeHook):
         self._may_stop_in_val = True
 
     def before_train(self, runner: Runner) -> None:
-        loop = runner.train_loop
-        if getattr(loop, 'preemption', None) is not self:
-            runner.logger.warning('PreemptionHook cannot stop '
-                                  f'{type(loop).__name__}; it is off')
-            return
         main = threading.current_thread() is threading.main_thread()
-        if find_hook(runner, SafeCheckpointHook) is None or not main:
+        if find_hook(runner, AtomicCheckpointHook) is None or not main:
             return
         for loop in filter(None, (runner.train_loop, runner.val_loop)):
             loader = loop.dataloader
@@ -120,6 +115,12 @@ class PreemptionHook(SafeHook):
                   'saving', file=sys.stderr)
         self._received = number
 
+    def after_train_iter(self, runner: Runner, *args: Any,
+                         **kwargs: Any) -> None:
+        if self.is_requested():
+            # The loop counts the iteration after its hooks.
+            self.leave(runner, runner.iter + 1)
+
     def before_val(self, runner: Runner) -> None:
         # If processes have different numbers of batches, the exchange would
         # deadlock.
@@ -138,7 +139,7 @@ class PreemptionHook(SafeHook):
             if isinstance(hook, EMAHook):
                 # Swap back the averaged weights that validation uses.
                 hook.after_val_epoch(runner)
-        self.leave(runner)
+        self.leave(runner, runner.iter)
 
     def is_requested(self) -> bool:
         """Return True if the run must stop; all processes must call it."""
@@ -150,12 +151,11 @@ class PreemptionHook(SafeHook):
             self._received = int(received)
         return bool(self._received)
 
-    def leave(self, runner: Runner) -> None:
-        """Save the run and exit."""
-        saved = find_hook(runner, SafeCheckpointHook).save_interrupted(
-            runner, runner.epoch, runner.iter)
-        reason = (f'stopped after epoch {runner.epoch}, iteration '
-                  f'{runner.iter}'
+    def leave(self, runner: Runner, iter: int) -> None:
+        """Save the run after ``iter`` iterations, and exit."""
+        saved = find_hook(runner, AtomicCheckpointHook).save_interrupted(
+            runner, runner.epoch, iter)
+        reason = (f'stopped after epoch {runner.epoch}, iteration {iter}'
                   + ('' if saved else ', but no checkpoint could be saved'))
         runner.logger.info(
             f'{signal.Signals(self._received).name}: {reason}')

@@ -6,36 +6,30 @@ from typing import Any
 
 from mmaction.registry import HOOKS
 from mmengine.dist import all_gather_object, is_main_process
+from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from ...utils.arguments import Count, check_arguments
 from ...utils.files import write_atomically
-from .safe_hook import SafeHook, metainfos
+from .helpers import metainfos
 
 MAX_NAMES = 20
 KEY = 'skipped_videos'
 
 
 @HOOKS.register_module()
-@check_arguments
-class SkippedVideosHook(SafeHook):
-    """Skip unreadable videos in training, and list them.
+class SkippedVideosHook(Hook):
+    """Count the unreadable videos that data sets skip in training.
 
-    With this hook, :class:`~mmvidattn.engine.SafeRunner` wraps each dataset of
-    mmaction2 in a :class:`~mmvidattn.datasets.SkipUnreadable`, which replaces
-    an unreadable video by another one. The hook counts the skipped videos over
-    all workers, ranks and resumed runs. After each epoch, it writes
-    ``skipped_videos.txt`` to the work directory, one video per line (count,
-    path and error, separated by tabs). At the end of training, it logs the
-    counts.
-
-    Args:
-        max_failures: Number of consecutive samples that a worker fails to load
-            before the run stops. Defaults to 10.
+    ``CheckedVideoDataset`` and the wrapper ``SkipUnreadable`` replace an
+    unreadable video by another one, and name it in the meta information of the
+    next sample (:class:`mmvidattn.datasets.sample_loader.SampleLoader`). The
+    hook counts the skipped videos over all workers, ranks and resumed runs.
+    After each epoch, it writes ``skipped_videos.txt`` to the work directory,
+    one video per line (count, path and error, separated by tabs). At the end
+    of training, it logs the counts.
     """
 
-    def __init__(self, max_failures: Count = 10) -> None:
-        self.options = dict(max_failures=max_failures)
+    def __init__(self) -> None:
         self._resumed: list = []
         self._saved: list | None = None
 

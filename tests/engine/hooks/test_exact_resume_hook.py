@@ -222,15 +222,19 @@ def test_added_process_uses_the_same_order_of_samples(
                    seed=5)
     with pytest.raises(Stop):
         runner.train()
-    loop = runner.train_loop
-    assert (loop.batches.seed, loop.sampler.seed) == (3, 3)
+    batches = runner.train_dataloader.batch_sampler
+    assert (batches.seed, batches.sampler.seed) == (3, 3)
     assert 'lacks the random generators of process 1' in log_of(tmp_path)
 
 
 def test_batches_know_rank_and_number_of_processes(tmp_path, monkeypatch):
-    monkeypatch.setattr('mmvidattn.engine.loops.get_rank', lambda: 1)
-    monkeypatch.setattr('mmvidattn.engine.loops.get_world_size', lambda: 3)
-    batches = build(tmp_path).train_loop.batches
+    processes(monkeypatch, 3)
+    monkeypatch.setattr(
+        'mmvidattn.engine.hooks.exact_resume_hook.get_rank', lambda: 1)
+    runner = build(tmp_path, stop=('before_train_epoch', 1))
+    with pytest.raises(Stop):
+        runner.train()
+    batches = runner.train_dataloader.batch_sampler
     assert (batches.rank, batches.num_ranks) == (1, 3)
 
 
@@ -300,26 +304,3 @@ def test_wrapper_without_counts_saves_no_gradients():
     runner.model.weight.grad = torch.ones(1, 1)
     for iter in range(1, 8):
         assert exact_resume_hook._accumulated_gradients(runner, iter) == {}
-
-
-def test_iterations_resume_without_this_hook(tmp_path):
-    """mmengine draws and skips the batches that are done; so do our loops."""
-    seen = []
-
-    class Look(Hook):
-
-        def before_train_iter(self, runner, batch_idx, data_batch=None):
-            seen.append([sample.filename
-                         for sample in data_batch['data_samples']])
-
-    def run(name, **options):
-        return build(tmp_path / name, by_epoch=False, exact_resume=None,
-                     hooks=[Look()], **options)
-
-    run('full').train()
-    full = seen.copy()
-    with pytest.raises(Stop):
-        run('run', stop=('after_train_iter', 6)).train()
-    seen.clear()
-    run('run', resume=True).train()
-    assert len(full) == 16 and seen == full[6:]

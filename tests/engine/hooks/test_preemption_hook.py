@@ -83,15 +83,15 @@ def test_signal_to_any_process_stops_all(monkeypatch):
         other_ranks[:] = [torch.tensor(int(received))]
         assert hook.is_requested() == bool(received)
     # Processes with validations of unequal length would deadlock.
-    runner = SimpleNamespace(val_dataloader=range(5), hooks=[])
+    runner = SimpleNamespace(val_dataloader=range(5), hooks=[], iter=7)
     left = []
-    hook.leave = left.append
+    hook.leave = lambda *args: left.append(args)
     for length in 5, 4, 6:
         other_ranks[:] = [torch.tensor([length, -length])]
         hook.before_val(runner)
         other_ranks[:] = [torch.tensor(1)]
         hook.after_val_iter(runner)
-    assert left == [runner]
+    assert left == [(runner, 7)]
 
 
 def test_ctrl_c_saves_and_a_second_one_stops_at_once(tmp_path, capsys):
@@ -121,8 +121,7 @@ def test_does_not_save_twice(tmp_path):
 
 def test_is_off_without_checkpoint_hook():
     hook, before = PreemptionHook(), signal.getsignal(signal.SIGTERM)
-    hook.before_train(SimpleNamespace(
-        train_loop=SimpleNamespace(preemption=hook), hooks=[hook]))
+    hook.before_train(SimpleNamespace(hooks=[hook]))
     assert signal.getsignal(signal.SIGTERM) is before
 
 

@@ -7,7 +7,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
 
-from mmvidattn.engine import SafeRunner, SkippedVideosHook
+from mmvidattn.engine import SkippedVideosHook, VideoRunner
 from mmvidattn.engine.hooks import skipped_videos_hook
 
 
@@ -53,8 +53,11 @@ def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', steps=(),
         dataset=dict(
             type=kind, data_root=str(folder), data_prefix=dict(video=''),
             ann_file='train.txt', num_classes=8, pipeline=pipeline))
+    if kind == 'VideoDataset':
+        loader['dataset'] = dict(
+            type='GuardedDataset', dataset=loader['dataset'])
     with DefaultScope.overwrite_default_scope('mmaction'):
-        runner = SafeRunner(
+        runner = VideoRunner(
             Tiny(), str(work_dir), loader,
             train_cfg=dict(by_epoch=True, max_epochs=epochs),
             optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.)),
@@ -94,7 +97,7 @@ def test_run_continues_and_reports_skipped_videos(folder, tmp_path, kind):
 
 def test_counts_continue_after_resume(folder, tmp_path):
     (folder / 'train/000003.mp4').unlink()
-    hooks = dict(checkpoint=dict(type='SafeCheckpointHook', interval=1),
+    hooks = dict(checkpoint=dict(type='AtomicCheckpointHook', interval=1),
                  exact_resume=dict(type='ExactResumeHook'))
     _, full = train(folder, tmp_path / 'full', epochs=2, **hooks)
     train(folder, tmp_path / 'run', epochs=1, **hooks)

@@ -16,8 +16,8 @@ from mmengine.logging import HistoryBuffer
 from toy_runs import DivergeHook, Stop, build, log_of
 
 from mmvidattn.apis.runner import unsaved
-from mmvidattn.engine import SafeCheckpointHook
-from mmvidattn.engine.hooks import safe_checkpoint_hook
+from mmvidattn.engine import AtomicCheckpointHook
+from mmvidattn.engine.hooks import atomic_checkpoint_hook
 from mmvidattn.utils.checkpoint import (
     check_opens,
     find_resumable,
@@ -115,19 +115,6 @@ class OddThings(Hook):
             runner.message_hub.update_info('thing', thing)
 
 
-def test_resumes_histories_of_earlier_versions(tmp_path):
-    runner = build(tmp_path)
-    checkpoint = dict(message_hub=dict(log_scalars={
-        'loss': {'mmengine.HistoryBuffer': (
-            torch.tensor([1., 2.]), torch.tensor([1, 3]), 5)},
-        'lr': HistoryBuffer([3.], [1])}))
-    SafeCheckpointHook().after_load_checkpoint(runner, checkpoint)
-    scalars = checkpoint['message_hub']['log_scalars']
-    scalars['loss'].update(4.)
-    assert scalars['loss'].mean() == pytest.approx((1 + 2 + 4) / 5)
-    assert scalars['loss'].max_length == 5 and scalars['lr'].current() == 3
-
-
 class Snapshots(Hook):
     """Record the files that a kill would leave at each stage of saving."""
 
@@ -173,14 +160,14 @@ def test_complete_checkpoint_exists_at_any_moment(tmp_path, monkeypatch):
 
 def test_file_left_by_a_kill_is_deleted(tmp_path, monkeypatch):
     """The kill comes between updating the pointer and deleting the file."""
-    remove = SafeCheckpointHook._remove
+    remove = AtomicCheckpointHook._remove
 
     def stop(self, path):
         if path and path.endswith('epoch_1.pth'):
             raise Stop
         remove(self, path)
 
-    monkeypatch.setattr(SafeCheckpointHook, '_remove', stop)
+    monkeypatch.setattr(AtomicCheckpointHook, '_remove', stop)
     with pytest.raises(Stop):
         build(tmp_path, checkpoint=dict(save_best=None)).train()
     assert names(tmp_path) == [f'epoch_{i}.pth' for i in (1, 2, 3)]
@@ -243,7 +230,7 @@ def test_failed_save_does_not_count_as_last(tmp_path, monkeypatch):
 def test_best_of_the_same_epoch_replaces_itself(tmp_path):
     runner = build(tmp_path)
     runner.train()
-    hook, = (h for h in runner.hooks if isinstance(h, SafeCheckpointHook))
+    hook, = (h for h in runner.hooks if isinstance(h, AtomicCheckpointHook))
     for score in 1e3, 2e3:
         hook._save_best_checkpoint(runner, dict(acc=score))
         path, = tmp_path.glob('best_*')
@@ -262,7 +249,7 @@ def test_other_processes_know_that_saving_failed(tmp_path, monkeypatch):
         broadcasts.append(list(answer))
         answer[0] = False
 
-    monkeypatch.setattr(safe_checkpoint_hook, 'broadcast_object_list',
+    monkeypatch.setattr(atomic_checkpoint_hook, 'broadcast_object_list',
                         broadcast)
     runner = build(tmp_path)
     runner.train()
@@ -334,7 +321,7 @@ def test_saves_to_an_object_store(tmp_path, monkeypatch, cut):
     'online/mcAP_non_overlapping', 'online/mAP_dense',
     'online/action_top5_recall_testra', 'acc/top1'])
 def test_our_metrics_are_better_if_greater(key):
-    hook = SafeCheckpointHook(save_best='auto')
+    hook = AtomicCheckpointHook(save_best='auto')
     hook._init_rule(hook.rules, [key])
     assert hook.rules == ['greater']
 
@@ -399,7 +386,7 @@ def test_ignores_damaged_pointer(trained, tmp_path, monkeypatch):
 
 def test_checkpoint_is_flushed_before_it_is_renamed(
         tmp_path, monkeypatch):
-    calls, flush, replace = [], safe_checkpoint_hook.flush, os.replace
+    calls, flush, replace = [], atomic_checkpoint_hook.flush, os.replace
 
     def note_flush(path):
         calls.append(f'flush {Path(path).name}')
@@ -410,7 +397,7 @@ def test_checkpoint_is_flushed_before_it_is_renamed(
             calls.append(f'name {Path(path).name}')
         replace(part, path)
 
-    monkeypatch.setattr(safe_checkpoint_hook, 'flush', note_flush)
+    monkeypatch.setattr(atomic_checkpoint_hook, 'flush', note_flush)
     monkeypatch.setattr(os, 'replace', note_replace)
     build(tmp_path, checkpoint=dict(save_best=None)).train()
     names = [i for i, call in enumerate(calls) if call.startswith('name')]

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Hook that logs, but does not stop training when the disk is full."""
+"""Hook that logs, and continues if the disk is full."""
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +11,7 @@ from mmengine.runner import Runner
 
 
 @HOOKS.register_module()
-class SafeLoggerHook(LoggerHook):
+class TolerantLoggerHook(LoggerHook):
     """mmengine's ``LoggerHook``, without an exception if writing fails.
 
     The terminal shows one error, and training continues. Only the main

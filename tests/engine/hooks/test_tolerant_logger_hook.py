@@ -5,14 +5,15 @@ from types import SimpleNamespace
 import pytest
 from toy_runs import build, log_of
 
-from mmvidattn.engine.hooks import SafeLoggerHook, safe_logger_hook
+from mmvidattn.engine.hooks import TolerantLoggerHook, tolerant_logger_hook
 
 
 @pytest.mark.parametrize('is_main', [True, False])
 def test_only_main_process_writes_test_metrics(tmp_path, monkeypatch,
-                                                  is_main):
-    monkeypatch.setattr(safe_logger_hook, 'is_main_process', lambda: is_main)
-    hook = SafeLoggerHook()
+                                               is_main):
+    monkeypatch.setattr(
+        tolerant_logger_hook, 'is_main_process', lambda: is_main)
+    hook = TolerantLoggerHook()
     hook.json_log_path = 'metrics.json'
     runner = SimpleNamespace(
         log_dir=str(tmp_path), test_dataloader=[0],
@@ -27,7 +28,8 @@ def test_only_main_process_writes_test_metrics(tmp_path, monkeypatch,
 
 
 def test_training_continues_if_logs_cannot_be_written(tmp_path):
-    runner = build(tmp_path, logger=dict(type='SafeLoggerHook', interval=1))
+    runner = build(
+        tmp_path, logger=dict(type='TolerantLoggerHook', interval=1))
     # Put a folder in place of each log file.
     backend = runner.visualizer.get_backend('LocalVisBackend')
     backend.experiment  # creates the folder of the logs
@@ -44,7 +46,8 @@ def test_training_continues_if_logs_cannot_be_written(tmp_path):
 
 
 def test_other_errors_are_raised(tmp_path, monkeypatch):
-    runner = build(tmp_path, logger=dict(type='SafeLoggerHook', interval=1))
+    runner = build(
+        tmp_path, logger=dict(type='TolerantLoggerHook', interval=1))
 
     def fail(*args, **kwargs):
         raise ZeroDivisionError

@@ -5,18 +5,14 @@ import pytest
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.hooks import Hook
-from mmengine.optim import AmpOptimWrapper, OptimWrapper
 from torch import nn
-from torch.optim import SGD
 from toy_runs import DivergeHook, build, log_of
 
-from mmvidattn.engine import NanGuardHook
-from mmvidattn.engine.hooks.nan_guard_hook import (
-    NanGuard,
+from mmvidattn.engine import SkipNanStepsHook
+from mmvidattn.engine.hooks.skip_nan_steps_hook import (
+    name_files,
     watch_outputs,
-    with_nan_guard,
 )
-from mmvidattn.engine.hooks.safe_hook import name_files
 
 
 class SpoilHook(Hook):
@@ -35,10 +31,6 @@ class SpoilHook(Hook):
         elif self.fault == 'output':
             self.handles.append(layer.register_forward_hook(
                 lambda module, args, out: out * torch.inf))
-        elif self.fault == 'loss':
-            # The gradients would stay finite.
-            self.handles.append(runner.model.register_forward_hook(
-                lambda module, args, out: dict(loss=out['loss'] + torch.inf)))
         elif self.fault == 'gradient':
             self.handles.append(layer.weight.register_hook(
                 lambda grad: grad * torch.nan))
@@ -50,13 +42,13 @@ class SpoilHook(Hook):
 
 def run(work_dir, fault, first, last, **options):
     return build(work_dir, hooks=[SpoilHook(fault, first, last)],
-                 nan_guard=dict(type='NanGuardHook', max_skips=2), **options)
+                 nan_guard=dict(type='SkipNanStepsHook', max_skips=2),
+                 **options)
 
 
 @pytest.mark.parametrize('fault, where', [
     ('input', 'first in the input of layers'),
     ('output', 'first in layers.0 (Linear)'),
-    ('loss', 'first in the model (Model)'),
     ('gradient',
      'not in an output, but in the gradients of layers.0.weight;')])
 def test_skips_and_names_module_and_files(tmp_path, fault, where):
@@ -87,7 +79,7 @@ def test_has_no_effect_on_a_healthy_run(tmp_path):
 def test_separate_skips_do_not_stop_the_run(tmp_path):
     hooks = [SpoilHook('input', i, i + 2) for i in (1, 4, 7)]
     build(tmp_path, hooks=hooks,
-          nan_guard=dict(type='NanGuardHook', max_skips=2)).train()
+          nan_guard=dict(type='SkipNanStepsHook', max_skips=2)).train()
 
 
 class RecordHook(Hook):
@@ -103,7 +95,7 @@ def test_stops_with_checkpoint_before_the_fault(tmp_path):
             r'epoch 2, iteration 8: .*layers.0 \(Linear\); files .*mp4.*'
             'Stopped after 2 skipped steps in a row; .* are saved')):
         build(tmp_path, hooks=[SpoilHook('output', 5, 9), record],
-              nan_guard=dict(type='NanGuardHook', max_skips=2),
+              nan_guard=dict(type='SkipNanStepsHook', max_skips=2),
               checkpoint=dict(by_epoch=False, interval=5)).train()
     fifth, saved = (torch.load(tmp_path / f'{name}.pth', weights_only=True)
                     for name in ('iter_5', 'interrupted'))
@@ -121,7 +113,7 @@ def test_stops_with_checkpoint_before_the_fault(tmp_path):
 
 def test_search_changes_no_generator(tmp_path, monkeypatch):
     one = run(tmp_path / 'one', 'output', 5, 7).train().state_dict()
-    monkeypatch.setattr(NanGuardHook, '_find', lambda self, runner: '')
+    monkeypatch.setattr(SkipNanStepsHook, '_find', lambda self, runner: '')
     two = run(tmp_path / 'two', 'output', 5, 7).train().state_dict()
     assert all(torch.equal(one[name], two[name]) for name in one)
 
@@ -139,7 +131,7 @@ def test_bad_gradients_are_not_saved(tmp_path):
 @pytest.mark.parametrize('loop', ['val', 'test'])
 @pytest.mark.parametrize('bad', [torch.nan, -torch.inf], ids=str)
 def test_rejects_bad_predictions(loop, bad):
-    check = getattr(NanGuardHook(), f'after_{loop}_iter')
+    check = getattr(SkipNanStepsHook(), f'after_{loop}_iter')
     samples = [ActionDataSample(metainfo=dict(filename=f'{i}.mp4'))
                for i in range(3)]
     for sample in samples:
@@ -156,93 +148,12 @@ def test_rejects_bad_predictions(loop, bad):
 
 
 def test_validation_of_diverged_model_stops(tmp_path):
-    runner = build(tmp_path, nan_guard=dict(type='NanGuardHook'),
+    runner = build(tmp_path, nan_guard=dict(type='SkipNanStepsHook'),
                    hooks=[DivergeHook()])
     with pytest.raises(ValueError, match='pred_score of .*mp4 '):
         runner.train()
     assert not [*tmp_path.glob('best_*')]
     assert [*tmp_path.glob('epoch_1.pth')]
-
-
-def wrap(kind=OptimWrapper, **options):
-    weight = torch.nn.Parameter(torch.ones(2))
-    wrapper = with_nan_guard(kind)(
-        optimizer=SGD([weight], lr=1.), **options)
-    reports = []
-    wrapper.report = lambda: reports.append(weight.grad.clone())
-    return wrapper, weight, reports
-
-
-def test_skips_step_with_bad_gradients():
-    wrapper, weight, reports = wrap()
-    for factor in (torch.inf, torch.nan):
-        wrapper.update_params((weight * torch.tensor([factor, 1.])).sum())
-    assert wrapper.skips == len(reports) == 2
-    assert weight.tolist() == [1, 1]
-    wrapper.update_params(weight.sum())
-    assert wrapper.skips == 0 and weight.tolist() == [0, 0]
-
-
-def test_step_without_gradients_is_not_skipped():
-    wrapper, weight, reports = wrap()
-    wrapper.step()
-    assert not reports and weight.tolist() == [1, 1]
-
-
-def test_bad_loss_makes_gradients_nan():
-    wrapper, weight, reports = wrap()
-    wrapper.update_params(weight.sum() + torch.inf)
-    assert len(reports) == 1 and reports[0].isnan().all()
-
-
-def test_accumulated_bad_gradients_are_skipped_once():
-    wrapper, weight, reports = wrap(accumulative_counts=2)
-    for factor in (torch.nan, 1., 1., 1.):
-        wrapper.update_params(weight.sum() * factor)
-    assert len(reports) == 1 and weight.tolist() == [0, 0]
-
-
-@pytest.mark.parametrize('counts', [2, 3])
-def test_accumulated_steps_equal_one_large_batch(counts):
-    inputs = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
-    plain, weight, _ = wrap()
-    for _ in range(2):
-        plain.update_params((inputs @ weight).square().mean())
-    parts, accumulated, _ = wrap(accumulative_counts=counts)
-    parts.initialize_count_status(torch.nn.Module(), 0, 2 * counts)
-    for _ in range(2):
-        for part in inputs.chunk(counts):
-            parts.update_params((part @ accumulated).square().mean())
-    torch.testing.assert_close(accumulated, weight)
-
-
-@pytest.mark.parametrize('scale, steps', [(1024., 1), (0.5, 0)])
-def test_loss_scaler_may_overflow_at_large_scale(scale, steps):
-
-    class Scaling(OptimWrapper):
-        steps = 0
-        loss_scaler = SimpleNamespace(
-            is_enabled=lambda: True, get_scale=lambda: scale)
-
-        def step(self):
-            self.steps += 1
-
-    wrapper, weight, _ = wrap(Scaling)
-    weight.grad = torch.full((2, ), torch.inf)
-    wrapper.step()
-    assert wrapper.steps == steps
-
-
-def test_keeps_the_behavior_of_its_base_class():
-    kind = with_nan_guard(AmpOptimWrapper)
-    assert issubclass(kind, NanGuard) and issubclass(kind, AmpOptimWrapper)
-    assert with_nan_guard(AmpOptimWrapper) is kind
-    assert with_nan_guard(kind) is kind
-    wrapper, weight, reports = wrap(AmpOptimWrapper, dtype='bfloat16')
-    with wrapper.optim_context(torch.nn.Linear(1, 1)):
-        assert (torch.ones(1, 1) @ torch.ones(1, 1)).dtype == torch.bfloat16
-    wrapper.update_params(weight.sum() * torch.nan)
-    assert len(reports) == 1 and weight.tolist() == [1, 1]
 
 
 class Block(nn.Module):
@@ -285,3 +196,23 @@ def test_names_files_of_each_kind():
                for key in ('filename', 'frame_dir', 'video_name', 'other')]
     assert name_files(dict(data_samples=samples)) == [
         'a filename', 'a frame_dir', 'a video_name']
+
+
+def test_skips_steps_of_an_amp_wrapper(tmp_path):
+    run(tmp_path, 'gradient', 5, 7, wrapper=dict(
+        type='AmpOptimWrapper', dtype='bfloat16')).train()
+    assert log_of(tmp_path).count('This step is skipped') == 2
+
+
+@pytest.mark.parametrize('scales, skips', [
+    # A scaler finds its scale, and a step succeeds with a small scale.
+    ([4., 2., 1., 2.], 0), ([1., .5, .25, .25, .5, .25], 3)])
+def test_counts_steps_that_a_loss_scaler_skips_below_scale_one(
+        monkeypatch, scales, skips):
+    hook, reports = SkipNanStepsHook(), []
+    monkeypatch.setattr(hook, '_report', reports.append)
+    for scale in scales:
+        hook.after_train_iter(SimpleNamespace(
+            optim_wrapper=SimpleNamespace(loss_scaler=SimpleNamespace(
+                is_enabled=lambda: True, get_scale=lambda: scale))))
+    assert len(reports) == skips

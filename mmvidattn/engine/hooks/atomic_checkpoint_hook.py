@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Hook that writes checkpoints safely."""
+"""Hook that writes complete checkpoints or none."""
 import logging
 import math
 import os
@@ -9,19 +9,19 @@ from pathlib import Path
 from mmaction.registry import HOOKS
 from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.hooks import CheckpointHook
-from mmengine.logging import HistoryBuffer, print_log
+from mmengine.logging import print_log
 from mmengine.runner import Runner
 
 from ...utils.checkpoint import check_opens
 from ...utils.files import flush, write_atomically
-from .safe_hook import is_finite
+from .helpers import is_finite
 
 # Checkpoint of a run that is stopped between two regular checkpoints.
 INTERRUPTED = 'interrupted.pth'
 
 
 @HOOKS.register_module()
-class SafeCheckpointHook(CheckpointHook):
+class AtomicCheckpointHook(CheckpointHook):
     """mmengine's ``CheckpointHook``, safe against crashes and full disks.
 
     The hook writes a checkpoint under a temporary name, flushes it to the
@@ -65,16 +65,6 @@ class SafeCheckpointHook(CheckpointHook):
         checkpoint['message_hub']['runtime_info'].update(self._news)
         checkpoint['message_hub']['resumed_keys'].update(
             dict.fromkeys(self._news, True))
-
-    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if 'message_hub' in checkpoint:
-            scalars = checkpoint['message_hub']['log_scalars']
-            for name, value in scalars.items():
-                # Versions before 0.2 stored tensors.
-                if isinstance(value, dict):
-                    history, count, length = value['mmengine.HistoryBuffer']
-                    scalars[name] = HistoryBuffer(
-                        history.numpy(), count.numpy(), length)
 
     def save_interrupted(self, runner: Runner, epoch: int, iter: int) -> bool:
         """Save a run that is about to stop, unless it has just been saved.

@@ -1,0 +1,210 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Hook that skips training steps with infinite or NaN gradients."""
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from mmaction.registry import HOOKS
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from mmengine.structures import BaseDataElement
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.optim import Optimizer
+
+from ...ops.torch_private import largest_values
+from ...utils.arguments import Natural, check_arguments
+from ...utils.random_state import get_random_state, set_random_state
+from ...utils.unwrap import unwrap
+from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .helpers import find_hook, is_finite, metainfos
+
+MAX_FILES = 32
+# Keys with the name of a video, a folder of frames, or a feature stream.
+FILE_KEYS = 'filename', 'frame_dir', 'video_name'
+
+
+@HOOKS.register_module()
+@check_arguments
+class SkipNanStepsHook(Hook):
+    """Skip steps whose gradients are not finite, and log the cause.
+
+    A hook of the optimizer checks the gradients before each step
+    (``torch.optim.Optimizer.register_step_pre_hook``), which synchronizes with
+    the device once per step. A skipped step changes neither the weights nor
+    the statistics of normalization layers. The log names the files of the
+    batch. It also names the first module whose output is not finite although
+    its inputs are, which a second forward pass finds, or else the parameters
+    whose gradients are not finite. After more than ``max_skips`` skipped steps
+    in a row, the hook saves a checkpoint with the weights before these steps,
+    and stops the run with an error.
+
+    A loss scaler skips steps itself, and lets gradients overflow to find its
+    scale. Its skipped steps count only once its scale is below 1.
+
+    Validation and test stop with an error if a prediction is not finite,
+    because most metrics would count it like any other prediction.
+
+    Args:
+        max_skips: Number of consecutive steps that may be skipped; with 0, the
+            first bad step stops the run. Defaults to 3.
+    """
+    priority = 'HIGH'
+
+    def __init__(self, max_skips: Natural = 3) -> None:
+        self.max_skips = max_skips
+        self._skips, self._scale, self._handle = 0, 0., None
+
+    def before_train(self, runner: Runner) -> None:
+        optimizer = getattr(runner.optim_wrapper, 'optimizer', None)
+        if optimizer is None:
+            runner.logger.warning(
+                'SkipNanStepsHook does not support '
+                f'{type(runner.optim_wrapper).__name__}; it is off')
+            return
+        self._skips = 0
+        self._handle = optimizer.register_step_pre_hook(
+            partial(self._before_step, runner))
+
+    def after_train(self, runner: Runner) -> None:
+        if self._handle is not None:
+            self._handle.remove()
+
+    def before_train_iter(self, runner: Runner, batch_idx: int,
+                          data_batch: Any = None) -> None:
+        self._batch = data_batch
+        self._random = get_random_state()
+        self._statistics = [
+            (buffer, buffer.clone()) for module in runner.model.modules()
+            if isinstance(module, _NormBase) for buffer in module.buffers()]
+
+    def after_train_iter(self, runner: Runner, *args: Any,
+                         **kwargs: Any) -> None:
+        scaler = getattr(runner.optim_wrapper, 'loss_scaler', None)
+        if scaler is not None and scaler.is_enabled():
+            before, self._scale = self._scale, scaler.get_scale()
+            # The scaler lowers its scale after each step that it skips.
+            if self._scale < min(1, before):
+                self._report(runner)
+
+    def after_val_iter(self, runner: Runner, batch_idx: int,
+                       data_batch: Any = None,
+                       outputs: Sequence[Any] | None = None) -> None:
+        for sample in outputs or ():
+            if not isinstance(sample, BaseDataElement):
+                continue
+            for key, value in sample.all_items():
+                if key.startswith('pred_') and not is_finite(value):
+                    name = next(filter(None, map(sample.get, FILE_KEYS)),
+                                f'a sample of batch {batch_idx}')
+                    raise ValueError(
+                        f'{key} of {name} must be finite; possible causes are '
+                        'bad inputs, a diverged model or a number format that '
+                        'overflows')
+
+    after_test_iter = after_val_iter
+
+    def _before_step(self, runner: Runner, optimizer: Optimizer,
+                     *args: Any) -> None:
+        parameters = [p for group in optimizer.param_groups
+                      for p in group['params']
+                      if p.grad is not None and p.grad.numel()]
+        # Check the largest values instead of the norm, which may overflow.
+        if not parameters or torch.stack([
+                x.float().to(parameters[0].device) for x in largest_values(
+                    [p.grad for p in parameters])]).isfinite().all():
+            self._skips = 0
+            return
+        self._report(runner)
+        # An optimizer ignores parameters without a gradient.
+        for parameter in parameters:
+            parameter.grad = None
+
+    def _report(self, runner: Runner) -> None:
+        """Log a skipped step, or stop the run after too many of them."""
+        self._skips += 1
+        self._restore_statistics()
+        files = ', '.join(name_files(self._batch)) or 'unknown'
+        message = (f'epoch {runner.epoch + 1}, iteration {runner.iter + 1}: '
+                   f'values that are not finite, {self._find(runner)}; files '
+                   f'of the batch: {files}')
+        if self._skips <= self.max_skips:
+            runner.logger.error(
+                f'{message}. This step is skipped, {self._skips} in a row of '
+                f'at most {self.max_skips}')
+            return
+        runner.optim_wrapper.zero_grad()
+        set_random_state(self._random)
+        saver = find_hook(runner, AtomicCheckpointHook)
+        saved = saver is not None and saver.save_interrupted(
+            runner, runner.epoch, runner.iter)
+        raise RuntimeError(
+            f'{message}. Stopped after {self.max_skips} skipped steps in a '
+            'row; the weights before this step are '
+            + ('saved' if saved else 'not saved'))
+
+    def _find(self, runner: Runner) -> str:
+        """Describe the cause; run the batch again without side effects."""
+        model = unwrap(runner.model)
+        bad = [name for name, p in model.named_parameters()
+               if p.grad is not None and not is_finite(p.grad)]
+        now = get_random_state()
+        set_random_state(self._random)
+        try:
+            with torch.no_grad(), watch_outputs(model) as faulty:
+                with runner.optim_wrapper.optim_context(model):
+                    data = model.data_preprocessor(self._batch, True)
+                    model._run_forward(data, mode='loss')
+        finally:
+            set_random_state(now)
+            self._restore_statistics()
+        if faulty:
+            return f'first in {faulty[0]}'
+        if not bad:
+            return 'in the gradients of another process'
+        return ('not in an output, but in the gradients of '
+                + ', '.join(bad[:3] + ['...'] * (len(bad) > 3)))
+
+    @torch.no_grad()
+    def _restore_statistics(self) -> None:
+        for buffer, value in self._statistics:
+            buffer.copy_(value)
+
+
+@contextmanager
+def watch_outputs(model: nn.Module) -> Iterator[list[str]]:
+    """Watch the inputs and outputs of all modules of a model.
+
+    Yields:
+        A list, which is empty until a value is not finite. It then describes
+        the first faulty module: a module whose input is finite and whose
+        output is not, or a module with an input that is not finite and that no
+        other module returned.
+    """
+    found: list[str] = []
+
+    def watch(name: str, module: nn.Module, args: Any, output: Any) -> None:
+        kind = type(module).__name__
+        if not found and name and not is_finite(args):
+            found.append(f'the input of {name} ({kind})')
+        elif not found and is_finite(args) and not is_finite(output):
+            found.append(f'{name or "the model"} ({kind})')
+
+    handles = [module.register_forward_hook(partial(watch, name))
+               for name, module in model.named_modules()
+               if name != 'data_preprocessor']
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def name_files(batch: Any) -> list[str]:
+    """Return the files of a batch, as far as known; '...' after 32 of them."""
+    names = [next(filter(None, map(metainfo.get, FILE_KEYS)), None)
+             for metainfo in metainfos(batch)]
+    names = [str(name) for name in names if name]
+    return names[:MAX_FILES] + ['...'] * (len(names) > MAX_FILES)
