@@ -39,7 +39,7 @@ from mmengine.registry import init_default_scope
 
 import mmvidattn
 from mmvidattn.apis import find_config, load_config
-from mmvidattn.apis.models import is_checkpoint
+from mmvidattn.apis.config import is_checkpoint
 from mmvidattn.commands import find_commands
 from mmvidattn.commands import main as run_command
 

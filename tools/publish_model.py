@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
 
     import mmvidattn
-    from mmvidattn.apis.models import find_config, load_config
+    from mmvidattn.apis.config import find_config, load_config
     from mmvidattn.apis.release import SUFFIXES, save_release
     from mmvidattn.utils.exits import one_line_errors
     from mmvidattn.utils.files import hash_file

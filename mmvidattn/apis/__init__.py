@@ -5,8 +5,9 @@ from typing import Any
 
 from .bundle import save_bundle
 from .bundle_file import load_bundle
+from .config import find_config, list_models, load_config
 from .labels import Prediction, read_labels
-from .models import find_config, get_model, list_models, load_config
+from .models import get_model
 from .predict import VideoClassifier, VideoPrediction, predict_video
 from .sliding import SlidingClassifier
 

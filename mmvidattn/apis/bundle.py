@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from .bundle_file import clean_config, write_bundle
+from .config import find_config
 from .labels import find_labels
-from .models import find_config, get_model
+from .models import get_model
 
 THRESHOLDS = 'on', 'off', 'min_duration'
 

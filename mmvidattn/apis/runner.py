@@ -46,8 +46,9 @@ from ..utils.lock import lock_folder
 from ..utils.printable import LAYOUT, printable
 from ..utils.unwrap import unwrap
 from .compiling import compile_in_place
+from .config import find_config, load_config
 from .model_options import check_model_options
-from .models import config_folder, find_config, load_config
+from .models import config_folder
 
 # Environment variable with the rank of a process, for each launcher.
 RANKS = dict(

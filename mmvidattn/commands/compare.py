@@ -76,7 +76,8 @@ def parse_models(texts: Sequence[str]) -> list[Model]:
         ValueError: If a config or its weights do not exist, or only some
             configs have start weights.
     """
-    from ..apis.models import find_config, find_default
+    from ..apis.config import find_config
+    from ..apis.models import find_default
 
     given = ['=' in text for text in texts]
     if any(given) and not all(given):

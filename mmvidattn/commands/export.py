@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ..apis import get_model
     from ..apis.complexity import shape_of
-    from ..apis.models import find_config
+    from ..apis.config import find_config
     from ..export import (
         choose_format,
         copy_script,

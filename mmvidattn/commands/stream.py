@@ -190,7 +190,7 @@ def check(args: argparse.Namespace) -> None:
 
 def make_runs(args: argparse.Namespace) -> 'list[StreamRun]':
     """Build a run for each source, and split the model from the sources."""
-    from ..apis.models import load_config
+    from ..apis.config import load_config
     from ..live import StreamRun, load_live_model, open_source
     from ._model_argument import split_model
 

@@ -184,7 +184,7 @@ def find_our_base_configs() -> None:
         package, _, name = cfg_path.partition('::')
         if package != 'mmvidattn' or not name:
             return original(cfg_path, filename)
-        from mmvidattn.utils.config import find_base
+        from mmvidattn.utils.config_folder import find_base
         # Without a scope, types are looked up like in the inheriting config.
         return str(find_base(name)), None
 

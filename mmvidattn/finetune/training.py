@@ -16,7 +16,7 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from ..apis.config_options import KNOWN_KEYS
+from ..apis.config import KNOWN_KEYS
 from ..apis.models import get_model, load_config
 from ..apis.release import SUFFIXES, save_release
 from ..apis.runner import build_runner

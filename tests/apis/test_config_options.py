@@ -12,7 +12,7 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import list_models, load_config
-from mmvidattn.apis.config_options import apply_options
+from mmvidattn.apis.config import apply_options
 
 
 def leaves(value, key=''):
@@ -71,7 +71,7 @@ def test_configs_are_only_changed_by_apply_options():
     results = {path.name for folder in ('mmvidattn', 'tools')
                for path in (root / folder).rglob('*.py')
                if 'merge_from_dict' in path.read_text('utf-8')}
-    assert results == {'config_options.py'}
+    assert results == {'config.py'}
 
 
 @pytest.mark.parametrize('name, keys', [

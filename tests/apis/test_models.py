@@ -7,6 +7,7 @@ from mmaction.models import Recognizer3D
 
 import mmvidattn
 from mmvidattn.apis import find_config, load_config, models
+from mmvidattn.utils import config_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = 'linear_ff_tiny_motion'
@@ -50,14 +51,8 @@ def test_pattern_filters_names():
 
 @pytest.mark.parametrize('name', [
     'linear_ff_table05_sigmoid',
-    ROOT / 'configs/linear_ff/ablations/linear_ff_table05_sigmoid.py',
-    'configs/linear_ff/ablations/linear_ff_table05_sigmoid.py',
-    'linear_ff_table05_sigmoid.py'],
-    ids=['name', 'path', 'relative path', 'file'])
-def test_finds_row_by_name_and_path(name, monkeypatch, tmp_path):
-    file = name == 'linear_ff_table05_sigmoid.py'
-    monkeypatch.chdir(
-        ROOT / 'configs/linear_ff/ablations' if file else ROOT)
+    'configs/linear_ff/ablations/linear_ff_table05_sigmoid.py'])
+def test_finds_row_by_name_and_path(name, tmp_path):
     assert find_config(name).stem == 'linear_ff_table05_sigmoid'
     cfg = load_config(name, {'model.backbone.num_layers': 2})
     assert Path(cfg.filename).name == 'linear_ff_table05_sigmoid.py'
@@ -83,12 +78,12 @@ def test_finds_the_configs_of_a_wheel_first(tmp_path, monkeypatch):
             "rows = dict(ablations_row=dict(\n"
             "    table='Table 1', row='r', base='a'))\n")
     folders = tmp_path / 'wheel', tmp_path / 'checkout'
-    monkeypatch.setattr(models, 'CONFIG_FOLDERS', folders)
+    monkeypatch.setattr(config_folder, 'CONFIG_FOLDERS', folders)
     assert mmvidattn.list_models(ablations=True) == ['ablations_row']
     assert find_config('ablations_row').parent.name == 'ablations'
-    monkeypatch.setattr(models, 'CONFIG_FOLDERS', folders[1:])
+    monkeypatch.setattr(config_folder, 'CONFIG_FOLDERS', folders[1:])
     assert mmvidattn.list_models() == ['checkout']
-    monkeypatch.setattr(models, 'CONFIG_FOLDERS', (tmp_path / 'none', ))
+    monkeypatch.setattr(config_folder, 'CONFIG_FOLDERS', (tmp_path / 'none', ))
     with pytest.raises(FileNotFoundError, match='no configs in .*none'):
         mmvidattn.list_models()
 
@@ -170,7 +165,7 @@ def test_finds_hash_in_metafile(tmp_path, monkeypatch):
     (folder / 'metafile.yml').write_text(
         'Models:\n  - Name: a\n  - Name: b\n    SHA256: 0a1b\n'
         '    Weights: https://x.org/b.pth\n')
-    monkeypatch.setattr(models, 'CONFIG_FOLDERS', (tmp_path, ))
+    monkeypatch.setattr(config_folder, 'CONFIG_FOLDERS', (tmp_path, ))
     assert models.published_hash('https://x.org/b.pth') == '0a1b'
     assert models.published_hash('https://x.org/a.pth') is None
     assert models.published_hash('b.pth') is None

@@ -12,7 +12,7 @@ from config_cache import load_config
 from mmaction.registry import MODELS
 
 from mmvidattn.apis.complexity import count_config, view_of
-from mmvidattn.apis.config_options import apply_options
+from mmvidattn.apis.config import apply_options
 from mmvidattn.convert import convert
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ import re
 from doc_blocks import ROOT
 from mmengine.runner import Runner
 
-from mmvidattn.apis.config_options import KNOWN_KEYS
+from mmvidattn.apis.config import KNOWN_KEYS
 from mmvidattn.live.server import SCRIPT
 
 PAGE = (ROOT / 'docs/settings.md').read_text('utf-8')

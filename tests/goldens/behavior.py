@@ -25,7 +25,7 @@ import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
-from mmvidattn.apis.models import load_config
+from mmvidattn.apis import load_config
 
 PACKAGE = Path(mmvidattn.__file__).parent
 FILE = Path(__file__).with_suffix('.json')

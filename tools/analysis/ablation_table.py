@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from mmvidattn.apis import find_config, load_config
-from mmvidattn.apis.ablations import read_rows
 from mmvidattn.apis.complexity import Complexity, count_config, view_of
+from mmvidattn.apis.config import list_rows
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.analysis.pages import ROOT, table, write_or_check
@@ -79,10 +79,9 @@ def read_page(path: Path) -> Page:
     content = yaml.safe_load(path.read_text('utf-8'))
     tables = content['tables']
     titles = {number: body['title'] for number, body in tables.items()}
-    known = {row.path.stem: Row(row.path, row.number, row.title, row.paper,
-                                row.note, file.name)
-             for file in path.parent.glob('*.py')
-             for row in read_rows(file)}
+    known = {row.name: Row(find_config(row.name), row.table, row.title,
+                           row.paper, row.note, row.file.name)
+             for row in list_rows() if row.file.parent == path.parent}
     rows, listed = [], Counter()
     for number, body in tables.items():
         for row in body.get('rows', [name for name, row in known.items()

@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Hook that skips training steps with infinite or NaN gradients."""
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +9,6 @@ from mmaction.registry import HOOKS
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from mmengine.structures import BaseDataElement
-from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.optim import Optimizer
 
@@ -35,11 +33,9 @@ class SkipNanStepsHook(Hook):
     (``torch.optim.Optimizer.register_step_pre_hook``), which synchronizes with
     the device once per step. A skipped step changes neither the weights nor
     the statistics of normalization layers. The log names the files of the
-    batch. It also names the first module whose output is not finite although
-    its inputs are, which a second forward pass finds, or else the parameters
-    whose gradients are not finite. After more than ``max_skips`` skipped steps
-    in a row, the hook saves a checkpoint with the weights before these steps,
-    and stops the run with an error.
+    batch, and parameters whose gradients are not finite. After more than
+    ``max_skips`` skipped steps in a row, the hook saves a checkpoint with the
+    weights before these steps, and stops the run with an error.
 
     A loss scaler skips steps itself, and lets gradients overflow to find its
     scale. Its skipped steps count only once its scale is below 1.
@@ -126,10 +122,13 @@ class SkipNanStepsHook(Hook):
         """Log a skipped step, or stop the run after too many of them."""
         self._skips += 1
         self._restore_statistics()
+        bad = [name for name, p in unwrap(runner.model).named_parameters()
+               if p.grad is not None and not is_finite(p.grad)]
         files = ', '.join(name_files(self._batch)) or 'unknown'
         message = (f'epoch {runner.epoch + 1}, iteration {runner.iter + 1}: '
-                   f'values that are not finite, {self._find(runner)}; files '
-                   f'of the batch: {files}')
+                   'gradients that are not finite'
+                   + (f', such as that of {bad[0]}' if bad else '')
+                   + f'; files of the batch: {files}')
         if self._skips <= self.max_skips:
             runner.logger.error(
                 f'{message}. This step is skipped, {self._skips} in a row of '
@@ -145,61 +144,10 @@ class SkipNanStepsHook(Hook):
             'row; the weights before this step are '
             + ('saved' if saved else 'not saved'))
 
-    def _find(self, runner: Runner) -> str:
-        """Describe the cause; run the batch again without side effects."""
-        model = unwrap(runner.model)
-        bad = [name for name, p in model.named_parameters()
-               if p.grad is not None and not is_finite(p.grad)]
-        now = get_random_state()
-        set_random_state(self._random)
-        try:
-            with torch.no_grad(), watch_outputs(model) as faulty:
-                with runner.optim_wrapper.optim_context(model):
-                    data = model.data_preprocessor(self._batch, True)
-                    model._run_forward(data, mode='loss')
-        finally:
-            set_random_state(now)
-            self._restore_statistics()
-        if faulty:
-            return f'first in {faulty[0]}'
-        if not bad:
-            return 'in the gradients of another process'
-        return ('not in an output, but in the gradients of '
-                + ', '.join(bad[:3] + ['...'] * (len(bad) > 3)))
-
     @torch.no_grad()
     def _restore_statistics(self) -> None:
         for buffer, value in self._statistics:
             buffer.copy_(value)
-
-
-@contextmanager
-def watch_outputs(model: nn.Module) -> Iterator[list[str]]:
-    """Watch the inputs and outputs of all modules of a model.
-
-    Yields:
-        A list, which is empty until a value is not finite. It then describes
-        the first faulty module: a module whose input is finite and whose
-        output is not, or a module with an input that is not finite and that no
-        other module returned.
-    """
-    found: list[str] = []
-
-    def watch(name: str, module: nn.Module, args: Any, output: Any) -> None:
-        kind = type(module).__name__
-        if not found and name and not is_finite(args):
-            found.append(f'the input of {name} ({kind})')
-        elif not found and is_finite(args) and not is_finite(output):
-            found.append(f'{name or "the model"} ({kind})')
-
-    handles = [module.register_forward_hook(partial(watch, name))
-               for name, module in model.named_modules()
-               if name != 'data_preprocessor']
-    try:
-        yield found
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def name_files(batch: Any) -> list[str]:

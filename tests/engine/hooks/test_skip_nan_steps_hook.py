@@ -5,14 +5,10 @@ import pytest
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.hooks import Hook
-from torch import nn
 from toy_runs import DivergeHook, build, log_of
 
 from mmvidattn.engine import SkipNanStepsHook
-from mmvidattn.engine.hooks.skip_nan_steps_hook import (
-    name_files,
-    watch_outputs,
-)
+from mmvidattn.engine.hooks.skip_nan_steps_hook import name_files
 
 
 class SpoilHook(Hook):
@@ -46,19 +42,16 @@ def run(work_dir, fault, first, last, **options):
                  **options)
 
 
-@pytest.mark.parametrize('fault, where', [
-    ('input', 'first in the input of layers'),
-    ('output', 'first in layers.0 (Linear)'),
-    ('gradient',
-     'not in an output, but in the gradients of layers.0.weight;')])
-def test_skips_and_names_module_and_files(tmp_path, fault, where):
+@pytest.mark.parametrize('fault', ['input', 'output', 'gradient'])
+def test_skips_steps_and_names_the_files(tmp_path, fault):
     runner = run(tmp_path, fault, 5, 7)
     model = runner.train()
     log = log_of(tmp_path)
     errors = [line for line in log.splitlines() if ' ERROR ' in line]
     assert len(errors) == 2
     for i, line in enumerate(errors):
-        assert f'epoch 2, iteration {6 + i}: ' in line and where in line
+        assert f'epoch 2, iteration {6 + i}: ' in line
+        assert 'such as that of layers.0.weight' in line
         assert f'This step is skipped, {i + 1} in a row of at most 2' in line
         files = line.split('files of the batch: ')[1].split('. This')[0]
         assert len(files.split(', ')) == 3
@@ -92,7 +85,7 @@ class RecordHook(Hook):
 def test_stops_with_checkpoint_before_the_fault(tmp_path):
     record = RecordHook()
     with pytest.raises(RuntimeError, match=(
-            r'epoch 2, iteration 8: .*layers.0 \(Linear\); files .*mp4.*'
+            r'epoch 2, iteration 8: .*layers.0.weight; files .*mp4.*'
             'Stopped after 2 skipped steps in a row; .* are saved')):
         build(tmp_path, hooks=[SpoilHook('output', 5, 9), record],
               nan_guard=dict(type='SkipNanStepsHook', max_skips=2),
@@ -109,13 +102,6 @@ def test_stops_with_checkpoint_before_the_fault(tmp_path):
     runner = run(tmp_path, 'output', 0, 0, resume=True)
     runner.train()
     assert runner.iter == 16
-
-
-def test_search_changes_no_generator(tmp_path, monkeypatch):
-    one = run(tmp_path / 'one', 'output', 5, 7).train().state_dict()
-    monkeypatch.setattr(SkipNanStepsHook, '_find', lambda self, runner: '')
-    two = run(tmp_path / 'two', 'output', 5, 7).train().state_dict()
-    assert all(torch.equal(one[name], two[name]) for name in one)
 
 
 def test_bad_gradients_are_not_saved(tmp_path):
@@ -154,41 +140,6 @@ def test_validation_of_diverged_model_stops(tmp_path):
         runner.train()
     assert not [*tmp_path.glob('best_*')]
     assert [*tmp_path.glob('epoch_1.pth')]
-
-
-class Block(nn.Module):
-    """Module with inputs and outputs that are not all tensors."""
-
-    def __init__(self, value=None):
-        super().__init__()
-        self.spoils = value
-
-    def forward(self, x, size, mode=None):
-        part = torch.full_like(x, self.spoils or 0)
-        return dict(x=x, rest=[size, None, 'a name', (part, x.long())])
-
-
-@pytest.mark.parametrize('value', [float('inf'), float('nan')])
-def test_names_first_module_with_bad_output(value):
-    model = nn.ModuleDict(dict(one=Block(), two=Block(value), three=Block()))
-    with watch_outputs(model) as result:
-        for block in model.values():
-            out = block(torch.ones(2), (1, 2), None)
-    assert result == ['two (Block)']
-    assert out['x'].isfinite().all()
-    with watch_outputs(model) as result:
-        model['one'](torch.tensor([1., value]), (1, 2))
-        model['two'](torch.ones(2), (1, 2))
-    assert result == ['the input of one (Block)']
-
-
-def test_names_nothing_if_all_values_are_finite():
-    model = nn.ModuleDict(dict(one=Block(), two=Block()))
-    with watch_outputs(model) as result:
-        for block in model.values():
-            block(torch.ones(2), (1, 2), None)
-    assert result == []
-    assert not any(block._forward_hooks for block in model.values())
 
 
 def test_names_files_of_each_kind():

@@ -1,0 +1,424 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Configs: find one by its name, load it, and apply options.
+
+A name is the path of a config file or of a bundle, or the name of a config in
+the folder of configs: of a file there, of a feature extractor in
+``_base_/features``, or of a row of an ablation table. The dict ``rows`` of
+``<family>/ablations/<family>.py`` has an entry for each row: its base (a
+config or another row), and options in the form of ``--cfg-options``.
+"""
+import difflib
+import inspect
+import runpy
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mmaction import registry
+from mmengine.config import Config
+from mmengine.registry import Registry
+from mmengine.runner import Runner
+
+from ..utils.config_folder import config_folder
+from ..utils.video_backend import apply_video_backend
+from .bundle_file import is_bundle, load_bundle
+
+CHECKPOINT_SUFFIXES = ('.pth', '.pt', '.pyth', '.ckpt', '.bin', '.pkl',
+                       '.safetensors')
+ABLATIONS = 'ablations'
+
+# Options that take the value of a variable at the top level of a config.
+NUMBERS = dict(
+    num_classes=('num_classes', 'gt_action'),
+    num_nouns=('num_nouns', 'gt_noun'),
+    num_verbs=('num_verbs', 'gt_verb'),
+    num_frames=('num_frames', 'clip_len'),
+    img_size=('img_size', 'size', 'crop_size', 'input_size'))
+# Options in pixels, in proportion to img_size.
+SCALED = 'scale', 'scale_range'
+PIPELINES = 'train_pipeline', 'val_pipeline', 'test_pipeline'
+VARIABLES = 'data_root', *NUMBERS
+# Model options that are equivalent to a variable.
+MODEL_VARIABLES = {
+    'model.backbone.num_frames': 'num_frames',
+    'model.backbone.img_size': 'img_size',
+    'model.cls_head.num_classes': 'num_classes'
+}
+# Top-level keys that the runner, mmvidattn or mmaction2 read.
+KNOWN_KEYS = {
+    *inspect.signature(Runner).parameters, 'activation_checkpointing',
+    'compile', 'console_log_level', 'custom_imports', 'efficient_conv_bn_eval',
+    'find_unused_parameters', 'model_wrapper_cfg', 'online', 'runner_type',
+    'sync_bn', 'test_pipeline', 'tta_model', 'tta_pipeline', 'val_pipeline',
+    'video_backend'
+}
+# Keys that builders remove before they call the constructor of a class.
+BUILDER_KEYS = {
+    '_delete_', '_scope_', 'by_epoch', 'constructor', 'convert_to_iter_based',
+    'optimizer', 'paramwise_cfg', 'type'
+}
+MAX_SUGGESTIONS = 3
+
+
+def list_models(pattern: str = '*', ablations: bool = False) -> list[str]:
+    """List the names of all models, sorted.
+
+    Args:
+        pattern: Shell pattern, e.g. ``'linear_ff_*'``. Defaults to ``'*'``.
+        ablations: Include the rows of the papers' ablation tables, such as
+            ``linear_ff_table05_relu``. Defaults to False.
+    """
+    folder = config_folder()
+    names = [path.stem for path in folder.glob('*.py')]
+    if ablations:
+        names += [row.name for row in list_rows()]
+    return sorted(name for name in names if fnmatch(name, pattern))
+
+
+class Row(NamedTuple):
+    """Row of an ablation table.
+
+    Attributes:
+        name: Name of the row, which is the name of its config.
+        file: File that defines the row.
+        table: Number of the table in the paper, e.g. 'Table 3'.
+        title: Title of the row in the table.
+        paper: Results that the paper reports, or ''.
+        note: Remark on these results.
+        base: Name of the inherited config or row.
+        options: Changes to the base, as for ``--cfg-options``.
+    """
+    name: str
+    file: Path
+    table: str
+    title: str
+    paper: str
+    note: str
+    base: str
+    options: dict[str, Any]
+
+
+def list_rows() -> Iterator[Row]:
+    """List the rows of all ablation tables."""
+    for file in sorted(config_folder().glob(f'*/{ABLATIONS}/*.py')):
+        for name, row in runpy.run_path(str(file))['rows'].items():
+            yield Row(name, file, row['table'], row['row'],
+                      row.get('paper', ''), row.get('note', ''), row['base'],
+                      row.get('options', {}))
+
+
+def find_row(name: str) -> Row | None:
+    """Find a row of an ablation table, or return None."""
+    return next((row for row in list_rows() if row.name == name), None)
+
+
+def find_config(name: str | Path) -> Path:
+    """Find the path of a config.
+
+    For a row of an ablation table, it is the virtual path ``<row>.py`` beside
+    the table, which :func:`load_config` can read.
+
+    Args:
+        name: Name or path; see above.
+
+    Raises:
+        FileNotFoundError: If ``name`` is a path that does not exist.
+        ValueError: If ``name`` is not the name of a model.
+    """
+    path = Path(name)
+    if is_checkpoint(name):
+        raise ValueError(f'{name} is a checkpoint, where a config is expected')
+    if path.is_file() or is_bundle(path):
+        return path
+    is_path = path.suffix or len(path.parts) > 1
+    if not is_path:
+        for place in config_folder(), config_folder() / '_base_/features':
+            if (place / f'{name}.py').is_file():
+                return place / f'{name}.py'
+    if not is_path or path.suffix == '.py' and path.parent.name == ABLATIONS:
+        row = find_row(path.stem)
+        if row is not None:
+            return row.file.with_name(f'{row.name}.py')
+    if is_path:
+        raise FileNotFoundError(
+            f'the folder {name} is not a bundle: it has no bundle.json'
+            if path.is_dir() else f'no config file {name}')
+    close = difflib.get_close_matches(
+        str(name), list_models(ablations=True), cutoff=0.4)
+    raise ValueError(
+        f'no model {str(name)!r}; '
+        + (f'did you mean {" or ".join(close)}? ' if close else '')
+        + 'mmvidattn.list_models() lists all models')
+
+
+def is_checkpoint(name: Any) -> bool:
+    """Return True if a path or URL has the suffix of a checkpoint."""
+    return str(name).endswith(CHECKPOINT_SUFFIXES)
+
+
+def is_config(name: Any) -> bool:
+    """Return True for the name or the path of a config, except a bundle."""
+    if is_bundle(name) or is_checkpoint(name):
+        return False
+    try:
+        path = find_config(name)
+    except (ValueError, FileNotFoundError):
+        return False
+    return path.suffix == '.py'
+
+
+def load_config(name: str | Path,
+                cfg_options: dict[str, Any] | None = None) -> Config:
+    """Load a config.
+
+    Args:
+        name: Name or path; see :func:`find_config`. A bundle contains only the
+            part of its config that predictions need.
+        cfg_options: Options to change in the config, by dotted keys; see
+            :func:`apply_options`.
+
+    Raises:
+        ValueError: If the ``video_backend`` is invalid, or if the file is a
+            table of ablations.
+    """
+    path = find_config(name)
+    if is_bundle(path):
+        cfg = load_bundle(path).config
+    elif path.is_file():
+        cfg = _load_file(path)
+    else:
+        row = find_row(path.stem)
+        cfg = load_config(row.base, row.options)
+        cfg = Config(cfg.to_dict(), row.file.read_text('utf-8'), path)
+    if cfg_options:
+        apply_options(cfg, cfg_options)
+    apply_video_backend(cfg)
+    return cfg
+
+
+def _load_file(path: Path) -> Config:
+    try:
+        cfg = Config.fromfile(path)
+    except ModuleNotFoundError as error:
+        if error.name != 'mmvidattn.utils.config':
+            raise
+        raise ValueError(
+            f'{path}: `derive` and `change` were removed from configs. Assign '
+            'the options instead, such as model = dict(backbone=dict('
+            'num_frames=32)) and _base_.train_pipeline[1].clip_len = 32, or '
+            'pass --cfg-options num_frames=32; see '
+            'docs/tutorials/from_mmaction2.md') from error
+    if 'rows' in cfg and 'model' not in cfg:
+        raise ValueError('a table of ablations is not a config; give the name '
+                         f'of a row: {", ".join(cfg["rows"])}')
+    return cfg
+
+
+def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
+    """Change options of a config, and all values that depend on them.
+
+    * ``data_root``, ``num_classes``, ``num_nouns``, ``num_verbs``,
+      ``num_frames`` and ``img_size`` at the top level of the config also
+      change all values computed from them; see
+      :func:`set_variable`.
+    * ``model.backbone.num_frames``, ``model.backbone.img_size`` and
+      ``model.cls_head.num_classes`` also change the top-level variable, if it
+      had the same value.
+    * ``train_pipeline``, ``val_pipeline`` and ``test_pipeline`` also change
+      the pipeline of the data loader, if both were equal.
+    * ``video_backend`` changes every step that opens or decodes videos; see
+      :func:`~mmvidattn.utils.video_backend.apply_video_backend`.
+
+    An explicit option for a dependent value takes precedence. An unused
+    option triggers a warning that suggests the closest valid one.
+
+    Args:
+        cfg: Config to change in place.
+        options: Values by dotted keys. A number is an index into a list.
+    """
+    before = cfg.to_dict()
+    # 1. Set variables and the values computed from them.
+    variables = {key: options[key] for key in VARIABLES if key in options}
+    for key, name in MODEL_VARIABLES.items():
+        if key in options and name not in options and before.get(
+                name) == _get(before, key.split('.')) is not None:
+            variables[name] = options[key]
+    used = {
+        name for name, value in variables.items()
+        if before.get(name) is not None
+        and set_variable(cfg, name, value) & KNOWN_KEYS}
+    # 2. Repeat changes of a pipeline in its data loader.
+    repeated = {}
+    for key, value in options.items():
+        pipeline, _, rest = key.partition('.')
+        loader = f'{pipeline.split("_")[0]}_dataloader'
+        inner = 'dataset', 'pipeline'
+        if pipeline in PIPELINES and pipeline in before and _get(
+                before, (loader, *inner)) == before[pipeline]:
+            repeated['.'.join(filter(None, (loader, *inner, rest)))] = value
+            used.add(key)
+    # 3. Merge the options, which take precedence.
+    cfg.merge_from_dict({
+        **repeated, **options,
+        **{name: cfg[name] for name in used & {*VARIABLES}}})
+    apply_video_backend(cfg)
+    for key in options:
+        if key not in used:
+            _warn_if_unused(key, before, cfg.to_dict())
+
+
+def set_variable(cfg: Config, name: str, value: Any) -> set[str]:
+    """Change a variable of a config, and all options that were set from it.
+
+    * ``data_root``: every path at or below the old root moves to the new
+      one: datasets, annotation files, classes, subsets and counts.
+    * Numbers: all options in :data:`NUMBERS` that have the old value.
+    * ``img_size``: also the scales of pipelines, in proportion.
+
+    Args:
+        cfg: Config to change in place, with the variable at its top level.
+        name: Name of the variable.
+        value: New value.
+
+    Returns:
+        Top-level keys of the config that changed, except ``name``.
+    """
+    old = cfg[name]
+    if name == 'data_root':
+        old, value = _root(old), _root(value)
+
+        def changed(key: str, item: Any) -> Any:
+            return _moved(item, old, value)
+    else:
+
+        def changed(key: str, item: Any) -> Any:
+            if key in NUMBERS[name] and item == old:
+                return value
+            if name == 'img_size' and key in SCALED and type(item) is int:
+                return item if item < 0 else round(item * value / old)
+            return item
+
+    keys = set()
+    for key in cfg:
+        if key != name:
+            # Copy, because two options may share one object.
+            new = _mapped(changed, key, cfg[key])
+            if new != cfg[key]:
+                keys.add(key)
+                cfg[key] = new
+    cfg[name] = value
+    return keys
+
+
+def _mapped(function: Callable[[str, Any], Any], key: str,
+            value: Any) -> Any:
+    """Apply a function to every leaf of a config."""
+    if isinstance(value, Mapping):
+        return type(value)({
+            name: _mapped(function, name, item)
+            for name, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return type(value)([_mapped(function, key, item) for item in value])
+    return function(key, value)
+
+
+def _root(path: Any) -> Any:
+    """Remove the slash at the end of a path."""
+    return path.rstrip('/') or '/' if isinstance(path, str) else path
+
+
+def _moved(path: Any, old: str, new: str) -> Any:
+    if isinstance(path, str):
+        if _root(path) == old:
+            return new
+        if path.startswith(f'{old}/'):
+            return f'{new.rstrip("/")}{path[len(old):]}'
+    return path
+
+
+def _warn_if_unused(key: str, before: dict, after: dict) -> None:
+    names = key.split('.')
+    if names[0] not in KNOWN_KEYS:
+        _warn(key, 'nothing reads it', _suggest(key, before))
+        return
+    for depth in range(1, len(names)):
+        if _get(before, names[:depth + 1]) is not None:
+            continue
+        parent = _get(after, names[:depth])
+        known = isinstance(parent, dict) and _arguments(parent.get('type'))
+        if known and names[depth] not in known | BUILDER_KEYS:
+            close = difflib.get_close_matches(names[depth], known)
+            _warn(key, f'{parent["type"]} has no argument {names[depth]!r}',
+                  ['.'.join([*names[:depth], name]) for name in close])
+        return
+
+
+def _warn(key: str, reason: str, suggestions: list[str]) -> None:
+    names = ' or '.join(suggestions[:MAX_SUGGESTIONS])
+    warnings.warn(
+        f'option {key} has no effect: {reason}'
+        + (f'; did you mean {names}?' if names else ''), stacklevel=5)
+
+
+def _suggest(key: str, cfg: dict) -> list[str]:
+    """Return valid keys with an unused key's value, or a similar name."""
+    first, _, rest = key.partition('.')
+    used = dict(_leaves({k: v for k, v in cfg.items() if k in KNOWN_KEYS}))
+    value = cfg.get(first)
+    # Numbers may be equal by chance.
+    if isinstance(value, (str, dict, list)) and value:
+        same = ['.'.join(filter(None, (name, rest)))
+                for name, item in used.items() if item == value]
+        if same:
+            return same
+    last = key.rpartition('.')[2]
+    return [name for name in used
+            if name.rpartition('.')[2] == last] or difflib.get_close_matches(
+                key, {**dict.fromkeys(KNOWN_KEYS), **used}, cutoff=0.7)
+
+
+def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
+    """Yield all nested values with dotted keys; containers before items."""
+    if name:
+        yield name, value
+    items = value.items() if isinstance(value, dict) else enumerate(
+        value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _leaves(item, f'{name}.{key}' if name else str(key))
+
+
+def _get(value: Any, names: Iterable[str]) -> Any:
+    """Return the value of a dotted key, or None."""
+    for name in names:
+        if isinstance(value, (list, tuple)) and name.isdecimal():
+            value = value[int(name)] if int(name) < len(value) else None
+        else:
+            value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _arguments(kind: Any) -> set[str]:
+    """Return the arguments of a registered class; empty if unknown."""
+    if isinstance(kind, str):
+        kind = next(filter(None, (
+            _registered(kind, item) for item in vars(registry).values()
+            if isinstance(item, Registry))), None)
+    names: set[str] = set()
+    for base in inspect.getmro(kind) if inspect.isclass(kind) else ():
+        if '__init__' in vars(base) and base is not object:
+            parameters = inspect.signature(base.__init__).parameters.values()
+            names.update(item.name for item in parameters)
+            if inspect.Parameter.VAR_KEYWORD not in {
+                    item.kind for item in parameters}:
+                return names
+    return set()
+
+
+def _registered(name: str, registry: Registry) -> Any:
+    try:
+        return registry.get(name)
+    except ModuleNotFoundError:
+        # mmaction2's FUNCTION registry refers to a missing module.
+        return None
