@@ -3,7 +3,6 @@
 import copy
 import re
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
@@ -64,14 +63,6 @@ def test_data_root_changes_all_paths(listed):
         dataset = new[f'{split}_dataloader'].dataset
         assert dataset.data_root == '/elsewhere'
         assert not dataset.ann_file.startswith('/')
-
-
-def test_configs_are_only_changed_by_apply_options():
-    root = Path(__file__).parents[2]
-    results = {path.name for folder in ('mmvidattn', 'tools')
-               for path in (root / folder).rglob('*.py')
-               if 'merge_from_dict' in path.read_text('utf-8')}
-    assert results == {'config.py'}
 
 
 @pytest.mark.parametrize('name, keys', [

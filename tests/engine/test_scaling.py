@@ -5,7 +5,7 @@ from mmengine.config import Config
 from mmengine.model import MMDistributedDataParallel
 from mmengine.registry import MODEL_WRAPPERS as WRAPPERS_OF_MMENGINE
 
-from mmvidattn.engine import VideoRunner
+from mmvidattn.apis.runner import build_runner
 from mmvidattn.engine.scaling import check_scaling
 
 REFUSED = [
@@ -50,5 +50,5 @@ def test_accepts_supported_wrappers():
 
 def test_runner_refuses():
     with pytest.raises(ValueError, match='DeepSpeedStrategy'):
-        VideoRunner.from_cfg(Config(dict(
-            strategy=dict(type='DeepSpeedStrategy'))))
+        build_runner(Config(dict(
+            model=dict(), strategy=dict(type='DeepSpeedStrategy'))), True)
