@@ -34,7 +34,8 @@ def test_custom_loop_resumes_between_epochs_with_warning(tmp_path):
 
     class CustomLoop(BaseLoop):
         """Loop that does not derive from a loop of mmengine."""
-        epoch = iter = max_iters = 0
+        epoch = iter = 0
+        max_iters = 16
 
         def run(self):
             self.runner.call_hook('before_train')
