@@ -109,14 +109,6 @@ _DROPPED = re.compile(
 _SCALE = re.compile(r'(blocks\.\d+)\.ls([12])\.gamma')
 # Layer before each of the two LayerScales.
 _SCALED = {'1': 'attn.proj', '2': 'mlp.fc2'}
-# Properties of unsupported networks, by tensor name.
-_UNSUPPORTED = (
-    (r'\.[qk]_norm\.', 'normalizes queries and keys'),
-    (r'\.mlp\.(w12|w3|weights_in|weights_out|gate_proj|up_proj|down_proj|'
-     r'fc1_[gx])\b', 'has a SwiGLU'),
-    (r'rel_pos|relative_position', 'has relative positions'),
-    (r'rope', 'has rotary positions'),
-)
 _MAX_NAMES = 3
 
 
@@ -209,7 +201,6 @@ def image_vit(state_dict: dict[str, Tensor],
             'a ViT of timm or transformers, a DINOv2 or a CLIP',
             'patch_embed.proj.weight or equivalent', state_dict)
     tensors, account = sort_tensors(state_dict, named, _DROPPED, 'a ViT')
-    _check_mlp(tensors)
     tensors.update(_tokens(tensors))
     if not with_cls_token and tensors.pop('cls_token', None) is not None:
         account['used'].remove(named['cls_token'])
@@ -264,12 +255,8 @@ def sort_tensors(
         else:
             unknown.append(source)
     if unknown:
-        why = next((f': unsupported, because the network {why}'
-                    for pattern, why in _UNSUPPORTED
-                    if re.search(pattern, unknown[0])), '')
         shown = unknown[:_MAX_NAMES] + ['...'] * (len(unknown) > _MAX_NAMES)
-        raise ValueError(
-            f'{", ".join(shown)} do not belong to {model}{why}')
+        raise ValueError(f'{", ".join(shown)} do not belong to {model}')
     tensors, account['set to zero'] = _with_biases(tensors)
     for name, scale in scales.items():
         block, which = _SCALE.fullmatch(name).groups()
@@ -347,17 +334,6 @@ def _open_clip_names(state_dict: dict[str, Tensor]) -> dict[str, str]:
                    ((r'^visual\.', ''), *_OPEN_CLIP)),
         **{f'text_model.{name}': name for name in texts}
     }
-
-
-def _check_mlp(tensors: dict[str, Tensor]) -> None:
-    """Raise a ``ValueError`` if the MLP is a SwiGLU with a packed gate."""
-    for name, value in tensors.items():
-        second = tensors.get(name.replace('.fc1.', '.fc2.'))
-        if name.endswith('.mlp.fc1.weight') and second is not None and (
-                second.shape[1] != len(value)):
-            raise ValueError(
-                f'{name} is unsupported, because the network has a SwiGLU: '
-                f'{len(value)} channels before {second.shape[1]}')
 
 
 def _tokens(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

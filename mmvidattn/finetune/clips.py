@@ -414,8 +414,7 @@ def write_results(out: Path, checkpoint: str) -> None:
 
 def describe_use(out: Path) -> str:
     """Return the commands that use the model."""
-    bundle, config, run = (
-        shlex.quote(str(out / name)) for name in (BUNDLE, 'config.py', 'run'))
+    bundle = shlex.quote(str(out / BUNDLE))
     seconds = read_notes(out).get('seconds')
     # Score four times per window. The default stride may be a whole window.
     window = (f' --seconds {seconds:g} --stride {seconds / 4:.2g}'
@@ -423,7 +422,4 @@ def describe_use(out: Path) -> str:
     return f'''The model is {bundle}, which runs on any machine with mmvidattn:
     mmvidattn predict VIDEO_OR_FOLDER {bundle}
     mmvidattn stream 0 {bundle}{window}
-    mmvidattn export {bundle} model.onnx
-To train longer, increase max_epochs and end in the config; then repeat
-`mmvidattn finetune` with the same options to compute the metrics:
-    mmvidattn train {config} --resume --work-dir {run}'''
+    mmvidattn export {bundle} model.onnx'''

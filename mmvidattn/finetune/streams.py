@@ -294,27 +294,21 @@ def _score(out: Path, cfg: Config, split: str, classes: list[str]
 
 def describe_use(out: Path) -> str:
     """Return the commands that use the model."""
-    config, run, bundle, thresholds, detected = (
-        shlex.quote(str(out / name)) for name in (
-            'config.py', 'run', BUNDLE, THRESHOLDS, 'predictions.csv'))
-    model = bundle
+    def quoted(name: str) -> str:
+        return shlex.quote(str(out / name))
+
+    model = quoted(BUNDLE)
     if not (out / BUNDLE).exists():
-        model = f'{config} {shlex.quote(str(out / "best.pth"))}'
+        model = f'{quoted("config.py")} {quoted("best.pth")}'
         if (out / THRESHOLDS).is_file():
-            model += f' --thresholds {thresholds}'
-    report = ''
+            model += f' --thresholds {quoted(THRESHOLDS)}'
+    use = f'''Detect events in a video, or live from camera 0, on a page:
+    mmvidattn stream VIDEO {model} --events events.jsonl
+    mmvidattn stream 0 {model} --serve'''
     if (out / 'predictions.csv').is_file():
         split = json.loads((out / 'metrics.json').read_text('utf-8'))['split']
-        truth, scores, folder = (shlex.quote(str(out / name)) for name in (
-            f'data/{split}.csv', f'scores/{split}', 'report'))
-        report = f'''Write a report with more metrics and plots:
-    mmvidattn score {detected} {truth} --scores {scores} --report {folder}
-'''
-    return f'''Detect events in a video, or live from camera 0, on a page:
-    mmvidattn stream VIDEO {model} --events events.jsonl
-    mmvidattn stream 0 {model} --serve
-{report}\
-To train longer, increase max_epochs and end in the config; then repeat
-`mmvidattn finetune` with the same options to tune the thresholds and compute
-the metrics:
-    mmvidattn train {config} --resume --work-dir {run}'''
+        use += f'''
+Write a report with more metrics and plots:
+    mmvidattn score {quoted("predictions.csv")} {quoted(f"data/{split}.csv")} \\
+        --scores {quoted(f"scores/{split}")} --report {quoted("report")}'''
+    return use

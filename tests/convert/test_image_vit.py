@@ -239,15 +239,6 @@ def test_linear_video_transformer_starts_like_the_image_network():
     assert relative(got, want) < 1e-10
 
 
-@pytest.mark.parametrize('source, kind', [
-    ('vit_timm', 'timm'), ('vit_hf', 'vit_hf')])
-def test_sources_of_one_publisher_equal_the_general_source(source, kind):
-    state, _ = _published(kind)
-    got, want = (convert(x, state) for x in (source, 'linear_ff_image'))
-    assert got.keys() == want.keys()
-    assert all(torch.equal(got[name], want[name]) for name in want)
-
-
 def test_converts_vivit_of_transformers_completely():
     state, net = (_doubles(x) for x in _published('vit_hf'))
     del state['pooler.dense.weight']

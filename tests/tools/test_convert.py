@@ -115,7 +115,7 @@ def test_keeps_the_old_file_when_writing_fails(run_main, tmp_path,
 @pytest.mark.parametrize(
     'source, content, error',
     [('none', VIT, "source must be one of .*linear_ff, .*got 'none'"),
-     ('vit_timm', {'a': torch.zeros(1)}, 'not a timm ViT'),
+     ('vit_timm', {'a': torch.zeros(1)}, 'not a ViT of timm'),
      ('vit_timm', None, 'no checkpoint file .*src.pth'),
      ('vit_timm', dict(VIT, args=argparse.Namespace()),
       'src.pth is refused: .*argparse.Namespace')],
