@@ -19,7 +19,7 @@ from mmengine.runner import Runner
 from ..apis.config import KNOWN_KEYS
 from ..apis.models import get_model, load_config
 from ..apis.release import SUFFIXES, save_release
-from ..apis.runner import build_runner
+from ..apis.runner import add_default_runtime, build_runner
 from ..engine.hooks import NewClassifierHook, find_hook
 from ..utils.checkpoint import find_resumable
 from ..utils.files import write_atomically
@@ -90,8 +90,9 @@ def finish_config(cfg: Config, seed: int, save_best: str | None,
                   averages: Sequence[str] = ('loss', )) -> None:
     """Set the parts of a config that all kinds of runs share.
 
-    Variables that other values were computed from are removed, because an edit
-    of them would have no effect.
+    A config of mmaction2 gets the hooks of this package. Variables that other
+    values were computed from are removed, because an edit of them would have
+    no effect.
 
     Args:
         cfg: Config to change in place.
@@ -100,10 +101,10 @@ def finish_config(cfg: Config, seed: int, save_best: str | None,
         averages: Outputs of a step whose averages curves.png shows. Defaults
             to the loss.
     """
+    add_default_runtime(cfg)
     cfg.merge_from_dict(dict(
         default_hooks=dict(checkpoint=dict(
-            type='AtomicCheckpointHook', max_keep_ckpts=1, save_best=save_best,
-            rule='greater')),
+            max_keep_ckpts=1, save_best=save_best, rule='greater')),
         log_processor=dict(custom_cfg=[
             dict(data_src=name, method_name='mean', window_size='epoch')
             for name in averages]),
