@@ -78,29 +78,28 @@ def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
     for task in tasks:
         data = task['data']
         video = _video(data)
-        fps = data.read('fps', Entry.positive) or (
+        stated = data.read('fps', Entry.positive) or (
             data.read('frame_rate', Entry.positive))
-        rate, source = (
-            (fps, 'data.fps') if fps else (options.fps, '--fps')
-            if options.fps else (DEFAULT_RATE, "Label Studio's default; --fps "
-                                 'gives another rate'))
+        rate, source = _rate(stated, options.fps)
         subset = data.read('subset', Entry.text)
-        found.add_video(video, fps=fps, subset=subset)
+        found.add_video(video, fps=stated, subset=subset)
         results = predictions = task.read('predictions', list, [])
         if annotated:
             results = _submitted(task)
             several += len(results) > 1
             ignored += len(predictions)
-        segments = [segment for region in results[-1].read('result', list, [])
-                    for segment in _segments(region, video, rate,
-                                             subset or 'all', left_out)
-                    ] if results else []
-        rates[rate, source] += any(one.frames for one in segments)
+        if not results:
+            continue
+        segments = [
+            segment for region in results[-1].read('result', list, [])
+            for segment in _segments(region, video, rate, subset or 'all',
+                                     left_out)]
         found.segments += segments
-    for (rate, source), number in rates.items():
-        if number:
-            found.remarks.append(f'frames of {count(number, "video")} are '
-                                 f'counted at {rate:g} fps: {source}')
+        if any(one.frames for one in segments):
+            rates[rate, source] += 1
+    found.remarks += [
+        f'frames of {count(number, "video")} are counted at {rate:g} fps: '
+        f'{source}' for (rate, source), number in rates.items()]
     found.count(several, 'tasks have several annotations: the ground truth, '
                 'or else the latest one was read')
     found.count(ignored, 'predictions left out, because the file has '
@@ -110,6 +109,15 @@ def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
     found.remarks += [f'{count(number, kind)} left out'
                       for kind, number in sorted(left_out.items())]
     return found
+
+
+def _rate(stated: float | None, option: float | None) -> tuple[float, str]:
+    """Return the rate at which frames were counted, and where it is from."""
+    if stated:
+        return stated, 'data.fps'
+    if option:
+        return option, '--fps'
+    return DEFAULT_RATE, "Label Studio's default; --fps gives another rate"
 
 
 def _submitted(task: Entry) -> list[Entry]:
