@@ -1,5 +1,5 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. LAPS (RB),
-# on ResT-B: 8 x 224 x 224. Paper, Table 3: top-1 71.89, 39.3 G
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# LAPS (RB), on ResT-B: 8 x 224 x 224. Paper, Table 3: top-1 71.89, 39.3 G
 # multiply-accumulates per view, 29.9 M parameters. We count 38.2 G.
 _base_ = 'laps_rest_s_k400.py'
 

@@ -2,8 +2,9 @@
 # Model 2 on top of a frozen DINOv2-B/14, for 16 frames, on UCF-101. Only the
 # temporal encoder and the head are trained. This recipe is not from a paper,
 # and we have not trained it. Set FILE to the published weights (see
-# start_weights.md): model.backbone.init_cfg = dict( type='Pretrained',
-# checkpoint=FILE, source='vivit_image')
+# start_weights.md):
+#     model.backbone.init_cfg = dict(
+#         type='Pretrained', checkpoint=FILE, source='vivit_image')
 _base_ = [
     '_base_/models/vivit_b16x2.py', '_base_/datasets/kinetics400.py',
     '_base_/default_runtime.py'

@@ -1,7 +1,7 @@
-# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0. Train
-# vivit_tiny_linear_motion.py from a trained vivit_tiny_motion.py: four epochs
-# of distillation, then four epochs on the labels. Set model.teacher_checkpoint
-# to the checkpoint of vivit_tiny_motion.py.
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+# Train vivit_tiny_linear_motion.py from a trained vivit_tiny_motion.py: four
+# epochs of distillation, then four epochs on the labels. Set
+# model.teacher_checkpoint to the checkpoint of vivit_tiny_motion.py.
 _base_ = 'vivit_tiny_linear_motion.py'
 
 model = dict(

@@ -62,7 +62,7 @@ def test_paths_and_number_of_classes(name):
     folder = dict(ssv2='sthv2').get(name, name)
     for split in ('train', 'val', 'test'):
         dataset = cfg[f'{split}_dataloader'].dataset
-        assert dataset.type == 'GuardedVideoDataset'
+        assert dataset.type == 'CheckedVideoDataset'
         assert dataset.data_root == f'data/{folder}'
         assert dataset.num_classes == CLASSES[name]
         assert dataset.metainfo.classes.startswith(f'data/{folder}/')

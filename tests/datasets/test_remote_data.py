@@ -47,7 +47,7 @@ def videos(store, motion_dir):
 
 def build(**options):
     return DATASETS.build(dict(
-        type='GuardedVideoDataset', pipeline=PIPELINE,
+        type='CheckedVideoDataset', pipeline=PIPELINE,
         **dict(ann_file='list.txt', data_root='memory://b',
                data_prefix=dict(video='videos')) | options))
 

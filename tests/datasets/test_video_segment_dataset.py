@@ -94,7 +94,7 @@ def test_segments_have_the_frames_of_cut_files(request, name, rate, tmp_path):
     for sampler in SAMPLERS if name == 'made' else SAMPLERS[1:2]:
         pipeline = [OPEN, sampler, DECODE]
         of_segments = build(root, pipeline)
-        of_files = build(root, pipeline, 'cut.txt', type='GuardedVideoDataset')
+        of_files = build(root, pipeline, 'cut.txt', type='CheckedVideoDataset')
         assert len(of_segments) == len(of_files) == 6
         for i in 1, 3, 4:
             np.random.seed(i)

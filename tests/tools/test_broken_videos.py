@@ -31,7 +31,7 @@ def build(folder, names, **options):
     list_file.write_text(''.join(f'{name} 0\n' for name in names), 'utf-8')
     with DefaultScope.overwrite_default_scope('mmaction'):
         return DATASETS.build(dict(
-            type='GuardedVideoDataset', ann_file=str(list_file),
+            type='CheckedVideoDataset', ann_file=str(list_file),
             data_root=str(folder), **options,
             pipeline=[
                 dict(type='VideoReaderInit'),

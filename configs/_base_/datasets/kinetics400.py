@@ -59,7 +59,7 @@ test_pipeline = [
 ]
 
 dataset = dict(
-    type='GuardedVideoDataset',
+    type='CheckedVideoDataset',
     data_root=data_root,
     metainfo=dict(classes=f'{data_root}/label_map.txt'),
     num_classes=num_classes)

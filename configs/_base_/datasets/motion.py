@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # The synthetic dataset of tools/data/motion/make_motion.py: eight classes that
 # differ only in motion, so clips are not flipped.
-dataset_type = 'GuardedVideoDataset'
+dataset_type = 'CheckedVideoDataset'
 data_root = 'data/motion'
 ann_file_train = 'train.txt'
 ann_file_val = 'val.txt'

@@ -46,7 +46,7 @@ test_pipeline = [
 ]
 
 dataset = dict(
-    type='GuardedVideoDataset',
+    type='CheckedVideoDataset',
     data_root=data_root,
     data_prefix=dict(video='videos'),
     metainfo=dict(classes=f'{data_root}/label_map.txt'),

@@ -3,9 +3,8 @@
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .data_time_hook import DataTimeHook
 from .exact_resume_hook import ExactResumeHook
+from .fine_tuning_hooks import NewClassifierHook, PatientStoppingHook
 from .helpers import find_hook
-from .new_classifier_hook import NewClassifierHook
-from .patient_stopping_hook import PatientStoppingHook
 from .precise_bn_hook import PreciseBNHook
 from .preemption_hook import PreemptionHook
 from .skip_nan_steps_hook import SkipNanStepsHook

@@ -100,7 +100,7 @@ def test_accepts_links_within_the_folder(read, tmp_path):
 
 
 @pytest.mark.parametrize('kind, list_file, text', [
-    ('GuardedVideoDataset', 'list.txt', 'a.mp4 0\n../a.mp4 0\n'),
+    ('CheckedVideoDataset', 'list.txt', 'a.mp4 0\n../a.mp4 0\n'),
     ('VideoSegmentDataset', 'list.csv',
      'video,start,end,label\na,0,1,0\n../a,0,1,0\n'),
     ('FrameListDataset', 'list.csv', 'original_vido_id video_id frame_id path '

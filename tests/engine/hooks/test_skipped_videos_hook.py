@@ -36,7 +36,7 @@ def folder(motion_dir, tmp_path):
     return folder
 
 
-def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', steps=(),
+def train(folder, work_dir, epochs=2, kind='CheckedVideoDataset', steps=(),
           resume=False, **options):
     pipeline = [
         *steps,
@@ -55,7 +55,7 @@ def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', steps=(),
             ann_file='train.txt', num_classes=8, pipeline=pipeline))
     if kind == 'VideoDataset':
         loader['dataset'] = dict(
-            type='GuardedDataset', dataset=loader['dataset'])
+            type='SkipUnreadable', dataset=loader['dataset'])
     with DefaultScope.overwrite_default_scope('mmaction'):
         runner = VideoRunner(
             Tiny(), str(work_dir), loader,
@@ -72,7 +72,7 @@ def train(folder, work_dir, epochs=2, kind='GuardedVideoDataset', steps=(),
     return model, log.read_text()
 
 
-@pytest.mark.parametrize('kind', ['GuardedVideoDataset', 'VideoDataset'])
+@pytest.mark.parametrize('kind', ['CheckedVideoDataset', 'VideoDataset'])
 def test_run_continues_and_reports_skipped_videos(folder, tmp_path, kind):
     (folder / 'train/000003.mp4').unlink()
     broken = folder / 'train/000006.mp4'
