@@ -35,7 +35,7 @@ def test_custom_loop_resumes_between_epochs_with_warning(tmp_path):
     class CustomLoop(BaseLoop):
         """Loop that does not derive from a loop of mmengine."""
         epoch = iter = 0
-        max_iters = 16
+        max_epochs, max_iters = 4, 16
 
         def run(self):
             self.runner.call_hook('before_train')
