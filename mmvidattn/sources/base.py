@@ -124,14 +124,12 @@ class RecordedSource(Source):
     """
     recorded = True
     num_frames: int
-    #: False if the recording may have more frames than ``num_frames``.
-    is_length_exact = True
     #: True if the time stamps jumped back before the latest frame.
     jumped_back = False
 
     def _frames(self) -> Iterator[Frame]:
         first, index = None, self.first_frame
-        while index < self.num_frames or not self.is_length_exact:
+        while index < self.num_frames:
             start = time.monotonic()
             try:
                 image = self._read(index)
@@ -148,14 +146,14 @@ class RecordedSource(Source):
                 wait = first + index / self.fps - end
                 self._alive(wait)
                 self._stopped.wait(wait)
-            if self._stopped.is_set() or image is None:
+            if self._stopped.is_set():
                 return
             yield Frame(image, index, end - start, time.monotonic(),
                         self.jumped_back)
             index = self._next_index(index)
 
-    def _read(self, index: int) -> np.ndarray | None:
-        """Return the image of a frame, RGB ``(H, W, 3)``, or None at the end.
+    def _read(self, index: int) -> np.ndarray:
+        """Return the image of a frame, RGB ``(H, W, 3)``.
 
         Indices increase, and may have gaps.
         """

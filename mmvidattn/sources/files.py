@@ -23,20 +23,23 @@ class VideoFile(RecordedSource):
     Args:
         path: Path of the file.
         realtime: Play it in real time.
+        name: Name for users. Defaults to the path.
 
     Raises:
         ValueError: If the file cannot be opened; while iterating, if a frame
             cannot be read.
     """
 
-    def __init__(self, path: str | Path, realtime: bool = False) -> None:
+    def __init__(self, path: str | Path, realtime: bool = False,
+                 name: str | None = None) -> None:
+        name = name or str(path)
         try:
             reader = open_video(path, num_threads=0)
             self._ticks = ConstantRate(reader)
             self.num_frames = len(self._ticks)
             self._decoded = reader.frames()
         except Exception as error:
-            raise ValueError(f'cannot open {path} as a video: {brief(error)}'
+            raise ValueError(f'cannot open {name} as a video: {brief(error)}'
                              ) from error
         numbers = self._ticks.frames(np.arange(self.num_frames))
         starts = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)),
@@ -46,13 +49,16 @@ class VideoFile(RecordedSource):
         self._gaps = [(start + 1, stop) for start, stop
                       in zip(starts.tolist(), starts[1:].tolist())
                       if stop - start > longest]
+        self._joins = reader.table.joins
         # Number of the next frame to decode.
         self._next = 0
-        super().__init__(str(path), self._ticks.fps, realtime)
+        super().__init__(name, self._ticks.fps, realtime)
 
     def _read(self, index: int) -> np.ndarray:
+        self.jumped_back = False
         while self._next <= self._ticks.frames(index):
             self._image = next(self._decoded)
+            self.jumped_back |= self._next in self._joins
             self._next += 1
             self._alive()
         return self._image

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Cameras, network streams and videos on the web."""
+"""Cameras and network streams."""
 import os
 import time
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import numpy as np
 from ..utils.frame_times import MAX_FPS
 from ..utils.remote_files import without_secrets
 from ..utils.video_reader import keep_in_forks, to_rgb, video_stream
-from .base import MAX_GAP, Frame, RecordedSource, Source
+from .base import Frame, Source
 
 SCHEMES = 'rtsp', 'rtsps', 'rtmp', 'http', 'https', 'udp', 'tcp', 'srt'
 EXPECTED = ('a source is a video file, a folder of frames, the number of a '
@@ -23,12 +23,8 @@ DEFAULT_FPS = 25.
 OPTIONS = 'OPENCV_FFMPEG_CAPTURE_OPTIONS'
 # Maximum seconds for opening or reading a URL.
 TIMEOUT = 5.
-# Formats whose files list the parts of a video.
-PLAYLISTS = 'hls', 'dash'
 # Maximum number of packets before the first key frame of a stream.
 MAX_WAIT = 600
-# Seconds by which time stamps are earlier if a stream has jumped back.
-JUMP = 1.
 # Seconds between attempts to reopen a lost source.
 FIRST_DELAY, MAX_DELAY = 0.25, 5.
 
@@ -43,8 +39,6 @@ class Stream:
 
     Attributes:
         fps: Average frames per second; 0 if unknown.
-        num_frames: Number of frames; 0 if unknown.
-        is_file: True for a file of known length, False for a live stream.
         frame: Frame of the last :meth:`grab`.
     """
 
@@ -62,15 +56,6 @@ class Stream:
             raise
         stream.thread_type = 'AUTO'
         self.fps = float(stream.average_rate or stream.guessed_rate or 0)
-        # An edit list may hide frames.
-        hidden = sum(entry.is_discard for entry in stream.index_entries)
-        seconds = (self._container.duration or 0) / av.time_base
-        self.num_frames = stream.frames - hidden if stream.frames else round(
-            seconds * self.fps)
-        # The size of a playlist is not the size of its video.
-        self.is_file = self.num_frames > 0 or (
-            self._container.size > 0
-            and self._container.format.name not in PLAYLISTS)
 
     def grab(self) -> bool:
         """Decode the next frame. Return False if the stream ended or failed.
@@ -114,7 +99,6 @@ class Camera:
     Raises:
         ValueError: If the camera cannot be opened.
     """
-    num_frames = 0
 
     def __init__(self, address: int | str) -> None:
         # OpenCV prints several warnings about a missing camera.
@@ -143,84 +127,6 @@ class Camera:
         self._capture.release()
 
 
-class VideoUrl(RecordedSource):
-    """Source of a video file on the web, at its average rate.
-
-    It is read to its end. The length in its header may be wrong.
-
-    Args:
-        url: URL of the file.
-        stream: Open stream of the file.
-        realtime: Play it in real time.
-    """
-    is_length_exact = False
-
-    def __init__(self, url: str, stream: Stream,
-                 realtime: bool = False) -> None:
-        self._stream = stream
-        self.num_frames = stream.num_frames
-        super().__init__(without_secrets(url), stream.fps, realtime)
-        # Current frame, next frame, and start and end of the latest one.
-        self._image: np.ndarray | None = None
-        self._next: np.ndarray | None = None
-        self._next_start = self._end = 0.
-        self._next_jumped_back = False
-        self._first_time: float | None = None
-
-    def _frames(self) -> Iterator[Frame]:
-        try:
-            self._read_next()
-            yield from super()._frames()
-        finally:
-            self._stream.release()
-
-    def _read(self, index: int) -> np.ndarray | None:
-        self.jumped_back = False
-        # A frame is shown at the tick that is nearest to its start.
-        while self._next is not None and (
-                self._image is None
-                or self._next_start < (index + 0.5) / self.fps):
-            self._image = self._next
-            self.jumped_back |= self._next_jumped_back
-            self._read_next()
-            self._alive()
-        if self._next is not None or (
-                self._image is not None
-                and index + 0.5 < self._end * self.fps + 1e-6):
-            return self._image
-        # The header of some formats rounds the length to seconds.
-        if self._image is None or (
-                self.num_frames > (self._end + 1) * self.fps):
-            raise ValueError('the connection ended')
-        return None
-
-    def _next_index(self, index: int) -> int:
-        if self._next is None or (
-                self._next_start - index / self.fps <= MAX_GAP):
-            return index + 1
-        return int(self._next_start * self.fps + 0.5)
-
-    def _read_next(self) -> None:
-        self._next, self._next_jumped_back = None, False
-        if self._stream.grab():
-            self._next = self._stream.retrieve()
-            frame = self._stream.frame
-            time = frame.time
-            if self._first_time is None:
-                self._first_time = time or 0.
-            start = -1. if time is None else time - self._first_time
-            if self._image is not None and start <= self._next_start:
-                # The file lacks time stamps, or they start anew.
-                after = self._next_start + 1 / self.fps
-                if time is not None and start < self._next_start - JUMP:
-                    self._next_jumped_back = True
-                    self._first_time = time - after
-                start = after
-            self._next_start = start
-            length = float((frame.duration or 0) * (frame.time_base or 0))
-            self._end = start + (length or 1 / self.fps)
-
-
 class LiveSource(Source):
     """Source of a camera or a network stream, with reconnection.
 
@@ -233,8 +139,6 @@ class LiveSource(Source):
         fps: Frames per second. Defaults to the rate that the source reports.
         timeout: Seconds without a frame after which a URL is considered lost.
         patience: Seconds after which a lost or hanging source is an error.
-        capture: Opened stream or camera at this address. By default, it is
-            opened.
 
     Raises:
         ValueError: If the source cannot be opened; while iterating, if it
@@ -242,12 +146,11 @@ class LiveSource(Source):
     """
 
     def __init__(self, address: int | str, fps: float | None = None,
-                 timeout: float = TIMEOUT, patience: float = 60.,
-                 capture: Stream | Camera | None = None) -> None:
+                 timeout: float = TIMEOUT, patience: float = 60.) -> None:
         self._address = address
         self._timeout = timeout
         self.patience = patience
-        self._capture = capture or open_capture(address, timeout)
+        self._capture = open_capture(address, timeout)
         name = f'camera {address}' if isinstance(
             address, int) else without_secrets(address)
         if self._capture is None:

@@ -1,21 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Function that opens any source of frames."""
 from pathlib import Path
-from urllib.parse import urlsplit
+from tempfile import TemporaryDirectory
 
 from ..utils.arguments import Positive, check_arguments
-from ..utils.remote_files import without_secrets
+from ..utils.remote_files import download_file, without_secrets
 from .base import Source
 from .files import FrameFolder, VideoFile
-from .network import (
-    DEFAULT_FPS,
-    EXPECTED,
-    SCHEMES,
-    TIMEOUT,
-    LiveSource,
-    VideoUrl,
-    open_capture,
-)
+from .network import DEFAULT_FPS, EXPECTED, SCHEMES, TIMEOUT, LiveSource
 
 
 @check_arguments
@@ -26,7 +18,8 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
     Args:
         source: Video file, folder of frames, number or device of a camera,
             named pipe, URL, or a source that is open already. An http(s) URL
-            is a video file if its server sends a length.
+            is a video file if its server sends a length. It is then copied to
+            a temporary folder.
         realtime: Play recordings in real time.
         fps: Frames per second of a folder (default: 25) or of a live source
             (default: the rate that it reports).
@@ -41,28 +34,36 @@ def open_source(source: int | str | Path | Source, realtime: bool = False,
     if path.is_dir():
         return FrameFolder(path, fps or DEFAULT_FPS, realtime)
     if path.is_file():
-        if fps is not None:
-            raise ValueError(f'fps is for folders and live sources; {path} is '
-                             'a video file and has its own rate')
+        _check_no_fps(text, fps)
         return VideoFile(path, realtime)
     if text.isdecimal():
         return LiveSource(int(text), fps)
-    if urlsplit(text).scheme in ('http', 'https'):
+    scheme = text.partition('://')[0]
+    if scheme in ('http', 'https'):
         return _open_web(text, realtime, fps)
-    if urlsplit(text).scheme in SCHEMES or (
-            path.is_char_device() or path.is_fifo()):
+    if scheme in SCHEMES or path.is_char_device() or path.is_fifo():
         return LiveSource(text, fps)
-    raise ValueError(f'source {text} does not exist; {EXPECTED}')
+    raise ValueError(f'source {without_secrets(text)} does not exist; '
+                     f'{EXPECTED}')
 
 
 def _open_web(url: str, realtime: bool, fps: float | None) -> Source:
     """Open a video file, which has a length, or a live stream."""
-    stream = open_capture(url, TIMEOUT)
-    if stream is None or not stream.is_file:
-        return LiveSource(url, fps, capture=stream)
+    name, folder = without_secrets(url), TemporaryDirectory()
+    try:
+        path = download_file(url, folder.name, TIMEOUT)
+    except (OSError, ValueError) as error:
+        raise ValueError(f'cannot open {name}: {error}; {EXPECTED}') from None
+    if path is None:
+        return LiveSource(url, fps)
+    _check_no_fps(name, fps)
+    source = VideoFile(path, realtime, name)
+    # The folder is deleted together with the source.
+    source.folder = folder
+    return source
+
+
+def _check_no_fps(name: str, fps: float | None) -> None:
     if fps is not None:
-        stream.release()
-        raise ValueError('fps is for folders and live sources; '
-                         f'{without_secrets(url)} is a video file and has its '
-                         'own rate')
-    return VideoUrl(url, stream, realtime)
+        raise ValueError(f'fps is for folders and live sources; {name} is a '
+                         'video file and has its own rate')

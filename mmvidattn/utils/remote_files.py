@@ -2,6 +2,7 @@
 """Local copies of files in object stores and on the web, by fsspec."""
 import base64
 import hashlib
+import http.client
 import os
 import random
 import re
@@ -135,6 +136,9 @@ def download_file(url: str, folder: str | os.PathLike,
             words.encode()).decode())
     try:
         response = urllib.request.urlopen(request, timeout=timeout)
+    except http.client.HTTPException:
+        # Some cameras and radio servers answer in another protocol.
+        return None
     except urllib.error.HTTPError as error:
         if error.code == 401:
             return None

@@ -84,6 +84,8 @@ class FrameTable:
         uncoded: Number of packets that are not frames.
         is_open: True if a frame is shown before the key frame that it follows
             in the file (an open group of pictures).
+        joins: Numbers of the frames at which the time stamps start anew, in a
+            transport stream that was joined from several recordings.
         has_ties: True if some frames lack a time stamp or share one.
         stamps: Sorted time stamps of the frames, in units of the stream; None
             if a frame lacks one.
@@ -110,7 +112,8 @@ class FrameTable:
             self.fps = float(stream.average_rate or 0) or 25.
             self.has_b_frames = stream.codec_context.has_b_frames
             codec = stream.codec.canonical_name
-            packets, self.uncoded = _read_packets(container, stream, codec)
+            packets, self.uncoded, joins = _read_packets(
+                container, stream, codec)
             start, base = container.start_time, float(stream.time_base)
         self.skipped = next(
             (i for i, packet in enumerate(packets) if packet[1]), 0)
@@ -139,6 +142,7 @@ class FrameTable:
                 # The decoder adds the delay of B-frames.
                 shift = packets[0][0] - stamps[0]
                 stamps = [time + shift for time in stamps]
+        self.joins: set[int] = set()
         self.has_ties = None in stamps or len({*stamps}) < len(stamps)
         self.stamps: list[int] | None = None
         self.keys = [0]
@@ -146,6 +150,7 @@ class FrameTable:
             begin = np.arange(len(stamps)) / self.fps
         else:
             self.stamps = sorted(stamps)
+            self.joins = {*np.searchsorted(self.stamps, joins).tolist()}
             begin = _without_ties(self.stamps, 1 / (self.fps * base)) * base
             begin -= begin[0] if start is None else start / av.time_base
             if self.is_timed:
@@ -375,10 +380,12 @@ if hasattr(os, 'register_at_fork'):
 
 def _read_packets(container: av.container.InputContainer,
                   stream: av.video.stream.VideoStream, codec: str
-                  ) -> tuple[list[tuple[int | None, bool, bool, int]], int]:
+                  ) -> tuple[list[tuple[int | None, bool, bool, int]], int,
+                             list[int]]:
     """Return time stamp, is key, is hidden and size of each coded frame.
 
-    Also return the number of packets that are never shown.
+    Also return the number of packets that are never shown, and the time stamps
+    at which joined recordings begin.
 
     The time stamps of recordings that were joined to one transport stream
     start anew; later ones are shifted to follow the earlier ones. In an avi,
@@ -387,6 +394,7 @@ def _read_packets(container: av.container.InputContainer,
     formats = {*container.format.name.split(',')}
     is_timed = bool(formats & WITH_TIMES)
     packets, uncoded, shift, last, is_cut = [], 0, 0, None, False
+    joins = []
     for packet in container.demux(stream):
         if not packet.size:
             continue
@@ -400,12 +408,13 @@ def _read_packets(container: av.container.InputContainer,
                 time = packet.dts
             if last is not None and packet.dts + shift < last:
                 shift = last + (packet.duration or 1) - packet.dts
+                joins.append(packet.dts + shift)
             last = packet.dts + shift
             time += shift
         packets.append((time, packet.is_keyframe, packet.is_discard,
                         packet.size))
         is_cut = packet.is_corrupt
-    return packets[:-1] if is_cut else packets, uncoded
+    return packets[:-1] if is_cut else packets, uncoded, joins
 
 
 @once_per_file
