@@ -3,6 +3,7 @@
 """
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -20,8 +21,10 @@ class SessionPool:
     """Sessions of all sources of a model, which it scores in batches.
 
     A thread that finds no batch in progress scores the waiting steps of all
-    sources at once. The other threads wait for their results, in the order of
-    their requests. So a source waits for one batch at most.
+    sources at once, and the other threads wait for their results. It first
+    waits for the sources of the last two batches, for at most half the
+    duration of a batch: the same sessions as before need no copy of their
+    states (:meth:`StreamSession.push_many`).
 
     Args:
         session: Session that :meth:`StreamSession.spawn` copies.
@@ -41,6 +44,10 @@ class SessionPool:
         self._max_batch = 1 if compile_step else None
         self._waiting: list[tuple[StreamSession, Any, Future]] = []
         self._turn = threading.Lock()
+        self._arrived = threading.Condition()
+        # Sessions of the last two batches, and half the time of the last one.
+        self._latest: deque[set[int]] = deque(maxlen=2)
+        self._patience = 0.
         if compile_step:
             step = session.step
             compile_in_place(step)
@@ -61,14 +68,29 @@ class SessionPool:
             of the stages of the batch in seconds.
         """
         result: Future = Future()
-        self._waiting.append((session, sample, result))
+        with self._arrived:
+            self._waiting.append((session, sample, result))
+            self._arrived.notify_all()
         while not result.done():
             with self._turn:
                 if not result.done():
-                    batch = self._waiting[:self._max_batch]
-                    del self._waiting[:len(batch)]
+                    batch = self._next_batch()
+                    start = time.perf_counter()
                     self._score(batch)
+                    self._patience = (time.perf_counter() - start) / 2
         return result.result()
+
+    def _next_batch(self) -> list[tuple[StreamSession, Any, Future]]:
+        expected = len(set().union(*self._latest)) if (
+            self._max_batch is None) else 1
+        with self._arrived:
+            self._arrived.wait_for(lambda: len(self._waiting) >= expected,
+                                   self._patience)
+            batch = self._waiting[:self._max_batch]
+            del self._waiting[:len(batch)]
+        self._latest.append({id(session) for session, *_ in batch})
+        # The same order every time.
+        return sorted(batch, key=lambda item: id(item[0]))
 
     def _score(self, batch: Sequence[tuple[StreamSession, Any, Future]]
                ) -> None:
