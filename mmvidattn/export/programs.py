@@ -338,7 +338,7 @@ def program_of(model: nn.Module,
 def frame_steps(cfg: Any) -> list[dict[str, Any]]:
     """Return the steps of a test pipeline that choose and change frames.
 
-    Empty if the config has no test pipeline that decodes videos.
+    Empty if no test pipeline of the config decodes videos.
     """
     try:
         steps, _ = test_steps(cfg)

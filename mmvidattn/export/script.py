@@ -122,7 +122,7 @@ def _listed(values: torch.Tensor | None, default: float, inside: bool
 
 
 def _check(settings: dict[str, Any], program: ClipProgram) -> None:
-    """Compare the clips of the script with those of the test pipeline."""
+    """Compare the clips of the script and of the test pipeline."""
     model, random = program.model, np.random.default_rng(0)
     pipeline = ClipPipeline(model.cfg)
     for n, shape in ((1, (48, 64)), (2, (64, 48)), (9, (48, 48)),

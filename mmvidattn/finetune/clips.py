@@ -64,7 +64,7 @@ def complete_options(options: FineTuneOptions) -> FineTuneOptions:
 
     Raises:
         ValueError: If the file is not a checkpoint.
-        FileNotFoundError: If there is no such file.
+        FileNotFoundError: If the file does not exist.
     """
     weights, model = options.weights, options.model
     if str(weights) == 'auto':
@@ -181,7 +181,7 @@ def choose_layers(options: FineTuneOptions, cfg: Config,
     try:
         add_lora(MODELS.build(cfg.model.backbone), RANK)
     except ValueError:
-        # The backbone has no attention projections.
+        # The backbone lacks attention projections.
         return replace(options, freeze='backbone')
     return replace(options, freeze=None, lora=RANK)
 

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Options of a fine-tuning run."""
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -32,7 +33,7 @@ class FineTuneOptions:
         source: Folder with a folder of videos for each class, or a file of
             annotations.
         more: Further files of annotations, which are merged with ``source``.
-        model: Config to inherit, or its name; with ``stream``, one of
+        model: Config to inherit, or its name; with ``stream``, a name in
             ``STREAM_MODELS``. Defaults to ``DEFAULT_MODEL`` or ``'pixels'``.
         weights: Checkpoint to start from, ``'default'``, ``'auto'``, or
             ``'none'`` or None for random weights. With ``stream``, weights of
@@ -44,7 +45,7 @@ class FineTuneOptions:
             :func:`~mmvidattn.datasets.annotations.video_segment.read_table`.
 
     Raises:
-        ValueError: If an option is invalid, or does not fit the others.
+        ValueError: If an option is invalid or excludes another one.
     """
     source: Path
     more: tuple[Path, ...] = ()
@@ -87,7 +88,7 @@ class FineTuneOptions:
         for problem in self._problems():
             raise ValueError(problem)
 
-    def _problems(self):
+    def _problems(self) -> Iterator[str]:
         """Yield a message for each invalid option."""
         default = {field.name: field.default for field in fields(self)}
         is_random = self.weights in (None, 'none')

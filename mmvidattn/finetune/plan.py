@@ -50,7 +50,7 @@ class Plan(NamedTuple):
         number: Number of entries in the source, including unreadable ones.
         splits: Entries of ``train``, ``val`` and ``test``. Empty splits are
             left out.
-        videos: Files of each split. With ``--stream``, some have no events.
+        videos: Files of each split. With ``--stream``, some lack events.
         classes: Class names in the order of the labels; with ``--stream``,
             the background first.
         facts: Duration, frame rate and size of each file.
@@ -328,7 +328,7 @@ def find_warnings(splits: Mapping[str, Sequence[LabeledVideo]],
     """Return warnings about a dataset that is small, unbalanced or untested.
 
     Raises:
-        ValueError: If a class has no training videos, or clips have fewer than
+        ValueError: If a class lacks training videos, or clips have fewer than
             two classes.
     """
     noun = 'event' if options.stream else 'video'

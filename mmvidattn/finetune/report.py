@@ -91,9 +91,6 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[Any]]
         for row in cells]
 
 
-# Classifiers with one label per clip.
-
-
 class Answer(NamedTuple):
     """Prediction of a test video.
 
@@ -247,9 +244,6 @@ def _frames(answer: Answer) -> np.ndarray:
     return reader.get_batch(at)
 
 
-# Classifiers with several labels per clip.
-
-
 def read_label_scores(runner: Runner, samples: Sequence
                       ) -> tuple[np.ndarray, np.ndarray]:
     """Return scores and true labels (bool) of a test's samples, [N, K]."""
@@ -288,8 +282,11 @@ def measure_labels(scores: np.ndarray, labels: np.ndarray,
                    ) -> dict[str, Any]:
     """Compute the mAP, and AP and F1 of each class; undefined ones are None.
 
-    The arguments are those of :func:`tune_label_thresholds`, its result [K],
-    and the names of the K classes.
+    Args:
+        scores: Probabilities, [N, K].
+        labels: True labels, bool [N, K].
+        thresholds: Result of :func:`tune_label_thresholds`, [K].
+        classes: Names of the K classes.
     """
     def f1(predicted: np.ndarray, true: np.ndarray) -> float | None:
         number = int(predicted.sum() + true.sum())
@@ -317,9 +314,6 @@ def format_labels(metrics: dict[str, Any]) -> str:
          for one in metrics['classes']]) + [
         f'mAP {percent(metrics["mean_average_precision"])} %, F1 of all '
         f'classes {percent(metrics["f1"])} %, {metrics["videos"]} videos'])
-
-
-# Detectors of events.
 
 
 def measure_events(detected: Sequence[VideoSegment],

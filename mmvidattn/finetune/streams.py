@@ -309,6 +309,7 @@ def describe_use(out: Path) -> str:
         split = json.loads((out / 'metrics.json').read_text('utf-8'))['split']
         use += f'''
 Write a report with more metrics and plots:
-    mmvidattn score {quoted("predictions.csv")} {quoted(f"data/{split}.csv")} \\
+    mmvidattn score {quoted("predictions.csv")} \\
+        {quoted(f"data/{split}.csv")} \\
         --scores {quoted(f"scores/{split}")} --report {quoted("report")}'''
     return use
