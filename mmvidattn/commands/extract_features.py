@@ -6,9 +6,9 @@
 
 CONFIG is an mmaction2 recognizer, or `timm://NAME` or `MODULE:CALLABLE`.
 Writes `<video>.npy` `(steps, width)` for each video, with a step for each
-1 / rate seconds. The features are the input of a recognizer's classifier, or the output
-of another network. They are causal: a step depends only on frames up to its
-end. The same command resumes an interrupted run.
+1 / rate seconds. The features are the input of a recognizer's classifier, or
+the output of another network. They are causal: a step depends only on frames
+up to its end. The same command resumes an interrupted run.
 
     mmvidattn extract-features videos.csv features CONFIG \\
         --engine ray --processes 8

@@ -9,8 +9,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
 from ..utils.printable import brief
-from ..utils.remote_files import RemoteError
-from ..utils.video_reader import open_video
+from ..utils.remote_files import RemoteError, local_path
+from ..utils.video_reader import check_end, open_video
 
 # Windows has no such timer; there, a blocked decoder blocks the check.
 HAS_TIMER = hasattr(signal, 'setitimer')
@@ -21,7 +21,8 @@ def find_fault(filename: str, every_frame: bool = False) -> Exception | None:
 
     Args:
         filename: Video; ``.mp4`` is appended if the suffix is missing.
-        every_frame: Decode every frame instead of only the last one.
+        every_frame: Decode every frame instead of only the last one, and check
+            that the file is not cut off.
 
     Raises:
         RemoteError: If the server of a remote video cannot be reached.
@@ -32,6 +33,7 @@ def find_fault(filename: str, every_frame: bool = False) -> Exception | None:
         reader = open_video(path)
         if every_frame:
             deque(reader.frames(), maxlen=0)
+            check_end(str(local_path(path)))
         reader[len(reader) - 1]
     except RemoteError:
         raise

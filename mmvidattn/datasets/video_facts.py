@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from ..utils.video_reader import open_video
 
-VIDEO_SUFFIXES = ('.avi', '.flv', '.m4v', '.mkv', '.mov', '.mp4', '.mpeg',
-                  '.mpg', '.ts', '.webm', '.wmv')
+VIDEO_SUFFIXES = ('.3gp', '.asf', '.avi', '.flv', '.gif', '.h264', '.m2ts',
+                  '.m4v', '.mkv', '.mov', '.mp4', '.mpeg', '.mpg', '.mts',
+                  '.ogv', '.ts', '.vob', '.webm', '.wmv')
 
 
 class VideoFacts(NamedTuple):

@@ -308,6 +308,28 @@ def open_container(source: str | bytes) -> av.container.InputContainer:
     return av.open(f'file:{source}' if ':' in source else source)
 
 
+def check_end(path: str) -> None:
+    """Check that a file has not been cut off, by its header and last packet.
+
+    Raises:
+        ValueError: If the last packet of the video is incomplete, or all
+            streams end more than a second before the end in the header.
+    """
+    with open_container(path) as container:
+        video, last, end = video_stream(container), None, 0.
+        start = (container.start_time or 0) / av.time_base
+        for packet in container.demux():
+            if packet.size and packet.pts is not None:
+                time = packet.pts + (packet.duration or 0)
+                end = max(end, float(time * packet.time_base) - start)
+                if packet.stream == video:
+                    last = packet
+        length = (container.duration or 0) / av.time_base
+    if last is not None and last.is_corrupt or end < length - 1:
+        raise ValueError(f'the file is cut off after {end:.2f} s'
+                         + f' of {length:.2f} s' * (end < length - .01))
+
+
 def video_stream(container: av.container.InputContainer
                  ) -> av.video.stream.VideoStream:
     """Return the video stream that ffmpeg prefers, but no cover picture.

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 
+import av
 import pytest
 from made_videos import LENGTH, write_video
 
@@ -55,6 +56,28 @@ def test_decodes_every_frame_or_only_the_last(tmp_path):
     path.write_bytes(data)
     assert check.find_fault(str(path)) is None
     assert check.find_fault(str(path), every_frame=True) is not None
+
+
+@pytest.mark.parametrize('suffix', ['avi', 'mkv', 'mp4', 'webm'])
+def test_names_a_file_that_was_cut_off(tmp_path, suffix):
+    codec = 'libvpx' if suffix == 'webm' else 'mjpeg'
+    path = write_video(tmp_path / f'a.{suffix}', codec, pix_fmt=(
+        'yuvj420p' if codec == 'mjpeg' else 'yuv420p'))
+    if suffix == 'mp4':
+        # Move the index to the start, as for the web.
+        with av.open(str(path)) as source, av.open(
+                str(tmp_path / 'b.mp4'), 'w',
+                options={'movflags': 'faststart'}) as out:
+            stream = out.add_stream_from_template(source.streams.video[0])
+            for packet in source.demux(video=0):
+                if packet.size:
+                    packet.stream = stream
+                    out.mux(packet)
+        path = tmp_path / 'b.mp4'
+    assert check.find_fault(str(path), every_frame=True) is None
+    path.write_bytes(path.read_bytes()[:path.stat().st_size * 2 // 5])
+    fault = check.find_fault(str(path), every_frame=True)
+    assert 'the file is cut off after' in str(fault)
 
 
 def test_reports_a_missing_file(tmp_path):

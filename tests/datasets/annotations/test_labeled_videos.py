@@ -36,6 +36,7 @@ def test_folder_name_is_the_class(folder):
     assert all(video.is_whole for video in videos)
     assert remarks == [
         'the folder empty has no videos and is left out',
+        '2 files without the suffix of a video left out: none.txt, notes.txt',
         f'1 video in {folder} itself, outside of the class folders, left '
         'out: stray.mp4']
 

@@ -95,13 +95,16 @@ def read_labeled_videos(source: Path, multi_label: bool = False,
 
 
 def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
-    videos, remarks = [], []
+    videos, remarks, others = [], [], []
     folders = sorted(path for path in root.iterdir()
                      if path.is_dir() and not path.name.startswith('.'))
     if folders and all(path.name.lower() in SPLITS for path in folders):
         return _read_splits(root, folders)
     for folder in folders:
-        files = _videos_in(folder.rglob('*'))
+        found = [*folder.rglob('[!.]*')]
+        files = _videos_in(found)
+        others += [path.name for path in found
+                   if path.is_file() and path not in files]
         if not files:
             remarks.append(f'the folder {folder.name} has no videos and is '
                            'left out')
@@ -115,6 +118,9 @@ def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
             + ', '.join(VIDEO_SUFFIXES)
             + (f'. Videos in {root} itself, such as {stray[0]}, belong to no '
                'class' if stray else ''))
+    if others:
+        remarks.append(f'{count(others, "file")} without the suffix of a '
+                       f'video left out: {some(others)}')
     if stray:
         remarks.append(f'{count(stray, "video")} in {root} itself, outside '
                        f'of the class folders, left out: {some(stray)}')
