@@ -1,11 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Configs: find one by its name, load it, and apply options.
 
-A name is the path of a config file or of a bundle, or the name of a config in
-the folder of configs: of a file there, of a feature extractor in
-``_base_/features``, or of a row of an ablation table. The dict ``rows`` of
-``<family>/ablations/<family>.py`` has an entry for each row: its base (a
-config or another row), and options in the form of ``--cfg-options``.
+A name is the path of a config file or of a bundle, ``mmvidattn::FILE``, or the
+name of a config in the folder of configs: of a file there, of a feature
+extractor in ``_base_/features``, or of a row of an ablation table. The dict
+``rows`` of ``<family>/ablations/<family>.py`` has an entry for each row: its
+base (a config or another row), and options in the form of ``--cfg-options``.
 """
 import difflib
 import inspect
@@ -21,7 +21,7 @@ from mmengine.config import Config
 from mmengine.registry import Registry
 from mmengine.runner import Runner
 
-from ..utils.config_folder import config_folder
+from ..utils.config_folder import config_folder, find_base
 from ..utils.video_backend import apply_video_backend
 from .bundle_file import is_bundle, load_bundle
 
@@ -127,6 +127,9 @@ def find_config(name: str | Path) -> Path:
         FileNotFoundError: If ``name`` is a path that does not exist.
         ValueError: If ``name`` is not the name of a model.
     """
+    package, _, inner = str(name).partition('::')
+    if package == 'mmvidattn' and inner:
+        return find_base(inner)
     path = Path(name)
     if is_checkpoint(name):
         raise ValueError(f'{name} is a checkpoint, where a config is expected')

@@ -64,6 +64,11 @@ def test_finds_row_by_name_and_path(name, tmp_path):
     assert load_config(tmp_path / 'row.py').to_dict() == want
 
 
+def test_finds_config_by_the_name_for_bases():
+    assert find_config('mmvidattn::linear_ff_ssv2.py') == (
+        ROOT / 'configs/linear_ff_ssv2.py')
+
+
 def test_a_table_is_not_a_config():
     table = ROOT / 'configs/testra/ablations/testra.py'
     with pytest.raises(ValueError, match='testra_table04_laplace'):
