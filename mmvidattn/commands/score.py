@@ -140,8 +140,9 @@ def note_other_subsets(predicted: 'Annotations', true: 'Annotations') -> None:
     seen = {one.video for one in predicted.segments}
     groups: dict[str, list[str]] = {}
     for video, segments in by_video(true).items():
-        groups.setdefault(subset_of(true.videos[video], segments),
-                          []).append(video)
+        if segments:
+            groups.setdefault(subset_of(true.videos[video], segments),
+                              []).append(video)
     for subset, videos in groups.items():
         if len(groups) > 1 and not seen & {*videos}:
             echo(f'note: {len(videos)} videos of the subset {subset} have no '
