@@ -193,11 +193,13 @@ def make_plan(options: FineTuneOptions) -> Plan:
     remarks += describe_copies(copies, videos)
     remarks += [one for one in similar_names('class', classes)
                 if one not in remarks]
-    remarks += find_warnings(splits, options)
     echo('; '.join(f'{name}: {count(side, "video")}' for name, side in (
         videos if options.stream else splits).items()))
     for remark in remarks:
         echo(f'note: {remark}')
+    # Errors in the splits follow the remarks, which may explain them.
+    for warning in find_warnings(splits, options):
+        echo(f'note: {warning}')
     return Plan(options, root, number, splits, videos,
                 [BACKGROUND] * options.stream + classes, facts)
 
