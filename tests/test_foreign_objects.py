@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / 'mmvidattn'
-# Attributes that torch and mmengine expect to be set from outside.
-PUBLIC = {'grad', 'momentum', 'daemon', 'seed', 'worker_init_fn'}
+# Attributes that torch and mmengine expect to be set from outside. mmengine's
+# loops have no other way to get a data loader that continues in an epoch.
+PUBLIC = {'grad', 'momentum', 'daemon', 'seed', 'worker_init_fn',
+          'dataloader', 'dataloader_iterator', 'indices'}
 # Names of variables with objects of our classes.
 OURS = {
     'self', 'self.batches', 'guard', 'wrapper', 'runner.optim_wrapper',

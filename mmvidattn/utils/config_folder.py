@@ -10,7 +10,9 @@ CONFIG_FOLDERS = (PACKAGE / '.mim/configs', PACKAGE.parent / 'configs')
 
 def config_folder() -> Path:
     """Return the folder of configs, in a checkout or an installed wheel."""
-    folder = next((path for path in CONFIG_FOLDERS if path.is_dir()), None)
+    # In a checkout, the first folder may be a link to the second one.
+    folder = next((path.resolve() for path in CONFIG_FOLDERS
+                   if path.is_dir()), None)
     if folder is None:
         raise FileNotFoundError(
             f'found no configs in {" or ".join(map(str, CONFIG_FOLDERS))}')

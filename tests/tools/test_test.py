@@ -76,7 +76,6 @@ def test_error_names_the_fault(run_main, small_config, small_checkpoint,
                  '--cfg-options', 'model.backbone.num_layers=1', *options)
 
 
-def test_rejects_another_format_of_predictions(run_main, capsys):
-    with pytest.raises(SystemExit):
+def test_rejects_another_format_of_predictions(run_main):
+    with pytest.raises(SystemExit, match='--dump must end with .pkl'):
         run_main('test.py', 'config.py', 'checkpoint.pth', '--dump', 'x.json')
-    assert '--dump must end with .pkl' in capsys.readouterr().err

@@ -86,8 +86,9 @@ def run_without_bfloat16_units(run_main, small_config, tmp_path, monkeypatch,
 
     Return the first log and the lines about bfloat16.
     """
-    def run(*options):
-        monkeypatch.delenv('MMVIDATTN_BFLOAT16')
+    def run(*options, force=False):
+        if not force:
+            monkeypatch.delenv('MMVIDATTN_BFLOAT16')
         monkeypatch.setenv('ONEDNN_MAX_CPU_ISA', 'AVX2')
         run_main('train.py', small_config, '--seed', 5, '--no-validate',
                  '--work-dir', tmp_path, '--epochs', 1, *options)
@@ -108,8 +109,8 @@ def test_options_of_training(trained, run_without_bfloat16_units, tmp_path,
     for name in 'deterministic', 'benchmark':
         monkeypatch.setattr(torch.backends.cudnn, name, False)
     amp, lines = run_without_bfloat16_units(
-        '--amp', 'force', '--auto-scale-lr', '--deterministic',
-        '--diff-rank-seed')
+        '--amp', '--auto-scale-lr', '--deterministic', '--diff-rank-seed',
+        force=True)
     cfg = Config.fromfile(tmp_path / 'small.py')
     assert cfg.train_cfg.max_epochs == 1
     assert cfg.randomness == dict(

@@ -79,8 +79,8 @@ def read_page(path: Path) -> Page:
     content = yaml.safe_load(path.read_text('utf-8'))
     tables = content['tables']
     titles = {number: body['title'] for number, body in tables.items()}
-    known = {row.name: Row(find_config(row.name), row.table, row.title,
-                           row.paper, row.note, row.file.name)
+    known = {row.name: Row(row.file.with_name(f'{row.name}.py'), row.table,
+                           row.title, row.paper, row.note, row.file.name)
              for row in list_rows() if row.file.parent == path.parent}
     rows, listed = [], Counter()
     for number, body in tables.items():

@@ -13,8 +13,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from ...utils.files import write_atomically
 from ...utils.remote_files import without_secrets
-from ..run_files import read_events
 from ..run import StreamRun
+from ..run_files import read_events
 from . import EventSink, TryAgain
 
 if TYPE_CHECKING:
