@@ -385,8 +385,8 @@ def small_dualformer():
     return program_of(model, (8, 32, 32), dynamic=['frames'])
 
 
-@pytest.mark.parametrize('suffix', [
-    'pt2', pytest.param('onnx', marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize('suffix', ['pt2', 'onnx'])
 def test_dualformer_supports_other_lengths(tmp_path, suffix):
     """Attention windows and pyramids adapt to the number of frames."""
     needs(suffix)

@@ -25,8 +25,10 @@ common.run(__file__, '', prepare, lambda parser: None, benchmarks)
 
 
 @pytest.mark.parametrize('words, variants', [
-    ('models.py --tiny --tasks step --models linear_ff --checkpointing',
-     {'ours', 'transcription', 'ours, with_cp=True'}),
+    pytest.param(
+        'models.py --tiny --tasks step --models linear_ff --checkpointing',
+        {'ours', 'transcription', 'ours, with_cp=True'},
+        marks=pytest.mark.slow),
     pytest.param(
         'models.py --tiny --models vivit laps --dtype bfloat16',
         {'ours', 'transcription'}, marks=pytest.mark.slow),
@@ -35,8 +37,10 @@ common.run(__file__, '', prepare, lambda parser: None, benchmarks)
                   'transcription, compiled'}, marks=pytest.mark.slow),
     pytest.param('models.py --tiny --models testra', {'ours'},
                  marks=pytest.mark.slow),
-    ('streams.py --tables causal --layers 1 --size 32 --history 20',
-     {'pass of 16 frames', 'step at frame 16', 'step at frame 20'}),
+    pytest.param(
+        'streams.py --tables causal --layers 1 --size 32 --history 20',
+        {'pass of 16 frames', 'step at frame 16', 'step at frame 20'},
+        marks=pytest.mark.slow),
     pytest.param('streams.py --tables step --steps 1', {
         'released', 'smoothing', 'window', 'smoothing, bfloat16'},
         marks=pytest.mark.slow),
