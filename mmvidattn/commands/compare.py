@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..utils.exits import one_line_errors
 from ..utils.printable import echo
-from . import finetune
+from . import finetune, make_parser
 from ._options import at_least
 
 if TYPE_CHECKING:
@@ -258,7 +258,8 @@ def check(args: argparse.Namespace, models: Sequence[Model],
                              'compare sets it for each run; start weights are '
                              'CONFIG=WEIGHTS')
     for model in models:
-        finetune.read_options([str(args.source), *model.options, *options])
+        finetune.make_options(make_parser('finetune').parse_intermixed_args(
+            [str(args.source), *model.options, *options]))
     settings = json.dumps(dict(
         source=str(args.source.resolve()), options=[*options],
         models={model.name: model.options for model in models}), indent=1)

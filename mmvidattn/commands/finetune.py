@@ -25,7 +25,6 @@ lists), ``run`` (the training), ``best.pth`` and ``best.safetensors``,
 same command resumes an interrupted run. Nothing is downloaded.
 """
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..finetune.options import (
@@ -123,13 +122,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _number_or_word(word: str) -> str | int:
     return int(word) if word.isdecimal() else word
-
-
-def read_options(argv: Sequence[str]) -> FineTuneOptions:
-    """Return the options of a command line after ``mmvidattn finetune``."""
-    parser = argparse.ArgumentParser('mmvidattn finetune')
-    add_arguments(parser)
-    return make_options(parser.parse_intermixed_args(argv))
 
 
 def make_options(args: argparse.Namespace) -> FineTuneOptions:

@@ -112,7 +112,9 @@ def check(args: argparse.Namespace) -> None:
     """
     def refuse(names: Sequence[str], mode: str) -> None:
         for name in names:
-            if getattr(args, name) not in (None, False, 1):
+            value = getattr(args, name)
+            unset = 1 if name == 'batch_size' else None
+            if value != unset and value is not False:
                 raise ValueError(f'--{name.replace("_", "-")} {mode}')
 
     check_engine(args)

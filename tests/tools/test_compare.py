@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from mmvidattn.commands import compare, finetune
+from mmvidattn.commands import compare, finetune, make_parser
 from mmvidattn.commands.compare import Model, Runs
 
 BASE, GOOD, SAME, NOISY = (Model(name, []) for name in (
@@ -87,7 +87,8 @@ def test_all_configs_start_alike(tmp_path):
     models = compare.parse_models(names)
     assert [model.start for model in models] == ['none', 'none']
     for model in models:
-        options = finetune.read_options(['videos', *model.options])
+        options = finetune.make_options(make_parser(
+            'finetune').parse_intermixed_args(['videos', *model.options]))
         assert options.weights == 'none'
     mixed = compare.parse_models([f'{names[0]}=default', f'{names[1]}=none'])
     assert [model.start for model in mixed] == ['default', 'none']

@@ -131,8 +131,10 @@ def test_names_of_a_list(tmp_path):
     ('extract-features a b c --processes 2', '--processes needs --engine ray'),
     ('predict a --processes 2', '--processes needs --engine ray'),
     ('predict a --engine ray', '--engine needs --json FOLDER'),
-    ('predict a --engine ray --json b --windows 3',
+    ('predict a --engine ray --json b --windows 1',
      '--windows does not work with --json FOLDER'),
+    ('predict a --json b --batch-size 2',
+     '--batch-size does not work with --json FOLDER'),
     ('predict a --json b --json-lines c',
      '--json-lines does not work with --json FOLDER'),
     ('predict a --engine local --json b', "invalid choice: 'local'")])
