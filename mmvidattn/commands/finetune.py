@@ -19,7 +19,7 @@ frozen network. The thresholds of each class are tuned on the validation
 videos. The work directory then also has ``thresholds.json`` and
 ``predictions.csv``.
 
-The work directory then has ``config.py``, which you may edit, ``data`` (the
+The work directory then has ``config.py``, ``data`` (the
 lists), ``run`` (the training), ``best.pth`` and ``best.safetensors``,
 ``metrics.json``, ``confusion.png``, ``mistakes.png`` and ``curves.png``. The
 same command resumes an interrupted run. Nothing is downloaded.

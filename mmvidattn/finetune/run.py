@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Fine-tune a model: prepare, train, test, and write results."""
 import math
-import shlex
 import shutil
 import time
 from contextlib import ExitStack, suppress
@@ -71,15 +70,7 @@ def finetune(options: FineTuneOptions, dry_run: bool = False) -> None:
                 draw_curves(out, read_notes(out).get('chance'))
                 kind.write_results(out, checkpoint.name)
     names = ', '.join(sorted(path.name for path in out.glob('[!.]*')))
-    config, work_dir = (shlex.quote(str(out / name)) for name in (
-        'config.py', 'run'))
-    echo(f'''
-{out}: {names}
-
-{kind.describe_use(out)}
-To train longer, increase max_epochs and end in the config; then repeat
-`mmvidattn finetune` with the same options to compute the metrics:
-    mmvidattn train {config} --resume --work-dir {work_dir}''')
+    echo(f'\n{out}: {names}\n\n{kind.describe_use(out)}')
     leave('' if runner is None else unsaved(runner))
 
 
