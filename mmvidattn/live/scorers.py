@@ -3,7 +3,6 @@
 """
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -21,10 +20,8 @@ class SessionPool:
     """Sessions of all sources of a model, which it scores in batches.
 
     A thread that finds no batch in progress scores the waiting steps of all
-    sources at once, and the other threads wait for their results. It first
-    waits for the sources of the last two batches, for at most half the
-    duration of a batch: the same sessions as before need no copy of their
-    states (:meth:`StreamSession.push_many`).
+    sources at once. The other threads wait for their results, in the order of
+    their requests. So a source waits for one batch at most.
 
     Args:
         session: Session that :meth:`StreamSession.spawn` copies.
@@ -44,10 +41,6 @@ class SessionPool:
         self._max_batch = 1 if compile_step else None
         self._waiting: list[tuple[StreamSession, Any, Future]] = []
         self._turn = threading.Lock()
-        self._arrived = threading.Condition()
-        # Sessions of the last two batches, and half the time of the last one.
-        self._latest: deque[set[int]] = deque(maxlen=2)
-        self._patience = 0.
         if compile_step:
             step = session.step
             compile_in_place(step)
@@ -68,29 +61,14 @@ class SessionPool:
             of the stages of the batch in seconds.
         """
         result: Future = Future()
-        with self._arrived:
-            self._waiting.append((session, sample, result))
-            self._arrived.notify_all()
+        self._waiting.append((session, sample, result))
         while not result.done():
             with self._turn:
                 if not result.done():
-                    batch = self._next_batch()
-                    start = time.perf_counter()
+                    batch = self._waiting[:self._max_batch]
+                    del self._waiting[:len(batch)]
                     self._score(batch)
-                    self._patience = (time.perf_counter() - start) / 2
         return result.result()
-
-    def _next_batch(self) -> list[tuple[StreamSession, Any, Future]]:
-        expected = len(set().union(*self._latest)) if (
-            self._max_batch is None) else 1
-        with self._arrived:
-            self._arrived.wait_for(lambda: len(self._waiting) >= expected,
-                                   self._patience)
-            batch = self._waiting[:self._max_batch]
-            del self._waiting[:len(batch)]
-        self._latest.append({id(session) for session, *_ in batch})
-        # The same order every time.
-        return sorted(batch, key=lambda item: id(item[0]))
 
     def _score(self, batch: Sequence[tuple[StreamSession, Any, Future]]
                ) -> None:
