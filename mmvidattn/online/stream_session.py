@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..layers.packed_linear import pack_linears
 from ..utils.arguments import NotNegative, check_type
 from ..utils.half_precision import without_slow_bfloat16
 from .mat import MAT
@@ -117,7 +118,7 @@ class StreamSession:
                  stretch_long_memory: bool | None = None,
                  cuda_graph: bool = False) -> None:
         self._start(make_stream_step(
-            without_slow_bfloat16(model),
+            pack_linears(without_slow_bfloat16(model)),
             long_memory_sample_rate,
             work_memory_sample_rate,
             kernel,

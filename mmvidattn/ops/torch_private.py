@@ -23,7 +23,8 @@ from torch.utils.data import DataLoader
 __all__ = [
     'TorchDispatchMode', 'any_export_sizes', 'constant_while_compiling',
     'end_workers', 'has_bfloat16_instructions', 'largest_values',
-    'statically_known_true', 'without_compile_caches'
+    'pack_weight', 'packed_linear', 'statically_known_true',
+    'without_compile_caches'
 ]
 
 
@@ -41,6 +42,26 @@ def has_bfloat16_instructions() -> bool:
     # On x86, this is True with any AVX-512.
     return (torch.backends.mkldnn.is_available()
             and torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def pack_weight(weight: Tensor) -> Tensor | None:
+    """Copy a float32 weight [K, C] into oneDNN's layout for 32 rows.
+
+    This layout is fast for any number of rows; the layout for one row is not.
+
+    If removed: return None, and streams use unpacked weights.
+    """
+    if not (torch.backends.mkldnn.is_available()
+            and torch._C._dispatch_has_kernel_for_dispatch_key(
+                'mkldnn::_reorder_linear_weight', 'CPU')):
+        return None
+    return torch.ops.mkldnn._reorder_linear_weight(weight.detach(), 32)
+
+
+def packed_linear(x: Tensor, packed: Tensor,
+                  bias: Tensor | None) -> Tensor:
+    """Compute ``x W^T + b`` with a weight of :func:`pack_weight`."""
+    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, 'none', [], '')
 
 
 def constant_while_compiling(function: Callable) -> Callable:
