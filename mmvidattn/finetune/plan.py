@@ -345,9 +345,12 @@ def find_warnings(splits: Mapping[str, Sequence[LabeledVideo]],
         raise ValueError(
             f'all videos have the same class, {some(classes)}: add videos of '
             'a second class, such as one for everything else')
-    if unseen := [name for name in classes if not train[name]]:
-        raise ValueError(f'{count(unseen, "class")} without training {noun}s: '
-                         f'{some(unseen)}')
+    if unseen := [f'{name} (all in {"val" if val[name] else "test"})'
+                  for name in classes if not train[name]]:
+        raise ValueError(
+            f'{count(unseen, "class")} without training {noun}s: '
+            f'{some(unseen)}; add training {noun}s, or remove the '
+            f'{noun}s of these classes')
     warnings = []
     if single := [name for name in classes if totals[name] == 1]:
         warnings.append(

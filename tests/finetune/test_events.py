@@ -200,7 +200,8 @@ def test_events_without_a_length_are_left_out(plan_of, capsys):
 
 def test_classes_need_training_events(plan_of):
     header = 'video', 'start', 'end', 'label', 'subset'
-    with pytest.raises(ValueError, match='1 class without training events: b'):
+    with pytest.raises(ValueError, match=r'1 class without training events: b '
+                       r'\(all in val\); add'):
         plan_of([('day0', 1, 2, 'a', 'train'), ('day1', 1, 2, 'b', 'val')],
                 header)
     with pytest.raises(ValueError, match='no video has the subset train'):
