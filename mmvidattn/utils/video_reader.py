@@ -6,6 +6,7 @@ Training, testing, prediction and live detection all read files with it.
 import io
 import os
 import weakref
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, wraps
@@ -47,9 +48,15 @@ def open_video(source: str | os.PathLike | bytes,
     return VideoReader(str(local_path(source)), num_threads)
 
 
-def once_per_file(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Cache the result of a function of a path until the file changes."""
-    @lru_cache(1 << 13)
+def once_per_file(function: Callable[..., Any], size: int = 1 << 13
+                  ) -> Callable[..., Any]:
+    """Cache the results of a function of a path until the file changes.
+
+    Args:
+        function: Function.
+        size: Largest number of results.
+    """
+    @lru_cache(size)
     def of_version(path, time, size, *args):
         return function(path, *args)
 
@@ -144,12 +151,12 @@ class FrameTable:
                 stamps = [time + shift for time in stamps]
         self.joins: set[int] = set()
         self.has_ties = None in stamps or len({*stamps}) < len(stamps)
-        self.stamps: list[int] | None = None
+        self.stamps: array | None = None
         self.keys = [0]
         if None in stamps:
             begin = np.arange(len(stamps)) / self.fps
         else:
-            self.stamps = sorted(stamps)
+            self.stamps = array('q', sorted(stamps))
             self.joins = {*np.searchsorted(self.stamps, joins).tolist()}
             begin = _without_ties(self.stamps, 1 / (self.fps * base)) * base
             begin -= begin[0] if start is None else start / av.time_base
@@ -160,6 +167,12 @@ class FrameTable:
                     and self.stamps[key - 1] < self.stamps[key])]
         last = np.median(np.diff(begin)) if len(begin) > 1 else 1 / self.fps
         self.times = np.append(begin, begin[-1] + last)
+        # All readers of the file in this process share the table.
+        self.times.flags.writeable = False
+
+
+# A long video has thousands of packets, which take longer to read than a clip.
+frame_table = once_per_file(FrameTable, 512)
 
 
 class VideoReader:
@@ -183,7 +196,7 @@ class VideoReader:
     def __init__(self, source: str | bytes, num_threads: int = 1) -> None:
         self._source = source
         self._num_threads = num_threads
-        self.table = FrameTable(source)
+        self.table = frame_table(source)
         self.times = self.table.times
         self._size: tuple[int, int] | None = None
         keep_in_forks(self)
@@ -439,7 +452,6 @@ def _read_packets(container: av.container.InputContainer,
     return packets[:-1] if is_cut else packets, uncoded, joins
 
 
-@once_per_file
 def _decoded_stamps(source: str | bytes, skipped: int) -> list[int | None]:
     with open_container(source) as container:
         return [frame.pts for frame in decode(container, skipped)]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import slow_down
 from made_videos import (
     CUT,
     FPS,
@@ -256,3 +257,10 @@ def test_real_clips_are_bit_equal_to_decord(shared_dir, name):
     for clip in numbers, RNG.permutation(numbers)[:12]:
         np.testing.assert_array_equal(reader.get_batch(clip), expected[clip])
     assert reader.get_avg_fps() == pytest.approx(decord.get_avg_fps())
+
+
+def test_reads_a_changed_file_anew(tmp_path):
+    path = make('plain', tmp_path)
+    assert open_video(path).times[-2] == pytest.approx((LENGTH - 1) / FPS)
+    slow_down(path, 20, 4)
+    assert open_video(path).times[-2] == pytest.approx((20 + 4 * 19) / FPS)
