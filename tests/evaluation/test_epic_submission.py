@@ -52,16 +52,6 @@ def check_format(found, challenge, ids):
             assert isinstance(score, float)
 
 
-@pytest.mark.parametrize('kwargs, levels', [
-    # The default: public weights and all labels.
-    ({}, (2, 3, 3)),
-    (dict(supervision=dict(pt=0, tl=5, td=0)), (0, 5, 0))])
-def test_supervision_levels(tmp_path, kwargs, levels):
-    result = submit(tmp_path / 'x.json', [anticipated('P01_101_0', 0)],
-                    actions=ACTIONS, **kwargs)
-    assert (result['sls_pt'], result['sls_tl'], result['sls_td']) == levels
-
-
 @pytest.mark.parametrize('suffix', ['.json', '.zip'])
 def test_anticipation(tmp_path, suffix):
     ids = ['P01_101_0', 'P01_101_1', 'P37_103_77']

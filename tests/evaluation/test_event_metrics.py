@@ -90,15 +90,6 @@ def test_values_are_those_of_the_detected_events(tmp_path):
             pytest.approx(wanted))
 
 
-def test_calibration_of_the_actions():
-    videos = drawn_videos(1)
-    ece, brier = twins.calibration(
-        [scores[:, 1:].tolist() for scores, _ in videos.values()],
-        [target[:, 1:].tolist() for _, target in videos.values()], 15)
-    assert evaluate(videos, type='FrameCalibration', rate=RATE) == dict(
-        ECE=pytest.approx(ece), Brier=pytest.approx(brier))
-
-
 def test_scores_without_the_ignored_class_sum_to_one():
     videos = drawn_videos(2)
     found = evaluate(videos, type='FrameCalibration', rate=RATE,

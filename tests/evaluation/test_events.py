@@ -21,11 +21,10 @@ from mmvidattn.evaluation.events import (
     SegmentF1,
     StartAP,
     bootstrap,
-    edit_distance,
     label_events,
 )
 
-CASES = 400
+CASES = 150
 
 
 def close(found, wanted):
@@ -137,20 +136,6 @@ def test_matches_the_activitynet_code_of_mmaction2(seed):
     assert expected[0] > expected[-1]
 
 
-def test_worked_example_of_activitynet():
-    """Two actions; the best prediction is right, the second a duplicate."""
-    truth = [segment('v', 0, 10, 'x'), segment('v', 20, 30, 'x')]
-    predictions = [segment('v', 0, 9, 'x', .9), segment('v', 0, 10, 'x', .8),
-                   segment('v', 20, 26, 'x', .7)]
-    metric = SegmentAP(label_events(predictions, truth), (.5, .7, .95))
-    # At 0.5: right, false, right: 1/2 * 1 + 1/2 * 2/3. At 0.7, the last is
-    # false: 1/2. At 0.95, only the second is right: 1/2 * 1/2.
-    assert metric.average_precision()[0] == pytest.approx(
-        [5 / 6, 1 / 2, 1 / 4])
-    assert metric.values()['mAP@0.5:0.95'] == pytest.approx(
-        (5 / 6 + 1 / 2 + 1 / 4) / 3)
-
-
 def test_worked_example_of_thumos14():
     """Same segments: each action takes its best prediction."""
     truth = [segment('v', 0, 10, 'x'), segment('v', 20, 30, 'x'),
@@ -179,49 +164,6 @@ def test_worked_example_of_ms_tcn():
         'F1@50': pytest.approx(6 / 7), 'F1@60': pytest.approx(4 / 7)}
     # One segment of four is inserted.
     assert EditScore(events).values()['edit'] == pytest.approx(3 / 4)
-
-
-def test_worked_example_of_action_starts():
-    truth = [segment('v', 10, 20, 'x'), segment('v', 14, math.nan, 'x')]
-    predictions = [segment('v', 12.5, 13, 'x', .9),
-                   segment('v', 12, 13, 'x', .8),
-                   segment('v', 9.5, 13, 'x', .7)]
-    metric = StartAP(label_events(predictions, truth), (1, 2, 3))
-    # 1 s: only the last is right, 1/2 * 1/3. 2 s: the first takes 14, the
-    # second 10, and nothing is left. Same for 3 s.
-    assert metric.average_precision()[0] == pytest.approx([1 / 6, 1, 1])
-
-
-def test_worked_example_of_alarms():
-    truth = [segment('v', 10, 20, 'x'), segment('v', 30, 40, 'x'),
-             segment('w', 5, 6, 'y')]
-    predictions = [segment('v', 12, 14, 'x'), segment('v', 15, 18, 'x'),
-                   segment('v', 20, 22, 'x'), segment('v', 28, 35, 'x'),
-                   segment('w', 5, 6, 'x')]
-    result = Alarms(label_events(predictions, truth),
-                    dict(v=100, w=260)).values()
-    assert result == dict(
-        recall=pytest.approx(2 / 3),
-        # The segment from 20 s only touches an action.
-        false_alarms_per_hour=pytest.approx(2 / 0.1),
-        delay_median=pytest.approx(0.), delay_p90=pytest.approx(1.6))
-
-
-def test_worked_example_of_calibration():
-    scores, targets = np.array([[.2], [.3], [.9], [.8]]), np.array(
-        [[0], [1], [1], [1]])
-    result = Calibration([scores], [targets], 2).values()
-    # Below 0.5: mean 0.25, frequency 0.5; above: 0.85 and 1.
-    assert result['ECE'] == pytest.approx(.5 * .25 + .5 * .15)
-    assert result['Brier'] == pytest.approx((.04 + .49 + .01 + .04) / 4)
-
-
-def test_matches_brier_score_of_sklearn():
-    from sklearn.metrics import brier_score_loss
-    rng = np.random.default_rng(0)
-    scores, targets = rng.random(500), rng.integers(0, 2, 500)
-    result = Calibration([scores[:, None]], [targets[:, None]]).values()
-    assert result['Brier'] == pytest.approx(brier_score_loss(targets, scores))
 
 
 @pytest.mark.parametrize('metric', [
@@ -272,12 +214,6 @@ def test_undefined_draws_are_left_out():
     metric = StartAP(label_events([segment('v', 0, 1, 'x', 1.)], truth,
                                   ['v', 'w']), (1, ))
     assert bootstrap(metric.values, 2)['start_mAP@1s'] == (1, 1, 1)
-
-
-def test_edit_distance_of_words():
-    assert edit_distance(*[[ord(c) for c in word]
-                           for word in ('kitten', 'sitting')]) == 3
-    assert edit_distance([], [1, 2]) == 2
 
 
 @pytest.mark.parametrize('one, message', [

@@ -29,8 +29,7 @@ def evaluate(samples, **kwargs):
     return metric.evaluate(len(samples))
 
 
-@pytest.mark.parametrize('horizon', [0, 1])
-def test_golden(shared_dir, horizon):
+def test_golden(shared_dir, horizon=1):
     folder = shared_dir / 'goldens/testra'
     values = json.loads((folder / 'golden_metrics.json').read_text())['ek']
     arrays = np.load(folder / 'golden_metrics.npz', allow_pickle=False)

@@ -152,23 +152,6 @@ def naive_precisions(root, score):
     return [average_precision(truth[:, c] == 1, scores[:, c]) for c in (1, 2)]
 
 
-@pytest.mark.parametrize('first', [True, False])
-def test_steps_of_a_window(first):
-    """Two work steps and two tokens; the last token is past the end."""
-    scores = torch.arange(8.).reshape(4, 2)
-    parts = read_scores(dict(
-        one_video(scores, scores + 10), video_length=9, num_work=2,
-        score_rows=[0, 1], score_steps=[5, 6], anticipation_steps=[8, 9],
-        is_first_window=first))
-    before = [5, 6] if first else []
-    assert [part[0].tolist() for part in parts] == [
-        [5, 6], [*before, 8], [*before, 8] if first else []]
-    for part in parts:
-        rows = [{5: 0, 6: 1, 8: 2}[step] for step in part[0]]
-        assert np.array_equal(part[1], scores[rows])
-        assert np.array_equal(part[2], scores[rows] + 10)
-
-
 def test_mode_is_in_the_name():
     targets = np.eye(3)[[0, 1, 2, 1]]
     video = one_video(targets, targets, mode='non_overlapping')
@@ -204,37 +187,6 @@ def test_stream_may_anticipate_before_the_first_window():
     assert parts[1][1].tolist() == [[12, 13], [16, 17]]
     for part, other in zip(parts, longer, strict=True):
         assert all(map(np.array_equal, part, other))
-
-
-def test_stage_scores_of_an_action():
-    """Eleven steps make ten stages, because the last step is in no stage.
-
-    k + 1 of the ten background steps outrank the step of stage k.
-    """
-    scores = np.concatenate([9.5 - np.arange(11), 10. - np.arange(10)])
-    targets = np.eye(2)[[1] * 11 + [0] * 10]
-    result = evaluate(
-        [one_video(np.stack([0 * scores, scores], axis=1), targets)],
-        per_stage=True)
-    for k in range(10):
-        stage = result[f'online/mAP_dense_stage_{10 * k}-{10 * k + 10}']
-        assert stage == pytest.approx(1 / (k + 2))
-
-
-def test_stages_end_with_the_video():
-    targets = np.eye(2)[[0, 1, 1, 1, 1]]
-    names = 'one', 'two'
-    videos = [{**one_video(np.random.default_rng(i).random((5, 2)), targets),
-               'video_name': name} for i, name in enumerate(names)]
-    flipped = {**videos[1], 'pred_action': videos[1]['pred_action'].flip(0),
-               'gt_action': videos[1]['gt_action'].flip(0)}
-    result = evaluate([videos[0], flipped], per_stage=True)
-    again = evaluate([flipped, videos[0]], per_stage=True)
-    assert [name for name in result if 'stage' in name] == [
-        f'online/mAP_dense_stage_{i}-{i + 10}' for i in range(0, 100, 10)]
-    # In the first order, the actions of the two videos are adjacent.
-    for key in result:
-        assert result[key] == pytest.approx(again[key])
 
 
 def test_stages_leave_out_ambiguous_steps():

@@ -26,14 +26,6 @@ def test_rows_of_a_stream():
         [1, 2], [7, 8], [16, 17], [0, 0]]
 
 
-def test_stream_without_anticipation_tokens():
-    result, = read_segment_scores(dict(
-        pred_action=SCORES['pred_action'][:1], is_whole_video=True,
-        video_name='v', segment_id=[1], segment_labels=[{}],
-        score_rows=[[0]]))
-    assert result.scores['action'].tolist() == [1, 2]
-
-
 @pytest.mark.parametrize('rows, scores', [
     ([2], [5, 6]), ([3], [7, 8]), ([], [0, 0])])
 def test_rows_of_a_window(rows, scores):

@@ -26,10 +26,6 @@ def test_matches_naive(case, k):
         np.mean(recalls))
 
 
-def test_is_nan_without_segments():
-    assert np.isnan(mean_top_k_recall(np.zeros((0, 12)), np.zeros(0, int)))
-
-
 def test_last_classes_win_ties():
     zeros = np.zeros((12, 12))
     hits = [mean_top_k_recall(zeros[:1], np.array([c])) for c in range(12)]
