@@ -32,9 +32,9 @@ def test_names_files_that_crash_or_block_their_process(monkeypatch, workers):
     names[4], names[9], names[10], names[29] = (
         'crash', 'bad', 'block', 'crash at the end')
     ticks = []
-    found = dict(check.check_files(names, workers, 1.,
+    found = dict(check.check_files(names, workers, .5,
                                    tick=lambda: ticks.append(1)))
-    crashed = 'it crashed the process that read it, or took more than 1 s'
+    crashed = 'it crashed the process that read it, or took more than 0.5 s'
     assert found == {
         'bad': 'ValueError: no frames', 'crash': crashed, 'block': crashed,
         'crash at the end': crashed}

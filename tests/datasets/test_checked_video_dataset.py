@@ -52,18 +52,6 @@ def skipped(sample):
             sample['data_samples'].get('skipped_videos', [])]
 
 
-def test_loads_a_valid_list(folder):
-    lines = ['a.mp4 1', '', 'with two spaces.mp4 0', '   ', 'b.mp4 2', '']
-    dataset = build(folder, lines, num_classes=3)
-    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
-    assert [info['label'] for info in infos] == [1, 0, 2]
-    assert infos[1]['filename'] == str(folder / 'with two spaces.mp4')
-    for i, info in enumerate(infos):
-        assert dataset[i]['inputs'].shape == (1, 3, 2, 32, 32)
-        assert dataset[i]['data_samples'].gt_label.item() == info['label']
-        assert skipped(dataset[i]) == []
-
-
 def test_balancing_repeats_rare_classes(folder):
     """mmengine repeats a video by sqrt(threshold / share of its class)."""
     lines = ['a.mp4 0'] * 3 + ['b.mp4 1']
@@ -141,13 +129,6 @@ def test_workers_report_skipped_videos(folder):
     result = sum((s.get('skipped_videos', []) for s in samples), [])
     assert {name.rsplit('/', 1)[1] for name in result} == {
         f'{kind}.mp4' for kind in BROKEN}
-
-
-def test_reads_class_names_from_a_file(folder):
-    (folder / 'names.txt').write_text('jump\nrun fast\n')
-    dataset = build(folder, ['a.mp4 0'],
-                    metainfo=dict(classes=str(folder / 'names.txt')))
-    assert dataset.metainfo['classes'] == ['jump', 'run fast']
 
 
 def test_warns_of_a_missing_file_of_class_names(folder, logged):

@@ -92,22 +92,6 @@ def test_whole_videos_have_the_dense_windows(root):
     assert next(one_by_one, None) is None
 
 
-def test_streams_are_whole_videos(root):
-    dataset = build(root, windows='stream', test_mode=True, long_rate=3)
-    assert len(dataset) == len(LENGTHS)
-    for item, (video, length) in zip(
-            (dataset[i] for i in range(4)), LENGTHS.items()):
-        inputs, sample = item['inputs'], item['data_samples']
-        assert inputs['rgb'][:, 1].tolist() == [*range(length)]
-        assert {k: v for k, v in inputs.items() if k not in dataset.streams.
-                features} == dict(long_rate=3, work_rate=1,
-                                  stretch_long_memory=False)
-        assert sample.video_name == video
-        assert sample.score_steps == [*range(length)]
-        assert sample.evaluation_mode == 'stream'
-        assert len(sample.gt_action) == length
-
-
 def write_segments(path, segments):
     """Write segments given by video, first step, and step after the last."""
     path.write_text(''.join(

@@ -53,12 +53,3 @@ def test_epoch_depends_only_on_seed_and_number(dataset):
     draw(one, 0)
     assert draw(one, 4) == draw(two, 4) != draw(two, 5)
     assert draw(two, 4) != draw(RandomOffsetSampler(dataset, seed=4), 4)
-
-
-def test_rejects_other_datasets(tmp_path):
-    videos = FeatureStreamDataset(**options(
-        write_set(tmp_path), windows='videos', test_mode=True))
-    with pytest.raises(ValueError, match="Dataset with windows='videos'"):
-        RandomOffsetSampler(videos)
-    with pytest.raises(ValueError, match='FeatureStreamDataset, got range'):
-        RandomOffsetSampler(range(9))

@@ -13,14 +13,10 @@ from helpers import slow_down
 from mmaction.registry import DATASETS, METRICS
 
 # Start, end, class, first frame and frame after the last of each segment, at
-# 28 and 25 fps.
-SEGMENTS = dict(
-    real=[(0, 1, 0, 0, 28), (1, 2.5, 1, 28, 70), (6.5, 7, 0, 182, 196),
-          ('0:08', '00:00:09.25', 1, 224, 259), (9.5, 10, 0, 266, 280),
-          (3.25, 3.75, 1, 91, 105)],
-    made=[(0, 1, 0, 0, 25), (1, 2.4, 1, 25, 60), (1.2, 1.6, 0, 30, 40),
-          ('0:02', '00:00:03.04', 1, 50, 76), (3.4, 4, 0, 85, 100),
-          (0.4, 0.72, 1, 10, 18)])
+# 25 fps.
+SEGMENTS = [(0, 1, 0, 0, 25), (1, 2.4, 1, 25, 60), (1.2, 1.6, 0, 30, 40),
+            ('0:02', '00:00:03.04', 1, 50, 76), (3.4, 4, 0, 85, 100),
+            (0.4, 0.72, 1, 10, 18)]
 SAMPLERS = [
     dict(type='SampleFrames', clip_len=8, frame_interval=2),
     dict(type='SampleFrames', clip_len=4, frame_interval=3, num_clips=3,
@@ -51,13 +47,13 @@ def made(tmp_path_factory):
     return path
 
 
-def write_root(name, video, folder):
+def write_root(video, folder):
     """Write a dataset with one video and its csv."""
     shutil.copy(video, folder / 'long.mp4')
     with (folder / 'segments.csv').open('w', newline='') as file:
         csv.writer(file).writerows(
             [('video', 'start', 'end', 'label')]
-            + [('long', *row[:3]) for row in SEGMENTS[name]])
+            + [('long', *row[:3]) for row in SEGMENTS])
     return folder
 
 
@@ -67,17 +63,14 @@ def build(root, pipeline, ann_file='segments.csv', **options):
         ann_file=ann_file, pipeline=pipeline, **options))
 
 
-@pytest.mark.parametrize('name, rate', [('made', 25), ('real', 28)])
-def test_segments_have_the_frames_of_cut_files(request, name, rate, tmp_path):
-    path = request.getfixturevalue('made') if name == 'made' else (
-        request.getfixturevalue('shared_dir') / 'videos/arm_wrestling.mp4')
-    root = write_root(name, path, tmp_path)
+def test_segments_have_the_frames_of_cut_files(made, tmp_path):
+    path, root = made, write_root(made, tmp_path)
     reader = decord.VideoReader(str(path), num_threads=1)
     # Decode sequentially, without seeking.
     frames = [reader.next().asnumpy() for _ in range(len(reader))]
     lines = []
-    for i, (_, _, label, first, stop) in enumerate(SEGMENTS[name]):
-        write(root / f'cut{i}.avi', frames[first:stop], rate, 'FFV1')
+    for i, (_, _, label, first, stop) in enumerate(SEGMENTS):
+        write(root / f'cut{i}.avi', frames[first:stop], 25, 'FFV1')
         lines.append(f'cut{i}.avi {label}')
     (root / 'cut.txt').write_text('\n'.join(lines))
 
@@ -85,13 +78,13 @@ def test_segments_have_the_frames_of_cut_files(request, name, rate, tmp_path):
                         out_of_bound_opt='repeat_last', test_mode=True),
              DECODE]
     full = build(root, every)
-    for i, (_, _, label, first, stop) in enumerate(SEGMENTS[name]):
+    for i, (_, _, label, first, stop) in enumerate(SEGMENTS):
         sample = full[i]
         assert sample['label'] == label
         assert sample['total_frames'] == stop - first
         assert np.array_equal(sample['imgs'][:stop - first],
                               frames[first:stop])
-    for sampler in SAMPLERS if name == 'made' else SAMPLERS[1:2]:
+    for sampler in SAMPLERS:
         pipeline = [OPEN, sampler, DECODE]
         of_segments = build(root, pipeline)
         of_files = build(root, pipeline, 'cut.txt', type='CheckedVideoDataset')
@@ -113,16 +106,6 @@ def test_frames_are_found_by_time_stamps(made, tmp_path):
     results = [(dataset[i]['start_index'], dataset[i]['total_frames'])
                for i in range(3)]
     assert results == [(25, 5), (49, 3), (75, 5)]
-
-
-def test_reads_an_avi_without_time_stamps(shared_dir, tmp_path):
-    shutil.copy(shared_dir / 'videos/test.avi', tmp_path)
-    (tmp_path / 'segments.csv').write_text(
-        'video,start,end,label\ntest.avi,1,2.2,0\n')
-    # decord would decode wrong frames.
-    open_step = dict(type='VideoReaderInit')
-    sample = build(tmp_path, [open_step])[0]
-    assert (sample['start_index'], sample['total_frames']) == (25, 30)
 
 
 def test_unit_frames(made, tmp_path):

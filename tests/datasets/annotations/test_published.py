@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from mmvidattn.datasets.annotations.custom.segment_csv import (
-    read_segment_csv,
     read_segment_file,
 )
-from mmvidattn.datasets.annotations.formats import activitynet
 from mmvidattn.datasets.annotations.published import (
     rulstm,
     thumos14,
@@ -97,32 +95,6 @@ def test_tvseries():
                   ('24_ep1', 13., 13.6, 'Point', 'train')]
 
 
-def test_activitynet():
-    result = activitynet.read(LINES / 'activitynet.json').segments
-    assert [one[1:5] for one in result] == [
-        ('sJFgo9H6zNo', 0., 124.67, dict(action='Fun sliding down'))]
-    assert result[0].subset == 'training'
-
-
-def test_segment_csv(tmp_path):
-    path = tmp_path / 'mine.csv'
-    path.write_text('subset,video,start,end,verb,noun,id\n'
-                    'train,a,0:01:02.5,63,3,5,x\n\n')
-    one, = read_segment_file(path)
-    assert one[:5] == ('x', 'a', 62.5, 63., dict(verb=3, noun=5))
-    assert one.subset == 'train'
-    path.write_text('video,start,end,label\na,1,2,7\na,1.5,2,run\n')
-    assert [one.labels for one in read_segment_csv(path)] == [
-        dict(action='7'), dict(action='run')]
-    path.write_text('video,start,label\na,1,7\n')
-    with pytest.raises(ValueError, match='columns .* got video, start, label'):
-        read_segment_csv(path)
-    # Alternative column names.
-    path.write_text('file,start,stop,label\nb/c.mp4,1,2.5,run\n')
-    one, = read_segment_file(path)
-    assert one[1:5] == ('b/c.mp4', 1., 2.5, dict(action='run'))
-
-
 @pytest.mark.parametrize('line, error', [
     ('P01_01_1,P01_01,185,131,6,114,3331',
      'line 5: a segment must have 0 <= start < end, got 185 to 131 frames'),
@@ -152,22 +124,6 @@ def test_invalid_first_line_is_not_a_header(tmp_path, first):
     path.write_text(f'{first}\n2,P01_01,4,101,3,3,2413\n', 'utf-8')
     with pytest.raises(ValueError, match='line 1: expected id, video, start'):
         read_segment_file(path)
-
-
-def test_rejects_invalid_official_epic_list(tmp_path):
-    text = (EK100 / 'EPIC_100_validation.csv').read_text().splitlines()
-    row = dict(zip(text[0].split(','), next(csv.reader(text[1:2]))))
-    path = tmp_path / 'train.csv'
-    for name, value in dict(
-            start_frame='x', verb_class='1.5', noun_class='-1').items():
-        with open(path, 'w', newline='') as file:
-            writer = csv.DictWriter(file, row)
-            writer.writeheader()
-            writer.writerow({**row, name: value})
-        with pytest.raises(ValueError, match=(
-                'line 2: frames and classes must be numbers, got .*'
-                f'{value}')):
-            rulstm.read_epic_kitchens(path)
 
 
 @pytest.mark.parametrize('length', [7, 8, 15, 4000, 111209])

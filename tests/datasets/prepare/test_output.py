@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from mmvidattn.commands import main
-from mmvidattn.datasets.prepare.files import Output
 
 SPLITS = dict(train='abcdefgh', val='ijklmn')
 STEPS = 400
@@ -43,21 +42,6 @@ def run(root):
 def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob('*')) if path.is_file()}
-
-
-def test_order_of_runs_does_not_matter(root, run):
-    for out, order in (('one', ('train', 'val')), ('two', ('val', 'train'))):
-        for split in order:
-            # The videos of the other list are background until it is read.
-            run(split, out=out)
-    assert files(root / 'one') == files(root / 'two')
-    assert (root / 'one/val.txt').read_text().split() == [*SPLITS['val']]
-    assert (root / 'one/val_class_counts.txt').read_text() == '0\n6\n'
-    for i, video in enumerate(SPLITS['train']):
-        targets = np.load(root / f'one/target_perframe/{video}.npy')
-        # Three seconds from second i, at 4 steps per second.
-        assert np.flatnonzero(targets[:, 1]).tolist() == [
-            *range(4 * i, 4 * i + 12)]
 
 
 def test_full_disk_damages_no_file(root, run):
@@ -99,10 +83,3 @@ def test_keeps_files_of_other_programs(root, run, capsys):
     run('train')
     # Targets, the classes, a list and its counts.
     assert ' 0 files written, 17 already existed' in capsys.readouterr().out
-
-
-def test_rejected_run_leaves_no_trace(tmp_path):
-    (tmp_path / 'classes.txt').write_text('a\n')
-    with pytest.raises(ValueError, match='already exists'):
-        Output(tmp_path).write(tmp_path / 'classes.txt', b'b\n')
-    assert [path.name for path in tmp_path.iterdir()] == ['classes.txt']

@@ -104,7 +104,7 @@ EXACT = ('identity', 'invert', 'equalize', 'posterize', 'solarize',
 @pytest.mark.parametrize('name', REFERENCES)
 def test_op_matches_the_released_code_at_all_levels(name, clips):
     for clip in clips:
-        for magnitude in range(1 if name in LEVELLESS else 21):
+        for magnitude in (0, ) if name in LEVELLESS else (0, 3, 9, 15, 20):
             before = clip.copy()
             got = OPS[name](clip, magnitude)
             assert got.dtype == np.uint8 and (clip == before).all()

@@ -87,9 +87,10 @@ def test_pympi_reads_what_we_write(tmp_path):
     elan = pytest.importorskip('pympi').Elan
     spans = [('run', 0, 1500), ('run', 1000, 2000), ('run', 2000, 2001),
              ('run', 1250, 1750), ('a & "b"', 5, 99_999)]
+    # The nearest millisecond is written.
     write_annotations([
-        VideoSegment(str(i), 'v/a.mp4', first / 1000, last / 1000,
-                     dict(action=label), '')
+        VideoSegment(str(i), 'v/a.mp4', max(0, first - .4) / 1000,
+                     (last + (-.4, .4)[i % 2]) / 1000, dict(action=label), '')
         for i, (label, first, last) in enumerate(spans)], tmp_path / 'a.eaf')
     eaf = elan.Eaf(str(tmp_path / 'a.eaf'))
     assert sorted(eaf.get_tier_names()) == ['a & "b"', 'run', 'run (2)',
@@ -137,14 +138,18 @@ def test_a_media_offset_shifts_the_times(tmp_path):
 
 
 def test_missing_times_are_filled_within_each_tier(tmp_path):
-    """A tier of parts shares the first and last slot of its parent."""
+    """A tier of parts shares the first and last slot of its parent.
+
+    The slots of another tier are between its own.
+    """
     found = read(tmp_path, document(
-        [1000, None, None, 4000],
-        tier('phrase', aligned('a1', 0, 3, 'cook')),
-        tier('steps', aligned('a2', 0, 1, 'cut'), aligned('a3', 1, 2, 'mix'),
-             aligned('a4', 2, 3, 'fry'))))
+        [1000, None, 1500, None, 4000],
+        tier('phrase', aligned('a1', 0, 4, 'cook')),
+        tier('steps', aligned('a2', 0, 1, 'cut'), aligned('a3', 1, 3, 'mix'),
+             aligned('a4', 3, 4, 'fry')),
+        tier('other', aligned('a5', 2, 4, 'talk'))))
     assert times(found) == [('cook', 1, 4), ('cut', 1, 2), ('mix', 2, 3),
-                            ('fry', 3, 4)]
+                            ('fry', 3, 4), ('talk', 1.5, 4)]
 
 
 def test_an_annotation_without_a_start_is_left_out(tmp_path):

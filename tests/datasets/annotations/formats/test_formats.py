@@ -189,7 +189,7 @@ def test_mutated_file_is_read_or_refused(tmp_path, name):
     data = path.read_bytes()[:20_000]
     rng = random.Random(1)
     refused = 0
-    for _ in range(60):
+    for _ in range(40):
         text = bytearray(path.read_bytes() if rng.random() < 0.8 else data)
         for _ in range(rng.choice((1, 3, 20))):
             at = rng.randrange(len(text))
@@ -202,7 +202,7 @@ def test_mutated_file_is_read_or_refused(tmp_path, name):
         except ValueError as error:
             refused += 1
             assert str(broken) in str(error)
-    assert refused > 10
+    assert refused > 6
 
 
 TABLE = '''Observation id;Media file;Behavior;Start (s);Stop (s);Comment
@@ -267,16 +267,6 @@ def test_reads_csv_of_spreadsheets(tmp_path, text):
         ('b.mp4', 1.5, 4., dict(action='a,b'))]
 
 
-def test_several_formats_in_a_folder_are_refused(tmp_path):
-    write_annotations(example(), tmp_path / 'a.csv')
-    write_annotations(example(), tmp_path / 'b.json', 'activitynet')
-    with pytest.raises(ValueError, match='several formats: a.csv .csv., b.js'):
-        read_annotations(tmp_path)
-    (tmp_path / 'none').mkdir()
-    with pytest.raises(ValueError, match='none lacks files that end with'):
-        read_annotations(tmp_path / 'none')
-
-
 @pytest.mark.parametrize('kwargs, error', [
     (dict(path='x.json'), r'give the format of x.json \(--to\): one of label'),
     (dict(path='x.csv', format='xls'), "one of csv, .*, got 'xls'"),
@@ -329,14 +319,6 @@ def test_labels_stay_and_similar_ones_are_reported(tmp_path, name):
     assert {one.labels['action'] for one in found.segments} == {*SPELLINGS}
     remark, = [one for one in found.remarks if 'blanks or case' in one]
     assert "'A b' and 'a  b' and 'a b' and 'a\\xa0b'" in remark
-
-
-def test_labels_have_no_line_breaks(tmp_path):
-    path = tmp_path / 'a.csv'
-    path.write_text('video,start,end,label\na.mp4,0,1,"a\nb"\n')
-    with pytest.raises(ValueError, match='line 3: a label must not contain '
-                       r"control characters, got 'a\\nb'"):
-        read_annotations(path)
 
 
 @pytest.mark.parametrize('name, text', [

@@ -149,11 +149,6 @@ def test_writes_predictions_a_config_and_tasks_to_label(tmp_path):
     assert [*first] == ['data', 'annotations']
 
 
-def test_url_is_an_option_of_label_studio(tmp_path):
-    with pytest.raises(ValueError, match='url is for label-studio, not csv'):
-        write_annotations([], tmp_path / 'a.csv', url='x')
-
-
 def test_a_path_below_data_is_a_file(tmp_path):
     """Only two folders below /data are addresses of Label Studio."""
     names = ['/data/videos/day 1.mp4', '/data/upload/1/b.mp4']
