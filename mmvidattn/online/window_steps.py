@@ -99,7 +99,7 @@ class TeSTraStep(StreamStep):
     def _limit(self) -> Tensor:
         """Return the limit L of numbers in a projection or value.
 
-        ``docs/stream_overflow.md`` derives L = (M - b) / (1 + g) - p.
+        ``docs/streaming.md`` derives L = (M - b) / (1 + g) - p.
         """
         dtype, (wide, ) = self.example.dtype, at_least_float32(
             self.example.new_empty(0))

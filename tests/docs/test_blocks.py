@@ -41,27 +41,20 @@ def scratch(motion_dir, monkeypatch):
         monkeypatch.undo()
 
 
-def check_first_hour(scratch, printed):
+def check_train(scratch, printed):
     assert (scratch.folder / 'prediction.png').stat().st_size > 1000
     assert len(scratch.names['result'].predictions) >= 3
     # The complexity of linear and of softmax attention.
     assert printed.count('linear_ff_tiny_motion') >= 2
 
 
-def check_live_detection(scratch, printed):
-    """Check that most reported actions are in the list."""
-    hits, reported = scratch.names['hits'], scratch.names['reported']
-    assert hits >= len(scratch.names['actions']) / 2
-    assert 8 <= len(reported) <= 24
-    assert 'started at' in printed and 'no events' not in printed
-    for name in 'scores.mp4', 'scores.png':
-        assert (scratch.folder / name).stat().st_size > 1000
-
-
 def check_long_videos(scratch, printed):
     assert re.search(r'^all +\d+ +\d+\.\d', printed, re.M)
     assert re.search(r'^(red|yellow|green|blue) from \d+\.\d to', printed,
                      re.M)
+    # TeSTra, step by step.
+    for name in 'scores.mp4', 'scores.png':
+        assert (scratch.folder / name).stat().st_size > 1000
 
 
 def check_own_attention(scratch, printed):
@@ -91,7 +84,7 @@ PROMISES = {name.removeprefix('check_'): check
 
 @pytest.mark.parametrize('page', [
     pytest.param(page, marks=[pytest.mark.slow] * (
-        page.stem in ('live_detection', 'long_videos')))
+        page.stem == 'long_videos'))
     for page in pages_to_run()],
     ids=lambda page: name_of(page))
 def test_blocks_of_a_page_run(page, scratch, capfd):

@@ -108,7 +108,7 @@ def test_pictures_have_a_caption_with_their_command():
 
 
 def test_header_has_the_repository_and_a_dark_scheme(site):
-    text = (site / 'tutorials/first_hour.html').read_text('utf-8')
+    text = (site / 'tutorials/own_videos.html').read_text('utf-8')
     assert re.search(f'<a href="{REPOSITORY}"[^>]*class="md-source">', text)
     assert {'default', 'slate'} <= {*re.findall(
         'data-md-color-scheme="([a-z]+)"', text)}

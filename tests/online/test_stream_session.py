@@ -380,7 +380,7 @@ def test_overflow_after_the_projections_does_no_lasting_harm(
 @torch.no_grad()
 def test_everything_up_to_the_limit_is_finite(detector, name, kernel, dtype,
                                               gain):
-    """Limit of docs/stream_overflow.md; larger projections are bad."""
+    """Limit of docs/streaming.md; larger projections are bad."""
     model = detector(name).eval()
     attention = model.backbone.decoder.transformer.blocks[0].self_attn
     attention.proj.weight *= gain

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""From generated videos to events, as in docs/tutorials/causal_stream.md."""
+"""From generated videos to events, as in docs/causal.md."""
 import json
 from pathlib import Path
 
