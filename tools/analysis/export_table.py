@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Export a small model of each family, and write the table of export.md.
 
-    python tools/analysis/export_table.py --formats pt2 onnx
+    python tools/analysis/export_table.py --models DualFormer
 
 Each model is exported with a dynamic batch size and compared with the exported
-program. Rows of other formats and models are kept.
+program. Rows of other models are kept.
 """
 import argparse
 import sys
@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.analysis.pages import ROOT, replace_rows, table
 
 PAGE = ROOT / 'configs/export.md'
-COLUMNS = 'model', 'config', 'format', 'largest difference', 'size, MB'
+# The cells of a format have the largest difference, and the size of the file.
+COLUMNS = 'model', 'config', *sorted(FORMATS)
 
 
 class Small(NamedTuple):
@@ -96,41 +97,38 @@ MODELS = {
 }
 
 
-def row_of(name: str, format: str) -> str:
-    """Export a model, compare it, and return its row of the table."""
-    start = name, f'`{MODELS[name].config}`', format
+def row_of(name: str) -> str:
+    """Export a model to each format and return its row of the table."""
+    cells = [name, f'`{MODELS[name].config}`']
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f'model.{format}')
-        try:
-            differences = export_program(MODELS[name].program(), path)
-        except ValueError as error:
-            return table(COLUMNS, [
-                [*start, f'not exported: {error}', '']])[-1]
-        return table(COLUMNS, [
-            [*start, f'{max(differences.values()):.1e}',
-             f'{path.stat().st_size / 1e6:.1f}']])[-1]
+        for format in sorted(FORMATS):
+            path = Path(folder, f'model.{format}')
+            try:
+                differences = export_program(MODELS[name].program(), path)
+            except ValueError as error:
+                cells.append(f'not exported: {error}')
+                continue
+            cells.append(f'{max(differences.values()):.1e}, '
+                         f'{path.stat().st_size / 1e6:.1f} MB')
+    return table(COLUMNS, [cells])[-1]
 
 
-def key_of(row: str) -> tuple[int, str]:
-    name, _, format = (cell.strip() for cell in row.split('|')[1:4])
-    return [*MODELS].index(name), format
+def key_of(row: str) -> int:
+    return [*MODELS].index(row.split('|')[1].strip())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--formats', nargs='+', choices=FORMATS,
-                        default=FORMATS)
     parser.add_argument('--models', nargs='+', choices=MODELS,
                         default=[*MODELS])
     args = parser.parse_args()
     for name in args.models:
-        for format in args.formats:
-            row = row_of(name, format)
-            print(row, flush=True)
-            PAGE.write_text(
-                replace_rows(PAGE.read_text(), COLUMNS, [row], key_of))
+        row = row_of(name)
+        print(row, flush=True)
+        PAGE.write_text(
+            replace_rows(PAGE.read_text(), COLUMNS, [row], key_of))
 
 
 if __name__ == '__main__':
