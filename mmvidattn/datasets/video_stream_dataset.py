@@ -146,22 +146,21 @@ class VideoStreamDataset(VideoSegmentDataset):
                 if width})
         files = self._find_videos(segments)
         # 1. Open the videos.
-        rates = self._open_videos(files)
-        self.videos = list(rates)
-        self.files = {video: files[video] for video in rates}
-        self.rates = [min(self.frame_rate, fps) for _, fps in rates.values()]
+        opened = self._open_videos(files)
+        self.videos = list(opened)
+        self.files = {video: files[video] for video in opened}
+        self.rates = [min(self.frame_rate, fps)
+                      for _, fps, _ in opened.values()]
         self.lengths = [
             num_steps(num_frames, fps, rate)
-            for (num_frames, fps), rate in zip(rates.values(), self.rates)]
+            for (num_frames, fps, _), rate in zip(opened.values(), self.rates)]
         # 2. Convert the segments to steps.
+        segments = [one for one in segments if one.video in opened]
         if self.unit == 'frames':
-            segments = [
-                one._replace(**dict(zip(('start', 'end'), (
-                    frame / rates[one.video][1]
-                    for frame in one.frames or (one.start, one.end)))))
-                for one in segments if one.video in rates]
+            segments = [_in_seconds(one, opened[one.video][2])
+                        for one in segments]
         fitted, notes = fit_to_videos(
-            [one for one in segments if one.video in rates],
+            segments,
             {video: length / rate for video, length, rate in zip(
                 self.videos, self.lengths, self.rates)})
         if notes:
@@ -211,12 +210,14 @@ class VideoStreamDataset(VideoSegmentDataset):
                 if info['filename'] not in missing}
 
     def _open_videos(self, files: Mapping[str, str]
-                     ) -> dict[str, tuple[int, float]]:
-        """Return the frames and rate of each readable video."""
-        def read(path: str) -> tuple[int, float] | Exception:
+                     ) -> dict[str, tuple[int, float, np.ndarray]]:
+        """Return length and rate of each readable video, and its frame times.
+        """
+        def read(path: str) -> tuple[int, float, np.ndarray] | Exception:
             try:
-                video = ConstantRate(open_video(path))
-                return len(video), video.fps
+                reader = open_video(path)
+                video = ConstantRate(reader)
+                return len(video), video.fps, reader.times
             except RemoteError:
                 raise
             except Exception as error:
@@ -305,6 +306,13 @@ class VideoStreamDataset(VideoSegmentDataset):
             marked[:, 0] = inside & ~marked.any(axis=1)
             targets[f'gt_{part}'] = marked
         return targets
+
+
+def _in_seconds(segment: VideoSegment, times: np.ndarray) -> VideoSegment:
+    """Convert the frame numbers of a segment by the times of the frames."""
+    frames = np.array(segment.frames or segment[2:4], int)
+    start, end = times[frames.clip(max=len(times) - 1)].tolist()
+    return segment._replace(start=start, end=end)
 
 
 class VideoChunks:

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from made_videos import FPS, LENGTH, numbers_of, write_opencv
+from made_videos import FPS, LENGTH, make, numbers_of, write_opencv
 from mmaction.registry import DATA_SAMPLERS, DATASETS
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import init_default_scope
@@ -130,6 +130,17 @@ def test_reads_frames_of_segments_and_numbers_of_actions(root, tmp_path):
             assert targets[span, column].all()
             assert targets[:, column].sum() == span.stop - span.start
             assert targets.sum() == 40
+
+
+def test_frame_numbers_are_those_of_a_varying_rate(tmp_path):
+    """20 frames per second in the first second, and then 5."""
+    make('varying rate', tmp_path)
+    (tmp_path / 'set.csv').write_text(
+        'video,start,end,label\nvarying,20,30,run\n')
+    data = build(tmp_path, unit='frames', frame_rate=10., clip_frames=48)
+    # From 1 s to 3 s.
+    assert data[0]['data_samples'].gt_action[:, 1].nonzero().flatten(
+        ).tolist() == [*range(10, 30)]
 
 
 def test_missing_and_broken_videos_are_left_out_of_training(root, tmp_path):
