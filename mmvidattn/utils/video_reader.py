@@ -207,7 +207,7 @@ class VideoReader:
 
     def __getitem__(self, index: int) -> np.ndarray:
         """Return a frame, uint8 [H, W, 3], RGB."""
-        return self.get_batch([index])[0]
+        return self.get_frames([index])[0]
 
     def __del__(self) -> None:
         # Close explicitly, because PyAV's containers and streams are a
@@ -223,15 +223,28 @@ class VideoReader:
             IndexError: If an index is out of range.
             ValueError: If a frame cannot be read.
         """
+        return np.stack(self.get_frames(indices))
+
+    def get_frames(self, indices: Sequence[int] | np.ndarray
+                   ) -> list[np.ndarray]:
+        """Return frames like :meth:`get_batch`, without copying them to one
+        array.
+        """
         indices = np.asarray(indices, dtype=np.int64).ravel()
         if indices.size and not (0 <= indices.min()
                                  and indices.max() < len(self)):
             raise IndexError(
                 f'frames must be from 0 to {len(self) - 1}, got '
                 f'{indices.min()} to {indices.max()}')
-        frames = {index: self._frame(index)
-                  for index in sorted({*indices.tolist()})}
-        return np.stack([frames[index] for index in indices.tolist()])
+        decoded = {index: self._frame(index)
+                   for index in sorted({*indices.tolist()})}
+        frames, used = [], set()
+        for index in indices.tolist():
+            # Each frame is an array of its own, which transforms may change.
+            frames.append(decoded[index].copy() if index in used
+                          else decoded[index])
+            used.add(index)
+        return frames
 
     def frames(self) -> Iterator[np.ndarray]:
         """Yield all frames in order, each uint8 [H, W, 3], RGB."""

@@ -166,7 +166,7 @@ class VideoReaderDecode(OptionTransform):
     def transform(self, results: dict) -> dict:
         """Decode the frames."""
         indices = np.ravel(results['frame_inds'])
-        images = list(results['video_reader'].get_batch(indices))
+        images = results['video_reader'].get_frames(indices)
         height, width = images[0].shape[:2]
         results.update(
             video_reader=None, frame_inds=indices, imgs=images,

@@ -52,6 +52,15 @@ def test_segments_match_decord(kind, segment, tmp_path):
         load(path, dict(type='DecordSegmentInit'), DECODE, segment=segment))
 
 
+def test_repeated_frames_are_different_arrays(tmp_path):
+    path = make('plain', tmp_path)
+    images = Compose([OURS[0], OURS[1]])(dict(
+        filename=str(path), frame_inds=np.array([3, 5, 3])))['imgs']
+    assert np.array_equal(images[0], images[2])
+    images[0][:] = 0
+    assert images[2].any() and images[1].flags.writeable
+
+
 def test_rejects_segment_without_frames(tmp_path):
     path = make('plain', tmp_path)
     for segment, text in (((9, 10, 's'), 'begins after the video'),
