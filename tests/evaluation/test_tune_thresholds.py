@@ -145,7 +145,7 @@ def test_class_without_segments_keeps_the_defaults():
 
 
 def test_segments_of_ignored_classes_and_other_videos_are_left_out():
-    videos, truth = noisy_videos(2)
+    videos, truth = noisy_videos(2, num_videos=1)
     more = [segment('v0', 0, 9, 'background'), segment('w', 0, 9, 'swim')]
     assert tune_thresholds(videos, truth + more, CLASSES, **FEW) == (
         tune_thresholds(videos, truth, CLASSES, **FEW))

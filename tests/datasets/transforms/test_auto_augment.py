@@ -95,9 +95,9 @@ def test_signs_of_signed_ops_are_balanced():
 def test_rand_augment_draws_the_papers_ops_uniformly():
     np.random.seed(0)
     augment = RandAugment(num_ops=2)
-    names = [name for _ in range(3500) for name, _ in augment.draw()]
+    names = [name for _ in range(1400) for name, _ in augment.draw()]
     assert set(names) == set(OPS) - {'invert', 'solarize_add'}
-    assert all(400 < names.count(name) < 600 for name in set(names))
+    assert all(140 < names.count(name) < 260 for name in set(names))
 
 
 @pytest.mark.parametrize('bad', [
