@@ -11,14 +11,13 @@ have the same distribution in every class at any time, and a model that sees
 one frame cannot exceed chance.
 
 ``--motions double`` writes four other classes, each of two motions at once, of
-other shapes: something to fine-tune on. ``--distractors``, ``--noise``,
-``--scale`` and ``--speed`` change how hard it is.
+other shapes: something to fine-tune on.
 """
 import shutil
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -121,39 +120,6 @@ class Clip:
     motions: str = 'single'
 
 
-@dataclass(frozen=True)
-class Difficulty:
-    """Options that make a set harder; a clip keeps its class and its motion.
-
-    Args:
-        distractors: Number of dimmer shapes beneath the shape. Each does one
-            of the eight motions, whatever the class of the clip is.
-        noise: Standard deviation of the noise of each frame, in gray levels.
-        scale: Factor of the radius of all shapes.
-        speed: Factor of the speed of all shapes.
-        texture: Contrast of the patterns of shapes and background; 0 is
-            plain.
-    """
-    distractors: int = 0
-    noise: float = 0.
-    scale: float = 1.
-    speed: float = 1.
-    texture: float = 1.
-
-    def __post_init__(self) -> None:
-        if self.distractors < 0:
-            raise ValueError('distractors must be at least 0, got '
-                             f'{self.distractors}')
-        if not 0 <= self.noise <= 64:
-            raise ValueError(f'noise must be in [0, 64], got {self.noise}')
-        if not 0.25 <= self.scale <= 1:
-            raise ValueError(f'scale must be in [0.25, 1], got {self.scale}')
-        if not 0 < self.speed <= 1:
-            raise ValueError(f'speed must be in (0, 1], got {self.speed}')
-        if not 0 <= self.texture <= 1:
-            raise ValueError(f'texture must be in [0, 1], got {self.texture}')
-
-
 def draw_clip(seed: int, split: str, index: int,
               motions: str = 'single') -> Clip:
     """Draw a clip, which depends only on the seed, split and index."""
@@ -169,20 +135,6 @@ def draw_clip(seed: int, split: str, index: int,
     return Clip(label, start, speed, width, height,
                 int(rng.integers(*NUM_FRAMES, endpoint=True)),
                 int(rng.choice(FPS)), int(rng.integers(2**31)), motions)
-
-
-def draw_distractors(clip: Clip, count: int) -> list[Clip]:
-    """Draw clips whose moving shapes distract from the shape of a clip."""
-    rng = np.random.default_rng([clip.texture_seed, 1])
-    return [
-        replace(
-            clip,
-            label=int(rng.integers(len(CLASSES))),
-            motions='single',
-            start=State(*rng.random(4).tolist()),
-            speed=float(rng.uniform(0.5, 0.8)),
-            texture_seed=int(rng.integers(2**31))) for _ in range(count)
-    ]
 
 
 def state_at(clip: Clip, frame: int) -> State:
@@ -227,14 +179,6 @@ def _outline(rng: np.random.Generator, motions: str) -> np.ndarray:
                     axis=1) * (radius / radius.max())[:, None]
 
 
-def _colors(rng: np.random.Generator, low: int, high: int,
-            difficulty: Difficulty) -> np.ndarray:
-    """Return the two colors of a pattern, ``(2, 3)``."""
-    colors = np.float32(rng.uniform(low, high, (2, 3)))
-    plain = colors.mean(axis=0)
-    return difficulty.texture * colors + (1 - difficulty.texture) * plain
-
-
 def _paint(pattern: np.ndarray, colors: np.ndarray) -> np.ndarray:
     weight = pattern[..., None]
     return weight * colors[0] + (1 - weight) * colors[1]
@@ -275,41 +219,25 @@ def _place(sprite: np.ndarray, state: State, width: int,
     return np.roll(layer, whole.astype(int)[::-1], axis=(0, 1))
 
 
-def render(clip: Clip,
-           difficulty: Difficulty = Difficulty()) -> Iterator[np.ndarray]:
+def render(clip: Clip) -> Iterator[np.ndarray]:
     """Yield the frames of a clip, each ``(height, width, 3)`` uint8 in BGR."""
-    others = draw_distractors(clip, difficulty.distractors)
-    clip, *others = (
-        replace(each, speed=difficulty.speed * each.speed)
-        for each in (clip, *others))
     rng = np.random.default_rng(clip.texture_seed)
     width, height = clip.width, clip.height
-    radius = difficulty.scale * RADII[1] * min(width, height)
     # The shape is always bright and the background dark, so that only the
     # motion is difficult.
-    back = _colors(rng, 0, 80, difficulty)
-    fore = _colors(rng, 175, 255, difficulty)
+    back, fore = (np.float32(rng.uniform(low, high, (2, 3)))
+                  for low, high in ((0, 80), (175, 255)))
     background = _paint(
         _noise(rng, width, height, int(rng.integers(3, 9))), back)
-    shapes = [(clip, _sprite(rng, radius, fore, clip.motions))]
-    for other in others:
-        rng = np.random.default_rng(other.texture_seed)
-        dim = _colors(rng, 90, 125, difficulty)
-        shapes.insert(0, (other, _sprite(rng, radius, dim, other.motions)))
-    noise = np.random.default_rng([clip.texture_seed, 2])
-
+    sprite = _sprite(rng, RADII[1] * min(width, height), fore, clip.motions)
     for frame in range(clip.num_frames):
-        image = background
-        for moving, sprite in shapes:
-            layer = _place(sprite, state_at(moving, frame), width, height)
-            image = image * (1 - layer[..., 3:]) + layer[..., :3]
-        if difficulty.noise:
-            image = image + noise.normal(0, difficulty.noise, image.shape)
+        layer = _place(sprite, state_at(clip, frame), width, height)
+        image = background * (1 - layer[..., 3:]) + layer[..., :3]
         yield np.rint(image).clip(0, 255).astype(np.uint8)
 
 
 def write_clip(job: tuple[str, int], out: Path, seed: int,
-               difficulty: Difficulty, motions: str = 'single') -> str:
+               motions: str = 'single') -> str:
     """Write one video; returns its line of the annotation file."""
     split, index = job
     clip = draw_clip(seed, split, index, motions)
@@ -321,7 +249,7 @@ def write_clip(job: tuple[str, int], out: Path, seed: int,
         (clip.width, clip.height))
     if not writer.isOpened():
         raise RuntimeError(f'OpenCV cannot write {out / name} with mp4v')
-    for image in render(clip, difficulty):
+    for image in render(clip):
         writer.write(image)
     writer.release()
     return f'{name} {clip.label}\n'
@@ -332,7 +260,6 @@ def make_motion(out: Path,
                 num_val: int,
                 seed: int,
                 overwrite: bool = False,
-                difficulty: Difficulty = Difficulty(),
                 motions: str = 'single') -> bool:
     """Write the set into a folder, unless it is there already.
 
@@ -342,8 +269,6 @@ def make_motion(out: Path,
     check_sizes(num_train, num_val, seed)
     settings = dict(generator='make_motion.py', version=1, seed=seed,
                     train=num_train, val=num_val)
-    if difficulty != Difficulty():
-        settings['difficulty'] = asdict(difficulty)
     if motions != 'single':
         settings['motions'] = motions
 
@@ -356,8 +281,8 @@ def make_motion(out: Path,
         with ProcessPoolExecutor(initializer=cv2.setNumThreads,
                                  initargs=(1, )) as pool:
             lines = list(pool.map(
-                partial(write_clip, out=out, seed=seed, difficulty=difficulty,
-                        motions=motions), jobs, chunksize=16))
+                partial(write_clip, out=out, seed=seed, motions=motions),
+                jobs, chunksize=16))
         (out / 'train.txt').write_text(''.join(lines[:num_train]))
         (out / 'val.txt').write_text(''.join(lines[num_train:]))
         (out / 'label_map.txt').write_text('\n'.join(SETS[motions]) + '\n')
@@ -367,26 +292,13 @@ def make_motion(out: Path,
 
 def main() -> None:
     parser = options_of_set(__doc__, 'clips', train=2000, val=200)
-    parser.add_argument('--distractors', type=int, default=0,
-                        help='dimmer shapes with independent motions '
-                        '(default: 0)')
-    parser.add_argument('--noise', type=float, default=0,
-                        help='standard deviation of the noise of each frame, '
-                        'in gray levels (default: 0)')
-    parser.add_argument('--scale', type=float, default=1,
-                        help='factor of the size of the shapes (default: 1)')
-    parser.add_argument('--speed', type=float, default=1,
-                        help='factor of the speed of the shapes (default: 1)')
-    parser.add_argument('--texture', type=float, default=1,
-                        help='contrast of the patterns (default: 1)')
     parser.add_argument('--motions', choices=SETS, default='single',
                         help='eight classes of one motion, or four of two at '
                         'once, of other shapes (default: single)')
     args = parser.parse_args()
     run_generator(args.out, lambda: make_motion(
         args.out, args.train, args.val, args.seed, args.overwrite,
-        Difficulty(args.distractors, args.noise, args.scale, args.speed,
-                   args.texture), args.motions))
+        args.motions))
 
 
 if __name__ == '__main__':
