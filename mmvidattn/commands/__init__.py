@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..utils.exits import one_line_errors
 from ..version import __version__
 from ._removed import refuse_removed
 
@@ -41,13 +42,8 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command.
-
-    Args:
-        argv: Name and arguments. Defaults to the command line.
-    """
-    name, *rest = (sys.argv[1:] if argv is None else argv) or ['--help']
+def parse(name: str, rest: Sequence[str]) -> argparse.Namespace | None:
+    """Parse the arguments of a command; None after --help or --version."""
     commands = find_commands()
     if name in ('-h', '--help'):
         print('usage: mmvidattn COMMAND [ARGUMENTS]\n')
@@ -55,10 +51,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(f'  {name:18}{describe(module)}')
         print('\nArguments of a command: mmvidattn COMMAND --help')
         print('Version: mmvidattn --version')
-        return
+        return None
     if name == '--version':
         print(f'mmvidattn {__version__}')
-        return
+        return None
     refuse_removed(name, rest)
     if name not in commands:
         close = difflib.get_close_matches(name, commands, 1)
@@ -69,11 +65,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.argv = [f'mmvidattn {name}', *rest]
     parser = make_parser(name)
     # argparse cannot mix options and arguments of a parser with subparsers.
-    parse = (parser.parse_args if name == 'prepare' else
-             parser.parse_intermixed_args)
-    args = parse(rest)
+    return (parser.parse_args if name == 'prepare' else
+            parser.parse_intermixed_args)(rest)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a command.
+
+    Args:
+        argv: Name and arguments. Defaults to the command line.
+    """
+    name, *rest = (sys.argv[1:] if argv is None else argv) or ['--help']
     try:
-        args.run(args)
+        with one_line_errors():
+            try:
+                args = parse(name, rest)
+            finally:
+                # If `head` has closed the pipe, fail here instead of at exit.
+                sys.stdout.flush()
+        if args is not None:
+            args.run(args)
     except KeyboardInterrupt:
         print(f'\n{sys.argv[0]}: stopped', file=sys.stderr)
         raise SystemExit(130) from None

@@ -18,7 +18,8 @@ from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..utils.printable import echo
 
 
-def split_model(words: Sequence[str]) -> tuple[list[str], str, str | None]:
+def split_model(words: Sequence[str], with_sources: bool = True
+                ) -> tuple[list[str], str, str | None]:
     """Split ``SOURCE ... [BUNDLE | CONFIG CHECKPOINT]``.
 
     Without a model, the default model of the package is used, and a line on
@@ -29,9 +30,25 @@ def split_model(words: Sequence[str]) -> tuple[list[str], str, str | None]:
         is None.
 
     Raises:
-        ValueError: If config and checkpoint are swapped, or one is missing.
+        ValueError: If config and checkpoint are swapped, one of them or the
+            source is missing, or there are sources but ``with_sources`` is
+            False.
         FileNotFoundError: If no model is given and a source does not exist.
     """
+    sources, *model = _split(words)
+    for word in sources:
+        if is_bundle(word):
+            raise ValueError(f'{word} is a bundle, not a source: give it '
+                             'after the sources')
+    if with_sources != bool(sources):
+        raise ValueError(
+            f'expected a source before the model {model[0]}' if with_sources
+            else 'expected only BUNDLE, or CONFIG CHECKPOINT, got '
+            + ' '.join(words))
+    return sources, *model
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], str, str | None]:
     *rest, last = words or ['']
     if is_bundle(last):
         return rest, last, None
@@ -59,7 +76,7 @@ def split_model(words: Sequence[str]) -> tuple[list[str], str, str | None]:
                else ''))
     if is_checkpoint(last):
         raise ValueError(f'the checkpoint {last} needs a config before it')
-    for word in filter(None, words):
+    for word in words:
         path = Path(word)
         if not (path.exists() or word.isdecimal() or '://' in word):
             if path.suffix or len(path.parts) > 1:

@@ -4,11 +4,6 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-# Methods to compute optical flow.
-FLOWS = 'dis', 'tvl1', 'farneback'
-# Formats of mmvidattn.datasets.annotations.formats.
-ANNOTATION_FORMATS = 'csv', 'activitynet', 'label-studio', 'elan'
-
 
 class DictAction(argparse.Action):
     """mmengine's ``DictAction``, imported only when the option is used."""
@@ -47,18 +42,25 @@ def add_cfg_options(parser: argparse.ArgumentParser) -> None:
         'files of the data set')
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add the option --device, with the best available device as default."""
+def add_device(parser: argparse.ArgumentParser, default: str = 'auto',
+               meaning: str = 'auto, the best available one') -> None:
+    """Add the option --device."""
     parser.add_argument(
-        '--device', type=_device, default='auto',
-        help='device to compute on (default: auto, the best available one)')
+        '--device', type=_device, default=default,
+        help=f'device to compute on (default: {meaning})')
 
 
 def _device(text: str) -> str:
-    if text != 'auto':
-        return text
-    from mmengine.device import get_device
-    return get_device()
+    if text == 'auto':
+        from mmengine.device import get_device
+        return get_device()
+    import torch
+    try:
+        torch.empty(0, device=text)
+    except (RuntimeError, AssertionError) as error:
+        raise argparse.ArgumentTypeError(
+            f'{text} cannot be used: {str(error).splitlines()[0]}') from error
+    return text
 
 
 class ColumnsAction(argparse.Action):
@@ -87,6 +89,14 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         help='names of the tiers of ELAN to read (default: all)')
 
 
+def add_fps(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the frame rate of annotations."""
+    parser.add_argument(
+        '--fps', type=positive,
+        help='frames per second, for files that count frames and state no '
+        "rate (default: the program's, 24 for Label Studio)")
+
+
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that process long lists of videos."""
     parser.add_argument(
@@ -106,29 +116,20 @@ def check_engine(args: argparse.Namespace) -> None:
 
 def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that training and testing share."""
-    parser.add_argument(
-        '--work-dir',
-        help="folder for logs, checkpoints and metrics (default: the config's,"
-        ' else work_dirs/<name of the config>)')
+    add = parser.add_argument
+    add('--work-dir', help='folder for logs, checkpoints and metrics '
+        "(default: the config's, else work_dirs/<name of the config>)")
     add_cfg_options(parser)
-    parser.add_argument(
-        '--compile',
-        action='store_true',
-        help='compile the backbone with torch.compile: slower to start, then '
-        'faster')
-    parser.add_argument(
-        '--default-runtime',
-        action='store_true',
+    add('--compile', action='store_true', help='compile the backbone with '
+        'torch.compile: slower to start, then faster')
+    add('--default-runtime', action='store_true',
         help='add the runner and hooks of configs/_base_/default_runtime.py '
-             'to a config that does not inherit them, such as a config of '
-             'mmaction2')
-    parser.add_argument(
-        '--launcher',
-        choices=['none', 'pytorch', 'slurm', 'mpi'],
-        default='none',
-        help='launcher of the processes (default: none, a single process)')
-    parser.add_argument(
-        '--local_rank', '--local-rank', type=int, default=0,
+        'to a config that does not inherit them, such as a config of '
+        'mmaction2')
+    add('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'],
+        default='none', help='launcher of the processes (default: none, a '
+        'single process)')
+    add('--local_rank', '--local-rank', type=int, default=0,
         help='local rank of the process, set by some launchers')
 
 

@@ -17,34 +17,25 @@ from pathlib import Path
 
 from ..utils.exits import one_line_errors
 from ..utils.printable import echo
-from ._options import ANNOTATION_FORMATS, add_columns, positive
+from ._options import add_columns, add_fps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'source', type=Path, metavar='IN',
+    add = parser.add_argument
+    add('source', type=Path, metavar='IN',
         help='file of annotations, or a folder of files of one format')
-    parser.add_argument(
-        'out', type=Path, nargs='?', metavar='OUT',
-        help='file to write; a folder for several videos in elan, '
-        'which has a file for each video (default: only check and count)')
-    parser.add_argument(
-        '--from', dest='source_format', metavar='FORMAT',
-        help=f'format of IN, one of {", ".join(ANNOTATION_FORMATS)} (default: '
-        'recognized by its content)')
+    add('out', type=Path, nargs='?', metavar='OUT', help='file to write; a '
+        'folder for several videos in elan, which has a file for each video '
+        '(default: only check and count)')
+    add('--from', dest='source_format', metavar='FORMAT',
+        help='format of IN (default: recognized by its content)')
     add_columns(parser)
-    parser.add_argument(
-        '--to', metavar='FORMAT',
+    add('--to', metavar='FORMAT',
         help='format of OUT (default: by its suffix: .csv, .eaf for elan)')
-    parser.add_argument(
-        '--videos', type=Path, metavar='FOLDER',
+    add('--videos', type=Path, metavar='FOLDER',
         help='folder of the videos; OUT has their paths in this folder')
-    parser.add_argument(
-        '--fps', type=positive,
-        help='frames per second, for files that count frames and state no '
-        "rate (default: the program's, 24 for Label Studio)")
-    parser.add_argument(
-        '--url', help='start of the addresses of videos in Label Studio '
+    add_fps(parser)
+    add('--url', help='start of the addresses of videos in Label Studio '
         '(default: /data/local-files/?d=)')
 
 

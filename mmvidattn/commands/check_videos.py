@@ -18,32 +18,24 @@ from ._options import at_least, positive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('ann_file', help='list of videos and labels')
-    parser.add_argument(
-        '--root', default='', help="folder that the list's paths are relative "
+    add = parser.add_argument
+    add('ann_file', help='list of videos and labels')
+    add('--root', default='', help="folder that the list's paths are relative "
         'to (default: the current folder)')
-    parser.add_argument(
-        '--delimiter', default=' ',
+    add('--delimiter', default=' ',
         help='delimiter of the list (default: a blank)')
-    parser.add_argument(
-        '--multi-class', action='store_true',
+    add('--multi-class', action='store_true',
         help='videos may have several labels')
-    parser.add_argument(
-        '--num-classes', type=int, help='number of classes, to check labels')
-    parser.add_argument(
-        '--workers', type=at_least(1), default=os.cpu_count(),
+    add('--num-classes', type=int, help='number of classes, to check labels')
+    add('--workers', type=at_least(1), default=os.cpu_count(),
         help='number of processes (default: one per processor)')
-    parser.add_argument(
-        '--timeout', type=positive, default=60,
+    add('--timeout', type=positive, default=60,
         help='maximum number of seconds for a video (default: 60)')
-    parser.add_argument(
-        '--quick', action='store_true',
+    add('--quick', action='store_true',
         help='only decode the last frame of each video')
-    parser.add_argument(
-        '--out', type=Path, metavar='FILE',
+    add('--out', type=Path, metavar='FILE',
         help='write unreadable files and reasons to FILE, separated by tabs')
-    parser.add_argument(
-        '--good', type=Path, metavar='FILE',
+    add('--good', type=Path, metavar='FILE',
         help='write the list without unreadable files to FILE')
 
 

@@ -37,22 +37,18 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'source', type=Path, metavar='FOLDER',
+    add = parser.add_argument
+    add('source', type=Path, metavar='FOLDER',
         help='videos, as for `mmvidattn finetune`')
-    parser.add_argument(
-        'models', nargs='+', metavar='CONFIG[=WEIGHTS]',
+    add('models', nargs='+', metavar='CONFIG[=WEIGHTS]',
         help='config file or name of a model; with the weights that it starts '
         'from (a file, default or none), if every config has them')
-    parser.add_argument(
-        '--seeds', type=at_least(1), default=4, metavar='N',
+    add('--seeds', type=at_least(1), default=4, metavar='N',
         help='largest number of seeds; fewer than 4 give no verdict, and more '
         'than 12 are not used (default: 4)')
-    parser.add_argument(
-        '--jobs', type=at_least(1), default=1, metavar='N',
+    add('--jobs', type=at_least(1), default=1, metavar='N',
         help='parallel runs (default: 1)')
-    parser.add_argument(
-        '--out', type=Path, required=True, metavar='FOLDER',
+    add('--out', type=Path, required=True, metavar='FOLDER',
         help='folder for report.md, report.json, scores.png and the runs')
 
 

@@ -24,15 +24,13 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser, checkpoint=False)
-    parser.add_argument(
-        '--shape', nargs=3, type=int, metavar=('T', 'H', 'W'),
-        help='frames, height and width of a view (default: the test '
-        "pipeline's)")
-    parser.add_argument(
-        '--views', type=int,
+    add = parser.add_argument
+    add('--shape', nargs=3, type=int, metavar=('T', 'H', 'W'), help='frames, '
+        "height and width of a view (default: the test pipeline's)")
+    add('--views', type=int,
         help="number of views per video (default: the test pipeline's)")
     add_cfg_options(parser)
-    parser.add_argument('--json', help='write the counts to this file')
+    add('--json', help='write the counts to this file')
 
 
 def rows_of(ours: 'Complexity', released: 'Complexity | None',
@@ -50,6 +48,11 @@ def rows_of(ours: 'Complexity', released: 'Complexity | None',
     return rows
 
 
+def digits_of(value: float) -> str:
+    """Format a count with two decimals, or more if it is below 10."""
+    return f'{value:.2f}' if value >= 10 else f'{value:.3g}'
+
+
 def run(args: argparse.Namespace) -> None:
     from ..apis import load_config
     from ..apis.complexity import count_config, shape_of
@@ -64,16 +67,16 @@ def run(args: argparse.Namespace) -> None:
     echo(f'{args.config}: view {"x".join(map(str, shape))}, {views} views '
          'per video')
     units = dict(
-        params=('params M', 1e6, 3),
-        macs_per_view=('GMACs/view', 1e9, 2),
-        macs_per_video=('GMACs/video', 1e9, 2),
-        flops_per_view=('GFLOPs/view', 1e9, 2),
-        flops_per_video=('GFLOPs/video', 1e9, 2))
-    echo(f'{"":28}' + ''.join(f'{name:>13}' for name, _, _ in units.values()))
+        params=('params M', 1e6),
+        macs_per_view=('GMACs/view', 1e9),
+        macs_per_video=('GMACs/video', 1e9),
+        flops_per_view=('GFLOPs/view', 1e9),
+        flops_per_video=('GFLOPs/video', 1e9))
+    echo(f'{"":28}' + ''.join(f'{name:>13}' for name, _ in units.values()))
     for r in rows:
         echo(f'{r["counted"]:28}' + ''.join(
-            f'{r[key] / unit:13.{digits}f}' if key in r else f'{"":13}'
-            for key, (_, unit, digits) in units.items()))
+            f'{digits_of(r[key] / unit):>13}' if key in r else f'{"":13}'
+            for key, (_, unit) in units.items()))
     echo("The papers' \"GFLOPs\" are multiply-accumulates (GMACs). A FLOP "
          'here is one floating-point operation, including elementwise ones.')
     for op, calls in ours.uncounted.items():

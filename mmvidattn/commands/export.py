@@ -15,34 +15,27 @@ from pathlib import Path
 
 from ..utils.exits import one_line_errors
 from ..utils.printable import echo
-from ._options import add_cfg_options, add_model
+from ._options import add_cfg_options, add_device, add_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
-    parser.add_argument(
-        '--output', choices=('logits', 'probabilities'), default='logits',
-        help='output of the program (default: logits)')
-    parser.add_argument(
-        '--normalize', choices=('uint8', 'float32'), nargs='?', const='uint8',
-        help='normalize clips of this type with values 0 to 255 inside the '
-        'program, in the color order of the config (without a type: uint8)')
-    parser.add_argument(
-        '--dynamic', choices=('frames', 'size'), nargs='+', default=(),
+    add = parser.add_argument
+    add('out', type=Path, help='file to write: .pt2 or .onnx')
+    add('--output', default='logits', metavar='NAME', help='output of the '
+        'program: logits or probabilities (default: logits)')
+    add('--normalize', metavar='DTYPE', nargs='?', const='uint8',
+        help='normalize clips with values 0 to 255 inside the program, in the '
+        'color order of the config: uint8 (default) or float32')
+    add('--dynamic', metavar='SIZE', nargs='+', default=(),
         help='support other lengths (frames), other heights and widths '
         '(size), or both; the batch size is always dynamic')
-    parser.add_argument(
-        '--shape', nargs=3, type=int, metavar=('T', 'H', 'W'),
-        help="frames, height and width of a clip (default: the test "
-        "pipeline's)")
-    parser.add_argument(
-        '--kernel', choices=('window', 'smoothing'),
-        help="kernel of a stream's long memory (default: window)")
-    parser.add_argument('--device', default='cpu',
-                        help='device that .pt2 files run on (default: cpu)')
-    parser.add_argument('--force', action='store_true',
-                        help='replace an existing file')
+    add('--shape', nargs=3, type=int, metavar=('T', 'H', 'W'), help='frames, '
+        "height and width of a clip (default: the test pipeline's)")
+    add('--kernel', metavar='NAME', help="kernel of a stream's long memory: "
+        'window or smoothing (default: window)')
+    add_device(parser, 'cpu', 'cpu; .pt2 files run on this device')
+    add('--force', action='store_true', help='replace an existing file')
     add_cfg_options(parser)
 
 
@@ -64,10 +57,7 @@ def run(args: argparse.Namespace) -> None:
         if args.out.exists() and not args.force:
             raise FileExistsError(
                 f'{args.out} exists; replace it with --force')
-        leading, config, checkpoint = split_model(args.model)
-        if leading:
-            raise ValueError('expected BUNDLE, or CONFIG CHECKPOINT, before '
-                             f'{args.out}, got {" ".join(args.model)}')
+        _, config, checkpoint = split_model(args.model, with_sources=False)
         model = get_model(config, checkpoint, args.device, args.cfg_options)
         program = program_of(
             model, args.shape or shape_of(model.cfg)[0], args.output,

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 from ..utils.exits import one_line_errors, program_name
 from ..utils.printable import echo
 from ._options import (
-    FLOWS,
     DictAction,
     add_cfg_options,
     add_device,
@@ -47,51 +46,41 @@ _loaded: 'tuple[dict[str, Any], VideoFeatures] | None' = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('videos', nargs='+', metavar='VIDEO',
-                        help='video file, folder of videos, or list of videos '
-                        '(.txt or .csv)')
-    parser.add_argument('out', type=Path, help='folder to write to')
-    parser.add_argument('config', help='config file or name of a recognizer, '
-                        'or timm://NAME or MODULE:CALLABLE')
-    parser.add_argument('--checkpoint',
-                        help='checkpoint of the network (default: random '
-                        'weights); "pretrained" downloads the weights of '
-                        'timm://')
+    add = parser.add_argument
+    add('videos', nargs='+', metavar='VIDEO', help='video file, folder of '
+        'videos, or list of videos (.txt or .csv)')
+    add('out', type=Path, help='folder to write to')
+    add('config', help='config file or name of a recognizer, or timm://NAME '
+        'or MODULE:CALLABLE')
+    add('--checkpoint', help='checkpoint of the network (default: random '
+        'weights); "pretrained" downloads the weights of timm://')
     steps = parser.add_mutually_exclusive_group()
     steps.add_argument('--rate', type=positive, default=4.,
                        help='steps per second (default: 4)')
     steps.add_argument('--every', type=at_least(1), metavar='N',
                        help='one step every N frames, instead of --rate')
-    parser.add_argument('--sample-fps', type=positive, metavar='FPS',
-                        help='resample videos to this frame rate (default: '
-                        'keep the rate of each video)')
-    parser.add_argument('--input', nargs='+', action=DictAction,
-                        metavar='KEY=VALUE', help='input of a network that is '
-                        'not a recognizer: takes=frames or clips, mean, std, '
-                        'value_range=1 or 255, resize, crop, interpolation, '
-                        'color=RGB or BGR (default: the settings of timm)')
-    parser.add_argument('--flow', choices=FLOWS,
-                        help='method to compute optical flow, for recognizers '
-                        'of flow')
-    parser.add_argument('--flow-side', type=at_least(1), default=180,
-                        help='short side of the frames that flow is computed '
-                        'from (default: 180)')
-    parser.add_argument('--bound', type=positive, default=20.,
-                        help='flow in pixels that maps to 0 and 255 (default: '
-                        '20)')
-    parser.add_argument('--clip-len', type=at_least(1),
-                        help="number of frames, or flow fields, in the clip "
-                        "of a step (default: the config's)")
-    parser.add_argument('--frame-interval', type=at_least(1), default=1,
-                        help='interval between frames of a clip (default: 1)')
-    parser.add_argument('--layer',
-                        help='layer whose input is the features (default: '
-                        'cls_head.fc_cls of a recognizer, or else the output '
-                        'of the network)')
-    parser.add_argument('--threads', type=at_least(1), default=1,
-                        help='threads per process (default: 1)')
-    parser.add_argument('--batch-size', type=at_least(1), default=16,
-                        help='number of steps per batch (default: 16)')
+    add('--sample-fps', type=positive, metavar='FPS', help='resample videos '
+        'to this frame rate (default: keep the rate of each video)')
+    add('--input', nargs='+', action=DictAction, metavar='KEY=VALUE',
+        help='input of a network that is not a recognizer: takes=frames or '
+        'clips, mean, std, value_range=1 or 255, resize, crop, '
+        'interpolation, color=RGB or BGR (default: the settings of timm)')
+    add('--flow', metavar='METHOD', help='method to compute optical flow, for '
+        'recognizers of flow: dis, tvl1 or farneback')
+    add('--flow-side', type=at_least(1), default=180, help='short side of the '
+        'frames that flow is computed from (default: 180)')
+    add('--bound', type=positive, default=20.,
+        help='flow in pixels that maps to 0 and 255 (default: 20)')
+    add('--clip-len', type=at_least(1), help='number of frames, or flow '
+        "fields, in the clip of a step (default: the config's)")
+    add('--frame-interval', type=at_least(1), default=1,
+        help='interval between frames of a clip (default: 1)')
+    add('--layer', help='layer whose input is the features (default: '
+        'cls_head.fc_cls of a recognizer, or else the output of the network)')
+    add('--threads', type=at_least(1), default=1,
+        help='threads per process (default: 1)')
+    add('--batch-size', type=at_least(1), default=16,
+        help='number of steps per batch (default: 16)')
     add_device(parser)
     add_cfg_options(parser)
     add_engine(parser)

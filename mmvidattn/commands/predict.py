@@ -23,13 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..utils.exits import one_line_errors, one_line_stop, program_name
 from ..utils.printable import echo, printable
-from ._options import (
-    ANNOTATION_FORMATS,
-    add_device,
-    add_engine,
-    add_model,
-    check_engine,
-)
+from ._options import add_device, add_engine, add_model, check_engine
 
 if TYPE_CHECKING:
     from ..apis import VideoClassifier, VideoPrediction
@@ -40,57 +34,43 @@ FILE_ONLY = ('out', 'json_lines', 'windows', 'stride', 'segments', 'to',
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'videos', nargs='+', metavar='VIDEO',
+    add = parser.add_argument
+    add('videos', nargs='+', metavar='VIDEO',
         help='video file or its URL, folder of videos, or folder of frames '
         '(without any video); with --json FOLDER also a list of videos (.txt '
         'or .csv), with --windows also the number of a camera, or the URL of '
         'a stream')
     add_model(parser)
-    parser.add_argument(
-        '--labels', help='file with one class name per line (default: the '
+    add('--labels', help='file with one class name per line (default: the '
         "names in the checkpoint, or else the config's)")
-    parser.add_argument(
-        '--out', type=Path, metavar='FILE_OR_FOLDER',
+    add('--out', type=Path, metavar='FILE_OR_FOLDER',
         help='write the captioned video to an .mp4 file, or some captioned '
         'frames to a .png or .jpg file, or an .mp4 file per video to a '
         'folder')
-    parser.add_argument(
-        '--json', type=Path, metavar='FILE_OR_FOLDER',
+    add('--json', type=Path, metavar='FILE_OR_FOLDER',
         help='write the predictions to a file, or a .json file per video to a '
         'folder (a path without a suffix), where the same command continues')
-    parser.add_argument(
-        '--json-lines', type=Path, metavar='FILE',
+    add('--json-lines', type=Path, metavar='FILE',
         help='write each prediction to this file immediately, one per line')
-    parser.add_argument(
-        '--windows', type=float, metavar='SECONDS',
+    add('--windows', type=float, metavar='SECONDS',
         help='classify time windows of this length; --out then shows in each '
         'frame the prediction of the latest window that contains it')
-    parser.add_argument(
-        '--stride', type=float, metavar='SECONDS',
-        help='seconds between the starts of consecutive windows (default: '
-        'their length)')
-    parser.add_argument(
-        '--segments', type=Path, metavar='OUT',
+    add('--stride', type=float, metavar='SECONDS', help='seconds between the '
+        'starts of consecutive windows (default: their length)')
+    add('--segments', type=Path, metavar='OUT',
         help='find the actions in long videos and write them with their '
         'scores as annotations, to be corrected in an annotation program. '
         'Clip models use windows (default: as in mmvidattn stream)')
-    parser.add_argument(
-        '--to', metavar='FORMAT',
-        help=f'format of --segments, one of {", ".join(ANNOTATION_FORMATS)} '
-        '(default: by the suffix of OUT)')
-    parser.add_argument(
-        '--thresholds', type=Path, metavar='FILE',
+    add('--to', metavar='FORMAT', help='format of --segments, as in mmvidattn '
+        'annotations (default: by the suffix of OUT)')
+    add('--thresholds', type=Path, metavar='FILE',
         help='thresholds of each class for --segments, from mmvidattn '
         "tune-thresholds (default: the model's)")
-    parser.add_argument(
-        '--fps', type=float,
+    add('--fps', type=float,
         help='frame rate of folders of frames and of live sources')
-    parser.add_argument(
-        '--batch-size', type=int, default=1,
+    add('--batch-size', type=int, default=1,
         help='number of videos or windows per batch (default: %(default)s)')
-    parser.add_argument(
-        '--compile', action='store_true',
+    add('--compile', action='store_true',
         help='compile the model first, which pays off for many videos')
     add_device(parser)
     add_engine(parser)

@@ -4,6 +4,10 @@
     mmvidattn prepare thumos14 annotation data/thumos14 \\
         --rgb FOLDER --flow FOLDER
 
+DATASET is thumos14 or tvseries (online detection), epic100 or egtea
+(anticipation), ssv2, kinetics, ucf101, hmdb51, diving48 or mit (video lists);
+`mmvidattn prepare DATASET --help` names the downloads.
+
 The same command resumes an interrupted run. Files with different content are
 only overwritten with --force.
 """
@@ -14,28 +18,25 @@ from pathlib import Path
 from ..utils.exits import one_line_errors
 from ..utils.printable import echo
 
-DATASETS = dict(
-    thumos14="THUMOS'14 for online detection.",
-    tvseries='TVSeries for online detection.',
-    epic100='EPIC-Kitchens-100 for anticipation.',
-    egtea="EGTEA Gaze+: RULSTM's lists for videos or features, or trimmed "
-    'clips.',
-    ssv2='Something-Something v2.',
-    kinetics='Kinetics-400, -600 and -700.',
-    ucf101='UCF-101.',
-    hmdb51='HMDB-51.',
-    diving48='Diving-48, version 2.',
-    mit='Moments in Time.')
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    sets = parser.add_subparsers(dest='dataset', required=True)
-    for name, title in DATASETS.items():
+    sets = parser.add_subparsers(dest='dataset', metavar='DATASET',
+                                 required=True)
+    if sys.argv[1:2] in ([], ['-h'], ['--help']):
+        return
+    # The recipes import numpy and more.
+    from ..datasets.prepare import RECIPES
+
+    for name, recipe in RECIPES.items():
         command = sets.add_parser(
-            name, help=title,
+            name, description=recipe.NEEDS,
             formatter_class=argparse.RawDescriptionHelpFormatter)
-        if sys.argv[1:2] == [name]:
-            _add_options(command, name)
+        command.add_argument('sources', nargs='+', type=Path,
+                             help=f'downloads: {recipe.SOURCES}')
+        command.add_argument('out', type=Path, help='folder to write to')
+        recipe.add_arguments(command)
+        command.add_argument('--force', action='store_true',
+                             help='overwrite files with different content')
 
 
 def run(args: argparse.Namespace) -> None:
@@ -47,15 +48,3 @@ def run(args: argparse.Namespace) -> None:
     with one_line_errors():
         recipe.prepare(args, Faults(getattr(args, 'lenient', False)))
 
-
-def _add_options(command: argparse.ArgumentParser, name: str) -> None:
-    """Add the options of a data set, whose recipe imports numpy and more."""
-    from ..datasets.prepare import RECIPES
-    recipe = RECIPES[name]
-    command.description = recipe.NEEDS
-    command.add_argument('sources', nargs='+', type=Path,
-                         help=f'downloads: {recipe.SOURCES}')
-    command.add_argument('out', type=Path, help='folder to write to')
-    recipe.add_arguments(command)
-    command.add_argument('--force', action='store_true',
-                         help='overwrite files with different content')

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import one_line_errors
 from ..utils.printable import echo, printable
-from ._options import add_columns, at_least, positive
+from ._options import add_columns, add_fps, at_least
 
 if TYPE_CHECKING:
     from ..datasets.annotations.formats import Annotations
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..evaluation.events import EventScores, Interval
     from ..online.frame_scores import FrameScores, ScoredVideos
 
-PROTOCOLS = 'activitynet', 'thumos14'
 # Meaning of each value.
 MEANINGS = {
     'mAP@0.5': 'mean average precision at an overlap of 0.5',
@@ -47,36 +46,25 @@ IOU = .5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('predictions', type=Path,
-                        help='file of predicted events')
-    parser.add_argument('annotations', type=Path,
-                        help='file of annotated events')
-    parser.add_argument(
-        '--videos', type=Path, metavar='FOLDER',
+    add = parser.add_argument
+    add('predictions', type=Path, help='file of predicted events')
+    add('annotations', type=Path, help='file of annotated events')
+    add('--videos', type=Path, metavar='FOLDER',
         help='folder of the evaluated videos. Their lengths are used for '
         'false alarms per hour, and videos that the annotations do not list '
         'count as videos without events, unless --subset is given (default: '
         'the lengths in the annotations, or else the last end in each video)')
-    parser.add_argument(
-        '--fps', type=positive,
-        help='frames per second, for files that count frames and state no '
-        "rate (default: the program's, 24 for Label Studio)")
+    add_fps(parser)
     add_columns(parser)
-    parser.add_argument(
-        '--subset', help='evaluate only the videos of this subset of the '
+    add('--subset', help='evaluate only the videos of this subset of the '
         'annotations, such as test')
-    parser.add_argument(
-        '--scores', type=Path, metavar='FOLDER',
-        help='scores of steps from mmvidattn stream --scores, to evaluate '
-        'their calibration')
-    parser.add_argument(
-        '--protocol', choices=PROTOCOLS, default='activitynet',
-        help='evaluation code that mAP follows (default: activitynet)')
-    parser.add_argument(
-        '--draws', type=at_least(0), default=1000, metavar='N',
+    add('--scores', type=Path, metavar='FOLDER', help='scores of steps from '
+        'mmvidattn stream --scores, to evaluate their calibration')
+    add('--protocol', default='activitynet', help='evaluation code that mAP '
+        'follows: activitynet or thumos14 (default: activitynet)')
+    add('--draws', type=at_least(0), default=1000, metavar='N',
         help='bootstrap draws for the intervals (default: 1000)')
-    parser.add_argument(
-        '--report', type=Path, metavar='FOLDER',
+    add('--report', type=Path, metavar='FOLDER',
         help='write the table, the values as JSON, and images: timelines, '
         'precision and recall by class, delays, calibration')
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import CTRL_C, Stopped, one_line_errors, program_name
 from ..utils.printable import LAYOUT, printable
-from ._options import FLOWS, add_cfg_options, add_device, add_model
+from ._options import add_cfg_options, add_device, add_model
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,45 +35,32 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'sources', nargs='+', metavar='SOURCE',
+    add = parser.add_argument
+    add('sources', nargs='+', metavar='SOURCE',
         help='video file, folder of frames, number of a camera, or URL')
     add_model(parser)
-    parser.add_argument(
-        '--rgb', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
+    add('--rgb', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
         help="network that computes the features 'rgb' (see "
         "extract-features) and its checkpoint, or '-' for the network's "
         "default weights (default: the config's online.extractors.rgb)")
-    parser.add_argument(
-        '--flow', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
+    add('--flow', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
         help="network of optical flow that computes the features 'flow', with "
         "its checkpoint (default: the config's online.extractors.flow)")
-    parser.add_argument(
-        '--seconds', type=float,
-        help='length of the sliding window of a clip model (default: the '
-        "config's online.seconds, or else the span of a clip in its test "
-        'pipeline)')
-    parser.add_argument(
-        '--stride', type=float,
-        help='seconds between windows of a clip model (default: the '
-        "config's online.stride, or else the distance between frames or "
-        'tubelets that it encodes independently)')
-    parser.add_argument(
-        '--flow-method', choices=FLOWS,
-        help="method to compute flow (default: the config's, or else dis)")
-    parser.add_argument(
-        '--events', type=Path, metavar='FILE',
-        help='write the start and end of each action to this file '
-        'immediately, as JSON Lines')
-    parser.add_argument(
-        '--out', type=Path, metavar='FILE',
+    add('--seconds', type=float, help='length of the sliding window of a clip '
+        "model (default: the config's online.seconds, or else the span of a "
+        'clip in its test pipeline)')
+    add('--stride', type=float, help='seconds between windows of a clip model '
+        "(default: the config's online.stride, or else the distance between "
+        'frames or tubelets that it encodes independently)')
+    add('--flow-method', metavar='METHOD', help='method to compute flow: dis, '
+        "tvl1 or farneback (default: the config's, or else dis)")
+    add('--events', type=Path, metavar='FILE', help='write the start and end '
+        'of each action to this file immediately, as JSON Lines')
+    add('--out', type=Path, metavar='FILE',
         help='write the video with its scores to this .mp4 file')
-    parser.add_argument(
-        '--plot', type=Path, metavar='FILE',
-        help='write an image of the scores over time (the last hour) to this '
-        '.png file')
-    parser.add_argument(
-        '--truth', type=Path, metavar='FILE',
+    add('--plot', type=Path, metavar='FILE', help='write an image of the '
+        'scores over time (the last hour) to this .png file')
+    add('--truth', type=Path, metavar='FILE',
         help='.npy file (steps, classes) with the ground truth for the plot, '
         'like the files in target_perframe')
     for name, meaning, default in (
@@ -81,81 +68,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             ('off', 'score below which an action ends',
              '0.3; both are scaled with a lower --on'),
             ('min-duration', 'minimum seconds of an action', '0.5')):
-        parser.add_argument(
-            f'--{name}', type=float,
+        add(f'--{name}', type=float,
             help=f"{meaning} (default: the config's, or else {default})")
-    parser.add_argument(
-        '--thresholds', type=Path, metavar='FILE',
+    add('--thresholds', type=Path, metavar='FILE',
         help='thresholds of each class, from mmvidattn tune-thresholds, '
         'instead of --on, --off and --min-duration')
-    parser.add_argument(
-        '--scores', type=Path, metavar='FOLDER',
+    add('--scores', type=Path, metavar='FOLDER',
         help='write the scores of all steps to this folder, for mmvidattn '
         'tune-thresholds and mmvidattn score')
-    parser.add_argument(
-        '--realtime', action='store_true',
-        help='play files at their frame rate, and drop steps if the machine '
-        'is too slow, like with a camera')
-    parser.add_argument(
-        '--fps', type=float, help='frame rate of a folder (default: 25) or '
+    add('--realtime', action='store_true', help='play files at their frame '
+        'rate, and drop steps if the machine is too slow, like with a camera')
+    add('--fps', type=float, help='frame rate of a folder (default: 25) or '
         'camera (default: the rate that it reports)')
-    parser.add_argument(
-        '--queue', type=int, default=4, help='maximum number of waiting steps '
+    add('--queue', type=int, default=4, help='maximum number of waiting steps '
         'before the oldest one is dropped (default: %(default)s)')
-    parser.add_argument(
-        '--compile', action='store_true',
-        help="compile the online detector's step first, which takes a minute "
-        'and makes it faster')
-    parser.add_argument(
-        '--duration', type=float, metavar='SECONDS',
+    add('--compile', action='store_true', help="compile the online detector's "
+        'step first, which takes a minute and makes it faster')
+    add('--duration', type=float, metavar='SECONDS',
         help='stop after this many seconds of the source')
-    parser.add_argument(
-        '--state', type=Path, metavar='FILE',
+    add('--state', type=Path, metavar='FILE',
         help='save the state to this file; if the program was stopped or '
         'killed, the same command resumes from the file, and appends to the '
         'file of events')
-    parser.add_argument(
-        '--state-seconds', type=float, default=10., metavar='SECONDS',
+    add('--state-seconds', type=float, default=10., metavar='SECONDS',
         help='seconds between saves of the state (default: %(default)s)')
-    parser.add_argument(
-        '--segments', type=Path, metavar='FOLDER',
+    add('--segments', type=Path, metavar='FOLDER',
         help='write a clip of each action to this folder, named by the number '
         'of its start event')
-    parser.add_argument(
-        '--segment-margin', type=float, nargs=2, default=(2., 2.),
-        metavar=('BEFORE', 'AFTER'),
-        help='seconds before and after the action in its clip (default: 2 2)')
-    parser.add_argument(
-        '--segment-mb', type=float, default=64., metavar='MB',
-        help='memory for the frames of clips per source (default: '
-        '%(default)s)')
-    parser.add_argument(
-        '--webhook', metavar='URL',
+    add('--segment-margin', type=float, nargs=2, default=(2., 2.),
+        metavar=('BEFORE', 'AFTER'), help='seconds before and after the '
+        'action in its clip (default: 2 2)')
+    add('--segment-mb', type=float, default=64., metavar='MB', help='memory '
+        'for the frames of clips per source (default: %(default)s)')
+    add('--webhook', metavar='URL',
         help='post each event to this http(s) URL as JSON; with --events and '
         '--state at least once, even if the program is killed')
-    parser.add_argument(
-        '--mqtt', metavar='URL',
-        help='publish each event with MQTT, with the same guarantee: '
-        'mqtt://USER:PASSWORD@HOST:PORT/TOPIC')
-    parser.add_argument(
-        '--serve', action='store_true',
+    add('--mqtt', metavar='URL', help='publish each event with MQTT, with the '
+        'same guarantee: mqtt://USER:PASSWORD@HOST:PORT/TOPIC')
+    add('--serve', action='store_true',
         help='serve a web page until Ctrl-C; files play at their frame rate')
-    parser.add_argument(
-        '--host', default='127.0.0.1',
-        help='address that the page listens on (default: %(default)s, which '
-        'only this machine can reach)')
-    parser.add_argument(
-        '--port', type=int, default=8000,
+    add('--host', default='127.0.0.1', help='address that the page listens on '
+        '(default: %(default)s, which only this machine can reach)')
+    add('--port', type=int, default=8000,
         help='port of the page, or 0 for any free port (default: %(default)s)')
-    parser.add_argument(
-        '--token', default=os.environ.get('MMVIDATTN_TOKEN'),
+    add('--token', default=os.environ.get('MMVIDATTN_TOKEN'),
         help='access token of the page (default: $MMVIDATTN_TOKEN, or else a '
         'random token if other machines can reach the host)')
-    parser.add_argument(
-        '--max-clients', type=int, default=8,
+    add('--max-clients', type=int, default=8,
         help='maximum number of connections (default: %(default)s)')
-    parser.add_argument(
-        '--read-only', action='store_true',
+    add('--read-only', action='store_true',
         help='do not let users of the page change thresholds')
     add_device(parser)
     add_cfg_options(parser)
@@ -168,7 +129,6 @@ def check(args: argparse.Namespace) -> None:
         ValueError: If an option is wrong.
     """
     from ..live.sinks.messages import check_mqtt, check_webhook
-    from ..utils.arguments import NotNegative, Positive, check_type
 
     for name, path, suffix in (('out', args.out, '.mp4'),
                                ('plot', args.plot, '.png')):
@@ -178,9 +138,6 @@ def check(args: argparse.Namespace) -> None:
         check_webhook(args.webhook)
     if args.mqtt is not None:
         check_mqtt(args.mqtt)
-    for value in args.segment_margin:
-        check_type('segment_margin', value, NotNegative)
-    check_type('segment_mb', args.segment_mb, Positive)
     if args.scores is not None and args.state is not None:
         raise ValueError('--scores does not work with --state, because a '
                          'resumed run lacks the scores of earlier steps')

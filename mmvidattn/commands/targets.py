@@ -22,30 +22,27 @@ from ._options import positive
 if TYPE_CHECKING:
     from ..datasets.annotations.video_segment import VideoSegment
 
-FORMATS = 'csv', 'json', 'thumos14', 'tvseries', 'ek100'
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('format', choices=FORMATS,
-                        help='format of the annotations')
-    parser.add_argument('annotations', type=Path,
-                        help="annotations: a file, or THUMOS'14's folder")
-    parser.add_argument('out', type=Path, help='folder to write to')
-    parser.add_argument('--features', type=Path, required=True,
-                        help='folder of features, to get the number of steps')
-    parser.add_argument('--rate', type=positive, default=4,
-                        help='steps per second (default: 4)')
-    parser.add_argument('--classes', type=Path,
-                        help='file with one class name per line (default: the '
-                        'classes of released targets, or all annotated '
-                        'classes, sorted)')
-    parser.add_argument('--split', default='',
-                        help="split of THUMOS'14, val or test; or name of the "
-                        'list of videos for tvseries and ek100')
-    parser.add_argument('--lenient', action='store_true',
-                        help='warn about invalid segments and skip them')
-    parser.add_argument('--force', action='store_true',
-                        help='overwrite files with different content')
+    add = parser.add_argument
+    add('format', help='format of the annotations: csv, json, thumos14, '
+        'tvseries or ek100')
+    add('annotations', type=Path,
+        help="annotations: a file, or THUMOS'14's folder")
+    add('out', type=Path, help='folder to write to')
+    add('--features', type=Path, required=True,
+        help='folder of features, to get the number of steps')
+    add('--rate', type=positive, default=4,
+        help='steps per second (default: 4)')
+    add('--classes', type=Path,
+        help='file with one class name per line (default: the classes of '
+        'released targets, or all annotated classes, sorted)')
+    add('--split', default='', help="split of THUMOS'14, val or test; or name "
+        'of the list of videos for tvseries and ek100')
+    add('--lenient', action='store_true',
+        help='warn about invalid segments and skip them')
+    add('--force', action='store_true',
+        help='overwrite files with different content')
 
 
 class Faults:
@@ -75,18 +72,20 @@ def read(args: argparse.Namespace, fault: Faults) -> 'list[VideoSegment]':
     from ..datasets.annotations.published.tvseries import read_tvseries
     from ..datasets.annotations.video_segment import checked
 
-    if not args.annotations.exists():
-        raise ValueError(f'{args.annotations} does not exist')
-    path = args.annotations
-    if args.format == 'ek100':
-        return read_rulstm(path, num_classes=EK100_CLASSES, fault=fault)
-    if args.format == 'thumos14':
-        return read_thumos14(path, args.split, fault=fault)
-    if args.format == 'tvseries':
-        return read_tvseries(path, args.split or 'all', fault=fault)
-    if args.format == 'json':
-        return checked(activitynet.read(Path(path)).segments, fault=fault)
-    return read_segment_csv(path, fault=fault)
+    path, split = args.annotations, args.split
+    readers = dict(
+        csv=lambda: read_segment_csv(path, fault=fault),
+        json=lambda: checked(activitynet.read(path).segments, fault=fault),
+        thumos14=lambda: read_thumos14(path, split, fault=fault),
+        tvseries=lambda: read_tvseries(path, split or 'all', fault=fault),
+        ek100=lambda: read_rulstm(path, num_classes=EK100_CLASSES,
+                                  fault=fault))
+    if args.format not in readers:
+        raise ValueError(f'format must be one of {", ".join(readers)}, got '
+                         f'{args.format}')
+    if not path.exists():
+        raise ValueError(f'{path} does not exist')
+    return readers[args.format]()
 
 
 def write(args: argparse.Namespace) -> None:
@@ -108,8 +107,8 @@ def write(args: argparse.Namespace) -> None:
         raise ValueError(f'{args.annotations} has no segments')
     if args.classes is not None and not args.classes.is_file():
         raise ValueError(f'--classes: file {args.classes} does not exist')
-    output = Output(args.out, args.force)
     videos = with_features(segments, lengths, args.features, fault)
+    output = Output(args.out, args.force)
     if args.format == 'ek100':
         name = args.split or args.annotations.stem
         echo(write_targets(

@@ -11,37 +11,22 @@ from ._options import add_config, add_runner_arguments, at_least
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
-    parser.add_argument(
-        '--dump',
-        metavar='FILE.pkl',
+    add = parser.add_argument
+    add('--dump', metavar='FILE.pkl',
         help='write the predictions to this file, as mmaction2 does')
-    parser.add_argument(
-        '--show-dir',
-        metavar='FOLDER',
-        help='write a picture of each video with its prediction to this '
-             'folder')
-    parser.add_argument(
-        '--show', action='store_true', help='show these pictures in a window')
-    parser.add_argument(
-        '--interval',
-        type=at_least(1),
-        default=1,
+    add('--show-dir', metavar='FOLDER', help='write a picture of each video '
+        'with its prediction to this folder')
+    add('--show', action='store_true', help='show these pictures in a window')
+    add('--interval', type=at_least(1), default=1,
         help='write or show one of this many videos (default: 1)')
-    parser.add_argument(
-        '--wait-time',
-        type=float,
-        default=2,
+    add('--wait-time', type=float, default=2,
         help='seconds to show each picture (default: 2)')
     add_runner_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     from ..apis.models import find_weights
-    from ..apis.runner import (
-        build_runner,
-        leave,
-        load_runner_config,
-    )
+    from ..apis.runner import build_runner, leave, load_runner_config
     from ..apis.show_predictions_hook import ShowPredictionsHook
 
     with one_line_stop():

@@ -24,45 +24,25 @@ KEYS = dict(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser, checkpoint=False)
-    parser.add_argument(
-        '--resume',
-        nargs='?',
-        const='auto',
-        metavar='CHECKPOINT',
+    add = parser.add_argument
+    add('--resume', nargs='?', const='auto', metavar='CHECKPOINT',
         help='continue from a checkpoint (default: the last one in the work '
         'directory)')
-    parser.add_argument(
-        '--amp',
-        action='store_true',
+    add('--amp', action='store_true',
         help='compute in bfloat16 where it is faster: on a GPU, and on a CPU '
         'with bfloat16 units (MMVIDATTN_BFLOAT16=force: on any CPU)')
-    parser.add_argument(
-        '--no-validate', action='store_true', help='do not validate')
-    parser.add_argument(
-        '--epochs',
-        type=at_least(1),
-        help="number of epochs; the config's schedules and warm-ups are "
-        'stretched in proportion')
-    parser.add_argument(
-        '--batch-size',
-        type=at_least(1),
-        help='number of clips per step in each process; --auto-scale-lr '
-        'scales the learning rate')
-    parser.add_argument(
-        '--lr', type=positive, help='learning rate of the optimizer')
-    parser.add_argument(
-        '--auto-scale-lr',
-        action='store_true',
-        help="scale the learning rate by the ratio of the actual batch size "
-        "to the config's")
-    parser.add_argument('--seed', type=int, help='random seed')
-    parser.add_argument(
-        '--diff-rank-seed',
-        action='store_true',
+    add('--no-validate', action='store_true', help='do not validate')
+    add('--epochs', type=at_least(1), help="number of epochs; the config's "
+        'schedules and warm-ups are stretched in proportion')
+    add('--batch-size', type=at_least(1), help='number of clips per step in '
+        'each process; --auto-scale-lr scales the learning rate')
+    add('--lr', type=positive, help='learning rate of the optimizer')
+    add('--auto-scale-lr', action='store_true', help='scale the learning rate '
+        "by the ratio of the actual batch size to the config's")
+    add('--seed', type=int, help='random seed')
+    add('--diff-rank-seed', action='store_true',
         help='use a different seed in each process')
-    parser.add_argument(
-        '--deterministic',
-        action='store_true',
+    add('--deterministic', action='store_true',
         help='use deterministic algorithms only')
     add_runner_arguments(parser)
 

@@ -14,35 +14,25 @@ from pathlib import Path
 
 from ..utils.exits import one_line_errors
 from ..utils.printable import echo
-from ._options import add_columns, positive
-
-OBJECTIVES = 'f1@50', 'f1@25', 'f1@10', 'recall'
+from ._options import add_columns, add_fps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('scores', type=Path,
-                        help='folder of mmvidattn stream --scores')
-    parser.add_argument(
-        'annotations', type=Path, help='annotated events of these videos, in '
+    add = parser.add_argument
+    add('scores', type=Path, help='folder of mmvidattn stream --scores')
+    add('annotations', type=Path, help='annotated events of these videos, in '
         'any format of mmvidattn annotations')
-    parser.add_argument('--out', type=Path, default=Path('thresholds.json'),
-                        metavar='FILE',
-                        help='file to write (default: %(default)s)')
-    parser.add_argument(
-        '--objective', choices=OBJECTIVES, default='f1@50',
-        help='F1 at an overlap of 50, 25 or 10 %%, or the highest recall with '
-        'at most --false-alarms per hour (default: %(default)s)')
-    parser.add_argument(
-        '--false-alarms', type=float, metavar='X',
-        help='false alarms per hour that each class may have, for '
-        '--objective recall')
-    parser.add_argument(
-        '--videos', type=Path, metavar='FOLDER',
+    add('--out', type=Path, default=Path('thresholds.json'), metavar='FILE',
+        help='file to write (default: %(default)s)')
+    add('--objective', default='f1@50',
+        help='f1@50, f1@25 or f1@10, the F1 at an overlap of 50, 25 or 10 '
+        '%%; or recall, the highest one with at most --false-alarms per hour '
+        '(default: %(default)s)')
+    add('--false-alarms', type=float, metavar='X', help='false alarms per '
+        'hour that each class may have, for --objective recall')
+    add('--videos', type=Path, metavar='FOLDER',
         help='folder of the videos, to find them by other names')
-    parser.add_argument(
-        '--fps', type=positive,
-        help='frames per second, for annotations that count frames and state '
-        "no rate (default: the program's, 24 for Label Studio)")
+    add_fps(parser)
     add_columns(parser)
 
 
@@ -53,9 +43,6 @@ def run(args: argparse.Namespace) -> None:
     from ..online.frame_scores import read_frame_scores
 
     with one_line_errors():
-        if (args.objective == 'recall') != (args.false_alarms is not None):
-            raise ValueError(
-                '--objective recall and --false-alarms need each other')
         scored = read_frame_scores(args.scores)
         found = read_annotations(args.annotations, videos=args.videos,
                                  fps=args.fps, columns=args.columns,

@@ -88,13 +88,10 @@ def load_base(options: FineTuneOptions) -> Config:
 
     Raises:
         ValueError: If the model is not a recognizer of video files with one
-            classifier, or the work directory is inside the source.
+            classifier.
         FileNotFoundError: If the config does not exist.
     """
-    out, source, model = options.out, options.source, options.model
-    if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
-        raise ValueError(f'--work-dir {out} must not be inside {source}: it '
-                         'would become a class')
+    model = options.model
     cfg = load_config(model)
     model_cfg = cfg.get('model') or {}
     head = model_cfg.get('cls_head') or {}

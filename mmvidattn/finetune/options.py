@@ -93,6 +93,10 @@ class FineTuneOptions:
         default = {field.name: field.default for field in fields(self)}
         is_random = self.weights in (None, 'none')
         freezes = self.freeze not in ('auto', 'none', None)
+        if self.work_dir is not None and self.source.is_dir() and (
+                self.out.resolve().is_relative_to(self.source.resolve())):
+            yield (f'--work-dir {self.out} must not be inside {self.source}: '
+                   'it would become a class')
         if self.epochs != 'auto' and not (
                 isinstance(self.epochs, int) and self.epochs > 0):
             yield ('--epochs must be a positive integer or auto, got '

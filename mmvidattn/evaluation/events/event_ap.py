@@ -12,6 +12,7 @@ from .labeled_events import Events, LabeledEvents, check_ends, check_scores
 THUMOS14 = .3, .4, .5, .6, .7
 ACTIVITYNET = .5, .55, .6, .65, .7, .75, .8, .85, .9, .95
 OFFSETS = tuple(range(1, 11))
+PROTOCOLS = 'activitynet', 'thumos14'
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ class SegmentAP(ClassRankings):
 
     def __init__(self, events: LabeledEvents,
                  thresholds: Sequence[Share] = THUMOS14,
-                 protocol: Literal['activitynet', 'thumos14'] = 'activitynet'
+                 protocol: Literal[PROTOCOLS] = 'activitynet'
                  ) -> None:
         check_ends(events)
         check_scores(events)

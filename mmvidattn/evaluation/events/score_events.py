@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """All metrics of events at once, with confidence intervals."""
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ...online.frame_scores import FrameScores
 from ...utils.arguments import Fraction, Natural, check_arguments
 from .alarms import Alarms
 from .calibration import Calibration
-from .event_ap import ACTIVITYNET, THUMOS14, SegmentAP, StartAP
+from .event_ap import ACTIVITYNET, PROTOCOLS, THUMOS14, SegmentAP, StartAP
 from .labeled_events import label_events, step_targets
 from .segment_f1 import EditScore, SegmentF1
 
@@ -80,6 +80,7 @@ def score_events(predictions: Sequence[VideoSegment],
     return bootstrap(scores.values, len(scores.events.videos), draws)
 
 
+@check_arguments
 class EventScores:
     """Metrics of predicted segments.
 
@@ -110,7 +111,7 @@ class EventScores:
     def __init__(self, predictions: Sequence[VideoSegment],
                  truth: Sequence[VideoSegment],
                  durations: Mapping[str, float] | None = None, *,
-                 protocol: str = 'activitynet',
+                 protocol: Literal[PROTOCOLS] = 'activitynet',
                  frame_scores: Mapping[str, FrameScores] | None = None,
                  classes: Sequence[str] = (),
                  ignore: Container[int] = (0, )) -> None:
