@@ -53,7 +53,7 @@ def content(root, splits):
             for name, side in splits.items()}
 
 
-@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('seed', range(2))
 def test_copies_stay_in_one_split(root, seed, capsys):
     plan = make_plan(FineTuneOptions(root, quick=True, workers=1, seed=seed))
     used = content(root, plan.videos)
@@ -77,13 +77,6 @@ def test_several_classes_and_similar_classes(root, capsys):
             in printed)
 
 
-def test_paths_of_a_list_are_compared(root):
-    path = root / 'mine.csv'
-    path.write_text('file,label\na/0.mp4,x\n./a/0.mp4,y\nb/1.mp4,y\n')
-    with pytest.raises(ValueError, match='a/0.mp4 has the label y here and x'):
-        make_plan(FineTuneOptions(path, quick=True, workers=1))
-
-
 def test_given_splits_with_copies_are_reported(root, capsys):
     path = root / 'mine.csv'
     path.write_text('file,label,split\na/0.mp4,x,train\na/copy0.mp4,x,val\n'
@@ -94,8 +87,7 @@ def test_given_splits_with_copies_are_reported(root, capsys):
             ) in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('seed', range(4))
-def test_copies_of_streams_stay_in_one_split(root, tmp_path, seed, capsys):
+def test_copies_of_streams_stay_in_one_split(root, tmp_path, capsys):
     names = [path.relative_to(root).as_posix()
              for path in sorted(root.rglob('*.mp4'))]
     # Copies without events are background.
@@ -105,7 +97,7 @@ def test_copies_of_streams_stay_in_one_split(root, tmp_path, seed, capsys):
         for label in 'xy' * (name[:-4] not in ('a/copy2', 'b/copy5'))])
         for name in names})))
     plan = make_plan(FineTuneOptions(
-        path, stream=True, videos=root, workers=1, quick=True, seed=seed))
+        path, stream=True, videos=root, workers=1, quick=True))
     used = content(root, plan.videos)
     assert sorted(used) == ['test', 'train', 'val']
     assert sum(map(len, used.values())) == 8

@@ -152,13 +152,6 @@ def test_merges_several_files(plan_of, tmp_path, capsys):
         plan_of(first, more=(more, ))
 
 
-def test_reports_similar_classes(plan_of, capsys):
-    plan_of([(*row[:3], 'Walk' if i == 0 else row[3])
-             for i, row in enumerate(events_of())], val_share=0)
-    assert ("note: several names of a class differ only in blanks or case: "
-            "'Walk' and 'walk'") in capsys.readouterr().out
-
-
 def test_notes_missing_splits(plan_of, capsys):
     rows = events_of(2)
     plan = plan_of([(*row, 'train') for row in rows[:2]]

@@ -14,7 +14,6 @@ from sklearn.metrics import (
 from mmvidattn.datasets.annotations.video_segment import VideoSegment
 from mmvidattn.finetune.report import (
     Answer,
-    draw_confusion,
     format_events,
     format_labels,
     format_metrics,
@@ -27,7 +26,6 @@ from mmvidattn.finetune.report import (
 )
 from mmvidattn.online.frame_scores import FrameScores
 from mmvidattn.visualization.clip_rows import draw_clip_rows
-from mmvidattn.visualization.training_curves import draw_training_curves
 
 CLASSES = ['a', 'b $x$ é', 'never']
 
@@ -61,10 +59,7 @@ def test_class_without_videos_has_no_metrics():
     lines = format_metrics(metrics).splitlines()
     assert lines[1].split() == ['a', '2', '50.0', '100.0', '66.7']
     assert lines[3].split() == ['never', '0', '-', '-', '-']
-    assert lines[4] == (
-        'top-1 66.7 % of 3 videos, with 95 % confidence 20.8 to 93.9 %')
-    assert lines[5] == 'chance 66.7 %, class mean 75.0 %'
-    assert lines[6].startswith('This result is within the noise of chance')
+    assert {'66.7', '20.8', '93.9'} <= {*lines[4].split()}
 
 
 @pytest.mark.parametrize('hits, total, advice', [
@@ -104,12 +99,6 @@ def test_most_confident_mistakes_come_first(motion_dir, tmp_path):
     assert ten.std() > 10 and len(ten) > 5 * len(none)
 
 
-def test_draws_confusion_of_many_classes(tmp_path):
-    _, matrix = metrics_of(answers([(0, 0), (39, 1)]), ['$'] * 40)
-    draw_confusion(tmp_path / 'c.png', matrix, ['$'] * 40)
-    assert cv2.imread(str(tmp_path / 'c.png')).std() > 1
-
-
 def test_reads_logs_of_resumed_run(tmp_path):
     # The first run was killed, and the second one repeats step 2.
     for name, logs in (
@@ -123,22 +112,6 @@ def test_reads_logs_of_resumed_run(tmp_path):
     training, validation = read_logs(tmp_path)
     assert [log['loss'] for log in training] == [3, 2]
     assert validation == [{'acc/top1': 0.5, 'step': 1}]
-
-
-def test_curves_show_loss_and_chance(tmp_path):
-    pictures = []
-    for losses, chance in ((1., 1.), None), ((1., .1), None), ((1., .1), .25):
-        draw_training_curves(
-            tmp_path / 'c.png',
-            [dict(epoch=i, loss=x, lr=0.1, top1_acc=0.5)
-             for i, x in enumerate(losses, 1)],
-            [{'acc/top1': 0.5, 'step': 1}], chance=chance)
-        pictures.append(cv2.imread(str(tmp_path / 'c.png')).astype(float))
-    third = pictures[0].shape[1] // 3
-    loss, line = (np.abs(a - b).sum(axis=(0, 2))
-                  for a, b in zip(pictures, pictures[1:]))
-    assert loss[:third].sum() > 0 and not loss[third + 20:].any()
-    assert line[third:2 * third].sum() > 0 and not line[:third].any()
 
 
 def test_clip_rows_may_differ_in_length(tmp_path):
@@ -167,12 +140,6 @@ def test_thresholds_have_the_best_f1(seed):
                    for threshold in np.linspace(0, 1, 101))
         assert f1_score(labels[:, k], scores[:, k] >= thresholds[k]) == (
             pytest.approx(best))
-
-
-def test_threshold_separates_the_scores():
-    scores = np.array([[.1], [.2], [.6], [.9]])
-    labels = np.array([[False], [False], [True], [True]])
-    assert tune_label_thresholds(scores, labels) == pytest.approx([.4])
 
 
 def test_label_metrics_match_scikit_learn():

@@ -67,12 +67,6 @@ def test_new_videos_start_a_new_run_when_the_last_is_complete(options):
     assert _choose_folder(options) == first
 
 
-def test_given_folder_has_no_number(options):
-    given = replace(options, work_dir=Path('here'))
-    write_notes('here', replace(options, seed=5))
-    assert _choose_folder(given) == Path('here')
-
-
 def test_auto_weights_come_with_the_package(options, capsys):
     auto = replace(options, weights='auto')
     assert complete_options(auto).weights == 'default'
@@ -83,12 +77,6 @@ def test_auto_weights_come_with_the_package(options, capsys):
     other = replace(auto, model='vivit_tiny_motion')
     assert complete_options(other).weights is None
     assert 'starts from random weights' in capsys.readouterr().out
-
-
-def test_random_weights_cannot_be_frozen(options):
-    with pytest.raises(ValueError, match='--freeze and --lora need'):
-        complete_options(replace(options, model='vivit_tiny_motion', lora=2,
-                                 weights='auto'))
 
 
 class Screen(io.StringIO):
@@ -130,20 +118,6 @@ def test_updates_the_line_in_a_terminal(monkeypatch):
     assert len(lines) == 3 and not lines[2]
     assert lines[0].count('\r') == 5
     assert all(len(part) <= 79 for line in lines for part in line.split('\r'))
-
-
-@pytest.mark.parametrize('outputs', [dict(loss=1.), dict(loss=2., other=1)])
-def test_needs_no_accuracy(outputs):
-    stream = Screen(False)
-    hook = ConsoleHook(stream)
-    runner = SimpleNamespace(iter=0, epoch=9, max_epochs=10, max_iters=10,
-                             hooks=[], train_dataloader=range(1))
-    hook.before_train(runner)
-    hook.before_train_epoch(runner)
-    hook.after_train_iter(runner, 0, outputs=outputs)
-    hook.end_line()
-    assert stream.getvalue().startswith('epoch 10/10, ')
-    assert 'training' not in stream.getvalue()
 
 
 def test_measures_a_real_training(motion_dir, monkeypatch):

@@ -9,7 +9,6 @@ import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
-from mmvidattn.apis.models import load_config
 from mmvidattn.datasets.annotations.custom.labeled_videos import LabeledVideo
 from mmvidattn.datasets.video_facts import VideoFacts
 from mmvidattn.finetune import FineTuneOptions, streams
@@ -37,8 +36,7 @@ def load(tmp_path):
         cfg = streams.load_base(options)
         streams.set_config(cfg, options, plan)
         set_epochs(cfg, 30)
-        cfg.dump(tmp_path / 'config.py')
-        return load_config(tmp_path / 'config.py')
+        return cfg
 
     return load
 
@@ -66,6 +64,7 @@ def test_pixels(load):
 
 def test_features_run_live(load, tmp_path):
     cfg = load('features')
+    cfg.dump(tmp_path / 'config.py')
     model = load_live_model(tmp_path / 'config.py', None)
     assert model.rate == 4 and [*model.extractors] == ['rgb']
     assert cfg.train_dataloader.dataset.ann_file == 'train_features.txt'

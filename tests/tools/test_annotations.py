@@ -4,7 +4,6 @@ import json
 import pytest
 from made_videos import FPS, LENGTH, write_opencv
 
-from mmvidattn.commands._options import ANNOTATION_FORMATS
 from mmvidattn.datasets.annotations.formats import FORMATS, read_annotations
 
 CSV = '''video,start,end,label
@@ -29,10 +28,6 @@ def run(run_main, *args):
     with pytest.raises(SystemExit) as stopped:
         run_main('annotations', *map(str, args))
     return stopped.value.code
-
-
-def test_command_knows_all_formats():
-    assert {*ANNOTATION_FORMATS} == {*FORMATS}
 
 
 def test_prints_a_summary(folder, run_main, capsys):
@@ -99,22 +94,6 @@ def test_reports_what_does_not_fit_the_videos(folder, run_main, capsys):
             f'of {duration:.1f} s)') in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('args, error', [
-    (['mine.csv', 'mine.csv'], 'OUT must differ from IN'),
-    (['none.csv'], 'file not found: none.csv'),
-    (['mine.csv', '--from', 'boris'], 'boris was removed; the last commit'),
-    (['mine.csv', 'x.xml', '--to', 'cvat'], 'cvat was removed; the last com'),
-    (['mine.csv', 'x.json', '--to', 'label-studio'],
-     'the frame rate of day/a.mp4 is unknown: give the folder'),
-    (['mine.csv', 'x.eaf'], 'x.eaf must be a folder'),
-    (['mine.csv', 'x.csv', '--url', 'u'], 'url is for label-studio, not csv'),
-    ])
-def test_one_line_for_each_error(folder, run_main, monkeypatch, args,
-                                 error):
-    monkeypatch.chdir(folder)
-    assert error in run(run_main, *args)
-
-
 def test_converts_a_table_with_named_columns(folder, run_main, capsys):
     (folder / 'table.tsv').write_text(
         'Media file\tBehavior\tFirst\tLast\nday/a.mp4\trun\t5\t15\n')
@@ -124,10 +103,3 @@ def test_converts_a_table_with_named_columns(folder, run_main, capsys):
     assert 'frame numbers at 10 fps' in capsys.readouterr().out
     assert (folder / 'out.csv').read_text() == (
         'video,start,end,label\nday/a.mp4,0.5,1.5,run\n')
-    assert run(run_main, folder / 'table.tsv', '--columns', 'video') == 2
-    assert 'must be NAME=COLUMN, got video' in capsys.readouterr().err
-
-
-def test_out_is_needed_to_convert(folder, run_main):
-    assert '--to and --url need OUT' in run(
-        run_main, folder / 'mine.csv', '--to', 'csv')

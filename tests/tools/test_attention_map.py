@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """tools/analysis/attention_map.py"""
-import math
 
 import cv2
 import pytest
@@ -11,6 +10,7 @@ from mmvidattn.layers import BaseAttention, VideoSelfAttention
 from tools.analysis import attention_map as tool
 
 TOOL = 'analysis/attention_map.py'
+TINY = 'linear_ff_tiny_motion'
 GRID = (4, 3, 5)
 ATTENTIONS = [x for x in BaseAttention.__subclasses__()
               if x.__module__.startswith('mmvidattn.')]
@@ -65,12 +65,6 @@ def test_rows_match_probing_with_single_keys(attention):
     assert torch.allclose(rows, torch.stack(want, -1), atol=1e-10)
 
 
-def test_rejects_attention_that_is_not_a_matrix():
-    with pytest.raises(ValueError, match='function .*attention matrix'):
-        tool.attention_rows(captured(lambda q, k, v: v.square(), 23), 0,
-                            torch.tensor([0]))
-
-
 @pytest.mark.parametrize('token', [(0, 0, 0), (2, 1, 4)])
 @pytest.mark.parametrize('pattern, window', [('time', None), ('space', None),
                                              ('joint', None), ('window', 3)])
@@ -108,14 +102,6 @@ def test_rows_match_the_definition(kind, pattern, window, token):
         assert volume[~keys].isnan().all()
 
 
-@pytest.mark.parametrize('share, nats', [
-    ([1, 1, 1, 1], math.log(4)), ([0, 3, 0, 0], 0),
-    ([1, -1, 0, 0], math.log(2)), ([8, 4, 2, 2], 1.75 * math.log(2))])
-def test_entropy_matches_closed_forms(share, nats):
-    assert tool.entropy_of(torch.tensor([share])).tolist() == pytest.approx(
-        [nats], abs=1e-6)
-
-
 def test_class_tokens_are_not_patches():
     """They come first in a column of tokens."""
     module = nn.Module()
@@ -139,15 +125,19 @@ def test_draws_a_row_for_each_model(run_main, capsys, motion_dir, tmp_path):
     assert all('nats' in line for line in lines)
 
 
-@pytest.mark.parametrize('options, error', [
-    (['--layer', 'head'], '--layer must be a VideoSelfAttention .*got head'),
-    (['--token', 8, 0, 0], r'--token .*\(8, .*got \(8, 0, 0\)'),
-    (['--model', 'linear_ff_none'], "no model 'linear_ff_none'"),
-    (['--out', 'map.jpg'], '--out must be a .png')], ids=lambda x: x[0])
-def test_error_names_the_fault(run_main, motion_dir, tmp_path, options,
-                               error):
-    with pytest.raises(SystemExit, match=f'attention_map.py: error: {error}'):
-        run_main(TOOL, motion_dir / 'val/000000.mp4', '--model',
-                 'linear_ff_tiny_motion', '--device', 'cpu', '--out',
-                 tmp_path / 'map.png', *options)
+@pytest.mark.parametrize('name, options, error', [
+    ('attention_map', ['--layer', 'head'], '--layer must be a VideoSelf'),
+    ('attention_map', ['--token', 8, 0, 0], r'--token .*got \(8, 0, 0\)'),
+    ('attention_map', ['--out', 'map.jpg'], '--out must be a .png'),
+    ('grad_cam', ['--layer', 'blocks.9'], '--layer .*got blocks.9'),
+    ('grad_cam', ['--label', 8], "--label must be .*below 8, got '8'"),
+    ('grad_cam', ['--model', 'x_none'], "no model 'x_none'"),
+    ('frame_scores', [], 'head .*got LinearVideo')],
+    ids=str)
+def test_tools_name_the_fault(run_main, motion_dir, tmp_path, name, options,
+                              error):
+    with pytest.raises(SystemExit, match=f'^{name}.py: error: .*{error}'):
+        run_main(f'analysis/{name}.py', motion_dir / 'val/000000.mp4',
+                 '--model', TINY, '--device', 'cpu', '--out',
+                 tmp_path / 'out.png', *options)
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Bundles on the command line, and the model that comes with the package."""
-import json
 
 import pytest
 
@@ -58,46 +57,7 @@ def test_stream_takes_a_bundle(run_main, bundle, video, tmp_path, capsys):
     assert '"start"' in (tmp_path / 'events.jsonl').read_text()
 
 
-def test_detector_takes_a_bundle(bundle, video):
-    scores = [result.scores for result in mmvidattn.OnlineDetector(
-        bundle, source=video)]
-    assert len(scores) == 2
-
-
-class Stop(Exception):
-    """Raised instead of an export, which takes seconds."""
-
-
-@pytest.fixture
-def export(run_main, monkeypatch, tmp_path):
-    """Run the command until it exports; return the class names and config.
-
-    The page docs/bundles.md exports a bundle.
-    """
-    exported = []
-
-    def stop(program, out, metadata):
-        exported[:] = (json.loads(program.metadata()['classes']),
-                       metadata['config'])
-        raise Stop
-
-    monkeypatch.setattr('mmvidattn.export.export_program', stop)
-
-    def run(*words):
-        with pytest.raises(Stop):
-            run_main('export', *words, tmp_path / 'model.pt2')
-        return exported
-
-    return run
-
-
-def test_export_takes_a_bundle(export, run_main, bundle, tmp_path):
-    assert len(export(bundle)[0]) == 8
-    with pytest.raises(SystemExit, match='expected BUNDLE, or CONFIG'):
-        run_main('export', tmp_path, bundle, tmp_path / 'other.pt2')
-
-
-def test_default_model(export, run_main, video, capsys):
+def test_default_model(run_main, video, capsys):
     run_main('predict', video)
     out, error = capsys.readouterr()
     assert f'no model was given. Using {NAME}' in error
@@ -107,7 +67,6 @@ def test_default_model(export, run_main, video, capsys):
     run_main('stream', video)
     out, error = capsys.readouterr()
     assert f'Using {NAME}' in error and '22 frames (0.88 s)' in out
-    assert export()[1] == NAME
 
 
 @pytest.mark.parametrize('words, model', [
@@ -122,20 +81,6 @@ def test_splits_the_model_from_the_sources(words, model, monkeypatch,
     sources, *result = split_model(words)
     assert tuple(result) == model
     assert sources == (words if model[1] is None else ['.'])
-
-
-@pytest.mark.parametrize('words, message', [
-    (['.', 'x.pth', NAME], 'x.pth is a checkpoint and .* a config: swap'),
-    (['.', NAME], f"config {NAME} needs a checkpoint after it, .*'default'"),
-    (['.', 'linear_ff_ssv2'], 'needs a checkpoint after it$'),
-    (['x.pth'], 'x.pth needs a config before it'),
-    (['x.mp4', 'x.pth'], 'x.pth needs a config before it, got x.mp4'),
-    (['.', 'a.pth', 'b.pth'], 'got two checkpoints'),
-    (['none.mp4'], 'none.mp4 does not exist'),
-    (['.', 'linear_ff_tiny_moton'], f'did you mean .*{NAME}')])
-def test_wrong_models(words, message):
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        split_model(words)
 
 
 def test_folder_of_a_fine_tuning_is_no_bundle(bundle):

@@ -60,24 +60,6 @@ def test_report_has_means_spreads_and_verdicts():
     assert '--seeds' not in decided
 
 
-@pytest.mark.parametrize('args, error', [
-    (['linear_ff_tiny_motion', 'no_config'], 'no_config'),
-    (['linear_ff_tiny_motion', 'linear_ff_tiny_motion'],
-     'different file name'),
-    (['linear_ff_tiny_motion=none.pth'], 'weights of linear_ff_tiny_motion '
-     "must be a file, 'default' or 'none', got none.pth"),
-    (['xvit_tiny_motion=default'], 'xvit_tiny_motion'),
-    (['linear_ff_tiny_motion=default', 'xvit_tiny_motion'],
-     'all configs must start alike'),
-    (['linear_ff_tiny_motion', '--', '--seed', '3'],
-     '--seed is not allowed after --'),
-])
-def test_rejects_arguments(run_main, tmp_path, args, error):
-    with pytest.raises(SystemExit, match=error):
-        run_main('compare', tmp_path, '--out', tmp_path / 'out', *args)
-    assert not (tmp_path / 'out').exists()
-
-
 def test_all_configs_start_alike(tmp_path):
     """A built-in config must not start from the weights of the package
     while others start from nothing."""

@@ -92,15 +92,6 @@ def test_training(start, small_config, small_checkpoint, tmp_path):
     assert not (tmp_path / 'run/.lock').exists()
 
 
-def test_testing(start, small_config, small_checkpoint, motion_dir, tmp_path):
-    (tmp_path / 'long.txt').write_text('val/000000.mp4 0\n' * 5000)
-    last = ctrl_c(start(
-        r'Epoch\(test\)', 'test', small_config, small_checkpoint,
-        '--cfg-options',
-        f'test_dataloader.dataset.ann_file={tmp_path}/long.txt'))
-    assert last == 'mmvidattn test: stopped'
-
-
 def test_fine_tuning(start, small_config, small_checkpoint, motion_dir,
                      tmp_path):
     command = ['finetune', make_classes(motion_dir, tmp_path / 'mine'),
@@ -128,11 +119,8 @@ def test_prediction(start, small_config, small_checkpoint, many_videos):
         r'mmvidattn predict: stopped after \d+ predictions', last)
 
 
-@pytest.mark.parametrize('processes', [1, 2])
-def test_feature_extraction(start, small_config, many_videos, tmp_path,
-                            processes):
-    command = ['extract-features', many_videos, 'features', small_config,
-               '--processes', processes]
+def test_feature_extraction(start, small_config, many_videos, tmp_path):
+    command = ['extract-features', many_videos, 'features', small_config]
     process = start('features per step', *command)
     while len([*tmp_path.glob('features/*.npy')]) < 5:
         time.sleep(0.05)

@@ -160,30 +160,6 @@ def test_resumes_with_another_number_of_processes(
             resumed['state_dict'][name], value, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_another_number_of_samples_in_a_step_is_refused(
-        trained_by_one, run_tool, small_config, tmp_path):
-    done = run_tool(
-        'dist_train.sh', small_config, 2, '--resume', trained_by_one,
-        '--work-dir', 'work', cwd=tmp_path)
-    assert done.returncode != 0
-    assert ('train: error: the checkpoint is from 1 processes, with 4 '
-            'samples per step') in done.stderr
-    assert 'set train_dataloader.batch_size=2' in done.stderr
-    assert 'Traceback' not in done.stderr.partition('ChildFailed')[0].split(
-        'train: error')[0]
-
-
-@pytest.fixture(scope='module')
-def trained_by_one(run_tool, small_config, tmp_path_factory):
-    folder = tmp_path_factory.mktemp('one')
-    done = run_tool('train.py', small_config, '--work-dir', folder,
-                    '--no-validate', '--cfg-options',
-                    'train_cfg.max_epochs=1', cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return folder / 'epoch_1.pth'
-
-
 # In the second epoch a process dies, once.
 DIES = '''
 import os
@@ -234,32 +210,6 @@ def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
     steps = [log['step'] for log in logs if 'loss' in log]
     # The third was lost with its process, or was not logged yet.
     assert steps in ([1, 2, 3, 4], [1, 2, 3, 3, 4])
-
-
-# Process that dies once; after the restart, it looks for its old keys.
-LEAVES_A_KEY = '''
-import os
-
-from torch.distributed import rendezvous
-
-store, _, _ = next(rendezvous('env://'))
-if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':
-    store.set('address', 'of the dead')
-    os.kill(os.getpid(), 9)
-print('left over:', store.check(['address']))
-'''
-
-
-def test_restarted_processes_do_not_find_old_addresses(
-        run_tool, tmp_path):
-    (tmp_path / 'leaves.py').write_text(LEAVES_A_KEY)
-    start = tmp_path / 'start.sh'
-    start.write_text(f'source {ROOT}/tools/launch.sh\n'
-                     'run_processes 1 leaves.py\n')
-    done = run_tool(start, cwd=tmp_path, limit=120,
-                    TORCHRUN_ARGS='--max-restarts=1')
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == 'left over: False\n'
 
 
 def test_starts_under_slurm(small_config, small_checkpoint, tmp_path,

@@ -53,20 +53,6 @@ def test_packages_that_overwrite_each_other(change, topic):
     assert problems == ([topic] if topic else [])
 
 
-def test_unmet_requirement_has_its_command(monkeypatch):
-    installed = {'numpy': '1.20', 'torch': '2.13.0+cpu'}
-    monkeypatch.setattr(doctor, 'find_version', installed.get)
-    monkeypatch.setattr(
-        doctor.importlib.metadata, 'requires', lambda name: [
-            'numpy>=1.24', 'torch==2.13.0', 'einops', 'opencv-python<5.1',
-            'other; extra == "x"'])
-    texts = [text for level, _, text in doctor.check_versions(
-        {'mmvidattn': '0.1'}) if level == 'problem']
-    assert texts == [
-        'mmvidattn needs numpy>=1.24, found 1.20: pip install "numpy>=1.24"',
-        'mmvidattn needs einops, found none: pip install "einops"']
-
-
 def test_broken_and_crashing_modules_are_named(tmp_path):
     (tmp_path / 'torch').mkdir()
     (tmp_path / 'torch/__init__.py').write_text(
@@ -86,11 +72,6 @@ def test_broken_and_crashing_modules_are_named(tmp_path):
     assert done.returncode == 1
     count = done.stdout.count('\nproblem ')
     assert done.stdout.splitlines()[-1] == f'{count} problems'
-
-
-def test_time_limit():
-    finding = doctor.run_check('slow', 'import time; time.sleep(60)', limit=1)
-    assert finding == ('problem', 'slow', 'it took more than 1 s')
 
 
 def test_home_folder_is_not_revealed(monkeypatch, capsys):

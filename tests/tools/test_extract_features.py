@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import random
 import sys
 import types
 
@@ -11,7 +10,6 @@ import torch
 from helpers import slow_down
 from live_fixtures import write_clip, write_tsn
 
-from mmvidattn.apis.many_videos import plan_videos
 from mmvidattn.commands.extract_features import load_extractor
 
 
@@ -84,27 +82,6 @@ def test_features_do_not_depend_on_future_frames(videos, tmp_path):
     assert extractor(longest).shape == (steps, 96)
 
 
-def test_flow(tmp_path):
-    extractor = load_extractor(options(
-        write_tsn(tmp_path / 'flow.py', True), flow='dis'))
-    noise = np.random.default_rng(0).integers(
-        0, 255, (16, 16, 3)).astype(np.uint8)
-    image = cv2.resize(noise, (64, 64), interpolation=cv2.INTER_CUBIC)
-    frames = np.stack([np.roll(image, 2 * t, axis=1) for t in range(12)])
-
-    class Reader(list):
-
-        def get_batch(self, indices):
-            return frames[indices]
-
-    clips = [extractor.clip(Reader(frames), step, 24) for step in range(2)]
-    assert [len(clip) for clip in clips] == [5, 5]
-    # 2 pixels of 64 to the right are 1.5 of 48.
-    inside = clips[1][0][8:-8, 8:-8] / (255 / 40) - 20
-    assert np.median(inside[..., 0]) == pytest.approx(1.5, abs=0.25)
-    assert extractor.recognizer.features(clips).shape == (2, 512)
-
-
 def test_steps_follow_the_time_stamps_of_a_variable_rate(tmp_path):
     video = write_clip(tmp_path / 'uneven.mp4', 60)
     begins = slow_down(video, 30, 4)
@@ -120,29 +97,6 @@ def test_steps_follow_the_time_stamps_of_a_variable_rate(tmp_path):
     for step, (image, ) in enumerate(seen):
         shown = np.searchsorted(begins, (step + 0.5) / 4) - 1
         np.testing.assert_array_equal(image, frames[shown])
-
-
-@pytest.mark.parametrize('args, error', [
-    (['--layer', 'cls_head.fc'], "'cls_head.fc'; linear layers are .*fc_cls"),
-    (['--checkpoint', 'none.pth'], 'none.pth'),
-])
-def test_bad_options(run_main, videos, tmp_path, args, error):
-    config = write_tsn(tmp_path / 'tsn.py', False)
-    with pytest.raises(SystemExit, match=error):
-        run_main('extract-features', videos[0], tmp_path / 'out',
-                 config, *args)
-    assert not (tmp_path / 'out').exists()
-
-
-def test_bad_folders(run_main, tmp_path, videos):
-    config = write_tsn(tmp_path / 'tsn.py', False)
-    for videos, out, error in (
-            (tmp_path / 'none', 'out', 'none does not exist'),
-            (config.parent, 'out', 'no videos in the folder'),
-            (videos[0], '.', 'is not empty')):
-        with pytest.raises(SystemExit, match=error):
-            run_main('extract-features', videos,
-                     tmp_path / out, config)
 
 
 def make_edges():
@@ -176,31 +130,3 @@ def test_extracts_with_a_python_callable(run_main, videos, tmp_path, capsys,
     run_main(*args, *given)
     with pytest.raises(SystemExit, match="input was .*'resize': 32.* now is"):
         run_main(*args, *given[:3], 'std=1', 'resize=48', *given[5:])
-
-
-def test_names_the_first_of_random_clashes(tmp_path):
-    """Check the name in the error against a search of all pairs."""
-    draw = random.Random(0)
-    for trial in range(20):
-        folder = tmp_path / str(trial)
-        for _ in range(12):
-            path = folder / draw.choice(['.', 'a', 'a/b']) / (
-                f'{draw.choice(["", "a_", "b_"])}{draw.randrange(3 + trial)}'
-                f'.{draw.choice(["mp4", "avi"])}')
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-        expected = {
-            str(path): '_'.join(
-                path.relative_to(folder).with_suffix('').parts)
-            for path in sorted(folder.rglob('*.*'))}
-        names = [*expected.values()]
-        clashes = {name for name in names if names.count(name) > 1}
-        if not clashes:
-            assert plan_videos([folder]) == expected
-            continue
-        same = [video for video, name in expected.items()
-                if name == min(clashes)]
-        with pytest.raises(ValueError) as error:
-            plan_videos([folder])
-        assert str(error.value) == (
-            f'{" and ".join(same)} would both have the name {min(clashes)}')

@@ -73,21 +73,3 @@ def test_score_of_the_clip_equals_its_prediction(run_main, config, checkpoint,
     clip, frames = line.split('; frames ')
     assert clip == f'small_laps, laps: {best.label} {best.score:.3f}'
     assert np.std([float(score) for score in frames.split()]) > 0
-
-
-@pytest.mark.parametrize('option, value, message', [
-    ('--label', 'jump', "--label must be a class.*'jump'"),
-    ('--label', '8', "--label must be.*below 8, got '8'"),
-    ('--out', 'scores.jpg', '--out must be a .png'),
-    ('--model', 'linear_ff_tiny_motion', 'head .*got LinearVideo'),
-    ('video', 'none.mp4', 'cannot read none.mp4')])
-def test_rejects(run_main, config, video, capsys, option, value, message):
-    import re
-    args = [value if option == 'video' else video, '--model', config,
-            '--device', 'cpu']
-    if option != 'video':
-        args += [option, value]
-    with pytest.raises(SystemExit) as error:
-        run_main(TOOL, *args)
-    printed = f'{error.value} {capsys.readouterr().err}'
-    assert re.search(message, printed), printed

@@ -127,25 +127,6 @@ def test_names_of_a_list(tmp_path):
     assert [*plan_videos([path]).values()] == ['a_1', 'b_1']
 
 
-@pytest.mark.parametrize('words, error', [
-    ('extract-features a b c --processes 2', '--processes needs --engine ray'),
-    ('predict a --processes 2', '--processes needs --engine ray'),
-    ('predict a --engine ray', '--engine needs --json FOLDER'),
-    ('predict a --engine ray --json b --windows 1',
-     '--windows does not work with --json FOLDER'),
-    ('predict a --json b --batch-size 2',
-     '--batch-size does not work with --json FOLDER'),
-    ('predict a --json b --json-lines c',
-     '--json-lines does not work with --json FOLDER'),
-    ('predict a --engine local --json b', "invalid choice: 'local'")])
-def test_rejects_options(run_main, capsys, tmp_path, monkeypatch, words,
-                         error):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as stop:
-        run_main(*words.split())
-    assert error in capsys.readouterr().err + str(stop.value)
-
-
 def make_work(out):
     """Return a function of videos that behaves as their names say."""
     def work(source, name):

@@ -58,12 +58,6 @@ def test_classes_are_shown_in_events_and_else_in_flashes(videos):
                    for hue in CLUTTER_HUES)
 
 
-def test_video_depends_on_seed_and_index_only(videos):
-    again, events = make_video(0, 1, CLEAN)
-    np.testing.assert_array_equal(again, videos[1][0])
-    assert events == videos[1][1] != make_video(1, 1, CLEAN)[1]
-
-
 def test_writes_videos_and_annotations(run_main, capsys, tmp_path):
     out = tmp_path / 'set'
     options = out, '--videos', 5, '--seconds', 60
@@ -85,11 +79,3 @@ def test_writes_videos_and_annotations(run_main, capsys, tmp_path):
     assert 'already' in capsys.readouterr().out
     with pytest.raises(SystemExit, match='videos must be at least 5'):
         run_main(TOOL, tmp_path / 'other', '--videos', 4)
-
-
-@pytest.mark.parametrize('kwargs', [
-    dict(seconds=59), dict(side=20), dict(noise=-1), dict(gray=-1),
-    dict(contrast=0), dict(contrast=2)])
-def test_rejects_bad_recipes(kwargs):
-    with pytest.raises(ValueError, match=next(iter(kwargs))):
-        Recipe(**kwargs)

@@ -56,14 +56,6 @@ def test_class_of_an_action_is_the_latest_cue(streams):
             assert shown[:, column].all() and (shown.sum(axis=1) == 1).all()
 
 
-def test_events_do_not_overlap(streams):
-    for stream in sum(streams.values(), []):
-        spans = [(event.start, event.end) for event in stream.events]
-        assert all(end <= start for (_, end), (start, _) in
-                   zip(spans, spans[1:]))
-        assert spans[-1][1] <= RECIPE.frames == len(stream.features)
-
-
 def test_only_cues_show_the_class(streams):
     for stream in streams['train'][:4]:
         frames = (frames_of(stream, RECIPE).reshape(RECIPE.frames, -1)
@@ -75,14 +67,6 @@ def test_only_cues_show_the_class(streams):
             # Frames of all actions look alike, except for the noise.
             assert np.argmin(near) == (
                 event.label if event.kind == 'cue' else 4)
-
-
-def test_events_are_the_same_at_all_rates():
-    slow, fast = (make_stream([3], LOOKS, RECIPE, rate) for rate in (1, 2))
-    assert len(fast.features) == 2 * len(slow.features)
-    for one, other in zip(slow.events, fast.events, strict=True):
-        assert other == one._replace(
-            start=2 * one.start, end=2 * one.end, cue=2 * one.cue)
 
 
 def test_writes_videos_and_segments(run_main, capsys, tmp_path):
@@ -116,10 +100,3 @@ def test_writes_videos_and_segments(run_main, capsys, tmp_path):
     assert 'already' in capsys.readouterr().out
     with pytest.raises(SystemExit, match='--overwrite'):
         run_main(TOOL, out, '--train', 3)
-
-
-@pytest.mark.parametrize('kwargs', [
-    dict(frames=200), dict(side=30), dict(noise=0), dict(contrast=-1)])
-def test_rejects_bad_recipes(kwargs):
-    with pytest.raises(ValueError, match=next(iter(kwargs))):
-        Recipe(**kwargs)

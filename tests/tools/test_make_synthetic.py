@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import json
 
 import numpy as np
 import pytest
@@ -7,7 +6,6 @@ import pytest
 from tools.data.online.make_synthetic import (
     Recipe,
     make_stream,
-    make_synthetic,
     patterns,
 )
 
@@ -95,21 +93,3 @@ def test_writes_the_layout(run_main, capsys, tmp_path):
     (tmp_path / 'mine/notes').touch()
     with pytest.raises(SystemExit, match='mine is not empty'):
         run_main(TOOL, tmp_path / 'mine')
-
-
-def test_interrupted_run_is_repeated(tmp_path):
-    recipe = Recipe(steps=500)
-    assert make_synthetic(tmp_path, 2, 1, 0, recipe)
-    meta = json.loads((tmp_path / 'meta.json').read_text())
-    (tmp_path / 'meta.json').write_text(json.dumps({**meta, 'complete': 0}))
-    (tmp_path / 'rgb/train_0001.npy').unlink()
-    assert make_synthetic(tmp_path, 2, 1, 0, recipe)
-    assert (tmp_path / 'rgb/train_0001.npy').is_file()
-    assert not make_synthetic(tmp_path, 2, 1, 0, recipe)
-
-
-@pytest.mark.parametrize('kwargs', [
-    dict(steps=50), dict(classes=1), dict(cue_steps=(300, 200))])
-def test_rejects_bad_recipes(kwargs):
-    with pytest.raises(ValueError, match=next(iter(kwargs))):
-        Recipe(**kwargs)

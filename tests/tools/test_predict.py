@@ -71,17 +71,6 @@ def test_continues_after_a_broken_video(run_main, clips, small_config,
     assert all(str(clips / name) in out for name in ('a.mp4', 'b.mp4'))
 
 
-@pytest.mark.parametrize('name', ['new/out.JPG', 'out.mp4'])
-def test_suffix_determines_the_format(run_main, clips, small_config,
-                                      small_checkpoint, tmp_path, name):
-    out = tmp_path / name
-    run_main('predict.py', clips / 'a.mp4', small_config, small_checkpoint,
-             '--out', out)
-    capture = cv2.VideoCapture(str(out))
-    result, image = capture.read()
-    assert result and image.std() > 1
-
-
 def test_labels_option_overrides_the_checkpoint(
         run_main, clips, small_config, small_checkpoint, tmp_path, capsys):
     names = [f'mine {i}' for i in range(8)]
@@ -92,34 +81,6 @@ def test_labels_option_overrides_the_checkpoint(
     assert len(lines) == 5 and all('  mine ' in line for line in lines)
     scores = [float(line.split()[0]) for line in lines]
     assert scores == sorted(scores, reverse=True) and 0 < sum(scores) <= 1.005
-
-
-@pytest.mark.parametrize(
-    'videos, options, error',
-    [(['EMPTY'], [], 'no videos in the folder .*empty'),
-     (['CLIPS'], ['--out', 'out.mp4'], 'folder for 3 videos'),
-     (['CLIPS/a.mp4'], ['--out', 'CLIPS'], 'overwrite another video'),
-     (['CLIPS/a.mp4', 'CLIPS/sub/a.MP4'], ['--out', 'out'],
-      'overwrite another video'),
-     (['CLIPS/a.mp4'], ['--labels', 'none.txt'], 'labels file none.txt'),
-     (['CLIPS/a.mp4'], ['--labels', 'CLIPS/notes.txt'],
-      'notes.txt .* 8 classes .*got 1')],
-    ids=['empty folder', 'one file', 'in place', 'same name', 'no labels',
-         'few labels'])
-def test_rejects_bad_arguments(run_main, clips, small_config,
-                               small_checkpoint, tmp_path, videos, options,
-                               error):
-    (tmp_path / 'empty').mkdir()
-
-    def fill(words):
-        return [word.replace('CLIPS', str(clips)).replace(
-            'EMPTY', str(tmp_path / 'empty')) for word in words]
-
-    before = (clips / 'a.mp4').read_bytes()
-    with pytest.raises(SystemExit, match=f'predict: error: .*{error}'):
-        run_main('predict.py', *fill(videos), small_config, small_checkpoint,
-                 *fill(options))
-    assert (clips / 'a.mp4').read_bytes() == before
 
 
 def test_picture_shows_the_frames(run_main, clips, small_config,
@@ -199,14 +160,6 @@ def test_windows_are_shown_in_the_video(
     with pytest.raises(SystemExit, match=r'--out must be an \.mp4 file'):
         run_main('predict.py', clips / 'a.mp4', small_config,
                  small_checkpoint, '--windows', '.2', '--out', 'out.png')
-
-
-@pytest.mark.parametrize('options, error', [
-    (['--stride', '2'], '--stride needs --windows'),
-    (['--windows', '2', '--json', 'out.json'], 'not --json')])
-def test_rejects_wrong_options_of_windows(run_main, options, error):
-    with pytest.raises(SystemExit, match=error):
-        run_main('predict.py', 'a.mp4', 'config', 'checkpoint', *options)
 
 
 def test_output_has_no_control_sequences(

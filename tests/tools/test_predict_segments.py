@@ -6,7 +6,6 @@ import torch
 
 import mmvidattn
 from mmvidattn.apis.labels import find_labels
-from mmvidattn.commands import main
 from mmvidattn.datasets.annotations.formats import FORMATS, read_annotations
 from mmvidattn.live import open_source
 from mmvidattn.online.event_thresholds import Thresholds
@@ -95,8 +94,8 @@ def test_segments_come_from_windows_around_each_step(
         assert one[3] == pytest.approx(other[3], abs=1e-4)
 
 
-# A file, a folder with a file per video, and a format of frames.
-@pytest.mark.parametrize('name', ['csv', 'elan', 'label-studio'])
+# A folder with a file per video, and a format of frames.
+@pytest.mark.parametrize('name', ['elan', 'label-studio'])
 def test_writes_formats(predict, long_video, tmp_path, capsys, name):
     out = tmp_path / ('out' if FORMATS[name].one_video
                       else f'out{FORMATS[name].suffix}')
@@ -116,31 +115,3 @@ def test_continues_after_a_broken_video(predict, long_video, tmp_path,
     with pytest.raises(SystemExit, match='1 of 2 videos failed: .*broken.mp4'):
         predict(tmp_path, tmp_path / 'out.csv', *WINDOW)
     assert 'written: ' in capsys.readouterr().out
-
-
-@pytest.mark.parametrize('out, error', [
-    ('x.json', 'give the format of x.json'),
-    ('x.txt', 'give the format of x.txt')])
-def test_refuses_a_format_before_computing(predict, long_video, monkeypatch,
-                                           tmp_path, out, error):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit, match=error):
-        predict(long_video, out)
-
-
-def test_a_model_of_entire_videos_needs_the_length(predict, long_video,
-                                                   tmp_path):
-    with pytest.raises(SystemExit, match='seconds .*--windows'):
-        predict(long_video, tmp_path / 'out.csv')
-
-
-@pytest.mark.parametrize('args, error', [
-    (['--to', 'csv'], '--to needs --segments'),
-    (['--thresholds', 'f'], '--thresholds needs --segments'),
-    (['--segments', 'x.csv', '--json-lines', 'y'],
-     '--json-lines does not work with --segments'),
-    (['--segments', 'x.csv', '--batch-size', '2'],
-     '--batch-size does not work with --segments')])
-def test_rejects_options_that_do_not_fit(args, error):
-    with pytest.raises(SystemExit, match=error):
-        main(['predict', 'a.mp4', 'model', *args])

@@ -71,27 +71,6 @@ def test_progress_in_a_terminal():
     assert all(len(line.rstrip('\n')) < 80 for line in lines)
 
 
-def test_progress_outside_a_terminal_is_a_line_per_tenth():
-    lines = show(False).splitlines()
-    assert len(lines) == 10
-    assert lines[0].strip() == '10 %, accuracy 9 %, 90 s left'
-
-
-def test_progress_of_a_resumed_run():
-    lines = show(False, resumed=100).splitlines()
-    assert len(lines) == 5
-    assert lines[0].strip() == '60 %, accuracy 59 %, 40 s left'
-
-
-def test_draws_at_most_five_times_per_second():
-    now, stream = 0., Terminal(True)
-    progress = quickstart.Progress(1000, stream, lambda: now)
-    for step in range(1000):
-        now += 0.01
-        progress.update(step + 1)
-    assert 40 <= stream.getvalue().count('\r') <= 51
-
-
 @pytest.mark.parametrize('top1, passes', [(90., True), (89.9, False)])
 def test_fails_below_ninety_percent(monkeypatch, tmp_path, capsys, top1,
                                     passes):

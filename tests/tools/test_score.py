@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from mmvidattn.commands import main
-from mmvidattn.commands import score as score_cli
-from mmvidattn.commands import tune_thresholds as tune_cli
-from mmvidattn.evaluation.events.tune_thresholds import F1_OVERLAPS
 from mmvidattn.online.event_thresholds import read_thresholds
 from mmvidattn.online.frame_scores import FrameScores, ScoredVideos
 
@@ -150,22 +147,6 @@ def test_videos_give_lengths_and_background(files, capsys, motion_dir):
     assert '3 videos (' in text
 
 
-@pytest.mark.parametrize('args, message', [
-    (('--subset', 'val'), '--subset must be one of test, train, got val'),
-    (('--scores', 'nothing'), 'cannot read the scores')])
-def test_rejects_options(files, capsys, args, message):
-    with pytest.raises(SystemExit) as stop:
-        run(capsys, 'score', 'predictions.csv', 'truth.csv', *args)
-    assert message in str(stop.value)
-
-
-def test_rejects_files_of_other_videos(files, capsys):
-    (files / 'predictions.csv').write_text(
-        'video,start,end,label\nother,1,5,walk\n')
-    with pytest.raises(SystemExit, match='no video in common'):
-        run(capsys, 'score', 'predictions.csv', 'truth.csv')
-
-
 def test_tunes_thresholds(files, capsys):
     write_scores('scores')
     text = run(capsys, 'tune-thresholds', 'scores', 'truth.csv', '--out',
@@ -184,14 +165,3 @@ def test_tunes_recall(files, capsys):
     assert 'recall of all classes: 1.000' in text
     assert read_thresholds('thresholds.json').about[
         'false_alarms_per_hour'] == 0
-
-
-def test_recall_needs_a_limit():
-    for more in (['--objective', 'recall'], ['--false-alarms', '1']):
-        with pytest.raises(SystemExit, match='need each other'):
-            main(['tune-thresholds', 'scores', 'truth.csv', *more])
-
-
-def test_choices_match_the_code():
-    assert {*tune_cli.OBJECTIVES} == {*F1_OVERLAPS, 'recall'}
-    assert score_cli.PROTOCOLS == ('activitynet', 'thumos14')

@@ -72,8 +72,8 @@ def test_streams_have_the_map_of_windows(data, tmp_path, run_options):
         tmp_path / 'model.pth', 'testra_tiny_synthetic', options)
     got, scores = {}, {}
     for windows, kernel, together in (
-            ('videos', 'window', 1), ('stream', 'window', 1),
-            ('stream', 'window', 3), ('stream', 'smoothing', 4)):
+            ('videos', 'window', 1), ('stream', 'window', 3),
+            ('stream', 'smoothing', 4)):
         name = windows, kernel, together
         scores[name] = []
         got[name] = score(
@@ -83,31 +83,27 @@ def test_streams_have_the_map_of_windows(data, tmp_path, run_options):
                 'test_dataloader.batch_size': together,
                 'model.stream_kernel': kernel,
             }, checkpoint, scores[name])
-    windows, one, three, smoothing = got.values()
+    windows, three, smoothing = got.values()
     # Detection, anticipation and some classes.
     assert len(windows) > 6 and 'online/mAP_dense@0.25s' in windows
-    for stream in one, three:
-        for key, value in windows.items():
-            assert stream[key.replace('dense', 'stream_window')] == \
-                pytest.approx(value, abs=1e-6), key
-    expected, *others, smoothed = scores.values()
-    for other in others:
-        for a, b in zip(expected, other, strict=True):
-            length = a.video_length
-            torch.testing.assert_close(
-                a.pred_action[:length], b.pred_action, atol=1e-5, rtol=0)
+    for key, value in windows.items():
+        assert three[key.replace('dense', 'stream_window')] == \
+            pytest.approx(value, abs=1e-6), key
+    expected, streams, smoothed = scores.values()
+    for a, b in zip(expected, streams, strict=True):
+        torch.testing.assert_close(
+            a.pred_action[:a.video_length], b.pred_action, atol=1e-5, rtol=0)
     # The other kernel has different scores.
     value = smoothing['online/mAP_stream_smoothing']
     assert 0 < value != windows['online/mAP_dense']
     assert max((a.pred_action - b.pred_action).abs().max()
-               for a, b in zip(others[0], smoothed)) > 1e-3
-    for result in one, three, smoothing:
+               for a, b in zip(streams, smoothed)) > 1e-3
+    for result in three, smoothing:
         assert result['online/stream_steps_per_second'] > 0
     # Work memory: 32 rows; long memory: scores (8 x 4) and values (16) of the
     # 32 + 32 last steps; the two counters.
     row = 16 + 2 * 16 + 16 + 2 * (2 * 16)
     state = 4 * (32 * row + (31 + 32 + 1) * (8 * 4 + 16)) + 2 * 8
-    assert one['online/stream_state_bytes'] == state
     assert three['online/stream_state_bytes'] == state
 
 

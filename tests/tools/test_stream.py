@@ -62,10 +62,6 @@ def test_stream_without_events_reports_the_highest_scores(
     scores = dict(re.findall(r'(\w+) (0\.\d\d) of 0\.99', scores))
     assert {*scores} == {'jump', 'run', 'swim'}
     assert max(map(float, scores.values())) > .25
-    # An --on below the default of --off lowers both.
-    run_main('stream.py', clip, *files, '--on', '0.2')
-    out = capsys.readouterr().out
-    assert 'started' in out and 'no events' not in out
 
 
 def test_tuned_thresholds_of_scores_apply_live(run_main, files, clip, tmp_path,
@@ -154,14 +150,6 @@ def test_service(run_main, files, clip, tmp_path, monkeypatch, capsys):
     assert (tmp_path / 'events.jsonl').read_text() == data
 
 
-def test_messages_without_a_state_may_be_lost(
-        run_main, files, clip, capsys, tmp_path):
-    run_main('stream.py', clip, *files, '--duration', '1', '--events',
-             tmp_path / 'events.jsonl', '--webhook', 'http://127.0.0.1:9/')
-    assert '--events and --state' in capsys.readouterr().out
-    assert not (tmp_path / 'events.jsonl.webhook').exists()
-
-
 def test_options_of_the_page():
     pytest.importorskip('fastapi')
     for more in [], ['--read-only']:
@@ -207,25 +195,6 @@ def test_signal_keeps_the_outputs(files, camera, tmp_path):
     assert 'stopped' in out and 'secret' not in out + error
     video = cv2.VideoCapture(str(tmp_path / 'out.mp4'))
     assert video.read()[0]
-
-
-def test_ends_at_the_end_of_the_source_are_logged():
-    start = {'id': 7, 'event': 'start', 'class': 'jump', 'start': 2.}
-    end = dict(start, id=8, event='end', end=4., peak=.5)
-
-    class ScriptedRun:
-        # An event before a restart.
-        events = SimpleNamespace(recent=[dict(end, id=6)])
-
-        def __iter__(self):
-            self.events.recent.append(start)
-            yield SimpleNamespace(events=[start])
-            self.events.recent.append(end)
-
-    lines = []
-    stream.Worker(ScriptedRun(), lines.append).run()
-    assert lines == ['jump started at 2.00 s',
-                     'jump from 2.00 to 4.00 s, peak score 0.50']
 
 
 def test_losses_of_a_source_are_logged():
@@ -285,38 +254,6 @@ def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
     with pytest.raises(SystemExit, match='extractors must be for the '
                        'modalities rgb of the model, got flow'):
         run_main('stream.py', clip, *files, '--flow', 'x', 'y')
-
-
-@pytest.mark.parametrize('args, error', [
-    (['--out', 'x.avi'], '--out must end with .mp4, got x.avi'),
-    (['--plot', 'x.txt'], '--plot must end with .png'),
-    (['--truth', 'x.npy'], '--truth needs --plot'),
-    (['--plot', 'x.png', '--truth', 'none.npy'], 'none.npy'),
-    (['--on', 2], '0 < off <= on <= 1'),
-    (['--thresholds', 'x.json'], 'cannot read the thresholds x.json'),
-    (['--thresholds', 'x.json', '--min-duration', 1], '--min-duration must'),
-    (['--scores', 'x', '--state', 'y'], '--scores does not work with'),
-    (['--fps', 3], 'has its own rate'),
-    (['--serve', '--max-clients', 0], 'max_clients must be at least 1'),
-    (['--webhook', 'host'], 'a webhook must be http://.* got host'),
-    (['--mqtt', 'mqtt://host'], 'MQTT needs a topic'),
-    (['--segments', 'x', '--segment-margin', -1, 2], 'segment_margin must be'),
-    (['--segments', 'x', '--segment-mb', 0], 'segment_mb must be a positive'),
-    (['--duration', 0], 'duration must be a positive'),
-    (['--state', 'x', '--state-seconds', 0], 'state_seconds must be'),
-])
-def test_bad_options(run_main, files, clip, tmp_path, monkeypatch, args,
-                     error):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit, match=error):
-        run_main('stream.py', clip, *files, *args)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_bad_source(run_main, files):
-    with pytest.raises(SystemExit, match='stream: error: source none.mp4 '
-                       'does not exist; a source is'):
-        run_main('stream.py', 'none.mp4', *files)
 
 
 def test_output_has_no_control_sequences(

@@ -11,9 +11,6 @@ from mmengine.runner import Runner
 import mmvidattn
 from mmvidattn.apis import load_config
 
-# Runs that begin within a second have the same name.
-pytestmark = pytest.mark.filterwarnings('ignore:.*instance named of small_')
-
 
 @pytest.fixture(scope='module')
 def tested(run_main, small_config, small_checkpoint, tmp_path_factory):
@@ -55,27 +52,3 @@ def test_shows_every_third_video(tested):
     assert pictures == [f'{i:06d}_{i:06d}.png' for i in (0, 3, 6)]
     for name in pictures:
         assert cv2.imread(str(tested / 'pictures' / name)).std() > 1
-
-
-@pytest.mark.parametrize(
-    'checkpoint, options, error',
-    [('none.pth', [], 'no checkpoint file none.pth'),
-     ('CHECKPOINT', ['model.backbone.num_layers=2'],
-      r'does not fit the model Recognizer3D\(LinearVideoTransformer, .*: '
-      r'\d+ of \d+ tensors match. missing \d+: backbone.blocks.1'),
-     ('CONFIG', [], 'small.py is not a checkpoint'),
-     ('CHECKPOINT', ['test_dataloader.dataset.num_classes=2'],
-      'val.txt, line 3: .*label 2 is out of range')],
-    ids=['missing', 'of another model', 'no checkpoint', 'label'])
-def test_error_names_the_fault(run_main, small_config, small_checkpoint,
-                               tmp_path, checkpoint, options, error):
-    checkpoint = dict(CHECKPOINT=small_checkpoint, CONFIG=small_config).get(
-        checkpoint, checkpoint)
-    with pytest.raises(SystemExit, match=f'^mmvidattn test: error: .*{error}'):
-        run_main('test.py', small_config, checkpoint, '--work-dir', tmp_path,
-                 '--cfg-options', 'model.backbone.num_layers=1', *options)
-
-
-def test_rejects_another_format_of_predictions(run_main):
-    with pytest.raises(SystemExit, match='--dump must end with .pkl'):
-        run_main('test.py', 'config.py', 'checkpoint.pth', '--dump', 'x.json')

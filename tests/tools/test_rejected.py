@@ -1,0 +1,267 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Invalid input of each command ends in one line, and writes nothing."""
+import argparse
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from live_fixtures import write_tsn
+
+from mmvidattn.apis.models import DEFAULTS
+
+SMALL = '{CONFIG} {CHECKPOINT}'
+TINY = 'linear_ff_tiny_motion'
+# Names in braces are files of the fixture `given`.
+ROWS = {
+    'annotations': [
+        ('{IN}/mine.csv {IN}/mine.csv', 'OUT must differ from IN'),
+        ('none.csv', 'file not found: none.csv'),
+        ('{IN}/mine.csv --from boris', 'boris was removed; the last commit'),
+        ('{IN}/mine.csv x.json --to label-studio',
+         'the frame rate of day/a.mp4 is unknown: give the folder'),
+        ('{IN}/mine.csv x.eaf', 'x.eaf must be a folder'),
+        ('{IN}/mine.csv x.csv --url u', 'url is for label-studio, not csv'),
+        ('{IN}/mine.csv --to csv', '--to and --url need OUT'),
+        ('{IN}/mine.csv --columns video', 'NAME=COLUMN, got video')],
+    'bundle': [
+        (f'{SMALL} x.zip --labels {{IN}}/notes.txt', 'the 8 classes, got 1'),
+        (f'{SMALL} {{IN}}/clips', 'clips exists; choose another name')],
+    'compare': [
+        (f'{{IN}} {TINY} no_config --out x', 'no_config'),
+        (f'{{IN}} {TINY} {TINY} --out x', 'different file name'),
+        (f'{{IN}} {TINY}=none.pth --out x', "must be a file, 'default' or "
+         "'none', got none.pth"),
+        ('{IN} xvit_tiny_motion=default --out x', 'xvit_tiny_motion'),
+        (f'{{IN}} {TINY}=default xvit_tiny_motion --out x',
+         'all configs must start alike'),
+        (f'{{IN}} {TINY} --out x -- --seed 3', '--seed is not allowed after')],
+    'convert': [
+        ('none {IN}/vit.pth x.pth', 'source must be one of .*linear_ff'),
+        ('vit_timm {CHECKPOINT} x.pth', 'not a ViT of timm'),
+        ('vit_timm none.pth x.pth', 'no checkpoint file .*none.pth'),
+        ('vit_timm {IN}/unsafe.pth x.pth',
+         'unsafe.pth is refused: .*argparse.Namespace'),
+        ('vit_timm hf://owner/model@main x.pth', '40 hexadecimal digits'),
+        ('vit_timm {IN}/vit.pth {IN}/vit.pth', 'vit.pth exists.* --force'),
+        ('vit_timm {IN}/vit.pth x.pth --config {CONFIG}',
+         'does not fit the model')],
+    'export': [
+        (f'{SMALL} x.pth', 'must end with .pt2 or .onnx'),
+        (f'{{VIDEO}} {SMALL} x.pt2', 'expected only BUNDLE, or CONFIG CHECK'),
+        (f'{SMALL} x.pt2 --device cuda:99', 'argument --device: cuda:99'),
+        (f'{SMALL} x.pt2 --output votes', 'votes'),
+        (f'{SMALL} x.pt2 --kernel window', "kernel='window'")],
+    'extract-features': [
+        ('{VIDEO} x {TSN} --layer cls_head.fc',
+         "'cls_head.fc'; linear layers are .*fc_cls"),
+        ('{VIDEO} x {TSN} --checkpoint none.pth', 'none.pth'),
+        ('{VIDEO} x {TSN} --flow fast', 'fast'),
+        ('none x {TSN}', 'none does not exist'),
+        ('{IN}/empty x {TSN}', 'no videos in the folder'),
+        ('{VIDEO} {IN} {TSN}', 'is not empty'),
+        ('{VIDEO} x {TSN} --processes 2', '--processes needs --engine ray')],
+    'finetune': [
+        ('{IN}/one', 'all videos have the same class, a: '),
+        ('{IN}/bad', 'cannot read any of the 2 videos; first error'),
+        ('{IN}/none', 'no folder or CSV file .*none'),
+        ('{IN}/empty', 'no videos in folders of .*put the videos of each'),
+        ('{IN}/two --work-dir {IN}/two/out', 'must not be inside .*two'),
+        ('{IN}/two --weights none.pth', 'no checkpoint file none.pth'),
+        ('{IN}/two --weights https://x.org/a.pth', 'no checkpoint file https'),
+        ('{IN}/two --weights {IN}/notes.txt', 'notes.txt is not a checkpoint'),
+        ('{IN}/two --model testra_thumos14', 'cannot be fine-tuned: '),
+        ('{IN}/two --model dualformer_tiny_tl_k400',
+         'TokenLabelHead; use the config without'),
+        ('{IN}/two --model vivit_l16x2_fact_encoder_epic',
+         'with VerbNounHead'),
+        ('x --epochs 0', 'must be a positive integer or auto'),
+        ('x --freeze head', 'must be auto, none, backbone, spatial or'),
+        ('x --lora 2 --weights w --freeze 1', 'already'),
+        ('x --lora 2 --weights none', '--freeze and --lora need --weights'),
+        (f'{{IN}}/two --lora 2 --model vivit_{TINY[10:]}',
+         '--freeze and --lora need --weights'),
+        ('x --multi-label --balance focal', 'focal is not for --multi-label'),
+        ('x --loss asymmetric', '--loss needs --multi-label'),
+        ('x --val-share 1', 'at least 0 and below 1'),
+        ('x --layer-decay 2', 'above 0 and at most 1'),
+        ('x --balance smote', 'smote'),
+        ('x --stream', '--stream needs --videos FOLDER'),
+        ('x --videos y', '--videos, --tier and --features need --stream'),
+        ('x --stream --videos y --lora 2', '--lora is not for --stream'),
+        ('x --stream --videos y --model linear_ff_k400',
+         '--model must be pixels or features'),
+        ('x --stream --videos y --model features --weights none',
+         '--model features needs --weights'),
+        ('x --stream --videos y --model features --features linear_ff_k400',
+         '--features linear_ff_k400 needs --weights'),
+        ('{IN}/mine.csv --stream --videos nowhere',
+         'videos must be a folder, got nowhere')],
+    'predict': [
+        (f'{{IN}}/empty {SMALL}', 'no videos in the folder .*empty'),
+        (f'{{IN}}/clips {SMALL} --out x.mp4', 'folder for 3 videos'),
+        (f'{{IN}}/clips/a.mp4 {SMALL} --out {{IN}}/clips',
+         'overwrite another video'),
+        (f'{{IN}}/clips/a.mp4 {{IN}}/clips/sub/a.MP4 {SMALL} --out x',
+         'overwrite another video'),
+        (f'{{VIDEO}} {SMALL} --labels none.txt', 'labels file none.txt'),
+        (f'{{VIDEO}} {SMALL} --labels {{IN}}/notes.txt', '8 classes .*got 1'),
+        (f'{{VIDEO}} {SMALL} --windows 1 --out x.png', 'must be an .mp4 file'),
+        ('x --stride 2', '--stride needs --windows'),
+        ('x --windows 2 --json x.json', 'not --json'),
+        ('x --to csv', '--to needs --segments'),
+        ('x --thresholds f', '--thresholds needs --segments'),
+        ('x --segments x.csv --json-lines y', '--json-lines does not work'),
+        ('x --segments x.csv --batch-size 2', '--batch-size does not work'),
+        (f'{{VIDEO}} {SMALL} --segments x.json', 'give the format of x.json'),
+        (f'{{VIDEO}} {SMALL} --segments x.csv', 'seconds .*--windows'),
+        ('x --processes 2', '--processes needs --engine ray'),
+        ('x --engine ray', '--engine needs --json FOLDER'),
+        ('x --json y --windows 1', '--windows does not work with --json FOL'),
+        ('x --json y --batch-size 2', '--batch-size does not work with --js'),
+        # The model at the end of the words.
+        (f'. x.pth {TINY}', 'x.pth is a checkpoint and .* a config: swap'),
+        (f'. {TINY}', f"{TINY} needs a checkpoint after it, .*'default'"),
+        ('. linear_ff_ssv2', 'needs a checkpoint after it$'),
+        ('x.mp4 x.pth', 'x.pth needs a config before it, got x.mp4'),
+        ('. a.pth b.pth', 'got two checkpoints'),
+        ('none.mp4', 'none.mp4 does not exist'),
+        ('{BUNDLE} {VIDEO}', 'is a bundle, not a source: give it after'),
+        ('{BUNDLE}', f'expected a source before the model .*{TINY}'),
+        ('. linear_ff_tiny_moton', f'did you mean .*{TINY}')],
+    'score': [
+        ('{IN}/mine.csv {IN}/mine.csv --subset val', '--subset must be one'),
+        ('{IN}/mine.csv {IN}/mine.csv --scores none', 'cannot read the sco'),
+        ('{IN}/other.csv {IN}/mine.csv', 'no video in common'),
+        ('{IN}/mine.csv {IN}/mine.csv --protocol mine', 'mine')],
+    'stream': [
+        ('{CLIP} {DETECTOR} --out x.avi', '--out must end with .mp4, got x'),
+        ('{CLIP} {DETECTOR} --plot x.txt', '--plot must end with .png'),
+        ('{CLIP} {DETECTOR} --truth x.npy', '--truth needs --plot'),
+        ('{CLIP} {DETECTOR} --on 2', '0 < off <= on <= 1'),
+        ('{CLIP} {DETECTOR} --thresholds x', 'cannot read the thresholds x'),
+        ('{CLIP} {DETECTOR} --thresholds x --min-duration 1',
+         '--min-duration must'),
+        ('{CLIP} {DETECTOR} --scores x --state y', '--scores does not work'),
+        ('{CLIP} {DETECTOR} --fps 3', 'has its own rate'),
+        ('{CLIP} {DETECTOR} --webhook host', 'must be http://.* got host'),
+        ('{CLIP} {DETECTOR} --mqtt mqtt://host', 'MQTT needs a topic'),
+        ('{CLIP} {DETECTOR} --segments x --segment-margin -1 2', 'before'),
+        ('{CLIP} {DETECTOR} --duration 0', 'duration must be a positive'),
+        ('{CLIP} {DETECTOR} --flow x y',
+         'modalities rgb of the model, got flow'),
+        (f'{{CLIP}} {SMALL} --rgb x y --seconds 1', 'extractors is for'),
+        ('none.mp4 {DETECTOR}', 'source none.mp4 does not exist; a source')],
+    'targets': [
+        ('csv {IN}/reversed.csv x --features {IN}/features',
+         'line 2: a segment must have 0 <= start < end, got 2'),
+        ('csv {IN}/mine.csv x --features {IN}/features',
+         'segments of (b|day/a).mp4, but .*npy'),
+        ('csv {IN}/notes.txt x --features {IN}/features',
+         'columns video, start, end and label .*got no'),
+        ('thumos14 {IN} x --features {IN}/features', 'must be val or test'),
+        ('csv {IN}/mine.csv x --features {IN}/empty', 'no .npy files in'),
+        ('csv none.csv x --features {IN}/features', 'none.csv does not')],
+    'test': [
+        ('{CONFIG} none.pth', 'no checkpoint file none.pth'),
+        ('{CONFIG} {CONFIG}', 'small.py is not a checkpoint'),
+        (f'{SMALL} --cfg-options model.backbone.num_layers=2',
+         r'does not fit the model Recognizer3D\(LinearVideoTransformer, .*: '
+         r'\d+ of \d+ tensors match. missing \d+: backbone.blocks.1'),
+        (f'{SMALL} --cfg-options test_dataloader.dataset.num_classes=2',
+         'val.txt, line 3: .*label 2 is out of range'),
+        (f'{SMALL} --dump x.json', '--dump must end with .pkl')],
+    'train': [
+        ('none.py', 'no config file none.py'),
+        ('linear_ff_tiny_motoin', f'did you mean {TINY}'),
+        (TINY, 'no annotation file data/motion/'),
+        ('{CONFIG} --cfg-options model.backbone.num_layrs=1', 'num_layrs'),
+        ('{CONFIG} --cfg-options model.backbone.type=NoSuchNet', 'NoSuchNet'),
+        ('{CONFIG} --cfg-options train_dataloader.dataset.ann_file=none.txt',
+         'no annotation file .*none.txt'),
+        ('{CONFIG} --cfg-options load_from=none.pth',
+         'no checkpoint file none.pth'),
+        ('{CONFIG} --resume none.pth', 'no checkpoint file none.pth'),
+        ('{CONFIG} --cfg-options model.backbone.embed_dims=48 '
+         'model.cls_head.in_channels=48 load_from={CHECKPOINT}',
+         r'small.pth fits no tensor of the backbone of Recognizer3D\(Linear'),
+        ('{CONFIG} --resume {CHECKPOINT} --cfg-options '
+         'model.cls_head.num_classes=3', r'fc_cls.weight \(8, 96\), expected'),
+        # Weights for other classes load before the missing data are noticed.
+        ('{CONFIG} --cfg-options load_from={CHECKPOINT} '
+         'model.cls_head.num_classes=3 '
+         'train_dataloader.dataset.data_root=nowhere',
+         'no annotation file nowhere'),
+        ('{CONFIG} --amp --cfg-options optim_wrapper.type=MyWrapper',
+         "--amp needs .* 'MyWrapper'"),
+        ("{CONFIG} --auto-scale-lr --cfg-options 'auto_scale_lr={}'",
+         '--auto-scale-lr needs auto_scale_lr'),
+        ('{CONFIG} --lr 1 --cfg-options optim_wrapper.optimizer.lr=2',
+         'either --lr or --cfg-options optim_wrapper.optimizer.lr'),
+        ('{CONFIG} --epochs 3 --cfg-options train_cfg=None',
+         '--epochs needs train_cfg.max_epochs in the config'),
+        ('{CONFIG} --cfg-options strategy.type=DeepSpeedStrategy',
+         "strategy 'DeepSpeedStrategy' is not supported: .*Remove")],
+    'tune-thresholds': [
+        ('none {IN}/mine.csv', 'none'),
+        ('x y --objective recall', 'need each other'),
+        ('x y --false-alarms 1', 'need each other'),
+        ('x y --objective f1@90', 'f1@90')],
+}
+
+
+@pytest.fixture(scope='session')
+def given(motion_dir, small_config, small_checkpoint, files, clip,
+          tmp_path_factory):
+    """Files of the rows, by their names in braces."""
+    folder = tmp_path_factory.mktemp('in')
+    video = motion_dir / 'val/000000.mp4'
+    for name in ('clips/a.mp4', 'clips/b.mp4', 'clips/sub/a.MP4',
+                 'one/a/x.mp4', 'two/a/x.mp4', 'two/b/y.mp4'):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(video, folder / name)
+    for name, text in (
+            ('notes.txt', 'no weights'), ('bad/a/x.mp4', 'no video'),
+            ('bad/b/x.mp4', 'no video'),
+            ('mine.csv', 'video,start,end,label,subset\n'
+             'day/a.mp4,0.5,1.0,run,train\nb.mp4,1.5,2,jump,train\n'),
+            ('other.csv', 'video,start,end,label\nx.mp4,0,1,run\n'),
+            ('reversed.csv', 'video,start,end,label\none,2,1,run\n')):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    for name in 'empty', 'features':
+        (folder / name).mkdir()
+    np.save(folder / 'features/one.npy', np.zeros((40, 3), np.float32))
+    vit = {'patch_embed.proj.weight': torch.ones(4, 3, 2, 2),
+           'patch_embed.proj.bias': torch.zeros(4),
+           'blocks.0.norm2.bias': torch.zeros(4)}
+    torch.save(vit, folder / 'vit.pth')
+    torch.save(dict(vit, args=argparse.Namespace()), folder / 'unsafe.pth')
+    return dict(
+        BUNDLE=DEFAULTS / TINY, IN=folder, VIDEO=video, CONFIG=small_config,
+        CHECKPOINT=small_checkpoint, DETECTOR=' '.join(map(str, files)),
+        CLIP=clip, TSN=write_tsn(folder / 'tsn.py', False))
+
+
+@pytest.mark.filterwarnings('ignore:option .*num_layrs has no effect')
+@pytest.mark.parametrize('command, words, error', [
+    (command, *row) for command, rows in ROWS.items() for row in rows])
+def test_is_refused_in_one_line(run_main, given, capsys, command, words,
+                                error):
+    # Not str.format, because options may have braces.
+    for name, path in given.items():
+        words = words.replace(f'{{{name}}}', str(path))
+    before = {*given['IN'].rglob('*')}
+    with pytest.raises(SystemExit) as end:
+        run_main(command, *shlex.split(words))
+    message = f'{capsys.readouterr().err}{end.value}'
+    assert f'mmvidattn {command}: error: ' in message
+    assert re.search(error, message, re.DOTALL), message
+    assert 'Traceback' not in message
+    # A corrected command can use the same folders.
+    assert {*given['IN'].rglob('*')} == before
+    assert {path.name for path in Path().iterdir()} <= {'work_dirs'}
+    assert not [*Path().glob('work_dirs/finetune_*/*')]
