@@ -220,31 +220,33 @@ def check_labels(classifier: 'VideoClassifier', path: str | None,
 def run(args: argparse.Namespace) -> None:
     from mmengine.logging import MMLogger
 
+    from ._model_argument import split_model
+
     # Silence mmengine's warnings about its own deprecated calls.
     MMLogger.get_current_instance().setLevel(logging.ERROR)
     with one_line_errors():
         check(args)
+        sources, *model = split_model([*args.videos, *args.model])
         if to_folder(args):
-            predict_to_folder(args)
+            predict_to_folder(args, sources, *model)
             return
         predict = predict_videos if args.segments is None else predict_segments
-        failed, count = predict(args)
+        failed, count = predict(args, name_videos(sources), *model)
     if failed:
         raise SystemExit(f'{program_name()}: {len(failed)} of {count} videos '
                          f'failed: {printable(", ".join(failed))}')
 
 
-def predict_videos(args: argparse.Namespace) -> tuple[list[str], int]:
+def predict_videos(args: argparse.Namespace, videos: dict[str, Path],
+                   config: str, checkpoint: str | None
+                   ) -> tuple[list[str], int]:
     """Classify videos or windows of them.
 
     Returns:
         Videos that failed, and the number of all videos.
     """
     from ..apis import VideoClassifier, read_labels
-    from ._model_argument import split_model
 
-    sources, config, checkpoint = split_model([*args.videos, *args.model])
-    videos = name_videos(sources)
     outputs = plan_outputs(videos, args.out)
     if args.windows is not None and any(
             path.suffix != '.mp4' for path in outputs.values()):
@@ -345,13 +347,12 @@ def make_predict(out: Path, *model: Any) -> Callable[[str, str], None]:
     return predict
 
 
-def predict_to_folder(args: argparse.Namespace) -> None:
+def predict_to_folder(args: argparse.Namespace, sources: Sequence[str],
+                      config: str, checkpoint: str | None) -> None:
     """Classify a long list of videos, with a JSON file for each one."""
     from ..apis import read_labels
     from ..apis.many_videos import open_folder, plan_videos, process_videos
-    from ._model_argument import split_model
 
-    sources, config, checkpoint = split_model([*args.videos, *args.model])
     videos = plan_videos(sources)
     labels = tuple(read_labels(args.labels)) if args.labels else None
     model = config, checkpoint, args.device, labels
@@ -370,7 +371,9 @@ def predict_to_folder(args: argparse.Namespace) -> None:
         engine=args.engine, processes=args.processes, device=args.device)
 
 
-def predict_segments(args: argparse.Namespace) -> tuple[list[str], int]:
+def predict_segments(args: argparse.Namespace, videos: dict[str, Path],
+                     config: str, checkpoint: str | None
+                     ) -> tuple[list[str], int]:
     """Find the actions in long videos, and write them as annotations.
 
     Returns:
@@ -384,11 +387,8 @@ def predict_segments(args: argparse.Namespace) -> tuple[list[str], int]:
     from ..live import StreamRun, load_live_model
     from ..live.segments import find_segments
     from ..online.event_thresholds import read_thresholds
-    from ._model_argument import split_model
 
-    sources, config, checkpoint = split_model([*args.videos, *args.model])
-    names = {video: name.as_posix()
-             for video, name in name_videos(sources).items()}
+    names = {video: name.as_posix() for video, name in videos.items()}
     if len({*names.values()}) < len(names):
         names = {video: Path(video).as_posix() for video in names}
     # Fail before the computation.

@@ -100,7 +100,10 @@ def stretch_schedules(cfg: 'Config', ratio: float) -> None:
 
 
 def use_amp(cfg: 'Config') -> None:
-    """Let a config compute in bfloat16.
+    """Let a config compute in bfloat16, with mmengine's wrapper of autocast.
+
+    On a CPU where it would be slower, ``drop_slow_bfloat16`` of apis/runner.py
+    restores float32.
 
     Raises:
         ValueError: If its optimizer wrapper does not support it.

@@ -12,17 +12,6 @@ from mmvidattn.commands import _removed as removed
 COMMANDS = commands.find_commands()
 
 
-@pytest.fixture
-def run_command(monkeypatch):
-    """Run the console command within this process."""
-
-    def run(*args):
-        monkeypatch.setattr(sys, 'argv', ['mmvidattn', *map(str, args)])
-        commands.main()
-
-    return run
-
-
 HELP = '''
 import sys, time
 from mmvidattn import commands
@@ -57,8 +46,8 @@ def test_help_of_each_command_is_fast(tmp_path):
         assert commands.describe(COMMANDS[name]) in ' '.join(text.split())
 
 
-def test_prints_its_version(run_command, capsys):
-    run_command('--version')
+def test_prints_its_version(run_main, capsys):
+    run_main('--version')
     assert capsys.readouterr().out == f'mmvidattn {__version__}\n'
 
 
@@ -66,9 +55,9 @@ def test_prints_its_version(run_command, capsys):
     ('tarin', 'did you mean train'),
     ('tune_thresholds', 'did you mean tune-thresholds'),
     ('zzz', "'zzz'; mmvidattn --help lists all")])
-def test_suggests_the_nearest_name(run_command, name, hint):
+def test_suggests_the_nearest_name(run_main, name, hint):
     with pytest.raises(SystemExit, match=hint):
-        run_command(name)
+        run_main(name)
 
 
 def test_module_runs_the_command(tmp_path):
@@ -94,22 +83,22 @@ def test_ends_quietly_if_its_reader_has_gone(tmp_path):
     ('finetune', ['minutes', 'timeout', 'lr', 'batch-size', 'lora'], 0),
     ('finetune', ['workers'], -1), ('targets', ['rate'], 0),
     ('test', ['interval'], 0)])
-def test_rejects_numbers_out_of_range(run_command, capsys, command, options,
+def test_rejects_numbers_out_of_range(run_main, capsys, command, options,
                                       value):
     for option in options:
         with pytest.raises(SystemExit):
-            run_command(command, f'--{option}={value}')
+            run_main(command, f'--{option}={value}')
         assert re.search(f'argument --{option}: must be .*got {value}',
                          capsys.readouterr().err)
 
 
-def test_removed_commands_and_options_are_refused_in_one_line(run_command):
+def test_removed_commands_and_options_are_refused_in_one_line(run_main):
     cases = [([name], name) for name in removed.COMMANDS]
     cases += [([command, f'{option}=1'], f'{command} {option}')
               for command, option in removed.OPTIONS]
     for arguments, name in cases:
         with pytest.raises(SystemExit) as error:
-            run_command(*arguments)
+            run_main(*arguments)
         line = str(error.value)
         assert line.startswith(f'mmvidattn: error: {name} was removed; ')
         assert removed.LAST in line and '\n' not in line
