@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
 
     from ..apis import get_model, load_config
     from ..apis.model_options import KEY, model_options
-    from ..convert import UNSTORED_OPTIONS, convert
+    from ..convert import UNSTORED_OPTIONS, convert, find_converter
     from ..convert.flax_checkpoint import load_flax_file
     from ..utils.checkpoint import load_state_dict_file
     from ..utils.files import hash_file, replacing
@@ -44,6 +44,8 @@ def run(args: argparse.Namespace) -> None:
     from ..version import __version__
 
     with one_line_errors():
+        # Name all sources before the file is needed.
+        find_converter(args.source)
         if args.dst.exists() and not args.force:
             raise FileExistsError(f'{args.dst} exists; replace it with '
                                   '--force')

@@ -7,6 +7,7 @@ of this package. A tensor that does not belong to the model raises a
 ``ValueError``.
 """
 import sys
+from collections.abc import Callable
 from functools import partial
 
 from torch import Tensor
@@ -59,6 +60,18 @@ UNSTORED_OPTIONS = dict(
     xvit='divisor and segments of the shift')
 
 
+def find_converter(source: str) -> Callable[[dict[str, Tensor]], dict]:
+    """Return the converter of a source.
+
+    Raises:
+        ValueError: If the source is unknown.
+    """
+    if source not in SOURCES:
+        raise ValueError(f'source must be one of {", ".join(SOURCES)}, got '
+                         f'{source!r}')
+    return SOURCES[source]
+
+
 def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Rename and reshape the tensors of a published checkpoint.
 
@@ -77,10 +90,7 @@ def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         ValueError: If the source is unknown, or a tensor does not belong to
             it.
     """
-    if source not in SOURCES:
-        raise ValueError(f'source must be one of {", ".join(SOURCES)}, got '
-                         f'{source!r}')
-    out = SOURCES[source](state_dict)
+    out = find_converter(source)(state_dict)
     if isinstance(out, StartWeights):
         # On stderr, to separate it from the output of programs.
         print(f'{source}: {out.report()}', file=sys.stderr)
@@ -88,4 +98,5 @@ def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     return dict(out)
 
 
-__all__ = ['SOURCES', 'UNSTORED_OPTIONS', 'StartWeights', 'convert']
+__all__ = ['SOURCES', 'UNSTORED_OPTIONS', 'StartWeights', 'convert',
+           'find_converter']

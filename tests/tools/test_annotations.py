@@ -30,24 +30,6 @@ def run(run_main, *args):
     return stopped.value.code
 
 
-def test_prints_a_summary(folder, run_main, capsys):
-    assert run(run_main, folder / 'mine.csv', '--videos',
-               folder / 'videos') == 0
-    assert capsys.readouterr().out.splitlines() == [
-        'csv:',
-        'class  segments  videos  seconds  shortest  mean  longest  points  '
-        'open ends',
-        'jump          2       2      0.5       0.5   0.5      0.5       0  '
-        '        1',
-        'run           3       1      1.0       0.5   0.5      0.5       1  '
-        '        0',
-        'all           5       2      1.5       0.5   0.5      0.5       1  '
-        '        1',
-        '1 segments are points without length: day/a.mp4 at 1.5 s',
-        '1 segments have the same times as another one',
-        '2 segments start during another one']
-
-
 @pytest.mark.parametrize('name', FORMATS)
 def test_converts_to_each_format_and_back(folder, run_main, capsys, name):
     out = folder / ('out' if FORMATS[name].one_video

@@ -52,25 +52,6 @@ def test_predicts_a_folder(run_main, capsys, clips, small_config,
         assert len(after) == len(before)
 
 
-def test_continues_after_a_broken_video(run_main, clips, small_config,
-                                        small_checkpoint, tmp_path, capsys,
-                                        monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / 'broken.mp4').write_text('no video')
-    with pytest.raises(SystemExit, match=(
-            r'predict: 2 of 4 videos failed: broken.mp4, none.mp4$')):
-        run_main('predict.py', 'broken.mp4', clips / 'a.mp4', 'none.mp4',
-                 clips / 'b.mp4', small_config, small_checkpoint, '--json',
-                 'out.json')
-    out, errors = capsys.readouterr()
-    assert 'Traceback' not in errors
-    assert 'cannot read broken.mp4: ' in errors
-    assert 'video none.mp4 does not exist' in errors
-    results = json.loads((tmp_path / 'out.json').read_text())
-    assert ['error' in r for r in results] == [True, False, True, False]
-    assert all(str(clips / name) in out for name in ('a.mp4', 'b.mp4'))
-
-
 def test_labels_option_overrides_the_checkpoint(
         run_main, clips, small_config, small_checkpoint, tmp_path, capsys):
     names = [f'mine {i}' for i in range(8)]

@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import io
 import re
 import runpy
 import shutil
@@ -37,38 +36,6 @@ def run(checkout, *options):
     return subprocess.run(
         ['bash', checkout / 'tools/quickstart.sh', *map(str, options)],
         cwd='/', capture_output=True, text=True)
-
-
-class Terminal(io.StringIO):
-    """Stream that can claim to be a terminal."""
-
-    def __init__(self, is_terminal):
-        super().__init__()
-        self.is_terminal = is_terminal
-
-    def isatty(self):
-        return self.is_terminal
-
-
-def show(is_terminal, resumed=0):
-    """Return the output of 200 steps of half a second each."""
-    now, stream = 0., Terminal(is_terminal)
-    progress = quickstart.Progress(1, stream, lambda: now)
-    progress.total = 200
-    progress.start(resumed)
-    for step in range(resumed, 200):
-        now += 0.5
-        progress.update(step + 1, f'accuracy {step // 2} %')
-    return stream.getvalue()
-
-
-def test_progress_in_a_terminal():
-    lines = show(True).split('\r')[1:]
-    assert len(lines) == 200
-    assert lines[49].strip() == (
-        '[######..................]  25 %, accuracy 24 %, 75 s left')
-    assert lines[-1].strip().endswith('100 %, accuracy 99 %, 0 s left')
-    assert all(len(line.rstrip('\n')) < 80 for line in lines)
 
 
 @pytest.mark.parametrize('top1, passes', [(90., True), (89.9, False)])

@@ -40,7 +40,7 @@ ROWS = {
          'all configs must start alike'),
         (f'{{IN}} {TINY} --out x -- --seed 3', '--seed is not allowed after')],
     'convert': [
-        ('none {IN}/vit.pth x.pth', 'source must be one of .*linear_ff'),
+        ('none none.pth x.pth', 'source must be one of .*linear_ff'),
         ('vit_timm {CHECKPOINT} x.pth', 'not a ViT of timm'),
         ('vit_timm none.pth x.pth', 'no checkpoint file .*none.pth'),
         ('vit_timm {IN}/unsafe.pth x.pth',
