@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tools.benchmark.common import require_agreement
+from tools.benchmark import common
 
 DIFFERENT = '''
 import sys
@@ -17,7 +17,7 @@ def prepare(scale, device, weights):
     return (lambda: None), dict(output=torch.full((3, ), scale))
 
 def benchmarks(args):
-    yield 'a table', dict(ours=dict(scale=1.), faster=dict(scale={scale})), \\
+    yield 'a table', dict(ours=dict(scale=1.), faster=dict(scale=1.1)), \\
         dict(output=1e-3)
 
 common.run(__file__, '', prepare, lambda parser: None, benchmarks)
@@ -64,23 +64,17 @@ def test_shortest_form(run_tool, tmp_path, words, variants):
             assert row['seconds'] > 0 and row['ratio'] > 0
 
 
-@pytest.mark.parametrize('scale', [1.0001, 1.1])
-def test_prints_no_times_while_results_differ(run_tool, tmp_path, scale):
-    import tools.benchmark.common as common
+def test_prints_no_times_while_results_differ(run_tool, tmp_path):
     program = tmp_path / 'program.py'
-    program.write_text(DIFFERENT.format(root=str(common.ROOT), scale=scale))
+    program.write_text(DIFFERENT.format(root=str(common.ROOT)))
     done = run_tool(program, '--repeats', 1, '--device', 'cpu', cwd=tmp_path)
-    if scale < 1.001:
-        assert done.returncode == 0, done.stderr
-        assert 'faster' in done.stdout
-    else:
-        assert done.returncode == 1 and 'faster' not in done.stdout
-        assert "no times: results differ by more than their tolerance: {" \
-            "'faster: output': 0.1" in done.stderr
+    assert done.returncode == 1 and 'faster' not in done.stdout
+    assert "no times: results differ by more than their tolerance: {" \
+        "'faster: output': 0.1" in done.stderr
 
 
 def test_nan_and_nothing_are_differences():
-    require_agreement({'b: y': 1e-4}, dict(y=1e-3))
+    common.require_agreement({'b: y': 1e-4}, dict(y=1e-3))
     for differences in ({}, {'b: y': math.nan}):
         with pytest.raises(SystemExit, match='no times'):
-            require_agreement(differences, dict(y=1e-3))
+            common.require_agreement(differences, dict(y=1e-3))
