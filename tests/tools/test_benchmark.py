@@ -24,30 +24,24 @@ common.run(__file__, '', prepare, lambda parser: None, benchmarks)
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('words, variants', [
-    pytest.param(
-        'models.py --tiny --tasks step --models linear_ff --checkpointing',
-        {'ours', 'transcription', 'ours, with_cp=True'},
-        marks=pytest.mark.slow),
-    pytest.param(
-        'models.py --tiny --models vivit laps --dtype bfloat16',
-        {'ours', 'transcription'}, marks=pytest.mark.slow),
-    pytest.param('models.py --tiny --models dualformer --compile --tasks step',
-                 {'ours', 'transcription', 'ours, compiled',
-                  'transcription, compiled'}, marks=pytest.mark.slow),
-    pytest.param('models.py --tiny --models testra', {'ours'},
-                 marks=pytest.mark.slow),
-    pytest.param(
-        'streams.py --tables causal --layers 1 --size 32 --history 20',
-        {'pass of 16 frames', 'step at frame 16', 'step at frame 20'},
-        marks=pytest.mark.slow),
-    pytest.param('streams.py --tables step --steps 1', {
-        'released', 'smoothing', 'window', 'smoothing, bfloat16'},
-        marks=pytest.mark.slow),
-    pytest.param('streams.py --tables streams --steps 1 --streams 1 2',
-                 {'1 streams', '2 streams'}, marks=pytest.mark.slow),
-    pytest.param('streams.py --tables memory --steps 1 --lengths 8 16',
-                 {'8 samples', '16 samples'}, marks=pytest.mark.slow),
+    ('models.py --tiny --tasks step --models linear_ff --checkpointing',
+     {'ours', 'transcription', 'ours, with_cp=True'}),
+    ('models.py --tiny --models vivit laps --dtype bfloat16',
+     {'ours', 'transcription'}),
+    ('models.py --tiny --models dualformer --compile --tasks step',
+     {'ours', 'transcription', 'ours, compiled',
+                  'transcription, compiled'}),
+    ('models.py --tiny --models testra', {'ours'}),
+    ('streams.py --tables causal --layers 1 --size 32 --history 20',
+     {'pass of 16 frames', 'step at frame 16', 'step at frame 20'}),
+    ('streams.py --tables step --steps 1', {
+        'released', 'smoothing', 'window', 'smoothing, bfloat16'}),
+    ('streams.py --tables streams --steps 1 --streams 1 2',
+     {'1 streams', '2 streams'}),
+    ('streams.py --tables memory --steps 1 --lengths 8 16',
+     {'8 samples', '16 samples'}),
     ('decoding.py --seconds 1 --size 96 64 --patterns sparse',
      {'ours', 'PyAV'})],
     ids=lambda x: x.partition(' --dtype')[0] if isinstance(x, str) else '')
@@ -64,6 +58,7 @@ def test_shortest_form(run_tool, tmp_path, words, variants):
             assert row['seconds'] > 0 and row['ratio'] > 0
 
 
+@pytest.mark.slow
 def test_prints_no_times_while_results_differ(run_tool, tmp_path):
     program = tmp_path / 'program.py'
     program.write_text(DIFFERENT.format(root=str(common.ROOT)))

@@ -93,11 +93,10 @@ def test_two_processes_give_the_results_of_one(
     assert pictures[0] == pictures[1] and len(pictures[0]) == 7
 
 
-def test_two_processes_train(run_tool, small_config, tmp_path):
-    done = run_tool(
-        'dist_train.sh', small_config, 2, '--amp', '--work-dir', 'work',
-        '--cfg-options', 'train_cfg.max_epochs=1', cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_two_processes_train(small_config, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    launched(2, start, 'train.py', small_config, '--amp', '--work-dir', 'work',
+             '--cfg-options', 'train_cfg.max_epochs=1', launcher='pytorch')
     path, = tmp_path.glob('work/*/vis_data/scalars.json')
     logs = [json.loads(line) for line in path.read_text().splitlines()]
     # Sixteen videos in batches of four, for two.

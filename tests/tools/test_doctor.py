@@ -29,15 +29,25 @@ def levels(versions: dict[str, str]) -> dict[str, str]:
             for level, topic, _ in doctor.check_versions(versions)}
 
 
-def test_this_environment_is_fine():
+@pytest.mark.slow
+def test_program_checks_this_environment():
     done = run('--json')
-    report = json.loads(done.stdout)
+    assert not done.returncode and not done.stderr
+    topics = [one['topic'] for one in json.loads(done.stdout)['findings']]
+    assert {'python', 'packages', *doctor.CHECKS} <= {*topics}
+
+
+def test_this_environment_is_fine(monkeypatch, capsys):
+    # The others import parts of what the prediction imports.
+    monkeypatch.setattr(doctor, 'CHECKS', {
+        name: doctor.CHECKS[name] for name in ('cv2', 'prediction')})
+    with pytest.raises(SystemExit) as end:
+        main(['doctor', '--json'])
+    report = json.loads(capsys.readouterr().out)
     findings = {item['topic']: item for item in report['findings']}
     assert {item['level'] for item in findings.values()} == {'ok'}, report
-    assert report['ok'] and not done.returncode and not done.stderr
-    assert {'python', 'packages', *doctor.CHECKS} <= {*findings}
+    assert report['ok'] and not end.value.code
     assert 'mmaction2 1.2.0' in findings['packages']['text']
-    assert ', CPU with ' in findings['torch']['text']
     assert findings['prediction']['text'].startswith('move right, ')
 
 

@@ -8,15 +8,14 @@ import mmvidattn
 from mmvidattn.apis import save_bundle
 from mmvidattn.export import load_program, read_metadata
 
-CONFIG = 'vivit_tiny_motion'
-
 
 @pytest.fixture
 def bundle(tmp_path):
-    model = mmvidattn.get_model(CONFIG)
-    path = tmp_path / 'model.pth'
-    torch.save(dict(state_dict=model.state_dict()), path)
-    return save_bundle(tmp_path / 'bundle', CONFIG, path,
+    config, path = tmp_path / 'small.py', tmp_path / 'model.pth'
+    config.write_text("_base_ = 'mmvidattn::vivit_tiny_motion.py'\n"
+                      'model = dict(backbone=dict(num_layers=1))\n')
+    torch.save(dict(state_dict=mmvidattn.get_model(config).state_dict()), path)
+    return save_bundle(tmp_path / 'bundle', config, path,
                        [f'motion {i}' for i in range(8)])
 
 

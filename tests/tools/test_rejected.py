@@ -12,6 +12,7 @@ import torch
 from live_fixtures import write_tsn
 
 from mmvidattn.apis.models import DEFAULTS
+from mmvidattn.online.frame_scores import FrameScores, ScoredVideos
 
 SMALL = '{CONFIG} {CHECKPOINT}'
 TINY = 'linear_ff_tiny_motion'
@@ -159,7 +160,7 @@ ROWS = {
         ('csv {IN}/reversed.csv x --features {IN}/features',
          'line 2: a segment must have 0 <= start < end, got 2'),
         ('csv {IN}/mine.csv x --features {IN}/features',
-         'segments of (b|day/a).mp4, but .*npy'),
+         'segments of day/a.mp4, b.mp4, but'),
         ('csv {IN}/notes.txt x --features {IN}/features',
          'columns video, start, end and label .*got no'),
         ('thumos14 {IN} x --features {IN}/features', 'must be val or test'),
@@ -206,10 +207,10 @@ ROWS = {
         ('{CONFIG} --cfg-options strategy.type=DeepSpeedStrategy',
          "strategy 'DeepSpeedStrategy' is not supported: .*Remove")],
     'tune-thresholds': [
-        ('none {IN}/mine.csv', 'none'),
-        ('x y --objective recall', 'need each other'),
-        ('x y --false-alarms 1', 'need each other'),
-        ('x y --objective f1@90', 'f1@90')],
+        ('none {IN}/mine.csv', 'cannot read the scores none'),
+        ('{IN}/scores {IN}/mine.csv --objective recall', 'need each other'),
+        ('{IN}/scores {IN}/mine.csv --false-alarms 1', 'need each other'),
+        ('{IN}/scores {IN}/mine.csv --objective f1@90', 'f1@90')],
 }
 
 
@@ -235,6 +236,8 @@ def given(motion_dir, small_config, small_checkpoint, files, clip,
     for name in 'empty', 'features':
         (folder / name).mkdir()
     np.save(folder / 'features/one.npy', np.zeros((40, 3), np.float32))
+    ScoredVideos(['none', 'run'], {0}, {'b': FrameScores(
+        4., np.full((12, 2), .5, np.float32))}).write(folder / 'scores')
     vit = {'patch_embed.proj.weight': torch.ones(4, 3, 2, 2),
            'patch_embed.proj.bias': torch.zeros(4),
            'blocks.0.norm2.bias': torch.zeros(4)}
