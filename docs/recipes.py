@@ -23,20 +23,10 @@ from mmvidattn.apis.complexity import CROPS
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = '<!-- Written by python docs/recipes.py -->'
 LEGEND = '''\
-This table shows how each config trains and tests. The rows "released" and
-"paper" below a config are the authors' settings, with differences in bold. `-`
-means unknown, and `(?)` assumed.
-
-* batch: clips per GPU x GPUs x accumulated batches.
-* warm-up epochs: number, and the factor of the learning rate at the start.
-* training clip: frames x stride, and the pipeline step that samples them. For
-  feature streams: long memory + work memory + steps ahead, each as steps /
-  sampling stride.
-* training sides, test sides: pixels of resizing and cropping, in the order of
-  the pipeline.
-* views: clips x crops per test video.
-* averaged: scores of the views, or their probabilities. `max` takes the
-  largest score.'''
+How each config trains and tests. The rows "released" and "paper" are the
+authors' settings: an empty cell repeats ours, bold differs from ours, `-` is
+unknown, and `(?)` assumed. [The
+columns](../../docs/tutorials/paper_tables.md#the-columns-of-recipes).'''
 
 
 # Keys of the rows in recipes.yml, and their titles.
@@ -44,10 +34,10 @@ COLUMNS = dict(
     batch='batch',
     rate='optimizer, rate',
     decay='decay',
-    warmup='warm-up epochs',
+    warmup='warm-up',
     epochs='epochs',
-    clip='training clip',
-    sides='training sides',
+    clip='clip',
+    sides='sides',
     views='views',
     test_sides='test sides',
     average='averaged',
@@ -272,10 +262,19 @@ def read_recipes(folder: Path) -> tuple[list[str], dict[str, Any]]:
     return names, content
 
 
-def _cells(authors: dict[str, Any], ours: dict[str, str]) -> list[str]:
-    cells = ((key, text_of(authors.get(key, '-'))) for key in COLUMNS)
-    return [f'**{cell}**' if is_different(authors, ours, key) else cell
-            for key, cell in cells]
+def _row(authors: dict[str, Any], ours: dict[str, str]) -> str:
+    """Return the authors' row; cells that repeat ours are empty."""
+    cells = [authors['of']]
+    for key in COLUMNS:
+        cell = text_of(authors.get(key, '-'))
+        if cell == ours[key]:
+            cell = ''
+        elif is_different(authors, ours, key):
+            cell = f'**{cell}**'
+        cells.append(cell)
+    while len(cells) > 2 and not cells[-1]:
+        cells.pop()
+    return f'| {" | ".join(cells)} |'
 
 
 def table(folder: Path) -> str:
@@ -288,25 +287,28 @@ def table(folder: Path) -> str:
         ValueError: If ``recipes.yml`` has an unknown config or key.
     """
     names, content = read_recipes(folder)
-    # 1. Write a row for each config, followed by its authors' settings.
-    lines = [f'| | {" | ".join(COLUMNS.values())} |',
-             '|' + '---|' * (len(COLUMNS) + 1)]
+    # 1. Collect the rows: configs with equal settings share them.
+    rows: dict[tuple[str, ...], list[str]] = {}
     ours_by_steps: dict[str, list[str]] = {}
     authors_by_steps: dict[str, list[str]] = {}
     for name in names:
         cfg = load_config(folder.parent / f'{name}.py')
         ours = recipe(cfg, start_of(
             name, content['start'], folder / 'recipes.yml'))
-        lines.append(f'| `{name}` | {" | ".join(ours.values())} |')
+        authors = [row for row in content['authors']
+                   if fnmatch(name, row['config'])]
+        key = ' | '.join(ours.values()), *(
+            _row(row, ours) for row in authors)
+        rows.setdefault(key, []).append(f'`{name}`')
         ours_by_steps.setdefault(augmentation(cfg), []).append(f'`{name}`')
-        for row in content['authors']:
-            if not fnmatch(name, row['config']):
-                continue
-            lines.append(f'| {row["of"]} | '
-                         f'{" | ".join(_cells(row, ours))} |')
+        for row in authors:
             if 'augmentation' in row:
                 authors_by_steps.setdefault(
                     row['augmentation'], []).append(f'`{name}`')
+    lines = [f'| | {" | ".join(COLUMNS.values())} |',
+             '|' + '---|' * (len(COLUMNS) + 1)]
+    for (ours, *authors), configs in rows.items():
+        lines += [f'| {", ".join(configs)} | {ours} |', *authors]
     # 2. List the augmentations, grouped by equal steps.
     for title, by_steps in (
             ('Augmentations in training, in order:', ours_by_steps),

@@ -54,7 +54,7 @@ authors:
 OURS = ('| `a_k400` | 4 x 8 x 3 | SGD 0.5 | 0.0001 | 2.5 from 0.1 | 30, '
         'cosine from 2.5 | 8 x 2 SampleFrames | 256-320, 224 | 2 x 3 '
         'UniformSample | 256, 224 | score | an image |')
-THEIRS = ('| paper | 4 x 8 x 3 | - | - | - | **35, cosine** | - | - | - | - '
+THEIRS = ('| paper |  | - | - | - | **35, cosine** | - | - | - | - '
           '| - | - |')
 
 
