@@ -114,12 +114,6 @@ def wrapped_model_warns_about_its_argument():
         torch.nn.Linear(2, 2), broadcast_buffers=False))
 
 
-@symptom_of('quiet_warnings', 'pkg_resources')
-def config_of_another_package_warns():
-    sys.modules.pop('pkg_resources', None)
-    run_in_mmengine('import pkg_resources')
-
-
 @symptom_of('require_mmcv', 'ModuleNotFoundError.*mmcv', at_import=True)
 def missing_mmcv_is_not_explained():
     find_spec = importlib.util.find_spec
@@ -215,32 +209,6 @@ def transformers_4_56_breaks_the_import_of_models():
     from mmaction.registry import MODELS
     with pytest.raises(ImportError, match='multi-modal'):
         MODELS.build(dict(type='VindLUVQA'))
-
-
-@symptom_of('leave_out_multimodal',
-            'NoneType', at_import=True)
-def transformers_4_56_breaks_the_import_of_mmpretrain():
-    """Use a stand-in for release 1.2 with only the relevant modules."""
-    fake_package('transformers', '4.56.1', '')
-    fake_package('mmpretrain', '1.2.0', 'from .apis import get_model\n')
-    root = Path(sys.path[0], 'mmpretrain')
-    for name, text in {
-            'apis': 'import mmpretrain.models\nget_model = 1\n',
-            'models': 'from mmpretrain.utils.dependency import '
-            'WITH_MULTIMODAL\nif WITH_MULTIMODAL:\n    try:\n        from '
-            'transformers.modeling_utils import apply_chunking_to_forward\n'
-            '    except ImportError:\n        Base = None\n    class Bert('
-            'Base):\n        pass\nVIT = 1\n',
-            'utils': 'from .dependency import require\n'}.items():
-        (root / name).mkdir()
-        (root / name / '__init__.py').write_text(text)
-    (root / 'utils' / 'dependency.py').write_text(
-        'WITH_MULTIMODAL = True\n\ndef require(*args):\n    pass\n')
-    COMPAT.apply()
-    import mmpretrain.models
-    from mmpretrain.utils import dependency, require
-    assert mmpretrain.models.VIT == 1 and callable(require)
-    assert not dependency.WITH_MULTIMODAL
 
 
 def training_checkpoint() -> dict:
@@ -459,21 +427,6 @@ def recall_of_proposals_has_no_area():
     assert auc == pytest.approx(100 * area / x[-1]) and auc > 0
 
 
-@symptom_of('run_on_numpy_2', 'NAN')
-def class_without_ground_truth_has_no_precision():
-    from mmaction.evaluation.functional.ava_evaluation import metrics
-    assert np.isnan(metrics.compute_average_precision(None, None))
-
-
-@symptom_of('run_on_numpy_2', 'in1d')
-def recall_of_retrieval_fails():
-    from mmaction.evaluation.metrics import RetrievalRecall
-    metric = RetrievalRecall(topk=1)
-    recall = metric.calculate([[0, 1]], [[0]], 1, pred_indices=True,
-                              target_indices=True)
-    assert recall[0] == 100.
-
-
 @symptom_of('run_on_numpy_2', '0-dimensional')
 def tubes_cannot_be_compared():
     from mmaction.evaluation.functional.multisports_utils import iou3dt_voc
@@ -528,15 +481,6 @@ def amp_needs_an_accelerator():
     assert other.optimizer.state_dict()['state'][0]['momentum_buffer'].norm()
 
 
-@symptom_of('train_amp_on_cpu', 'AmpOptimizerWrapper|empty')
-def checkpoint_of_cpu_amp_does_not_resume_on_a_gpu():
-    import torch
-    _, wrapper = amp_wrapper()
-    state = wrapper.state_dict()
-    wrapper.loss_scaler = torch.amp.GradScaler('cpu', enabled=True)
-    wrapper.load_state_dict(state)
-
-
 @symptom_of('score_in_float32', 'BFloat16')
 def heads_cannot_score_in_bfloat16():
     import torch
@@ -569,17 +513,6 @@ def launcher_selects_a_cuda_device():
     assert dist.get_backend() == 'gloo'
 
 
-@symptom_of('launch_on_cpu', '_cuda_setDevice|NVIDIA|CUDA')
-def slurm_selects_a_cuda_device():
-    import torch.distributed as dist
-    from mmengine.dist import init_dist
-    os.environ.update(
-        SLURM_PROCID='0', SLURM_NTASKS='1', SLURM_NODELIST='localhost',
-        SLURM_LOCALID='0', MASTER_ADDR='127.0.0.1', MASTER_PORT=free_port())
-    init_dist('slurm')
-    assert dist.get_backend() == 'gloo'
-
-
 @symptom_of('distribute_on_cpu', 'device_ids')
 def wrapped_model_asks_for_a_cuda_device():
     import torch
@@ -594,63 +527,6 @@ def free_port() -> str:
     with socket.socket() as server:
         server.bind(('127.0.0.1', 0))
         return str(server.getsockname()[1])
-
-
-@symptom_of('chunk_views_of_any_batch', 'batch_size == 1')
-def views_are_chunked_for_one_video_only():
-    import torch
-    from mmaction.models.recognizers import Recognizer3D
-    from mmaction.registry import MODELS
-
-    class TwoLevels(torch.nn.Module):
-
-        def __init__(self):
-            super().__init__()
-            self.conv = torch.nn.Conv3d(3, 4, 2, dtype=torch.float64)
-
-        def forward(self, x):
-            x = self.conv(x)
-            return x, [x.mean((2, 3, 4))]
-
-    MODELS.register_module(module=TwoLevels)
-    recognizer = Recognizer3D(
-        dict(type='TwoLevels'), test_cfg=dict(max_testing_views=0))
-    videos = torch.rand(3, 4, 3, 2, 8, 8, dtype=torch.float64)
-    levels, [pooled] = recognizer.extract_feat(videos, test_mode=True)[0]
-    assert levels.shape == (12, 4, 1, 7, 7)
-    for chunk in 1, 5, 100:
-        recognizer.test_cfg['max_testing_views'] = chunk
-        got, [got_pooled] = recognizer.extract_feat(
-            videos, test_mode=True)[0]
-        assert torch.allclose(got, levels, rtol=0, atol=1e-12)
-        assert torch.allclose(got_pooled, pooled, rtol=0, atol=1e-12)
-
-
-@symptom_of('import_pytorchvideo',
-            'Install|No module named|Failed')
-def dead_augmenters_do_not_name_their_replacement():
-    from mmaction.registry import TRANSFORMS
-    for name in 'pytorchvideo', 'torchvision':
-        sys.modules[name] = None
-    with pytest.raises(ImportError, match='RandAugment.*of mmvidattn'):
-        TRANSFORMS.build(dict(type='PytorchVideoWrapper', op='RandAugment'))
-
-
-@symptom_of('import_pytorchvideo', 'Install pytorchvideo')
-def pytorchvideo_imports_a_module_that_torchvision_renamed():
-    from mmaction.registry import TRANSFORMS
-    fake_package('torchvision', '0.28.0', '')
-    folder = Path(sys.path[0], 'torchvision', 'transforms')
-    folder.mkdir()
-    (folder / '__init__.py').write_text('')
-    (folder / '_functional_tensor.py').write_text('rotate = 1')
-    fake_package('pytorchvideo', '0.1.5', '')
-    Path(sys.path[0], 'pytorchvideo', 'transforms.py').write_text(
-        'from torchvision.transforms.functional_tensor import rotate\n'
-        'class RandAugment:\n    pass\n')
-    for name in 'torchvision', 'pytorchvideo':
-        sys.modules.pop(name, None)
-    TRANSFORMS.build(dict(type='PytorchVideoWrapper', op='RandAugment'))
 
 
 class Numbers:

@@ -20,13 +20,13 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 
 from ..datasets.annotations.custom.video_list import read_video_list
-from ..engine import VideoRunner
-from ..engine.hooks import (
+from ..engine import (
     AtomicCheckpointHook,
     ExactResumeHook,
     NewClassifierHook,
-    find_hook,
+    VideoRunner,
 )
+from ..engine.hooks import find_hook
 from ..engine.scaling import check_scaling
 from ..utils.checkpoint import (
     download,

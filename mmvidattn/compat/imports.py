@@ -192,42 +192,6 @@ def find_our_base_configs() -> None:
 
 
 @workaround(after=['mmaction.datasets'])
-def import_pytorchvideo() -> None:
-    """Restore a module of torchvision under the name that pytorchvideo uses.
-
-    torchvision has renamed the module, and pytorchvideo is no longer
-    maintained. If pytorchvideo cannot be imported for another reason, the
-    error gives the reason, and names equivalent transforms of mmvidattn.
-
-    Symptom: `Install pytorchvideo to use PytorchVideoTrans`, although it is
-    Until: mmaction2 drops the wrapper of this package
-    Upstream: facebookresearch/pytorchvideo#251
-    """
-    from mmaction.datasets.transforms import PytorchVideoWrapper
-
-    def init(original, self, *args, **kwargs):
-        try:
-            sys.modules.setdefault(
-                'torchvision.transforms.functional_tensor',
-                importlib.import_module(
-                    'torchvision.transforms._functional_tensor'))
-        except Exception:
-            # torchvision is missing, or old and has the old name.
-            pass
-        try:
-            importlib.import_module('pytorchvideo.transforms')
-        except Exception as error:
-            raise ImportError(
-                'PytorchVideoWrapper cannot import pytorchvideo '
-                f'({type(error).__name__}: {error}). Use `RandAugment` or '
-                '`AutoAugment` of mmvidattn instead, which need no other '
-                "package, e.g. dict(type='RandAugment')") from error
-        original(self, *args, **kwargs)
-
-    wrap(PytorchVideoWrapper, '__init__', init)
-
-
-@workaround(after=['mmaction.datasets'])
 def explain_missing_decord() -> None:
     """Explain once, when a step is built, how to decode without decord.
 
@@ -251,4 +215,3 @@ def explain_missing_decord() -> None:
             'Windows on x86-64, pip install decord')
 
     wrap(DecordInit, '__init__', init)
-    return None

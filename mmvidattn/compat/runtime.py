@@ -193,30 +193,6 @@ def distribute_on_cpu() -> None:
     wrap(MMDistributedDataParallel, '__init__', init_ddp)
 
 
-@workaround(after=['mmaction.models'])
-def chunk_views_of_any_batch() -> None:
-    """Pass the views of several videos as views of one video.
-
-    Without it, ``max_testing_views`` fails in validation, whose batches are
-    larger. The result does not change, because a recognizer flattens batch and
-    views anyway.
-
-    Symptom: `max_testing_views is only compatible with batch_size == 1`
-    Until: `Recognizer3D` does not ask for it
-    Upstream: open-mmlab/mmaction2#1440
-    """
-    from mmaction.models.recognizers import Recognizer3D
-
-    def extract_feat(original, self, inputs, stage='neck', data_samples=None,
-                     test_mode=False):
-        if (test_mode and (self.test_cfg or {}).get('max_testing_views')
-                and inputs.shape[0] > 1):
-            inputs = inputs.flatten(0, 1)[None]
-        return original(self, inputs, stage, data_samples, test_mode)
-
-    wrap(Recognizer3D, 'extract_feat', extract_feat)
-
-
 def start_worker(worker_id: int, num_workers: int, rank: int, seed: int,
                  disable_subprocess_warning: bool = False,
                  each_epoch: bool = False) -> None:

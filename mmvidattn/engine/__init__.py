@@ -3,18 +3,15 @@
 from mmaction.registry import HOOKS, LOOPS, RUNNERS
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, ValLoop
 
-from .hooks import (
-    AtomicCheckpointHook,
-    DataTimeHook,
-    ExactResumeHook,
-    NewClassifierHook,
-    PatientStoppingHook,
-    PreciseBNHook,
-    PreemptionHook,
-    SkipNanStepsHook,
-    SkippedVideosHook,
-    TolerantLoggerHook,
-)
+from .hooks.atomic_checkpoint_hook import AtomicCheckpointHook
+from .hooks.data_time_hook import DataTimeHook
+from .hooks.exact_resume_hook import ExactResumeHook
+from .hooks.fine_tuning_hooks import NewClassifierHook, PatientStoppingHook
+from .hooks.precise_bn_hook import PreciseBNHook
+from .hooks.preemption_hook import PreemptionHook
+from .hooks.skip_nan_steps_hook import SkipNanStepsHook
+from .hooks.skipped_videos_hook import SkippedVideosHook
+from .hooks.tolerant_logger_hook import TolerantLoggerHook
 from .layer_decay_constructor import LearningRateDecayOptimWrapperConstructor
 from .runner import VideoRunner
 from .warmup_cosine_lr import WarmupCosineLR

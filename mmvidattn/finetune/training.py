@@ -20,7 +20,8 @@ from ..apis.config import KNOWN_KEYS
 from ..apis.models import get_model, load_config
 from ..apis.release import SUFFIXES, save_release
 from ..apis.runner import add_default_runtime, build_runner
-from ..engine.hooks import NewClassifierHook, find_hook
+from ..engine import NewClassifierHook
+from ..engine.hooks import find_hook
 from ..utils.checkpoint import find_resumable
 from ..utils.files import write_atomically
 from .options import MAX_EPOCHS

@@ -1,9 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Tiny models of all backbones, for tests of several files."""
+"""Tiny models of all registered backbones, for tests of several files.
+
+A backbone that is not named here gets general options, see :data:`SMALL`.
+"""
 import torch
 from mmaction.registry import MODELS
 from mmengine.model import BaseModule
 from mmengine.registry import init_default_scope
+from registered import arguments_for, classes_of
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -17,6 +21,7 @@ from mmvidattn.backbones import (
     ViViT,
     XViT,
 )
+from mmvidattn.backbones.base import BaseBackbone
 from mmvidattn.convert import convert
 from mmvidattn.utils.checks import to_pair
 
@@ -71,6 +76,9 @@ class Image(BaseModule):
         return (x, y) if self.with_grid else y.mean((2, 3))
 
 
+# Options for a backbone that is not in TINY, as far as it takes them.
+SMALL = dict(num_frames=8, img_size=64, embed_dims=32, num_layers=2,
+             num_heads=2)
 TINY = {
     LinearVideoTransformer:
     dict(num_frames=4, embed_dims=32, num_layers=2, num_heads=2),
@@ -106,6 +114,10 @@ TINY = {
     InflatedBackbone:
     dict(num_frames=4, pyramid=(1, 2), model=dict(type=Image)),
 }
+# BNInception is no network for clips: it computes features of frames.
+for cls in classes_of('backbones'):
+    if issubclass(cls, BaseBackbone):
+        TINY.setdefault(cls, arguments_for(cls, **SMALL))
 # Options of the variants; each covers another path through the code.
 OPTIONS = {
     LinearVideoTransformer: {
@@ -213,6 +225,8 @@ FRAME_OPTIONS = {
 OPTIONS.update(dict.fromkeys(FRAMES, FRAME_OPTIONS))
 OPTIONS[VisionTransformerLAPS] = dict(
     FRAME_OPTIONS, token=dict(attention='2d', shift='token'))
+for cls in TINY:
+    OPTIONS.setdefault(cls, {'default': {}})
 VARIANTS = {
     f'{backbone.__name__}-{name}': (backbone, options)
     for backbone, variants in OPTIONS.items()

@@ -112,6 +112,14 @@ def test_loads_factorized_checkpoints():
         assert torch.equal(value, state[name.replace('attn', 'spatial_attn')])
 
 
+def test_image_kernel_becomes_the_kernel_of_the_current_frame():
+    """Patches of 3 frames then equal patches of one frame."""
+    one, three = _build(), _build(patch_frames=3)
+    three.load_state_dict(one.state_dict(), strict=True)
+    x = torch.randn(1, 3, 5, 4, 8, dtype=torch.float64)
+    assert relative(three(x), one(x)) < 1e-12
+
+
 def test_rejects():
     with pytest.raises(ValueError, match="decay requires pattern='causal'"):
         LinearVideoTransformer(decay={})

@@ -87,15 +87,6 @@ def test_train_steps_and_test_step(name, narrow):
     assert f'online/{want}' in got
 
 
-@pytest.mark.parametrize('name', ['ssv2', 'k400', 'tiny_motion'])
-def test_changes_only_the_attention_over_time(name):
-    causal, base = (load_config(f'linear_ff_{infix}{name}').model.to_dict()
-                    for infix in ('causal_', ''))
-    assert causal['backbone'].pop('pattern') == 'causal'
-    assert causal['backbone'].pop('decay')['learned']
-    assert causal == base
-
-
 @pytest.mark.parametrize('name, base, parts', [
     ('vivit_b16_causal_k400', 'vivit_b16x2_fact_encoder_k400',
      {'encoder.pos_embed', 'encoder.cls_token', 'encoder.blocks',
@@ -132,30 +123,6 @@ def test_backbones_take_checkpoints_of_their_bidirectional_config(
         torch.cat([first, last], dim=2), whole, rtol=1e-4, atol=1e-5)
 
 
-def test_starts_from_a_bidirectional_checkpoint(tmp_path):
-    """All tensors but those of attention in time are used."""
-    init_default_scope('mmaction')
-    options = dict(embed_dims=16, num_layers=1, num_heads=2, num_frames=4,
-                   img_size=32)
-    base = MODELS.build(dict(
-        load_config('linear_ff_ssv2').model.backbone, **options))
-    torch.nn.init.normal_(base.norm.weight)
-    torch.save(dict(state_dict={
-        f'backbone.{name}': x for name, x in base.state_dict().items()}),
-        tmp_path / 'base.pth')
-    model = MODELS.build(dict(
-        load_config('linear_ff_causal_ssv2').model.backbone, **options,
-        init_cfg=dict(type='Pretrained', prefix='backbone.',
-                      checkpoint=str(tmp_path / 'base.pth'))))
-    model.init_weights()
-    got, want = model.state_dict(), base.state_dict()
-    assert torch.equal(got['norm.weight'], want['norm.weight'])
-    for name in got:
-        if '.attn.' in name and 'decay' not in name:
-            assert torch.equal(
-                got[name], want[name.replace('.attn.', '.spatial_attn.')])
-
-
 def test_learns_from_a_bidirectional_teacher():
     init_default_scope('mmaction')
     small = dict(embed_dims=16, num_layers=1, num_heads=2, num_frames=4,
@@ -180,14 +147,3 @@ def test_learns_from_a_bidirectional_teacher():
 
 def _sample(label):
     return ActionDataSample().set_gt_label(label)
-
-
-def test_head_can_read_the_last_frame():
-    init_default_scope('mmaction')
-    heads = [MODELS.build(dict(
-        type='LinearVideoTransformerHead', num_classes=3, in_channels=4,
-        dropout_ratio=0., pooling=pooling)).eval()
-        for pooling in ('mean', 'last')]
-    heads[1].load_state_dict(heads[0].state_dict())
-    x = torch.randn(2, 4, 5, 3, 3)
-    torch.testing.assert_close(heads[1](x), heads[0](x[:, :, 4:]))

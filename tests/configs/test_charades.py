@@ -106,13 +106,3 @@ def test_train_step_and_test_step(narrow, step_once, frames_dir):
     metric.process(None, [result.to_dict() for result in results])
     got = metric.evaluate(3)['acc/mean_average_precision']
     assert 0 < got <= 1
-
-
-def test_average_clips_max_takes_the_largest_score():
-    head = MODELS.build(dict(
-        type='LinearVideoTransformerHead', num_classes=2, in_channels=4,
-        average_clips='max'))
-    scores = torch.tensor([[1., -5.], [-2., -3.], [0., 7.], [4., -1.]])
-    assert head.average_clip(scores, 2).tolist() == [[1., -3.], [4., 7.]]
-    head.average_clips = 'score'
-    assert head.average_clip(scores, 2).tolist() == [[-.5, -4.], [2., 3.]]

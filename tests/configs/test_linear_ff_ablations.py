@@ -69,27 +69,6 @@ def test_table_4_has_the_named_gates(attentions, row, gates, width):
             assert fixation.aggregate == row[-3:]
 
 
-def test_rows_of_sections_4_2_and_5_3_have_the_named_order_and_gate(
-        attentions):
-    for attention in attentions('sec53_fixation_first').values():
-        assert attention.fixation_first and len(attention.shifts) == 1
-        assert not attention.fixation.across_heads
-    for attention in attentions('sec42_across_heads').values():
-        assert not attention.fixation_first and len(attention.shifts) == 1
-        # D x D for each of Q, K and V, for 64 channels in two heads.
-        assert attention.fixation.gate.weight.shape == (64, 3 * 64)
-
-
-@pytest.mark.parametrize('row, kernel, offset', [
-    ('table05_elu1', 'elu+1', 0), ('table05_sigmoid', 'sigmoid', 0),
-    ('table05_relu', 'relu', 32**-0.5), ('sec53_no_kernel', 'identity', 0)])
-def test_table_5_has_the_named_kernel(attentions, row, kernel, offset):
-    for attention in attentions(row).values():
-        assert attention.attention.kernel == kernel
-        assert attention.attention.offset == offset
-        assert attention.fixation is not None and len(attention.shifts) == 1
-
-
 @pytest.mark.parametrize('row, patterns, frames, shifts, fixation', [
     ('factorized', ['time', 'space'], None, [['eight'], ['tsm']], True),
     ('joint', ['joint'], None, [['tsm', 'eight']], True),
@@ -131,24 +110,6 @@ def test_tables_1_and_2_have_the_named_attention(attentions, name, kind):
         ours = kind == 'ours'
         assert (attention.fixation is not None) == ours
         assert len(attention.shifts) == ours
-
-
-@pytest.mark.parametrize('kind', ['cosformer', 'linear_transformer',
-                                  'performer'])
-@pytest.mark.parametrize('row', ['baseline', 'na', 'ff', 'na_ff'])
-def test_table_9_has_the_named_parts(attentions, kind, row):
-    for attention in attentions(f'table09_{kind}_{row}').values():
-        _assert_kind(attention.attention, kind)
-        assert len(attention.shifts) == ('na' in row.split('_'))
-        assert (attention.fixation is not None) == ('ff' in row.split('_'))
-
-
-@pytest.mark.parametrize('row', ['baseline', 'ff'])
-def test_table_9_has_xvit_with_and_without_fixation(attentions, row):
-    attention, = attentions(f'table09_xvit_{row}').values()
-    assert type(attention.attention).__name__ == 'SoftmaxAttention'
-    assert (attention.fixation is not None) == (row == 'ff')
-    assert _shifts(attention) == ['tsm']
 
 
 @pytest.mark.parametrize('row, neighbors', [

@@ -2,36 +2,8 @@
 """Schedules and labels of ViViT; test_released_recipes.py tests recipes."""
 import pytest
 import torch
-from config_cache import load_config
 from mmaction.registry import DATASETS, METRICS, MODELS
 from mmengine.dataset import pseudo_collate
-from mmengine.optim.scheduler import CosineAnnealingLR, LinearLR
-
-
-def test_schedule_with_fractional_epochs_runs_by_iterations():
-    cfg = load_config('vivit_b16x2_joint_k400')
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    optimizer = torch.optim.SGD([parameter], lr=0.1)
-    built = []
-    for options in cfg.param_scheduler:
-        options = dict(options)
-        kind = dict(LinearLR=LinearLR,
-                    CosineAnnealingLR=CosineAnnealingLR)[options.pop('type')]
-        del options['convert_to_iter_based']
-        built.append(
-            kind.build_iter_from_epoch(
-                optimizer, **options, epoch_length=11))
-    rates = []
-    for _ in range(30 * 11):
-        rates.append(optimizer.param_groups[0]['lr'])
-        optimizer.step()
-        for scheduler in built:
-            scheduler.step()
-    # 2.5 epochs of 11 iterations are 27 steps.
-    assert rates[0] == pytest.approx(1e-4)
-    assert max(rates) == pytest.approx(0.1)
-    assert rates.index(max(rates)) in (26, 27)
-    assert rates[-1] < 1e-4
 
 
 def test_epic_kitchens_labels_have_a_noun_and_a_verb(narrow, motion_dir):

@@ -1,19 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Ablation rows of ViViT: configs, and options of configs."""
-import copy
 import re
-from itertools import combinations
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 from config_cache import load_config
-from mmaction.registry import MODELS
 
 from mmvidattn.apis.complexity import count_config, view_of
-from mmvidattn.apis.config import apply_options
-from mmvidattn.convert import convert
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / 'configs/vivit/ablations'
@@ -69,145 +63,3 @@ def test_costs_match_the_paper(name, options, gflops, mparams):
     assert gflops / 1.011 < counts.macs / 1e9 < gflops
     if mparams is not None:
         assert round(counts.params / 1e6, 1) == mparams
-
-
-@pytest.mark.parametrize('options, shares', [
-    ([], [0, 0, 1, 0]),
-    (['model.backbone.patch_init=average'], 4 * [.25]),
-    (['model.backbone.patch_init=random'], None)])
-def test_table_1_initializes_tubelets_as_named(options, shares, narrow,
-                                               tmp_path):
-    cfg = narrow('vivit_table01_central_frame')
-    apply_options(cfg, _options(options))
-    projection = _from_an_image(cfg, tmp_path)
-    frames = projection.weight.unbind(2)
-    if shares is None:
-        assert all(frame.std() > 0 for frame in frames)
-        # Frames are independent of each other and of the image patch.
-        for one, other in combinations([*frames, IMAGE_PATCH], 2):
-            cosine = torch.cosine_similarity(
-                one.flatten(), other.flatten(), dim=0)
-            assert abs(cosine) < 0.1
-    else:
-        for frame, share in zip(frames, shares, strict=True):
-            assert torch.equal(frame, share * IMAGE_PATCH)
-
-
-def test_table_1_samples_eight_frames_with_image_patches(narrow, tmp_path):
-    cfg = narrow('vivit_table01_uniform_sampling')
-    projection = _from_an_image(cfg, tmp_path)
-    assert torch.equal(projection.weight[:, :, 0], IMAGE_PATCH)
-    backbone = load_config('vivit_table01_uniform_sampling').model.backbone
-    tubelets = load_config('vivit_table01_central_frame').model.backbone
-    with torch.device('meta'):
-        grids = [MODELS.build(x).encoder.pos_embed.shape
-                 for x in (backbone, tubelets)]
-    assert grids == 2 * [(1, 8, 14, 14, 768)]
-
-
-IMAGE_PATCH = torch.randn(32, 3, 16, 16,
-                          generator=torch.Generator().manual_seed(0))
-
-
-def _from_an_image(cfg, folder):
-    """Return the projection of a model with image ViT start weights."""
-    image = {'patch_embed.proj.weight': IMAGE_PATCH,
-             'patch_embed.proj.bias': torch.ones(32),
-             'pos_embed': torch.zeros(1, 17, 32),
-             'cls_token': torch.zeros(1, 1, 32)}
-    path = folder / 'vit.pth'
-    torch.save(dict(state_dict=convert('vivit_image', image)), path)
-    cfg.model.backbone.init_cfg = dict(
-        type='Pretrained', checkpoint=str(path))
-    torch.manual_seed(1)
-    backbone = MODELS.build(cfg.model.backbone)
-    backbone.init_weights()
-    projection = backbone.patch_embed.projection
-    assert torch.equal(projection.bias, torch.ones(32))
-    return projection.requires_grad_(False)
-
-
-@pytest.mark.parametrize('row, changes', [
-    ('fact_encoder', dict(model='fact_encoder', num_temporal_layers=4)),
-    ('joint', dict(model='joint', num_temporal_layers=None)),
-    ('fact_attention', dict(model='fact_attention',
-                            num_temporal_layers=None)),
-    ('fact_dot', dict(model='fact_dot', num_temporal_layers=None))])
-def test_table_2_uses_the_epic_recipe_for_every_model(row, changes):
-    cfg = load_config(f'vivit_table02_{row}_epic').to_dict()
-    want = load_config('vivit_l16x2_fact_encoder_epic').to_dict()
-    want['model']['backbone'].update(arch='B', **changes)
-    want['model']['cls_head']['in_channels'] = 768
-    assert cfg == want
-
-
-# Stochastic depth, RandAugment, label smoothing, mixup.
-@pytest.mark.parametrize('name, parts', [
-    ('vivit_table03_augmentation', (0., False, 0., None)),
-    ('vivit_table03_stochastic_depth', (0.2, False, 0., None)),
-    ('vivit_table03_rand_augment', (0.2, True, 0., None)),
-    ('vivit_table03_label_smoothing', (0.2, True, 0.2, None)),
-    ('vivit_table02_fact_encoder_epic', (0.2, True, 0.2, 0.1))])
-def test_table_3_adds_regularization_step_by_step(name, parts):
-    cfg = load_config(name)
-    steps = [step.type for step in cfg.train_dataloader.dataset.pipeline]
-    assert {'ScaleJitter', 'RandomCrop', 'Flip'} < set(steps)
-    strong = 'ScenicRandAugment' in steps
-    assert strong != ('ScenicColorJitter' in steps)
-    blending = cfg.model.data_preprocessor.blending
-    assert parts == (cfg.model.backbone.drop_path_rate, strong,
-                     cfg.model.cls_head.label_smooth_eps,
-                     blending and blending.alpha)
-    # Everything else is equal.
-    want = load_config('vivit_table02_fact_encoder_epic')
-    for each in cfg, want:
-        each.model.backbone.drop_path_rate = 0.
-        each.model.cls_head.label_smooth_eps = 0.
-        each.model.data_preprocessor.blending = None
-        each.train_dataloader.dataset.pipeline = None
-    for key in ('model', 'train_dataloader', 'val_dataloader',
-                'test_dataloader', 'optim_wrapper', 'param_scheduler',
-                'train_cfg', 'test_evaluator'):
-        assert cfg[key] == want[key], key
-
-
-@pytest.mark.parametrize('name, base, changes', [
-    ('table01_central_frame', 'b16x2_joint_k400',
-     dict(tubelet_frames=4, patch_init='central')),
-    ('table01_uniform_sampling', 'b16x2_joint_k400',
-     dict(tubelet_frames=1, sampled_frames=8)),
-    ('table04_crop288', 'l16x2_joint_k400', dict(img_size=288)),
-    ('table04_crop320', 'l16x2_joint_k400', dict(img_size=320)),
-    ('table05_128_frames_k400', 'l16x2_fact_encoder_k400',
-     dict(num_frames=128)),
-    ('table05_128_frames_k600', 'l16x2_fact_encoder_k600',
-     dict(num_frames=128)),
-    ('table05_h14x2_k400', 'l16x2_joint_k400',
-     dict(arch='H', patch_size=14)),
-    ('table05_h14x2_k600', 'l16x2_fact_encoder_k600',
-     dict(arch='H', patch_size=14, model='joint', num_temporal_layers=None))])
-def test_row_changes_only_the_named_options(name, base, changes):
-    cfg, want = load_config(f'vivit_{name}'), load_config(f'vivit_{base}')
-    model = copy.deepcopy(want.model.to_dict())
-    model['backbone'].update(changes)
-    if 'h14' in name:
-        model['cls_head']['in_channels'] = 1280
-    assert cfg.model.to_dict() == model
-    # test_configs.py tests crop sizes and clip lengths.
-    short = dict(crop288=329, crop320=366).get(name[8:], 256)
-    for split in 'train', 'val', 'test':
-        assert cfg[f'{split}_pipeline'][3].scale == (-1, short)
-    assert cfg.test_pipeline[1].num_clips == (1 if '128' in name else 4)
-    for key in ('optim_wrapper', 'param_scheduler', 'train_cfg'):
-        assert cfg[key] == want[key]
-
-
-@pytest.mark.parametrize('depth', [0, 1, 8, 12])
-def test_option_sets_the_number_of_temporal_blocks_of_model_2(depth):
-    cfg = load_config('vivit_b16x2_fact_encoder_k400',
-                      {'model.backbone.num_temporal_layers': depth})
-    with torch.device('meta'):
-        encoder = MODELS.build(cfg.model.backbone).encoder
-    assert (0 if encoder.temporal is None else len(
-        encoder.temporal.blocks)) == depth
-    assert len(encoder.blocks) == 12

@@ -54,27 +54,6 @@ def test_image_models_are_converted_without_classifier(source):
     assert list(out) == [f'backbone.{name}' for name in names]
 
 
-@pytest.mark.parametrize('prefix', ['base_model.', 'module.base_model.'])
-@pytest.mark.parametrize('source', OURS)
-def test_released_models_are_converted_with_classifier(source, prefix):
-    tensors, names = OURS[source]
-    out = convert('laps', {prefix + k: v for k, v in tensors.items()})
-    heads = [k.replace('head.', 'cls_head.fc_cls.') for k in tensors
-             if k.startswith('head.')]
-    assert list(out) == [f'backbone.{name}' for name in names] + heads
-
-
-def test_unwraps_norms_and_convolutions():
-    out = convert('laps', {
-        f'base_model.{key.replace("norm1.", "norm1.bn.")}': value
-        for key, value in VISFORMER.items()
-    })
-    assert 'backbone.stage2.0.norm1.weight' in out
-    assert torch.equal(out['backbone.stage2.0.attn.qkv.weight'],
-                       VISFORMER['stage2.0.attn.qkv.weight'][..., 0, 0])
-    assert out['backbone.stage2.0.mlp.conv1.weight'].dim() == 4
-
-
 @pytest.mark.parametrize('columns, warns', [(28, False), (40, True),
                                             (45, False)])
 def test_warns_of_an_unknown_shift(columns, warns, recwarn):

@@ -6,25 +6,6 @@ from mmaction.registry import MODELS
 from mmvidattn.convert import convert
 
 
-def test_maps_names_and_leaves_out_the_unused_layer():
-    names = {
-        'attn.pgate.': 'spatial_attn.fixation.gate.',
-        'temporal_attn.k_gate.': 'temporal_attn.fixation.k_gate.',
-        'temporal_norm1.': 'temporal_attn_norm.',
-        'norm1.': 'spatial_attn_norm.', 'mlp.dwconv.dwconv.': 'mlp.dwconv.'}
-    out = convert('linear_ff', {
-        'base_model.temp_embed': torch.zeros(1, 8, 1, 4),
-        **{f'base_model.blocks.11.{old}bias': torch.zeros(1)
-           for old in names},
-        'consensus.mlp_head.4.weight': torch.zeros(1),
-        'new_fc.weight': torch.zeros(1)})
-    assert list(out) == [
-        'backbone.cyclic_temporal_embed',
-        *(f'backbone.blocks.11.{new}bias' for new in names.values()),
-        'cls_head.fc_cls.weight']
-    assert out['backbone.cyclic_temporal_embed'].shape == (1, 8, 1, 1, 4)
-
-
 @pytest.mark.parametrize('fixation, gates', [
     (None, []), (dict(shared=True), ['pgate']),
     (dict(shared=False), ['q_gate', 'k_gate'])])

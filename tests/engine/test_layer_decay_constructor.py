@@ -50,14 +50,6 @@ def test_rates_decay_towards_the_input():
     }
 
 
-def test_groups_have_the_parameters_of_their_names():
-    model = recognizer(Backbone())
-    named = dict(model.named_parameters())
-    for group in build(model, dict(decay_rate=0.5)).param_groups:
-        assert list(map(id, group['params'])) == [
-            id(named[name]) for name in group['param_names']]
-
-
 def test_every_parameter_of_our_backbone_has_a_rate():
     model = recognizer(MODELS.build(dict(
         type='mmaction.LinearVideoTransformer', num_frames=4, patch_size=16,

@@ -1,11 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 from mmaction.registry import MODEL_WRAPPERS
-from mmengine.config import Config
 from mmengine.model import MMDistributedDataParallel
 from mmengine.registry import MODEL_WRAPPERS as WRAPPERS_OF_MMENGINE
 
-from mmvidattn.apis.runner import build_runner
 from mmvidattn.engine.scaling import check_scaling
 
 REFUSED = [
@@ -46,9 +44,3 @@ def test_accepts_supported_wrappers():
     check_scaling(dict(
         model_wrapper_cfg=None, strategy=None, runner_type='VideoRunner',
         optim_wrapper=dict(type='AmpOptimWrapper', use_fsdp=False)))
-
-
-def test_runner_refuses():
-    with pytest.raises(ValueError, match='DeepSpeedStrategy'):
-        build_runner(Config(dict(
-            model=dict(), strategy=dict(type='DeepSpeedStrategy'))), True)

@@ -80,15 +80,6 @@ def test_line_ends_on_cosine_of_all_epochs(name, base, start, epochs,
     assert max(got) == got[5 * length] < base
 
 
-def test_starts_at_begin():
-    optimizers = _optimizer(2.), _optimizer(2.)
-    later = WarmupCosineLR(
-        optimizers[0], warmup=2, begin=3, end=11, by_epoch=False)
-    early = WarmupCosineLR(optimizers[1], warmup=2, end=8, by_epoch=False)
-    assert _rates(later, optimizers[0], 11) == [
-        2.] * 3 + _rates(early, optimizers[1], 8)
-
-
 def test_epochs_become_iterations():
     optimizers = _optimizer(1.), _optimizer(1.)
     by_iter = WarmupCosineLR.build_iter_from_epoch(
@@ -118,9 +109,3 @@ def test_resumes_from_state():
 def test_rejects_options(kwargs, message):
     with pytest.raises(ValueError, match=message):
         WarmupCosineLR(_optimizer(1.), **kwargs)
-
-
-def test_conversion_rejects_iterations():
-    with pytest.raises(ValueError, match='by_epoch=True'):
-        WarmupCosineLR.build_iter_from_epoch(
-            _optimizer(1.), warmup=1, end=2, epoch_length=3, by_epoch=False)

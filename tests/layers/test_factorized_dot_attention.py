@@ -43,10 +43,3 @@ def test_dropout_acts_in_training_only():
         assert not torch.equal(attn(x), attn(x))
         attn.eval()
         assert torch.equal(attn(x), attn(x))
-
-
-@pytest.mark.parametrize('dims, heads, message', [
-    (12, 3, 'even.*got 3'), (14, 4, 'embed_dims=14.*num_heads=4')])
-def test_rejects(dims, heads, message):
-    with pytest.raises(ValueError, match=message):
-        FactorizedDotAttention(dims, heads)

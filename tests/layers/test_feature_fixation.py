@@ -55,19 +55,6 @@ def test_across_heads_equals_one_head_of_all_channels(mode, inputs, shared,
         assert torch.allclose(got.flatten(-2), want, rtol=1e-12)
 
 
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(mode='both'), "'separate', 'cooperative'.*'both'"),
-    (dict(inputs='kv'), "'qk', 'qkv'.*'kv'"),
-    (dict(aggregate='max'), "'concat', 'add', 'mul'.*'max'"),
-    (dict(mode='separate', inputs='qkv'), "mode='separate' requires"),
-    (dict(mode='separate', shared=True), "mode='separate' requires"),
-    (dict(mode='separate', aggregate='add'), "mode='separate' requires"),
-])
-def test_rejects(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        FeatureFixation(8, **kwargs)
-
-
 @pytest.mark.parametrize('case', ['shared', 'unshared', 'nogate', 'softmax'])
 def test_golden_released_core(golden, case):
     """Feature map, gate and attention of the released code, in float64."""

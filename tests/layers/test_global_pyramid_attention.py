@@ -75,12 +75,3 @@ def test_number_of_priors():
 def test_without_levels_the_tokens_are_the_priors():
     x = torch.randn(1, 2, 3, 4, 8)
     assert torch.equal(GlobalPyramid(8, ())(x), x.flatten(1, 3))
-
-
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(pooling='max'), "'dwconv', 'conv', 'avg'.*'max'"),
-    (dict(num_heads=3), 'embed_dims=8.*num_heads=3')])
-def test_rejects(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        GlobalPyramidAttention(**{
-            **dict(embed_dims=8, num_heads=2, kernels=KERNELS), **kwargs})

@@ -55,12 +55,3 @@ def test_matches_attention_in_loops(grid, bias):
                     torch.autograd.grad((want * weight).sum(), params)):
         # The biases of keys have no effect; their gradients are near zero.
         assert torch.allclose(a, b, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize('args, message', [
-    ((10, 3, (1, 1, 1)), 'embed_dims=10.*num_heads=3'),
-    ((8, 2, (1, 1)), r'window_size.*\(1, 1\)'),
-    ((8, 2, (0, 1, 1)), r'window_size.*\(0, 1, 1\)')])
-def test_rejects(args, message):
-    with pytest.raises(ValueError, match=message):
-        LocalWindowAttention(*args)

@@ -34,15 +34,6 @@ def test_matches_naive(shape, kernel, with_bias, dtype, tolerance):
         assert (a - b).norm() <= tolerance * b.norm()
 
 
-@pytest.mark.parametrize('training', [False, True])
-def test_accepts_channels_first_memory(training):
-    x = torch.randn(2, 4, 3, 5, 6)
-    weight = torch.randn(4, 1, 3, 3, 3, requires_grad=training)
-    want = naive_depthwise_conv(x.movedim(1, -1).contiguous(), weight)
-    assert torch.allclose(
-        depthwise_conv(x.movedim(1, -1), weight), want, atol=1e-5)
-
-
 def test_weight_gradient_is_right_under_autocast():
     """torch 2.13 computes a wrong one in 3D, in bfloat16 with few frames."""
     torch.manual_seed(0)
@@ -76,11 +67,3 @@ def test_compiled_operator_has_right_strides():
     weight = torch.randn(8, 1, 3, 3, requires_grad=True)
     torch.library.opcheck(frame_conv, (x, weight, None))
     torch.library.opcheck(frame_conv, (x[:, 1:], weight, weight[:, 0, 0, 0]))
-
-
-@pytest.mark.parametrize('shape', [(4, 1, 3, 3, 2), (5, 1, 3, 3, 3),
-                                   (4, 4, 3, 3, 3)],
-                         ids=['even', 'channels', 'dense'])
-def test_rejects(shape):
-    with pytest.raises(ValueError, match='depthwise_conv takes'):
-        depthwise_conv(torch.zeros(1, 2, 2, 2, 4), torch.zeros(shape))

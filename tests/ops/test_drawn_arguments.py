@@ -4,6 +4,7 @@
 hypothesis draws shapes, dtypes, strides, masks and options, and shrinks a
 failing case. The definition computes in float64.
 """
+from functools import partial
 
 import pytest
 import torch
@@ -152,6 +153,21 @@ class Draw:
         assert _rms(got.double() - want) < size * (
             tolerance or TOLERANCES[self.dtype])
 
+    def same_attention(self, op, naive, q, k, v):
+        """Compare an attention and its gradients with the definition."""
+        leaves, wide = ([x.detach().clone().to(dtype).requires_grad_()
+                         for x in (q, k, v)]
+                        for dtype in (self.dtype, torch.float64))
+        got, want = op(*leaves), naive(*wide)
+        assert got.dtype == self.dtype
+        self.same(got, want, v)
+        weight = torch.randn(want.shape, generator=self.generator)
+        got, want = (torch.autograd.grad((y.double() * weight).sum(), x)
+                     for y, x in ((got, leaves), (want, wide)))
+        largest = max(1e-3, *map(_rms, want))
+        for a, b in zip(got, want):
+            assert _rms(a.double() - b) < largest * 5 * TOLERANCES[self.dtype]
+
 
 def _rms(x):
     return x.double().square().mean().sqrt().item()
@@ -169,50 +185,52 @@ def check_softmax(data):
         options['key_mask'] = d.mask(*k.shape[:-2])
     if d.of([0, 1]):
         options['scale'] = .7
-    got = softmax_attention(q, k, v, **options)
-    assert got.dtype == d.dtype
-    d.same(got, naive_softmax_attention(*_double(q, k, v), **options), v)
+    d.same_attention(partial(softmax_attention, **options),
+                     partial(naive_softmax_attention, **options), q, k, v)
 
 
 def check_linear(data):
     d = Draw(data)
-    q, k, v = d.qkv()
-    q, k = q.relu(), k.relu()
-    clamp = d.of([False, True])
-    got = linear_attention(q, k, v, order=d.of(['auto', 'left', 'right']),
-                           clamp_eps=clamp)
-    assert got.dtype == d.dtype
-    d.same(got, naive_linear_attention(
-        *_double(q, k, v), clamp_eps=clamp), v)
+    clamp, order = d.of([False, True]), d.of(['auto', 'left', 'right'])
+    d.same_attention(
+        lambda q, k, v: linear_attention(
+            q.relu(), k.relu(), v, order=order, clamp_eps=clamp),
+        lambda q, k, v: naive_linear_attention(
+            q.relu(), k.relu(), v, clamp_eps=clamp), *d.qkv())
 
 
 def check_cosformer(data):
     d = Draw(data)
-    q, k, v = d.qkv()
-    q, k = q.relu(), k.relu()
-    got = cosformer_attention(q, k, v, order=d.of(['auto', 'left', 'right']))
-    d.same(got, naive_cosformer_attention(*_double(q, k, v)), v)
+    order = d.of(['auto', 'left', 'right'])
+    d.same_attention(
+        lambda q, k, v: cosformer_attention(
+            q.relu(), k.relu(), v, order=order),
+        lambda q, k, v: naive_cosformer_attention(q.relu(), k.relu(), v),
+        *d.qkv())
 
 
 def check_performer(data):
     d = Draw(data)
     q, k, v = d.qkv(scale=.5)
-    kind = d.of(['favor', 'relu'])
+    kind, order = d.of(['favor', 'relu']), d.of(['auto', 'left', 'right'])
     W = random_projection(d.size(1, 20), q.shape[-1], d.generator)
-    got = performer_attention(q, k, v, W.to(
-        torch.promote_types(d.dtype, torch.float32)), kind=kind)
-    d.same(got, naive_performer_attention(
-        *_double(q, k, v, W), kind=kind), v)
+    wide = W.to(torch.promote_types(d.dtype, torch.float32))
+    d.same_attention(
+        lambda *x: performer_attention(*x, wide, kind=kind, order=order),
+        lambda *x: naive_performer_attention(*x, W.double(), kind=kind),
+        q, k, v)
 
 
 def check_linformer(data):
     d = Draw(data)
     q, k, v = d.qkv()
     wide = torch.promote_types(d.dtype, torch.float32)
-    P = d.size()
+    P, scale = d.size(), d.of([None, 1.5])
     E, F_ = (d.tensor(k.shape[-3], P, dtype=wide) for _ in range(2))
-    got = linformer_attention(q, k, v, E, F_)
-    d.same(got, naive_linformer_attention(*_double(q, k, v, E, F_)), v)
+    d.same_attention(
+        lambda *x: linformer_attention(*x, E, F_, scale=scale),
+        lambda *x: naive_linformer_attention(
+            *x, *_double(E, F_), scale=scale), q, k, v)
 
 
 def check_leap(data):

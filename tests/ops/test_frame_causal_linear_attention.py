@@ -95,20 +95,11 @@ def test_second_derivatives():
 
 
 @DECAYS
-def test_stream_of_300_frames_equals_masked_clip_in_float64(decay):
-    q, k, v, elapsed = _inputs(T=300, N=2, B=1)
-    want = naive_frame_causal_linear_attention(q, k, v, decay, elapsed)
-    for sizes in ([1] * 300, _random_sizes(300, 60)):
-        got, _ = _stream(q, k, v, decay, elapsed, sizes)
-        assert (got - want).abs().max() < 1e-10
-
-
-@DECAYS
-def test_stream_of_2000_frames_equals_masked_clip_in_float32(decay):
-    q, k, v, elapsed = _inputs(T=2000, N=2, B=1)
+def test_stream_of_800_frames_equals_masked_clip_in_float32(decay):
+    q, k, v, elapsed = _inputs(T=800, N=2, B=1)
     want, _ = frame_causal_linear_attention(q, k, v, decay, elapsed=elapsed)
     q, k, v = (x.float() for x in (q, k, v))
-    for sizes in ([1] * 2000, _random_sizes(2000, 60)):
+    for sizes in ([1] * 800, _random_sizes(800, 60)):
         got, _ = _stream(q, k, v, decay, elapsed, sizes)
         assert got.dtype == torch.float32
         assert (got - want).abs().max() < 1e-5
@@ -117,7 +108,7 @@ def test_stream_of_2000_frames_equals_masked_clip_in_float32(decay):
 @pytest.mark.parametrize('rate', [0., 1e-3])
 def test_sums_do_not_stall_after_many_frames(rate):
     """Check small terms: a plain float32 sum ignores 10^-8 of its value."""
-    T = 4000
+    T = 1000
     gen = torch.Generator().manual_seed(0)
     k = torch.rand(1, T, 1, 1, 4, generator=gen)
     v = torch.randn(1, T, 1, 1, 4, generator=gen) + 1
@@ -140,7 +131,7 @@ def test_sums_do_not_stall_after_many_frames(rate):
 
 def test_slow_decay_is_exact_where_expm1_is_not(monkeypatch):
     """Compute expm1 like compiled programs and ONNX Runtime."""
-    T, rate = 1000, 1e-3
+    T, rate = 300, 1e-3
     v = torch.ones(1, T, 1, 1, 1)
     want = sum(np.exp(-rate * age) for age in range(T))
     monkeypatch.setattr(torch, 'expm1', lambda x: x.exp() - 1)
@@ -200,15 +191,3 @@ def test_backward_keeps_only_the_states_between_chunks():
         frame_causal_linear_attention(q, k, v)
     # Sums and carry of 8 chunks; not the sums of 128 frames.
     assert sum(kept.values()) <= 2 * 8 * 32 * 33
-
-
-@pytest.mark.parametrize('change, message', [
-    (dict(q=torch.zeros(1, 2, 3, 1, 5)), 'takes q and k'),
-    (dict(v=torch.zeros(1, 2, 4, 1, 4)), 'takes q and k'),
-    (dict(q=torch.zeros(2, 3, 1, 4)), 'takes q and k'),
-    (dict(elapsed=torch.ones(1, 3)), r'elapsed.*\(1, 2\), got \(1, 3\)'),
-])
-def test_rejects(change, message):
-    tensors = dict.fromkeys('qkv', torch.zeros(1, 2, 3, 1, 4))
-    with pytest.raises(ValueError, match=message):
-        frame_causal_linear_attention(**{**tensors, **change})

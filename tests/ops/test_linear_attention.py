@@ -37,35 +37,6 @@ def test_order_auto_depends_on_all_sizes(monkeypatch):
     assert seen == [(3, 5, 6, 7)]
 
 
-@pytest.mark.parametrize('kind, formula', [
-    ('relu', lambda x: max(x, 0.)),
-    ('elu+1', lambda x: x + 1 if x > 0 else pytest.approx(2.718281828459**x)),
-    ('sigmoid', lambda x: pytest.approx(1 / (1 + 2.718281828459**-x))),
-    ('identity', lambda x: x),
-])
-def test_feature_map_matches_formula(kind, formula):
-    x = torch.linspace(-3, 3, 13, dtype=torch.float64)
-    for value, mapped in zip(x.tolist(), feature_map(x, kind).tolist()):
-        assert mapped == formula(value)
-    assert torch.equal(feature_map(x, kind, 0.25), feature_map(x, kind) + .25)
-
-
-def test_rejects_unknown_feature_map():
-    with pytest.raises(ValueError, match="'elu\\+1'.*got 'gelu'"):
-        feature_map(torch.zeros(1), 'gelu')
-
-
-@pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-10),
-                                              (torch.float32, 1e-5)])
-@pytest.mark.parametrize('kind, key', [('relu', 'linear_relu'),
-                                       ('elu+1', 'linear_elu1')])
-def test_golden_attention(golden, kind, key, dtype, tolerance):
-    G = golden('linear/golden_attn.pt')
-    q, k, v = (G[name].transpose(1, 2).to(dtype) for name in 'qkv')
-    y = linear_attention(feature_map(q, kind), feature_map(k, kind), v)
-    assert relative(y.transpose(1, 2), G[key]['out']) < tolerance
-
-
 @pytest.mark.parametrize('dtype, tolerance', [(torch.float64, 1e-12),
                                               (torch.float32, 1e-5)])
 @pytest.mark.parametrize('kind, key', [('relu', 'relu_eps'),

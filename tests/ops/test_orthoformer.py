@@ -6,13 +6,6 @@ from helpers import relative
 from mmvidattn.ops import orthoformer_attention, orthogonal_landmarks
 
 
-def _qkvl(lead, N, M, G, D, E, L, dtype=torch.float64):
-    gen = torch.Generator().manual_seed(0)
-    return tuple(
-        torch.randn(*lead, length, G, width, generator=gen).to(dtype)
-        for length, width in [(N, D), (M, D), (M, E), (L, D)])
-
-
 def test_landmarks_have_different_directions():
     """Select one landmark per group: multiples of e0, of e1, and e0 + e1."""
     e = torch.eye(4)
@@ -49,27 +42,6 @@ def test_first_landmark_is_random_by_default():
     assert torch.equal(draw(0), draw(0)) and not torch.equal(draw(0), draw(1))
     assert len(draw(0).unique()) > 20
     assert (orthogonal_landmarks(q, 1, 3) == 3).all()
-
-
-@pytest.mark.parametrize('change, message', [
-    pytest.param(dict(v=torch.ones(2, 11, 2, 8)), r'\(2, 11, 2, 8\)', id='v'),
-    pytest.param(
-        dict(landmarks=torch.ones(2, 4, 2, 7)), r'landmarks \[\*, L, G, D\]',
-        id='landmarks'),
-])
-def test_rejects(change, message):
-    names = ('q', 'k', 'v', 'landmarks')
-    kwargs = dict(zip(names, _qkvl((2, ), 7, 12, 2, 8, 8, 4)))
-    with pytest.raises(ValueError, match=message):
-        orthoformer_attention(**{**kwargs, **change})
-
-
-def test_orthogonal_landmarks_rejects():
-    q = torch.randn(2, 9, 3, 4)
-    with pytest.raises(ValueError, match='num_landmarks.*got 0'):
-        orthogonal_landmarks(q, 0)
-    with pytest.raises(ValueError, match=r'first_index.*\(2, 3\).*\(3, 2\)'):
-        orthogonal_landmarks(q, 4, torch.zeros(3, 2, dtype=torch.long))
 
 
 @pytest.mark.parametrize('name', [

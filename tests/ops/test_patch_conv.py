@@ -58,11 +58,3 @@ def test_incomplete_patches_are_padded_or_cropped(keep_rest):
     inside = y[:, :min(5, y.shape[1]), :6, :1]
     assert torch.equal(inside, x[:, :y.shape[1]][:, :5])
     assert y.sum() == pytest.approx(inside.sum().item())
-
-
-@pytest.mark.parametrize('shape, kernel', [
-    ((1, 2, 2, 2, 4), (4, 3, 1, 1, 1)), ((1, 2, 2, 2, 4), (4, 4, 3, 1, 1))],
-    ids=['channels', 'too-small'])
-def test_rejects(shape, kernel):
-    with pytest.raises(ValueError, match='patch_conv takes'):
-        patch_conv(torch.zeros(shape), torch.zeros(kernel))

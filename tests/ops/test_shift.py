@@ -59,51 +59,6 @@ def test_rounds_the_shared_channels_down(alpha, channels, shared):
         if fold else [])
 
 
-# Offset in rows and columns from a token to the source of a fold.
-EIGHT_OF_SIZE_2 = [
-    (2, 0), (-2, 0), (0, 2), (0, -2), (-2, -2), (2, 2), (-2, 2), (2, -2),
-    (-2, -1), (-2, 1), (-1, -2), (1, -2), (2, -1), (2, 1), (-1, 2), (1, 2),
-    (1, 0), (-1, 0), (0, 1), (0, -1), (-1, -1), (1, 1), (-1, 1), (1, -1)]
-
-
-@pytest.mark.parametrize('size, offsets', [
-    (1, [(y / 2, x / 2) for y, x in EIGHT_OF_SIZE_2[:8]]),
-    (2, EIGHT_OF_SIZE_2)])
-def test_released_neighbors_at_512_channels(size, offsets):
-    """A loop over tokens at linear_ff's width; left-over channels stay."""
-    x = torch.randn(1, 2, 5, 5, 512)
-    want, fold = x.clone(), 512 // (2 * ((2 * size + 1)**2 - 1))
-    for i, (dy, dx) in enumerate(offsets):
-        channels = slice(i * fold, (i + 1) * fold)
-        for y in range(5):
-            for z in range(5):
-                there = int(y + dy), int(z + dx)
-                if all(0 <= n < 5 for n in there):
-                    want[:, :, y, z, channels] = x[
-                        :, :, there[0], there[1], channels]
-                elif i < 4:
-                    want[:, :, y, z, channels] = 0
-    got = neighbor_shift(x, shift_plan('eight', 512, size=size))
-    assert torch.equal(got, want)
-    moved = (got != x).any(dim=3).any(dim=2).any(dim=1)[0]
-    assert moved.sum() == len(offsets) * fold
-
-
-@pytest.mark.parametrize('mode, kwargs, message', [
-    ('roll', dict(divisor=4), "must be one of.*'tsm'.*got 'roll'"),
-    ('tsm', dict(), 'either divisor or alpha'),
-    ('tsm', dict(divisor=4, alpha=.5), 'either divisor or alpha'),
-    ('tsm', dict(alpha=.5), "'tsm' is not defined by alpha"),
-    ('tsm', dict(divisor=1), 'at least'),
-    ('window', dict(alpha=1.5), r'alpha must be in \[0, 1\], got 1.5'),
-    ('eight', dict(size=0), 'at least 1, got 0'),
-    ('eight', dict(boundary='wrap'), "'replicate', 'self'.*got 'wrap'"),
-])
-def test_rejects(mode, kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        shift_plan(mode, 32, **kwargs)
-
-
 def test_golden_released_shifts(golden):
     G = golden('linear/golden_attn.pt')
     for divisor in (4, 8):
@@ -135,12 +90,6 @@ def test_golden_windows_of_the_paper(golden):
                 mode, 32, size=size, alpha=.5, boundary=boundary)
             assert torch.equal(
                 neighbor_shift(G['x'], plan), G[f'{name}_{boundary}'])
-
-
-def test_alpha_one_shifts_nothing():
-    x = torch.randn(1, 2, 3, 3, 16)
-    folds = shift_plan('window', 16, alpha=1., size=2)
-    assert torch.equal(neighbor_shift(x, folds), x)
 
 
 def test_exported_shift_takes_any_batch_and_size():

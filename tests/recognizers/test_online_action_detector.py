@@ -2,7 +2,7 @@
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.dataset import default_collate, pseudo_collate
+from mmengine.dataset import pseudo_collate
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 from mmengine.structures import BaseDataElement
@@ -87,15 +87,6 @@ def test_predicts_each_sample_of_a_batch():
             assert got.shape == (L + A, classes)
             expected = logits[name][0].softmax(-1)
             assert torch.allclose(got, expected, atol=1e-6)
-
-
-def test_predicts_logits_if_the_head_is_set_to():
-    model = _detector(score='logit').eval()
-    data = model.data_preprocessor(pseudo_collate([_sample(0)]))
-    with torch.no_grad():
-        result, = model(**data, mode='predict')
-        assert torch.allclose(
-            result.pred_action, model(data['inputs'])['action'][0])
 
 
 @pytest.mark.parametrize('tokens', [0, A])
@@ -205,27 +196,6 @@ def test_streams_score_selected_steps():
 def test_videos_need_mode_predict():
     with pytest.raises(ValueError, match="mode='loss'"):
         _detector()([_video(0, 15)['inputs']], mode='loss')
-
-
-def test_preprocessor_accepts_stacked_batches():
-    model = _detector()
-    samples = [_sample(i) for i in range(2)]
-    stacked = default_collate([s['inputs'] for s in samples])
-    data = model.data_preprocessor(dict(inputs=stacked))
-    listed = model.data_preprocessor(pseudo_collate(samples))
-    assert data['data_samples'] is None
-    for name, x in data['inputs'].items():
-        assert torch.equal(x, listed['inputs'][name])
-    assert data['inputs']['flow'].dtype == torch.float32
-    assert data['inputs']['padding_mask'].dtype == torch.bool
-
-
-def test_preprocessor_rejects_windows_of_different_shapes():
-    model = _detector()
-    samples = [_sample(0), _sample(1)]
-    samples[1]['inputs']['rgb'] = samples[1]['inputs']['rgb'][1:]
-    with pytest.raises(ValueError, match='rgb must have'):
-        model.data_preprocessor(pseudo_collate(samples))
 
 
 def test_tensor_mode_has_stages():

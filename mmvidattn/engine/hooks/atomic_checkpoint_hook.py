@@ -14,7 +14,7 @@ from mmengine.runner import Runner
 
 from ...utils.checkpoint import check_opens
 from ...utils.files import flush, write_atomically
-from .helpers import is_finite
+from . import is_finite
 
 # Checkpoint of a run that is stopped between two regular checkpoints.
 INTERRUPTED = 'interrupted.pth'

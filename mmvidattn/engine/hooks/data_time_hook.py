@@ -7,7 +7,7 @@ from mmaction.registry import HOOKS
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from .helpers import metainfos
+from . import metainfos
 
 
 @HOOKS.register_module()

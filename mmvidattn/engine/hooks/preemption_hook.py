@@ -18,8 +18,8 @@ from torch.utils.data import DataLoader
 
 from ...utils.arguments import check_arguments
 from ...utils.exits import Stopped
+from . import find_hook
 from .atomic_checkpoint_hook import AtomicCheckpointHook
-from .helpers import find_hook
 
 # Seconds that a data loader worker continues after the signal.
 SECONDS = 10

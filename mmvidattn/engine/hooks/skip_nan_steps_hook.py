@@ -16,8 +16,8 @@ from ...ops.torch_private import largest_values
 from ...utils.arguments import Natural, check_arguments
 from ...utils.random_state import get_random_state, set_random_state
 from ...utils.unwrap import unwrap
+from . import find_hook, is_finite, metainfos
 from .atomic_checkpoint_hook import AtomicCheckpointHook
-from .helpers import find_hook, is_finite, metainfos
 
 MAX_FILES = 32
 # Keys with the name of a video, a folder of frames, or a feature stream.

@@ -10,7 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from ...utils.files import write_atomically
-from .helpers import metainfos
+from . import metainfos
 
 MAX_NAMES = 20
 KEY = 'skipped_videos'

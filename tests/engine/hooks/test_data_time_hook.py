@@ -39,9 +39,3 @@ def test_logs_share_of_waiting_and_decode_time(monkeypatch):
         'training waited for data in 30% of its time (3.0 of 10.0 s); a '
         'worker opened and decoded a clip in 2000.0 ms',
         'training waited for data in 50% of its time (0.5 of 1.0 s)']
-
-
-def test_epoch_without_steps_logs_nothing():
-    hook = DataTimeHook()
-    hook.before_train_epoch(None)
-    hook.after_train_epoch(None)

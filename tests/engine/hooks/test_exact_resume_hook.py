@@ -3,7 +3,6 @@ import functools
 import random
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from mmengine.hooks import EMAHook, Hook
 from toy_runs import Stop, build, log_of
 
 from mmvidattn.engine.hooks import exact_resume_hook
-from mmvidattn.utils.random_state import get_random_state, set_random_state
+from mmvidattn.utils.random_state import get_random_state
 
 
 @pytest.fixture(autouse=True)
@@ -64,18 +63,13 @@ class SeedEpochHook(Hook):
 EVERY_SECOND = dict(by_epoch=False, interval=2)
 # Event and number of it after which a run stops, and options of the run.
 STOPS = {
-    'at the end of an epoch': (('after_train_epoch', 2), {}),
     'in validation': (('after_val_iter', 3), {}),
     'at the end of validation': (('after_val_epoch', 2), {}),
     # The first score is a new best, so the checkpoint is saved twice.
     'after a new best score': (('after_val_epoch', 1), {}),
-    'in the last validation': (('after_val_iter', 8), {}),
     'in an epoch': (('after_train_iter', 6), dict(save='iter')),
-    'at the last batch': (('after_train_iter', 8), dict(save='iter')),
     'with workers': (('after_train_iter', 6), dict(save='iter', workers=1)),
     'by iterations': (('after_train_iter', 6), dict(by_epoch=False)),
-    'by iterations in validation': (
-        ('after_val_iter', 3), dict(by_epoch=False)),
     'by iterations without end': (('after_train_iter', 6), dict(
         by_epoch=False, workers=1, sampler='InfiniteSampler')),
     'with accumulated gradients': (
@@ -165,19 +159,6 @@ def test_changed_generator_state_changes_the_run(run, full_run):
                            other['weights']['layers.0.weight'])
 
 
-def test_random_state_survives_saving(tmp_path):
-    random.gauss(0, 1)
-    torch.save(get_random_state(), tmp_path / 'x')
-
-    def draw():
-        return (random.gauss(0, 1), random.random(), np.random.randn(),
-                np.random.rand(), torch.rand(2).tolist())
-
-    first = draw()
-    set_random_state(torch.load(tmp_path / 'x', weights_only=True))
-    assert draw() == first != draw()
-
-
 def processes(monkeypatch, number):
     monkeypatch.setattr('mmvidattn.engine.hooks.exact_resume_hook'
                         '.get_world_size', lambda: number)
@@ -227,17 +208,6 @@ def test_added_process_uses_the_same_order_of_samples(
     assert 'lacks the random generators of process 1' in log_of(tmp_path)
 
 
-def test_batches_know_rank_and_number_of_processes(tmp_path, monkeypatch):
-    processes(monkeypatch, 3)
-    monkeypatch.setattr(
-        'mmvidattn.engine.hooks.exact_resume_hook.get_rank', lambda: 1)
-    runner = build(tmp_path, stop=('before_train_epoch', 1))
-    with pytest.raises(Stop):
-        runner.train()
-    batches = runner.train_dataloader.batch_sampler
-    assert (batches.rank, batches.num_ranks) == (1, 3)
-
-
 def test_warns_of_differences(run, monkeypatch):
     processes(monkeypatch, 3)
     # Three times as many samples fit three processes.
@@ -271,18 +241,6 @@ def test_resumes_at_same_share_of_epoch_of_another_length(tmp_path):
     assert runner.iter == 6 + (3 - 1) + 2 * 3
 
 
-def test_resumes_checkpoint_of_mmengine_with_warning(tmp_path):
-    with pytest.raises(Stop):
-        build(tmp_path, stop=('after_train_epoch', 1),
-              checkpoint=dict(type='CheckpointHook'),
-              exact_resume=None).train()
-    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1))
-    with pytest.raises(Stop):
-        runner.train()
-    assert (runner.epoch, runner.iter) == (1, 4)
-    assert 'lacks the state of the random generators' in log_of(tmp_path)
-
-
 def test_warns_that_gradients_of_several_processes_are_not_saved(
         tmp_path, monkeypatch):
     runner = build(tmp_path, wrapper=dict(accumulative_counts=4),
@@ -295,12 +253,3 @@ def test_warns_that_gradients_of_several_processes_are_not_saved(
         log_of(tmp_path)
     saved = torch.load(tmp_path / 'iter_6.pth', weights_only=True)
     assert saved['exact_resume']['gradients'] == {}
-
-
-def test_wrapper_without_counts_saves_no_gradients():
-    """mmengine's OptimWrapperDict is such a wrapper."""
-    runner = SimpleNamespace(
-        optim_wrapper=object(), max_iters=8, model=torch.nn.Linear(1, 1))
-    runner.model.weight.grad = torch.ones(1, 1)
-    for iter in range(1, 8):
-        assert exact_resume_hook._accumulated_gradients(runner, iter) == {}

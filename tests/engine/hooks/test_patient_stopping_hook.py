@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 from mmengine.logging import MMLogger
 
-from mmvidattn.engine.hooks import PatientStoppingHook
+from mmvidattn.engine import PatientStoppingHook
 
 
 @pytest.mark.parametrize('training, validation, stop', [

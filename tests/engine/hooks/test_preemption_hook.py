@@ -112,19 +112,6 @@ def test_ctrl_c_saves_and_a_second_one_stops_at_once(tmp_path, capsys):
     assert not (tmp_path / 'twice/interrupted.pth').exists()
 
 
-def test_does_not_save_twice(tmp_path):
-    with pytest.raises(SystemExit):
-        run(tmp_path, SignalHook('before_val_iter', 1)).train()
-    assert not (tmp_path / 'interrupted.pth').exists()
-    assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_1.pth')
-
-
-def test_is_off_without_checkpoint_hook():
-    hook, before = PreemptionHook(), signal.getsignal(signal.SIGTERM)
-    hook.before_train(SimpleNamespace(hooks=[hook]))
-    assert signal.getsignal(signal.SIGTERM) is before
-
-
 def test_trains_in_another_thread(tmp_path):
     """Python only handles signals in the main thread."""
     before = signal.getsignal(signal.SIGTERM)
@@ -141,12 +128,8 @@ def test_handles_another_signal(tmp_path):
             preemption=dict(type='PreemptionHook',
                             signal_name='SIGUSR1')).train()
     assert end.value.code == 128 + signal.SIGUSR1
-
-
-@pytest.mark.parametrize('name', ['TERM', 'SIG_DFL', ''])
-def test_rejects_unknown_signal(name):
-    with pytest.raises(ValueError, match='signal_name'):
-        PreemptionHook(signal_name=name)
+    with pytest.raises(ValueError, match='signal_name.*SIG_DFL'):
+        PreemptionHook(signal_name='SIG_DFL')
 
 
 class SignalWorkersHook(Hook):

@@ -134,24 +134,3 @@ def test_sums_counts_of_all_ranks(monkeypatch):
     sample = ActionDataSample(metainfo=dict(skipped_videos=['b', 'a', 'a']))
     assert log_after(dict(data_samples=[sample, ActionDataSample()])) == [
         '2 unreadable videos were skipped, 6 times in all: a (4), b (2)']
-
-
-def test_lists_only_first_names():
-    names = [f'{i:02d}.mp4' for i in range(25)]
-    sample = ActionDataSample(metainfo=dict(skipped_videos=names))
-    line, = log_after(dict(data_samples=[sample]))
-    assert '25 unreadable' in line and '19.mp4 (1), ...' in line
-    assert '20.mp4' not in line
-
-
-@pytest.mark.parametrize('batch', [None, [1], dict(), dict(data_samples=None)])
-def test_accepts_batches_without_samples(batch):
-    assert not log_after(batch)
-
-
-def test_training_continues_if_list_cannot_be_written(folder, tmp_path):
-    (folder / 'train/000001.mp4').write_bytes(b'broken')
-    (tmp_path / 'run/skipped_videos.txt').mkdir(parents=True)
-    model, log = train(folder, tmp_path / 'run', epochs=1)
-    assert model.seen == 8
-    assert 'cannot write skipped_videos.txt: ' in log

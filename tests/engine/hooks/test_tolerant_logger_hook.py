@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 from toy_runs import build, log_of
 
-from mmvidattn.engine.hooks import TolerantLoggerHook, tolerant_logger_hook
+from mmvidattn.engine import TolerantLoggerHook
+from mmvidattn.engine.hooks import tolerant_logger_hook
 
 
 @pytest.mark.parametrize('is_main', [True, False])

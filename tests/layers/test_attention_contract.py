@@ -1,0 +1,296 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Contract of all attentions that are registered in MODELS.
+
+It runs inside VideoSelfAttention. A new attention needs no test code; a
+reference in TWINS and options in VARIANTS make its contract stronger.
+"""
+import math
+import random
+
+import pytest
+import torch
+from helpers import relative
+from registered import arguments_for, classes_of
+from torch import nn
+
+from mmvidattn.layers import BaseAttention, VideoSelfAttention
+from mmvidattn.ops import landmark_grid
+from mmvidattn.ops.cosformer import naive_cosformer_attention
+from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
+from mmvidattn.ops.linear_attention import naive_linear_attention
+from mmvidattn.ops.linformer import naive_linformer_attention
+from mmvidattn.ops.orthoformer import (
+    naive_orthoformer_attention,
+    naive_orthogonal_landmarks,
+)
+from mmvidattn.ops.performer import naive_performer_attention
+from mmvidattn.ops.shift import naive_neighbor_shift
+from mmvidattn.ops.softmax_attention import naive_softmax_attention
+
+C, HEADS = 12, 3
+GRID = 4, 3, 5
+PATTERNS = 'time', 'space', 'joint', 'window'
+SHIFT = dict(mode='tsm', divisor=4)
+# Options that lead through different code.
+VARIANTS = {
+    'LinearAttention': [dict(offset='auto'), dict(kernel='elu+1')],
+    'PerformerAttention': [
+        dict(num_features=9), dict(num_features=3, kind='relu')],
+    'LinformerAttention': [
+        dict(num_projections=6),
+        dict(num_projections=6, share_projection=True)],
+    'OrthoformerAttention': [dict(num_landmarks=n) for n in (1, 3, 20)],
+    'LARAAttention': [
+        dict(num_landmarks=9),
+        dict(num_landmarks=9, pooling='all-heads', alpha=.5),
+        dict(num_landmarks=9, pooling='no-param', weighting='mis-bh'),
+        dict(num_landmarks=9, mix_keys=True, weighting='mis-biased')],
+}
+CASES = [(cls, options) for cls in classes_of('layers')
+         for options in VARIANTS.get(cls.__name__, [{}])]
+EACH = pytest.mark.parametrize(
+    'cls, options', CASES, ids=lambda x: getattr(x, '__name__', None) or
+    '-'.join(map(str, x.values())))
+
+
+def _linformer(attention, q, k, v, *shapes):
+    E, F = attention.key_projection, attention.value_projection
+    E, F = (x[:len(k)] for x in (E, E if F is None else F))
+    return naive_linformer_attention(q, k, v, E, F)
+
+
+def _orthoformer(attention, q, k, v, *shapes):
+    """Attend head by head; the first landmark is token 0."""
+    return torch.cat([
+        naive_orthoformer_attention(*(
+            x[:, g:g + 1] for x in (q, k, v, q[naive_orthogonal_landmarks(
+                q[:, g], attention.num_landmarks, 0)].detach())))
+        for g in range(HEADS)], dim=1)
+
+
+def _lara(attention, q, k, v, query_shape, key_shape):
+    axes = min(len(query_shape), len(key_shape))
+    grid = landmark_grid(query_shape[-axes:], attention.num_landmarks)
+    landmarks = []
+    for x, shape, generator in ((q, query_shape, attention.q_generator),
+                                (k, key_shape, attention.k_generator)):
+        y = naive_landmark_pool(
+            x, shape, (1, ) * (len(shape) - axes) + grid)
+        if isinstance(generator, nn.Sequential):
+            linear, norm = generator
+            z = y.flatten(-2) if attention.pooling == 'all-heads' else y
+            z = z @ linear.weight.T + linear.bias
+            z = z - z.mean(-1, keepdim=True)
+            z = z / (z.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+            y = (z * norm.weight + norm.bias).reshape(y.shape)
+        landmarks.append(y)
+    if attention.mix_keys:
+        y = landmarks[1].transpose(0, 1)
+        scores = y @ y.mT / attention.head_dims**.5
+        landmarks[1] = (scores.softmax(-1) @ y).transpose(0, 1)
+    return naive_lara_attention(q, k, v, *landmarks, sum(landmarks),
+                                attention.weighting, attention.alpha)
+
+
+# References for one sequence, from mapped queries and keys [N, G, D], in
+# evaluation. The axes of queries and keys are the last arguments.
+TWINS = {
+    'SoftmaxAttention': lambda a, q, k, v, *_: naive_softmax_attention(
+        q, k, v),
+    'LinearAttention': lambda a, q, k, v, *_: naive_linear_attention(q, k, v),
+    'CosFormerAttention': lambda a, q, k, v, *_: naive_cosformer_attention(
+        q, k, v),
+    'PerformerAttention': lambda a, q, k, v, *_: naive_performer_attention(
+        q, k, v, a.projection, a.kind),
+    'LinformerAttention': _linformer,
+    'OrthoformerAttention': _orthoformer,
+    'LARAAttention': _lara,
+}
+
+
+def build(cls, options, pattern='joint', grid=GRID, seed=0, **kwargs):
+    torch.manual_seed(seed)
+    module = VideoSelfAttention(
+        C, HEADS, dict(type=cls.__name__, **options), grid, pattern=pattern,
+        window_frames=2 if pattern == 'window' else None, **kwargs).double()
+    for parameter in module.attention.parameters():
+        nn.init.normal_(parameter)
+    return module.eval()
+
+
+def tokens(*grid, batch=2):
+    return torch.randn(batch, *grid, C, dtype=torch.float64)
+
+
+def drawn_grids():
+    """Return the grid of the model, and a smaller one of a printed seed."""
+    seed = random.SystemRandom().randrange(2**32)
+    print(f'sizes of seed {seed}')
+    rng = random.Random(seed)
+    return GRID, (rng.randint(2, 4), rng.randint(1, 3), rng.randint(1, 5))
+
+
+def sequences(grid, pattern):
+    """Return indices [queries, keys] in [T, H, W], and the axes of both."""
+    T, H, W = grid
+    index = torch.arange(T * H * W).view(grid)
+    if pattern == 'time':
+        return [(i, i, (T, ), (T, )) for i in index.flatten(1).unbind(1)]
+    if pattern == 'space':
+        return [(i, i, (H, W), (H, W)) for i in index.flatten(1).unbind(0)]
+    if pattern == 'joint':
+        return [(index.flatten(), index.flatten(), grid, grid)]
+    # A window of two frames stays inside the clip.
+    first = [min(max(t - 1, 0), T - 2) for t in range(T)]
+    return [(index[t].flatten(), index[f:f + 2].flatten(), (H, W), (2, H, W))
+            for t, f in enumerate(first)]
+
+
+def by_sequence(module, x, pattern):
+    """Compute VideoSelfAttention sequence by sequence, with the reference.
+
+    An attention without a reference is compared with itself, which shows that
+    sequences are independent.
+    """
+    grid, attention = tuple(x.shape[1:4]), module.attention
+    q, k, v = module.qkv(x).chunk(3, -1)
+    for shift in module.shifts:
+        k, v = (naive_neighbor_shift(y, shift.plan) for y in (k, v))
+    q, k, v = (y.flatten(1, 3).unflatten(-1, (HEADS, -1)) for y in (q, k, v))
+    q, k = attention.feature_map(q), attention.feature_map(k)
+    if module.fixation is not None:
+        q, k = module.fixation(q, k, v)
+
+    def attend(*args):
+        if twin := TWINS.get(type(attention).__name__):
+            return twin(attention, *args)
+        return attention(*args[:None if attention.takes_shapes else 3])
+
+    out = torch.empty_like(q)
+    for queries, keys, *shapes in sequences(grid, pattern):
+        for b in range(len(x)):
+            out[b, queries] = attend(
+                q[b, queries], k[b, keys], v[b, keys], *shapes)
+    return module.proj(out.flatten(2).unflatten(1, grid))
+
+
+def test_attentions_are_of_the_base_class():
+    assert all(issubclass(cls, BaseAttention) for cls, _ in CASES)
+
+
+@EACH
+@pytest.mark.parametrize('pattern', PATTERNS)
+@pytest.mark.parametrize('more', [
+    {}, dict(fixation={}, shifts=[SHIFT])], ids=['plain', 'all'])
+def test_equals_its_reference_in_each_sequence(cls, options, pattern, more):
+    module = build(cls, options, pattern, **more)
+    for grid in drawn_grids():
+        x = tokens(*grid).requires_grad_()
+        got, want = module(x), by_sequence(module, x, pattern)
+        assert relative(got, want) < 1e-10
+        weight = torch.randn_like(got)
+        a, b = (torch.autograd.grad((y * weight).sum(), x)[0]
+                for y in (got, want))
+        assert relative(a, b) < 1e-8
+
+
+@EACH
+@pytest.mark.parametrize('pattern', PATTERNS)
+def test_every_parameter_gets_a_gradient(cls, options, pattern):
+    module = build(cls, options, pattern, fixation={}, shifts=[SHIFT])
+    x = tokens(*GRID).requires_grad_()
+    (module.train()(x) * torch.randn_like(x)).sum().backward()
+    for name, p in [('x', x), *module.named_parameters()]:
+        assert p.grad is not None and p.grad.isfinite().all(), name
+        assert p.grad.abs().max() > 0, name
+
+
+@EACH
+def test_accepts_larger_clips_or_names_the_limit(cls, options):
+    module = build(cls, options)
+    for grid in (1, 1, 1), (7, 4, 6):
+        try:
+            y = module(tokens(*grid))
+        except ValueError as error:
+            assert str(math.prod(grid)) in str(error)
+        else:
+            assert y.shape[1:4] == grid and y.isfinite().all()
+
+
+@EACH
+def test_evaluation_draws_no_random_numbers(cls, options):
+    """Dropout and random landmarks act in training only."""
+    options = {**options, **arguments_for(cls, dropout=.5)}
+    options.update(arguments_for(cls, window_frames=2))
+    is_causal = build(cls, options).attention.is_causal
+    x = tokens(*GRID)
+    for pattern in ('joint', 'causal') if is_causal else ('joint', ):
+        for extra in {}, dict(dropout=.5):
+            module = build(cls, options, pattern, **extra)
+            before = torch.get_rng_state()
+            y = module(x)
+            assert torch.equal(module(x), y)
+            assert torch.equal(torch.get_rng_state(), before)
+            if extra or 'dropout' in options:
+                module.train()
+                assert not torch.equal(module(x), module(x))
+
+
+@EACH
+@pytest.mark.parametrize('dtype, tolerance', [
+    (torch.float16, 1e-2), (torch.bfloat16, 6e-2)])
+def test_half_precision_is_close_to_float64(cls, options, dtype, tolerance):
+    module = build(cls, options, 'space')
+    x = tokens(*GRID)
+    want, y = module(x), module.to(dtype)(x.to(dtype))
+    assert y.dtype == dtype and relative(y, want) < tolerance
+
+
+@EACH
+def test_checkpoint_restores_the_outputs(cls, options):
+    first, second = (build(cls, options, seed=seed) for seed in (0, 1))
+    x = tokens(*GRID)
+    second.load_state_dict(first.state_dict(), strict=True)
+    assert torch.equal(first(x), second(x))
+
+
+@pytest.mark.parametrize('cls', classes_of('layers'))
+def test_exports_for_any_batch(cls):
+    module = build(cls, next(options for x, options in CASES if x is cls))
+    program = torch.export.export(
+        module, (tokens(*GRID, batch=3), ),
+        dynamic_shapes=({0: torch.export.Dim.DYNAMIC}, )).module()
+    for batch in 1, 5:
+        x = tokens(*GRID, batch=batch)
+        torch.testing.assert_close(program(x), module(x))
+
+
+CAUSAL = [(cls, {**options, **arguments_for(cls, window_frames=2)})
+          for cls, options in CASES]
+CAUSAL = [(cls, options) for cls, options in CAUSAL
+          if cls(4, HEADS, (3, 5), **options).is_causal]
+
+
+@pytest.mark.parametrize('cls, options', CAUSAL)
+def test_stream_equals_clip(cls, options):
+    module = build(cls, options, 'causal', shifts=[SHIFT],
+                   decay=dict(half_life=(2, 8)))
+    x, elapsed = tokens(7, 3, 5), .5 + torch.rand(2, 7).double()
+    want, last = module.forward_causal(x, module.initial_state(x), elapsed)
+    state, parts = module.initial_state(x), []
+    for part, times in zip(x.split([1, 3, 1, 2], 1),
+                           elapsed.split([1, 3, 1, 2], 1)):
+        kept = {name: value.clone() for name, value in state.items()}
+        y, new = module.forward_causal(part, state, times)
+        assert all(torch.equal(state[name], kept[name]) for name in kept)
+        parts.append(y)
+        state = new
+    assert relative(torch.cat(parts, 1), want) < 1e-10
+    for name, value in state.items():
+        torch.testing.assert_close(value, last[name])
+    # Dropped frames only add their time.
+    dropped = module.decay_state(state, torch.tensor([2., 0.]).double())
+    got, _ = module.forward_causal(x[:, :1], dropped, elapsed[:, :1])
+    later = elapsed[:, :1] + torch.tensor([[2.], [0.]]).double()
+    want, _ = module.forward_causal(x[:, :1], state, later)
+    assert relative(got, want) < 1e-10

@@ -1,0 +1,169 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Attentions beyond their contract: goldens, tables, random numbers, errors.
+"""
+import pytest
+import torch
+
+from mmvidattn.layers import (
+    FactorizedDotAttention,
+    FeatureFixation,
+    GlobalPyramidAttention,
+    LARAAttention,
+    LinformerAttention,
+    LocalWindowAttention,
+    PerformerAttention,
+    VideoSelfAttention,
+)
+from mmvidattn.ops import feature_map
+from mmvidattn.ops.lara import (
+    WEIGHTINGS,
+    naive_landmark_pool,
+    naive_lara_attention,
+)
+from mmvidattn.ops.shift import naive_neighbor_shift
+
+GRID = (4, 3, 5)
+LINEAR = dict(type='LinearAttention', offset='auto')
+TSM = dict(mode='tsm', divisor=4)
+
+
+def _module(attention=LINEAR, pattern='joint', **kwargs):
+    torch.manual_seed(0)
+    return VideoSelfAttention(
+        12, 3, attention, GRID, pattern=pattern, **kwargs).double()
+
+
+@pytest.mark.parametrize('across_heads', [False, True])
+def test_fixation_first_shifts_reweighted_keys(across_heads):
+    module = _module(
+        fixation=dict(across_heads=across_heads),
+        shifts=[TSM, dict(mode='cross', divisor=8)], fixation_first=True)
+    x = torch.randn(2, *GRID, 12, dtype=torch.float64)
+    q, k, v = (y.unflatten(-1, (3, 4)) for y in module.qkv(x).chunk(3, -1))
+    q, k = (feature_map(y, 'relu', 4**-0.5) for y in (q, k))
+    q, k = module.fixation(q, k, v)
+    for shift in module.shifts:
+        k, v = (naive_neighbor_shift(y.flatten(-2), shift.plan).unflatten(
+            -1, (3, 4)) for y in (k, v))
+    q, k, v = (y.flatten(1, 3).transpose(1, 2) for y in (q, k, v))
+    scores = q @ k.mT
+    y = scores @ v / (scores.sum(-1, keepdim=True) + 1e-6)
+    want = module.proj(y.transpose(1, 2).flatten(2).unflatten(1, GRID))
+    assert torch.allclose(module(x), want, atol=1e-10)
+    module.fixation_first = False
+    assert not torch.allclose(module(x), want, atol=1e-3)
+
+
+@pytest.mark.parametrize('weighting', WEIGHTINGS)
+def test_lara_draws_samples_around_the_landmarks_in_training(weighting):
+    attention = LARAAttention(4, 3, GRID, num_landmarks=9, pooling='no-param',
+                              weighting=weighting).train()
+    q, k, v = torch.randn(3, 60, 3, 4, dtype=torch.float64).unbind(0)
+    torch.manual_seed(5)
+    y = attention(q, k, v, GRID, GRID)
+    torch.manual_seed(5)
+    noise = torch.randn(8, 3, 4, dtype=torch.float64)
+    landmarks = [naive_landmark_pool(x, GRID, (2, 2, 2)) for x in (q, k)]
+    want = naive_lara_attention(
+        q, k, v, *landmarks, sum(landmarks) + noise, weighting, 1.)
+    assert (y - want).norm() < 1e-10 * want.norm()
+
+
+@pytest.mark.parametrize('name, kwargs', [
+    ('lara_pool_mis-opt', dict()),
+    ('lara_pool_mis-bh', dict(weighting='mis-bh')),
+    ('lara_no-param-pool_mis-opt', dict(pooling='no-param')),
+])
+def test_golden_lara(golden, name, kwargs):
+    """Outputs of the released code in evaluation, for a 2D grid of tokens."""
+    g = golden('linear/golden_attn.pt')[name]
+    names = {
+        f'{x}_bar_gen.{released}': f'attention.{x}_generator.{ours}'
+        for x in 'qk' for released, ours in ((2, 0), (3, 1))
+    }
+    state_dict = {}
+    for key, value in g['params'].items():
+        module, _, kind = key.rpartition('.')
+        state_dict[f'{names.get(module, module)}.{kind}'] = value
+    module = VideoSelfAttention(
+        48, 3, dict(type='LARAAttention', num_landmarks=g['num_landmarks'],
+                    **kwargs), (1, 6, 6), pattern='space').double().eval()
+    module.load_state_dict(state_dict)
+    y = module(g['x'].unsqueeze(1).double()).squeeze(1)
+    assert (y - g['out']).norm() < 1e-10 * g['out'].norm()
+
+
+def test_performer_projection_is_a_buffer_that_depends_on_the_seed():
+    a = PerformerAttention(4, 3, GRID, seed=1)
+    assert list(a.state_dict()) == ['projection']
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
+    same = PerformerAttention(4, 3, GRID, seed=1)
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert torch.equal(a.projection, same.projection)
+    first, second, other = (PerformerAttention(4, 3, GRID, seed=seed)
+                            for seed in (None, None, 2))
+    assert not torch.equal(a.projection, other.projection)
+    assert not torch.equal(first.projection, second.projection)
+    # Training does not draw it again.
+    q, k, v = torch.randn(3, 60, 3, 4).unbind(0)
+    assert torch.equal(a.train()(q, k, v), a(q, k, v))
+
+
+@pytest.mark.parametrize('pattern, window, keys', [
+    ('time', None, 4), ('space', None, 15), ('joint', None, 60),
+    ('window', 3, 45)])
+def test_linformer_has_a_row_for_each_key(pattern, window, keys):
+    module = _module(dict(type='LinformerAttention', num_projections=6),
+                     pattern, window_frames=window)
+    assert {key: p.shape for key, p in module.attention.named_parameters()
+            } == dict(key_projection=(keys, 6), value_projection=(keys, 6))
+    torch.manual_seed(0)
+    for projection in LinformerAttention(4, 3, (30, 40)).parameters():
+        # U(-1/16, 1/16).
+        assert .0624 < projection.abs().max() <= .0625
+        assert projection.std().item() == pytest.approx(
+            .0625 / 3**.5, rel=.01)
+
+
+@pytest.mark.parametrize('cls, args, kwargs, message', [
+    (VideoSelfAttention, (12, 3, LINEAR, GRID), dict(pattern='window'),
+     "window_frames.*got None with 'window'"),
+    (VideoSelfAttention, (12, 3, LINEAR, GRID),
+     dict(pattern='time', window_frames=2), "got 2 with 'time'"),
+    (VideoSelfAttention, (12, 3, LINEAR, GRID), dict(fixation_first=True),
+     'fixation_first=True.*fixation=None'),
+    (VideoSelfAttention, (12, 3, LINEAR, GRID),
+     dict(fixation_first=True, fixation={}), r'shifts=\[\]'),
+    (VideoSelfAttention, (12, 3, LINEAR, GRID), dict(decay={}),
+     "decay requires pattern='causal'"),
+    (VideoSelfAttention, (10, 3, LINEAR, GRID), {}, 'embed_dims=10.*heads=3'),
+    (LARAAttention, (4, 3, (17, 17)), dict(pooling='light'),
+     "'per-head', 'all-heads', 'no-param'.*'light'"),
+    (LARAAttention, (4, 3, (17, 17)), dict(num_landmarks=50), 'got 50'),
+    (FactorizedDotAttention, (12, 3), {}, 'even.*got 3'),
+    (FactorizedDotAttention, (14, 4), {}, 'embed_dims=14.*num_heads=4'),
+    (LocalWindowAttention, (10, 3, (1, 1, 1)), {}, 'embed_dims=10.*heads=3'),
+    (LocalWindowAttention, (8, 2, (1, 1)), {}, r'window_size.*\(1, 1\)'),
+    (LocalWindowAttention, (8, 2, (0, 1, 1)), {}, r'\(0, 1, 1\)'),
+    (GlobalPyramidAttention, (8, 2, ()), dict(pooling='max'), "avg'.*'max'"),
+    (GlobalPyramidAttention, (8, 3, ()), {}, 'embed_dims=8.*num_heads=3'),
+    (FeatureFixation, (8, 'both'), {}, "'separate', 'cooperative'.*'both'"),
+    (FeatureFixation, (8, ), dict(inputs='kv'), "'qk', 'qkv'.*'kv'"),
+    (FeatureFixation, (8, ), dict(aggregate='max'), "'mul'.*'max'"),
+    *((FeatureFixation, (8, 'separate'), option, "mode='separate' requires")
+      for option in (dict(inputs='qkv'), dict(shared=True),
+                     dict(aggregate='add')))])
+def test_rejects(cls, args, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        cls(*args, **kwargs)
+
+
+@pytest.mark.parametrize('kwargs, message', [
+    (dict(pattern='window', window_frames=9),
+     'window_frames=9 exceeds .* 4 frames'),
+    (dict(shifts=[dict(TSM, segment_frames=3)]),
+     'clip of 4 frames.*segment_frames=3')])
+def test_rejects_unsuitable_clips(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        _module(**kwargs)(torch.randn(1, *GRID, 12, dtype=torch.float64))
