@@ -6,8 +6,6 @@ from backbones.families import TINY
 from helpers import relative
 
 from mmvidattn.backbones import ViViT, XViT
-from mmvidattn.ops.feature_maps import feature_map
-from mmvidattn.ops.shift import naive_neighbor_shift, shift_plan
 
 DECAY = dict(half_life=(2, 8))
 FACTORIZED = dict(model='fact_encoder', tubelet_frames=1,
@@ -95,52 +93,6 @@ def test_dropped_frames_only_decay_the_state(backbone, options):
         want, _ = model.forward_causal(
             x[:, :, 5:6], state, torch.tensor([[3.5], [1.]]).double())
     torch.testing.assert_close(got, want)
-
-
-@pytest.mark.parametrize('attention', [
-    dict(type='LinearAttention', kernel='relu', offset='auto'),
-    dict(type='SoftmaxAttention', window_frames=3)])
-def test_temporal_encoder_matches_attention_to_previous_frames(attention):
-    model = _build(ViViT, dict(
-        FACTORIZED, num_temporal_layers=1, causal=dict(attention=attention)))
-    x = torch.randn(1, 6, 32, dtype=torch.float64)
-    with torch.no_grad():
-        got, _ = model.temporal_encoder.forward_causal(x)
-        block, = model.temporal_encoder.blocks
-        q, k, v = block.attn.qkv(block.attn_norm(x[0])).unflatten(
-            -1, (3, 4, 8)).unbind(1)
-        rows = []
-        for t in range(6):
-            first = 0 if 'kernel' in attention else max(0, t - 2)
-            past = slice(first, t + 1)
-            if 'kernel' in attention:
-                a, b = (feature_map(z, 'relu', 8**-.5)
-                        for z in (q[t], k[past]))
-                weights = (a * b).sum(-1)
-                weights = weights / (weights.sum(0) + 1e-6)
-            else:
-                weights = ((q[t] * k[past]).sum(-1) / 8**.5).softmax(0)
-            rows.append((weights[..., None] * v[past]).sum(0).flatten())
-        y = x[0] + block.attn.proj(torch.stack(rows))
-        y = y + block.mlp(block.mlp_norm(y)[None, :, None, None])[0, :, 0, 0]
-        want = model.temporal_encoder.norm(y)
-    assert relative(got[0], want) < 1e-12
-
-
-def test_xvit_shifts_from_previous_frames():
-    model = _build(XViT, dict(causal=True))
-    x = _frames(model, 5)
-    with torch.no_grad():
-        got = model(x)
-        past = [fold for fold in shift_plan('tsm', 32, divisor=4)
-                if fold.offset[0] < 0]
-        for block in model.blocks:
-            block.attn.shifts[0].register_forward_hook(
-                lambda _, args, y: torch.stack([
-                    naive_neighbor_shift(z, past)
-                    for z in args[0].unbind(-2)], dim=-2))
-        want = model(x)
-    assert relative(got, want) < 1e-12
 
 
 @EACH

@@ -81,7 +81,15 @@ class _CountNorms(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize('case', CASES)
+# One model per family; the others are slow tests.
+QUICK = ('linear_ff', 'linear_ff-no-fixation', 'xvit', 'vivit-B-joint',
+         'vivit-B-fact_encoder', 'vivit-B-fact_attention', 'vivit-B-fact_dot',
+         'dualformer-tiny', 'visformer-laps', 'rest-s', 'vit-laps')
+
+
+@pytest.mark.parametrize('case', [
+    case if case in QUICK else pytest.param(case, marks=pytest.mark.slow)
+    for case in CASES])
 def test_parameters_and_operations_match_the_paper(case):
     backbone, kwargs, mparams, gmacs, rel = CASES[case]
     kwargs = dict(kwargs)

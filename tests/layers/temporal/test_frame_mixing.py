@@ -58,15 +58,6 @@ def test_layer_matches_naive_ops(attention, level, shift, bias):
     assert torch.allclose(grid.flatten(1, 2), want, atol=1e-12)
 
 
-def test_has_no_parameters_and_an_informative_repr():
-    mixing = FrameMixing(T, 'leap', 2, 'periodic')
-    assert not mixing.state_dict()
-    assert repr(mixing) == (
-        'FrameMixing(num_frames=8, attention=leap, level=2, shift=periodic, '
-        'fraction=0.25, first=next)')
-    assert 'level' not in repr(FrameMixing(T, '3d', shift='none'))
-
-
 @pytest.mark.parametrize('kwargs, message', [
     (dict(attention='4d'), "attention.*'2d', '3d', 'leap'.*'4d'"),
     (dict(shift='half'), "shift.*'none', 'plain', 'periodic'.*'half'"),
@@ -83,8 +74,3 @@ def test_rejects_incomplete_clips(method):
     mixing = FrameMixing(T)
     with pytest.raises(ValueError, match='9 frames.*num_frames=8'):
         getattr(mixing, method)(torch.zeros(9, N, G, 4))
-
-
-def test_rejects_indivisible_channels():
-    with pytest.raises(ValueError, match='embed_dims=16.*num_heads=3'):
-        LAPSAttention(C, 3, FrameMixing(T))
