@@ -3,7 +3,7 @@
 
 A contract is a test that runs over ``classes_of(KIND)``, so a new class is
 tested as soon as it is registered. `test_registered_classes.py` fails if a
-kind has no contract.
+class has neither a contract nor a test that names it.
 """
 import inspect
 

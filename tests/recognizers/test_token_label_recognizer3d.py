@@ -107,12 +107,3 @@ def test_averages_additional_frames_of_teacher(as_released):
     for t, pair in enumerate(pairs):
         assert torch.allclose(
             coarse[:, t], fine[:, pair].mean(1), atol=1e-6)
-
-
-def test_predicts_like_a_plain_recognizer():
-    model = _build().eval()
-    clips, samples = _batch()
-    logits = model(clips, mode='tensor', stage='head')
-    assert logits.shape == (2, 9) and model._teacher.model is None
-    result = model(clips, samples, mode='predict')
-    assert torch.allclose(result[1].pred_score, logits[1].softmax(-1))
