@@ -30,22 +30,6 @@ def _shifts(attention):
     return [shift.mode for shift in attention.shifts]
 
 
-@pytest.mark.parametrize('where, time, space', [
-    ('table03', 'eight', 'tsm'), ('table12', 'cross', 'tsm')])
-@pytest.mark.parametrize('row', ['baseline', 'ss', 'ts', 'ss_ts', 'ff',
-                                 'ss_ts_ff'])
-def test_tables_3_and_12_have_the_named_parts(attentions, where, time, space,
-                                              row):
-    """The spatial shift is in the temporal attention, and vice versa."""
-    parts = row.split('_')
-    got = attentions(f'{where}_{row}')
-    assert _shifts(got['temporal_attn']) == [time] * ('ss' in parts)
-    assert _shifts(got['spatial_attn']) == [space] * ('ts' in parts)
-    for attention in got.values():
-        assert (attention.fixation is not None) == ('ff' in parts)
-        assert attention.attention.kernel == 'relu'
-
-
 @pytest.mark.parametrize('row, gates, width', [
     ('table04_no_fixation', [], 0),
     ('table04_qk_separate', ['q_gate', 'k_gate'], 1),
@@ -110,17 +94,3 @@ def test_tables_1_and_2_have_the_named_attention(attentions, name, kind):
         ours = kind == 'ours'
         assert (attention.fixation is not None) == ours
         assert len(attention.shifts) == ours
-
-
-@pytest.mark.parametrize('row, neighbors', [
-    ('cross1', 4), ('square1', 8), ('cross2', 8), ('square2', 24)])
-def test_table_11_has_the_named_neighbors(attentions, row, neighbors):
-    got = attentions(f'table11_{row}')
-    shift, = got['temporal_attn'].shifts
-    # The paper's table also counts the token itself.
-    assert len({fold.offset for fold in shift.plan}) == neighbors
-    assert {max(map(abs, fold.offset))
-            for fold in shift.plan} == set(range(1, int(row[-1]) + 1))
-    # At least half of the channels are not shifted.
-    assert sum(fold.stop - fold.start for fold in shift.plan) <= 32
-    assert _shifts(got['spatial_attn']) == ['tsm']

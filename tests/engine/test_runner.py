@@ -7,8 +7,6 @@ from mmaction.registry import RUNNERS
 from mmengine.logging import print_log
 from mmengine.optim import OptimWrapper
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, ValLoop
-from mmengine.runner.base_loop import BaseLoop
-from torch.utils.data import DataLoader
 from toy_runs import Data, build, log_of
 
 from mmvidattn.engine import VideoRunner
@@ -28,23 +26,6 @@ def test_builds_the_parts_of_mmengine(tmp_path):
     wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
     assert type(wrapper) is OptimWrapper
     assert RUNNERS.get('SafeRunner') is VideoRunner
-
-
-def test_custom_loop_resumes_between_epochs_with_warning(tmp_path):
-
-    class CustomLoop(BaseLoop):
-        """Loop that does not derive from a loop of mmengine."""
-        epoch = iter = 0
-        max_epochs, max_iters = 4, 16
-
-        def run(self):
-            self.runner.call_hook('before_train')
-            self.runner.call_hook('after_train')
-
-    runner = build(tmp_path, preemption=dict(type='PreemptionHook'))
-    runner._train_loop = CustomLoop(runner, DataLoader(Data(), batch_size=3))
-    runner.train()
-    assert 'cannot resume within an epoch with CustomLoop' in log_of(tmp_path)
 
 
 @pytest.mark.parametrize('by_epoch', [False, True])

@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import pickle
 import random
 
 import numpy as np
@@ -8,7 +7,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 from toy_runs import Data
 
-from mmvidattn.engine.seeded_samples import SeededDataset, seed_samples
+from mmvidattn.engine.seeded_samples import seed_samples
 from mmvidattn.utils.random_state import get_random_state, set_random_state
 
 
@@ -19,18 +18,6 @@ def collate(items):
 def collated(loader):
     loader.collate_fn = collate
     return list(loader)
-
-
-def test_epochs_are_counted():
-    """A run resumed in an epoch draws the same samples as before."""
-    one, two = (seed_samples(DataLoader(Data(), batch_size=5), 0, 0)
-                for _ in range(2))
-    for _ in range(3):
-        last = collated(one)
-    assert one.batch_sampler.epoch == 3
-    two.batch_sampler.epoch = 2
-    for a, b in zip(last, collated(two), strict=True):
-        assert torch.equal(a['inputs'], b['inputs'])
 
 
 @pytest.mark.parametrize('workers', [1, 2])
@@ -76,16 +63,6 @@ def test_loading_draws_nothing_from_the_main_process():
     set_random_state(before)
     assert len(collated(loader)) == 4
     assert draw() == drawn
-
-
-def test_resumes_in_the_middle_of_an_epoch():
-    loaders = [seed_samples(DataLoader(Data(), batch_size=3), 0, 0)
-               for _ in range(2)]
-    loaders[1].batch_sampler.start = 2
-    full, rest = (collated(loader) for loader in loaders)
-    assert len(full) == 4 and len(rest) == 2
-    for a, b in zip(full[2:], rest):
-        assert torch.equal(a['inputs'], b['inputs'])
 
 
 def test_copies_all_options_of_the_loader():

@@ -277,11 +277,15 @@ def test_first_checkpoint_resumes_the_same_keys_as_later_ones(trained):
 def test_finds_newest_complete_checkpoint(trained, tmp_path):
     """A file that is cut, damaged or has only weights is passed over."""
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
-    for pointer in (str(trained / 'epoch_2.pth').encode(), b'\0' * 40, b'.',
-                    b'a' * 300 + b'.pth', str(tmp_path / 'gone').encode()):
-        (tmp_path / 'last_checkpoint').write_bytes(pointer)
-        assert find_resumable(tmp_path)[0].name == (
-            'epoch_2.pth' if b'epoch_2' in pointer else 'epoch_4.pth')
+    pointer = tmp_path / 'last_checkpoint'
+    for damaged in (b'\0' * 40, b'.', b'a' * 300 + b'.pth', b'/gone.pth'):
+        pointer.write_bytes(damaged)
+        assert find_resumable(tmp_path)[0] == tmp_path / 'epoch_4.pth'
+    pointer.unlink()
+    # Checkpoints may be in another folder.
+    (tmp_path / 'run').mkdir()
+    (tmp_path / 'run/last_checkpoint').write_text(f'{tmp_path}/epoch_4.pth')
+    assert find_resumable(tmp_path / 'run')[0] == tmp_path / 'epoch_4.pth'
     (tmp_path / 'epoch_4.pth').write_bytes(b'cut')
     data = bytearray((tmp_path / 'epoch_3.pth').read_bytes())
     data[len(data) // 2] ^= 1

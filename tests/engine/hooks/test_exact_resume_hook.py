@@ -239,17 +239,3 @@ def test_resumes_at_same_share_of_epoch_of_another_length(tmp_path):
     # Two of four batches of the second epoch were done; now one of three
     # counts as done. Two more epochs follow.
     assert runner.iter == 6 + (3 - 1) + 2 * 3
-
-
-def test_warns_that_gradients_of_several_processes_are_not_saved(
-        tmp_path, monkeypatch):
-    runner = build(tmp_path, wrapper=dict(accumulative_counts=4),
-                   checkpoint=EVERY_SECOND,
-                   stop=('after_train_iter', 6))
-    processes(monkeypatch, 2)
-    with pytest.raises(Stop):
-        runner.train()
-    assert 'save after a multiple of accumulative_counts=4 iterations' in \
-        log_of(tmp_path)
-    saved = torch.load(tmp_path / 'iter_6.pth', weights_only=True)
-    assert saved['exact_resume']['gradients'] == {}
