@@ -18,7 +18,7 @@ from ..layers import (
     VideoSelfAttention,
     VideoTransformerBlock,
 )
-from ..layers.stochastic_depth import stochastic_depth_rates
+from ..layers.video_transformer_block import stochastic_depth_rates
 from ..utils.arguments import (
     Count,
     Fraction,

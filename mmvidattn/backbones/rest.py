@@ -14,8 +14,8 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..layers import MLP, VideoTransformerBlock
-from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing
+from ..layers.video_transformer_block import stochastic_depth_rates
 from ..ops import softmax_attention
 from ..ops.precision import at_least_float32
 from ..utils.arguments import (

@@ -14,8 +14,8 @@ from mmaction.registry import MODELS
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
-from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import FrameMixing, LAPSAttention
+from ..layers.video_transformer_block import stochastic_depth_rates
 from ..utils.arguments import Count, Fraction, NotNegative, check_arguments
 from ..utils.checks import to_pair
 from .base import block_names, run_blocks

@@ -13,8 +13,8 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..layers import MLP, PatchEmbed, VideoTransformerBlock
-from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.temporal import LAPSAttention
+from ..layers.video_transformer_block import stochastic_depth_rates
 from ..utils.arguments import (
     Count,
     Fraction,

@@ -20,8 +20,8 @@ from ..layers import (
     VideoTransformerBlock,
 )
 from ..layers.mlp import Approximation
-from ..layers.stochastic_depth import stochastic_depth_rates
 from ..layers.tubelet_embed import inflate_kernel
+from ..layers.video_transformer_block import stochastic_depth_rates
 from ..utils.arguments import (
     Count,
     Fraction,

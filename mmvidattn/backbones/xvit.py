@@ -17,7 +17,7 @@ from ..layers import (
     VideoTransformerBlock,
 )
 from ..layers.mlp import Approximation
-from ..layers.stochastic_depth import stochastic_depth_rates
+from ..layers.video_transformer_block import stochastic_depth_rates
 from ..ops.shift import TEMPORAL_MODES
 from ..utils.arguments import (
     Count,

@@ -17,12 +17,10 @@ from .orthoformer_attention import OrthoformerAttention
 from .patch_conv import PatchConv3d, PatchEmbed3d
 from .patch_embed import PatchEmbed
 from .performer_attention import PerformerAttention
-from .position_encoding_generator import PositionEncodingGenerator
 from .softmax_attention import SoftmaxAttention
-from .stochastic_depth import StochasticDepth
 from .tubelet_embed import TubeletEmbed
 from .video_self_attention import VideoSelfAttention
-from .video_transformer_block import VideoTransformerBlock
+from .video_transformer_block import StochasticDepth, VideoTransformerBlock
 
 __all__ = [
     'BaseAttention', 'CosFormerAttention',
@@ -31,7 +29,7 @@ __all__ = [
     'LinearAttention', 'LinformerAttention', 'LocalWindowAttention', 'MLP',
     'NeighborShift', 'OrthoformerAttention',
     'PatchConv3d', 'PatchEmbed', 'PatchEmbed3d', 'PerformerAttention',
-    'PositionEncodingGenerator', 'SoftmaxAttention', 'StochasticDepth',
+    'SoftmaxAttention', 'StochasticDepth',
     'TubeletEmbed', 'VideoSelfAttention', 'VideoTransformerBlock',
     'add_lora', 'merge_lora'
 ]
