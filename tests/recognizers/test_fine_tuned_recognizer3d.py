@@ -1,9 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
-from mmaction.registry import MODELS
-from mmaction.structures import ActionDataSample
+from mmaction.registry import DATASETS, MODELS
+from mmengine.dataset import pseudo_collate
 from mmengine.registry import init_default_scope
+from safetensors.torch import save_file
 
 import mmvidattn
 
@@ -56,7 +57,7 @@ def test_freezes_first_blocks(number):
     assert not model.backbone.patch_embed.training
 
 
-def test_freezes_spatial_encoder():
+def test_freezes_spatial_encoder(tmp_path):
     head = dict(type='ViViTHead', num_classes=3, in_channels=24)
     model = build(freeze='spatial', backbone=FACTORIZED,
                   cls_head=head).train()
@@ -75,12 +76,17 @@ def test_freezes_spatial_encoder():
     expected = model.cls_head(model.backbone(clips[:, 0]))
     assert torch.equal(model(clips, stage='head'), expected)
     # Samples with features do not need the frozen layers.
-    samples = [ActionDataSample() for _ in clips]
-    for sample, one in zip(samples, features):
-        sample.set_data(dict(frozen_features=one))
-    got = model(torch.zeros(3, 1, 1, 1, 1, 1), samples, stage='head')
+    save_file(dict(features=features, labels=torch.tensor([[2], [0], [1]])),
+              tmp_path / 'features.safetensors')
+    data = DATASETS.build(dict(type='FrozenFeatureDataset',
+                               ann_file=str(tmp_path / 'features.safetensors')))
+    batch = pseudo_collate([data[i] for i in range(3)])
+    assert [data.get_cat_ids(i) for i in range(3)] == [[2], [0], [1]]
+    assert [int(x.gt_label) for x in batch['data_samples']] == [2, 0, 1]
+    got = model(torch.stack(batch['inputs']).float(), batch['data_samples'],
+                stage='head')
     torch.testing.assert_close(got, expected)
-    assert not any('frozen_features' in sample for sample in samples)
+    assert not any('frozen_features' in x for x in batch['data_samples'])
 
 
 def test_refuses_features_of_trained_layers():
