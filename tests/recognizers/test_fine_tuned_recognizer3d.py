@@ -76,10 +76,11 @@ def test_freezes_spatial_encoder(tmp_path):
     expected = model.cls_head(model.backbone(clips[:, 0]))
     assert torch.equal(model(clips, stage='head'), expected)
     # Samples with features do not need the frozen layers.
+    path = tmp_path / 'features.safetensors'
     save_file(dict(features=features, labels=torch.tensor([[2], [0], [1]])),
-              tmp_path / 'features.safetensors')
-    data = DATASETS.build(dict(type='FrozenFeatureDataset',
-                               ann_file=str(tmp_path / 'features.safetensors')))
+              path)
+    data = DATASETS.build(dict(
+        type='FrozenFeatureDataset', ann_file=str(path)))
     batch = pseudo_collate([data[i] for i in range(3)])
     assert [data.get_cat_ids(i) for i in range(3)] == [[2], [0], [1]]
     assert [int(x.gt_label) for x in batch['data_samples']] == [2, 0, 1]
