@@ -108,7 +108,8 @@ def test_gradient_checkpointing_keeps_outputs_and_gradients(backbone, options):
         y.square().sum().backward()
         outputs.append([y] + [p.grad for p in m.parameters()])
     # The backward pass runs each block once more.
-    assert len(calls) == 2 * len(blocks) > 0
+    assert len(calls) == 2 * len(blocks)
+    assert blocks or backbone not in SHAPES
     for a, b in zip(*outputs):
         assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
 
@@ -163,7 +164,7 @@ def test_clips_are_independent_and_a_checkpoint_restores_them(backbone):
 def test_drop_rates_act_in_training(backbone):
     for name in arguments_for(backbone, drop_rate=0, drop_path_rate=0):
         model = build(backbone, **{name: .7}).train()
-        clips = clips_for(model)
+        clips = clips_for(model, 8)
         with torch.no_grad():
             assert not torch.equal(model(clips), model(clips)), name
 
