@@ -13,7 +13,6 @@ from ...utils.files import write_atomically
 from . import metainfos
 
 MAX_NAMES = 20
-KEY = 'skipped_videos'
 
 
 @HOOKS.register_module()
@@ -23,24 +22,15 @@ class SkippedVideosHook(Hook):
     ``CheckedVideoDataset`` and the wrapper ``SkipUnreadable`` replace an
     unreadable video by another one, and name it in the meta information of the
     next sample (:class:`mmvidattn.datasets.sample_loader.SampleLoader`). The
-    hook counts the skipped videos over all workers, ranks and resumed runs.
+    hook counts the skipped videos over all workers and ranks.
     After each epoch, it writes ``skipped_videos.txt`` to the work directory,
     one video per line (count, path and error, separated by tabs). At the end
     of training, it logs the counts.
     """
 
-    def __init__(self) -> None:
-        self._resumed: list = []
-        self._saved: list | None = None
-
     def before_train(self, runner: Runner) -> None:
         self.counts: Counter[str] = Counter()
         self.reasons: dict[str, str] = {}
-        if is_main_process():
-            for name, count, reason in self._resumed:
-                self.counts[name] = count
-                self.reasons[name] = reason
-        self._resumed = []
 
     def after_train_iter(self, runner: Runner, batch_idx: int,
                          data_batch: Any = None,
@@ -48,19 +38,6 @@ class SkippedVideosHook(Hook):
         for metainfo in metainfos(data_batch):
             self.counts.update(metainfo.get('skipped_videos', ()))
             self.reasons.update(metainfo.get('skipped_reasons', {}))
-
-    def before_save_on_all_ranks(self, runner: Runner) -> None:
-        self._saved = self._gather()
-
-    def before_save_checkpoint(self, runner: Runner,
-                               checkpoint: dict) -> None:
-        saved, self._saved = self._saved, None
-        if 'optimizer' in checkpoint and hasattr(self, 'counts'):
-            checkpoint[KEY] = self._rows() if saved is None else saved
-
-    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if getattr(runner, '_resume', False):
-            self._resumed = checkpoint.get(KEY, [])
 
     def after_train_epoch(self, runner: Runner) -> None:
         rows = self._gather()
@@ -86,14 +63,12 @@ class SkippedVideosHook(Hook):
             f'{sum(count for _, count, _ in rows)} times in all: '
             f'{", ".join(names)}')
 
-    def _rows(self) -> list[list]:
-        return [[name, count, self.reasons.get(name, '')]
-                for name, count in self.counts.most_common()]
-
     def _gather(self) -> list[list]:
         """Return [name, count, error] of each file, summed over all ranks."""
         counts, reasons = Counter(), {}
-        for rows in all_gather_object(self._rows()):
+        mine = [[name, count, self.reasons.get(name, '')]
+                for name, count in self.counts.items()]
+        for rows in all_gather_object(mine):
             for name, count, reason in rows:
                 counts[name] += count
                 reasons[name] = reason
