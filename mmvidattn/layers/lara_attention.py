@@ -77,12 +77,10 @@ class LARAAttention(BaseAttention):
     def forward(self, q: Tensor, k: Tensor, v: Tensor,
                 query_shape: tuple[int, ...],
                 key_shape: tuple[int, ...]) -> Tensor:
-        # Queries and keys share the grid of landmarks. If only the keys or
-        # only the queries have a leading axis (the frames of a window), it is
-        # a single cell.
-        pairs = list(zip(reversed(query_shape), reversed(key_shape)))
+        # Queries and keys share the grid of landmarks. If only the keys have a
+        # leading axis (the frames of a window), it is a single cell.
         grid = landmark_grid(
-            tuple(min(pair) for pair in reversed(pairs)), self.num_landmarks)
+            min(query_shape, key_shape, key=len), self.num_landmarks)
         query_landmarks = self._landmarks(q, query_shape, grid,
                                           self.q_generator)
         key_landmarks = self._landmarks(k, key_shape, grid, self.k_generator)
