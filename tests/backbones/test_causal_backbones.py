@@ -83,19 +83,6 @@ def test_forward_reads_no_later_frame(backbone, options):
 
 
 @EACH
-def test_dropped_frames_only_decay_the_state(backbone, options):
-    model = _build(backbone, options)
-    x = _frames(model)
-    with torch.no_grad():
-        _, state = model.forward_causal(x[:, :, :5])
-        dropped = model.decay_state(state, torch.tensor([2.5, 0.]).double())
-        got, _ = model.forward_causal(x[:, :, 5:6], dropped)
-        want, _ = model.forward_causal(
-            x[:, :, 5:6], state, torch.tensor([[3.5], [1.]]).double())
-    torch.testing.assert_close(got, want)
-
-
-@EACH
 def test_loads_bidirectional_checkpoint(backbone, options):
     model = _build(backbone, options)
     teacher = backbone(**{

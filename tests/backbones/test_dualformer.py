@@ -104,47 +104,6 @@ def test_resized_kernels_keep_their_sums(frames):
     assert kernel.shape[2] == max(frames // 2 // 8, 1)
 
 
-@pytest.mark.filterwarnings('ignore:resized .* kernels of a DualFormer')
-def test_halved_kernels_are_sums_of_pairs():
-    state = DualFormer(ARCH).state_dict()
-    model = DualFormer(ARCH, num_frames=16)
-    model.load_state_dict(state)
-    name = 'blocks.0.1.attn.pyramid.levels.1.conv2.weight'
-    old, new = state[name], model.state_dict()[name]
-    assert old.shape[2:] == (4, 2, 2) and new.shape[2:] == (2, 2, 2)
-    assert torch.allclose(new, old[:, :, ::2] + old[:, :, 1::2])
-
-
-def test_inflated_image_kernels_keep_their_sums(tmp_path):
-    """Kernels of patches, positions and priors, for any number of frames."""
-    image = {
-        'patch_embeds.0.proj.weight': torch.randn(8, 3, 4, 4),
-        'pos_block.0.proj.0.weight': torch.randn(8, 1, 3, 3),
-        'blocks.0.1.attn.sr.weight': torch.randn(8, 1, 8, 8),
-        'blocks.0.1.attn.lr.0.weight': torch.randn(8, 1, 7, 7),
-        'blocks.0.1.attn.lr.0.bias': torch.randn(8),
-        'head.weight': torch.randn(10, 64),
-    }
-    path = tmp_path / 'image.pth'
-    torch.save(dict(state_dict=convert('dualformer_2d', image)), path)
-    for frames in (16, 32, 48):
-        model = DualFormer(ARCH, num_frames=frames, init_cfg=dict(
-            type='Pretrained', checkpoint=str(path)))
-        model.init_weights()
-        state = model.state_dict()
-        for ours, theirs in (
-            ('patch_embeds.0.projection', 'patch_embeds.0.proj'),
-            ('pegs.0.dwconv', 'pos_block.0.proj.0'),
-            ('blocks.0.1.attn.pyramid.levels.0', 'blocks.0.1.attn.sr'),
-            ('blocks.0.1.attn.pyramid.levels.1.conv1',
-             'blocks.0.1.attn.lr.0')):
-            assert torch.allclose(state[f'{ours}.weight'].sum(2),
-                                  image[f'{theirs}.weight'], atol=1e-5)
-        mean = state['blocks.0.1.attn.pyramid.levels.1.conv2.weight']
-        assert torch.allclose(mean, torch.full_like(
-            mean, 1 / mean[0].numel()))
-
-
 def _options_of(config):
     """Convert options of the released backbone."""
     return dict(

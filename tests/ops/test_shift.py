@@ -28,23 +28,6 @@ def test_folds_of_the_paper_at_512_channels(mode, kwargs, folds):
     assert plan[0].start == (0 if released else 256)
 
 
-@pytest.mark.parametrize('mode, options, offsets', [
-    ('tsm', dict(divisor=8, size=2), [(2, 0, 0), (-2, 0, 0)]),
-    ('window', dict(alpha=.5, size=2),
-     [(-2, 0, 0), (-1, 0, 0), (1, 0, 0), (2, 0, 0)]),
-    ('cross', dict(alpha=.5, size=2),
-     [(0, 0, -1), (0, 0, 1), (0, -1, 0), (0, 1, 0),
-      (0, 0, -2), (0, 0, 2), (0, -2, 0), (0, 2, 0)]),
-    ('cross', dict(divisor=8, size=2),
-     [(0, 2, 0), (0, -2, 0), (0, 0, 2), (0, 0, -2)]),
-    ('square', dict(alpha=.5),
-     [(0, -1, -1), (0, -1, 0), (0, -1, 1), (0, 0, -1),
-      (0, 0, 1), (0, 1, -1), (0, 1, 0), (0, 1, 1)]),
-])
-def test_neighbors_of_each_mode(mode, options, offsets):
-    assert [f.offset for f in shift_plan(mode, 512, **options)] == offsets
-
-
 @pytest.mark.parametrize('alpha, channels, shared', [
     # In floating point, (1 - 0.9) * 20 is less than 2.
     (.9, 20, 2), (.8, 20, 4), (.7, 20, 6),
