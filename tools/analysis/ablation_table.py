@@ -138,10 +138,9 @@ def table_of(rows: Iterable[Row], counts: dict[Row, Counts],
     Raises:
         ValueError: If a model has an operator that cannot be counted.
     """
-    columns = ['M', 'GMACs', 'GFLOPs']
+    columns = ['M', 'GMACs']
     if with_released:
-        columns = ['M, ours', 'M, released', 'GMACs, ours', 'GMACs, released',
-                   'GFLOPs, ours']
+        columns = ['M (released)', 'GMACs (released)']
     body, notes = [], []
     for row in rows:
         ours, released = counts[row]
@@ -150,15 +149,15 @@ def table_of(rows: Iterable[Row], counts: dict[Row, Counts],
                              f'for their cost: {dict(ours.uncounted)}')
         config = f'`{row.config.stem}`'
         link = f'[{config}]({row.file or f"../../{row.config.name}"})'
-        cells = [
-            row.name, ' '.join([link, *(f'`{o}`' for o in row.options)]),
-            row.paper, f'{ours.params / 1e6:.2f}', f'{ours.macs / 1e9:.2f}',
-            f'{ours.flops / 1e9:.2f}'
-        ]
+        costs = [f'{ours.params / 1e6:.2f}', f'{ours.macs / 1e9:.2f}']
         if with_released:
-            cells.insert(4, f'{released.params / 1e6:.2f}'
-                         if released else '-')
-            cells.insert(6, f'{released.macs / 1e9:.2f}' if released else '-')
+            costs = [
+                f'{cost} ({other})' for cost, other in zip(
+                    costs, (f'{released.params / 1e6:.2f}',
+                            f'{released.macs / 1e9:.2f}')
+                    if released else '--')]
+        cells = [row.name, ' '.join([link, *(f'`{o}`' for o in row.options)]),
+                 row.paper, *costs]
         body.append(cells)
         if row.note:
             notes.append(f'* {row.name if row.options else config}: '
