@@ -2,7 +2,21 @@
 """Compare resolved configs with the released recipes, value by value.
 
 Covers the linear video transformer (LVT), XViT and ViViT. The values come
-from the released yamls, launch scripts and data code.
+from the released yamls, launch scripts and data code. Known differences:
+
+* All: start weights, which init_cfg or load_from sets; LVT's are unpublished.
+* LVT, XViT: released validation has the random crop and flip of training (for
+  XViT on Something-Something, every 5 epochs). Released videos are resampled
+  to 30 frames/s (Kinetics: only with a list of rates) and resized to a height
+  of 256 beforehand; ours are resized after reading. Frames are normalized as
+  floats before resizing; ours as bytes after it. Random erasing redraws boxes
+  that do not fit and fills with 127.5; ours clips them, and fills with 128.
+  The temporal table has 8 frames, read cyclically; ours has 16. The gate and
+  the neighbors of "k400" and "k400_21k" are the code's defaults of that time.
+* ViViT: released gradients are clipped per device; ours as their mean. The
+  warm-up starts at 0; ours at a thousandth of the rate. Mixup uses the
+  reversed batch; ours a permutation. Color jitter works on normalized floats;
+  ours on bytes. The frame rate of the released TFRecords is unknown.
 """
 from typing import NamedTuple
 
