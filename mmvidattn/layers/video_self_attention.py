@@ -167,7 +167,7 @@ class VideoSelfAttention(nn.Module):
         return None if self.decay is None else self.decay()
 
     def _mix(self, qkv: Tensor, state: dict[str, Tensor] | None = None,
-                  elapsed: Tensor | None = None) -> Tensor:
+             elapsed: Tensor | None = None) -> Tensor:
         """Run shifts, feature map, fixation and attention.
 
         Args:
