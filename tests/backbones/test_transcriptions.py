@@ -10,7 +10,6 @@ from mmvidattn.backbones import (
     DualFormer,
     LinearVideoTransformer,
     Visformer,
-    VisionTransformerLAPS,
     ViViT,
 )
 from tools.benchmark.references import laps, linear_ff
@@ -29,13 +28,13 @@ def dualformer_of(model):
     kernels = (((2, 4, 4), (2, 1, 1)), ((2, 2, 2), (4, 1, 1)),
                ((2, 2, 2), None), (None, None))
     network = TranscribedDualFormer(
-        (8, (2, 3, 1, 2), (1, 2, 2, 2)), (2, 4, 4), kernels)
+        (8, (2, 3, 1, 2), (1, 2, 2, 2)), (2, 4, 4), kernels).double()
     network.load_state_dict(model.state_dict())
     return network
 
 
 def vivit_of(model):
-    network = TranscribedViViT(8, 32, 2, 32, 4)
+    network = TranscribedViViT(8, 32, 2, 32, 4).double()
     network.load_state_dict(model.state_dict())
     return network
 
@@ -49,8 +48,7 @@ CASES = {
         linear_ff_of, 1e-6),
     'dualformer': (DualFormer, dict(arch=ARCH), dualformer_of, 1e-10),
     'vivit': (ViViT, dict(img_size=32), vivit_of, 1e-10),
-    'laps-visformer': (Visformer, {}, laps.transcribe, 1e-10),
-    'laps-vit': (VisionTransformerLAPS, {}, laps.transcribe, 1e-10),
+    'laps': (Visformer, {}, laps.transcribe, 1e-10),
 }
 
 
