@@ -115,7 +115,7 @@ def test_one_option_sets_the_number_of_views(name, views):
 
 def test_numbers_of_every_config_agree():
     """Check all numbers of classes, frames and sides of a config."""
-    for name in list_models(ablations=True):
+    for name in list_models():
         cfg = load_config(name).to_dict()
         results = {}
 
