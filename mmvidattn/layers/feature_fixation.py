@@ -1,9 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
 from ..ops.feature_fixation import Aggregate, fixation_ratio
+from ..ops.fixated_attention import Gate
 from ..utils.arguments import Count, check_arguments
 
 Mode = Literal['separate', 'cooperative']
@@ -80,6 +81,16 @@ class FeatureFixation(nn.Module):
             return self._reweight(q, k, v)
         fixed = self._reweight(*(x.flatten(-2) for x in (q, k, v)))
         return tuple(x.view(q.shape) for x in fixed)
+
+    def gates(self) -> dict[str, Any]:
+        """Return the gates of :class:`mmvidattn.ops.fixated_attention.Options`
+        and their ``weights``."""
+        separate = self.mode == 'separate'
+        maps = [self.gate] if self.shared else [self.q_gate, self.k_gate]
+        return dict(
+            weights=[x for each in maps for x in (each.weight, each.bias)],
+            **{f'{x}_gate': Gate(x if separate else self.inputs,
+                                 self.aggregate) for x, _ in zip('qk', maps)})
 
     def _reweight(self, q: Tensor, k: Tensor,
                   v: Tensor) -> tuple[Tensor, Tensor]:

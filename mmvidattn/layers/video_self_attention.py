@@ -6,11 +6,20 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
+from ..ops.fixated_attention import (
+    Options,
+    fixated_attention,
+    from_sequences,
+    to_sequences,
+)
+from ..ops.precision import needs_gradients
+from ..ops.torch_private import has_hooks
 from ..utils.arguments import check_arguments
 from ..utils.checks import check_divides
 from ..utils.stream_state import named, part_of
 from .feature_fixation import FeatureFixation
 from .frame_decay import FrameDecay
+from .linear_attention import LinearAttention
 from .neighbor_shift import NeighborShift
 
 PATTERNS = 'space', 'time', 'joint', 'window', 'causal'
@@ -175,6 +184,15 @@ class VideoSelfAttention(nn.Module):
             state: State of streams, whose entries are replaced; or None.
             elapsed: Option of :meth:`forward_causal`.
         """
+        if state is None and self._is_fused(qkv):
+            gates = self.fixation.gates() if self.fixation else {}
+            return fixated_attention(
+                qkv, gates.pop('weights', ()), Options(
+                    self.num_heads, self.pattern, self.attention.kernel,
+                    self.attention.offset, self.attention.order,
+                    self.attention.eps,
+                    tuple((shift.plan, shift.segment_frames)
+                          for shift in self.shifts), **gates))
         q, kv = qkv.unflatten(-1, (3, -1)).split((1, 2), dim=-2)
         if not self.fixation_first:
             kv = self._shift(kv, state)
@@ -193,6 +211,20 @@ class VideoSelfAttention(nn.Module):
             state.update(named('attention', new))
             return y.unflatten(2, q.shape[2:4]).flatten(-2)
         return self._attend(q, k, v).flatten(-2)
+
+    def _is_fused(self, qkv: Tensor) -> bool:
+        """Return True if training can save memory and time."""
+        fixation, attention = self.fixation, self.attention
+        return (needs_gradients(qkv) and not torch.compiler.is_compiling()
+                and type(attention) is LinearAttention
+                and self.pattern in ('space', 'time', 'joint')
+                and not (attention.training and attention.dropout.p)
+                and not self.fixation_first
+                and (fixation is None or fixation.aggregate != 'mul'
+                     and not fixation.across_heads)
+                and not any(has_hooks(module)
+                            for part in (attention, fixation, self.shifts)
+                            if part is not None for module in part.modules()))
 
     def _shift(self, x: Tensor, state: dict[str, Tensor] | None) -> Tensor:
         if state is None:
@@ -246,29 +278,3 @@ class VideoSelfAttention(nn.Module):
             0, num_frames - self.window_frames)
         return first[:, None] + torch.arange(
             self.window_frames, device=device)
-
-
-def to_sequences(x: Tensor, pattern: str) -> Tensor:
-    """Split the tokens of clips into sequences that attend within themselves.
-
-    Args:
-        x: [B, T, H, W, *].
-        pattern: Tokens of a sequence: 'space' (of one frame), 'time' (of one
-            position) or 'joint' (of the clip).
-
-    Returns:
-        [B, T, H W, *], [B, H W, T, *] or [B, T H W, *].
-    """
-    if pattern == 'joint':
-        return x.flatten(1, 3)
-    x = x.flatten(2, 3)
-    return x if pattern == 'space' else x.transpose(1, 2)
-
-
-def from_sequences(x: Tensor, pattern: str,
-                   grid: tuple[int, int, int]) -> Tensor:
-    """Undo :func:`to_sequences`; ``grid`` is (T, H, W)."""
-    if pattern == 'time':
-        x = x.transpose(1, 2)
-    lead = 2 if pattern == 'joint' else 3
-    return x.reshape(x.shape[0], *grid, *x.shape[lead:])

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Neighbor shift: some channels of a token come from its neighbors."""
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -188,6 +188,8 @@ def neighbor_shift(x: Tensor,
             0, (B, T // segment_frames)).flatten(1, 2)
     if not plan:
         return x
+    if not torch.compiler.is_compiling():
+        return _Shift.apply(x, plan)
     edges = sorted({0, x.shape[-1], *(e for f in plan for e in f[:2])})
     pieces = x.split([b - a for a, b in zip(edges, edges[1:])], dim=-1)
     folds = {fold.start: fold for fold in plan}
@@ -291,6 +293,83 @@ def _read(x: Tensor, fold: Fold) -> Tensor:
         offset = max(-length, min(offset, length))
         pads += [-offset, offset]
     return F.pad(x, pads)
+
+
+class _Shift(torch.autograd.Function):
+    """Shift that reads and writes each channel once."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, plan: Sequence[Fold]) -> Tensor:
+        ctx.plan = plan
+        result = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+        end = 0
+        for fold in plan:
+            result[..., end:fold.start] = x[..., end:fold.start]
+            end = fold.stop
+            part, y = (z[..., fold.start:end] for z in (result, x))
+            if fold.boundary == 'replicate':
+                part.copy_(_read(y, fold))
+                continue
+            for edge in _edges(fold, x.shape):
+                part[edge] = y[edge] if fold.boundary == 'self' else 0
+            here, there = _places(fold, x.shape)
+            part[here] = y[there]
+        result[..., end:] = x[..., end:]
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return shift_gradient(grad, ctx.plan), None
+
+
+def shift_gradient(grad: Tensor, plan: Sequence[Fold],
+                   segment_frames: int | None = None) -> Tensor:
+    """Return the gradient of the input of :func:`neighbor_shift`.
+
+    Args:
+        grad: Gradient of its result, [B, T, H, W, *, C].
+        plan, segment_frames: As in :func:`neighbor_shift`.
+    """
+    shape = grad.shape
+    if segment_frames is not None:
+        grad = grad.reshape(-1, segment_frames, *shape[2:])
+    result = grad.clone(memory_format=torch.contiguous_format)
+    for fold in plan:
+        part, y = (z[..., fold.start:fold.stop] for z in (result, grad))
+        if fold.boundary == 'replicate':
+            for dim, (offset, length) in enumerate(
+                    zip(fold.offset, grad.shape[1:4]), start=1):
+                if offset:
+                    there = torch.arange(length, device=y.device) + offset
+                    y = torch.zeros_like(y).index_add(
+                        dim, there.clamp(0, length - 1), y)
+            part.copy_(y)
+            continue
+        here, there = _places(fold, grad.shape)
+        if fold.boundary == 'zero':
+            part.zero_()
+        else:
+            part[here] = 0
+        part[there] += y[here]
+    return result.view(shape)
+
+
+def _places(fold: Fold, shape: Sequence[int]
+            ) -> Iterator[tuple[slice, ...]]:
+    """Yield the tokens that have the neighbor, and these neighbors."""
+    for sign in (-1, 1):
+        yield (slice(None), *(
+            slice(max(sign * n, 0), max(length + min(sign * n, 0), 0))
+            for n, length in zip(fold.offset, shape[1:4])))
+
+
+def _edges(fold: Fold, shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Yield the tokens that have no neighbor, by axis."""
+    for axis, (n, length) in enumerate(zip(fold.offset, shape[1:4]), start=1):
+        if n:
+            edge = (slice(max(length - n, 0), None) if n > 0
+                    else slice(0, -n))
+            yield (*[slice(None)] * axis, edge)
 
 
 def naive_neighbor_shift(x: Tensor, plan: Sequence[Fold]) -> Tensor:

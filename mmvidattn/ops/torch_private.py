@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 # If removed: always return False from `sizes.is_known` while compiling.
 # Exports then run the plain code of both branches, which is slower.
@@ -22,8 +22,8 @@ from torch.utils.data import DataLoader
 
 __all__ = [
     'TorchDispatchMode', 'any_export_sizes', 'constant_while_compiling',
-    'end_workers', 'has_bfloat16_instructions', 'largest_values',
-    'pack_weight', 'packed_linear', 'statically_known_true',
+    'end_workers', 'has_bfloat16_instructions', 'has_hooks',
+    'largest_values', 'pack_weight', 'packed_linear', 'statically_known_true',
     'without_compile_caches'
 ]
 
@@ -72,6 +72,15 @@ def constant_while_compiling(function: Callable) -> Callable:
     """
     function._dynamo_marked_constant = True
     return function
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Return True if a module has forward or backward hooks.
+
+    If removed: return True; attentions then train without the fused op.
+    """
+    return bool(module._forward_hooks or module._forward_pre_hooks
+                or module._backward_hooks or module._backward_pre_hooks)
 
 
 def largest_values(tensors: Sequence[Tensor]) -> Sequence[Tensor]:

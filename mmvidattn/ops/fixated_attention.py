@@ -1,0 +1,324 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Training of linear attention with shifts and feature fixation."""
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .feature_fixation import fixation_ratio
+from .feature_maps import feature_map
+from .linear_attention import cheaper_order, linear_attention
+from .precision import without_autocast
+from .shift import Fold, neighbor_shift, shift_gradient
+
+
+class Gate(NamedTuple):
+    """Feature fixation of queries or keys.
+
+    Attributes:
+        inputs: Inputs of the map among 'q', 'k' and 'v', such as 'qkv'.
+        aggregate: 'concat' or 'add'.
+    """
+    inputs: str
+    aggregate: str
+
+
+class Options(NamedTuple):
+    """Options of :func:`fixated_attention`.
+
+    Attributes:
+        num_heads: Number of heads G.
+        pattern: 'space', 'time' or 'joint', see ``VideoSelfAttention``.
+        kernel, offset: See :func:`mmvidattn.ops.feature_map`.
+        order, eps: See :func:`mmvidattn.ops.linear_attention`.
+        shifts: Plan and ``segment_frames`` of each shift of keys and values.
+        q_gate: Gate of the queries; None for no fixation.
+        k_gate: Gate of the keys; None if they have the ratio of the queries.
+    """
+    num_heads: int
+    pattern: str
+    kernel: str
+    offset: float
+    order: str
+    eps: float
+    shifts: tuple[tuple[Sequence[Fold], int | None], ...] = ()
+    q_gate: Gate | None = None
+    k_gate: Gate | None = None
+
+
+def to_sequences(x: Tensor, pattern: str) -> Tensor:
+    """Split the tokens of clips into sequences that attend within themselves.
+
+    Args:
+        x: [B, T, H, W, *].
+        pattern: Tokens of a sequence: 'space' (of one frame), 'time' (of one
+            position) or 'joint' (of the clip).
+
+    Returns:
+        [B, T, H W, *], [B, H W, T, *] or [B, T H W, *].
+    """
+    if pattern == 'joint':
+        return x.flatten(1, 3)
+    x = x.flatten(2, 3)
+    return x if pattern == 'space' else x.transpose(1, 2)
+
+
+def from_sequences(x: Tensor, pattern: str,
+                   grid: tuple[int, int, int]) -> Tensor:
+    """Undo :func:`to_sequences`; ``grid`` is (T, H, W)."""
+    if pattern == 'time':
+        x = x.transpose(1, 2)
+    lead = 2 if pattern == 'joint' else 3
+    return x.reshape(x.shape[0], *grid, *x.shape[lead:])
+
+
+def naive_fixated_attention(qkv: Tensor, weights: Sequence[Tensor],
+                            options: Options) -> Tensor:
+    """Reference of :func:`fixated_attention`: one op after the other."""
+    q, k, v = qkv.chunk(3, dim=-1)
+    for plan, segment_frames in options.shifts:
+        k, v = (neighbor_shift(x, plan, segment_frames) for x in (k, v))
+    q, k = (feature_map(x, options.kernel, options.offset) for x in (q, k))
+    heads = options.num_heads, -1
+    if options.q_gate is not None:
+        ratios = []
+        for i, gate in enumerate((options.q_gate, options.k_gate)):
+            if gate is not None:
+                inputs = [dict(q=q, k=k, v=v)[name].unflatten(-1, heads)
+                          for name in gate.inputs]
+                ratios.append(fixation_ratio(
+                    tuple(inputs), *weights[2 * i:2 * i + 2],
+                    gate.aggregate).reshape(q.shape))
+        q, k = q * ratios[0], k * ratios[-1]
+    q, k, v = (to_sequences(x.unflatten(-1, heads), options.pattern)
+               for x in (q, k, v))
+    y = linear_attention(q, k, v, order=options.order, eps=options.eps)
+    return from_sequences(y, options.pattern, qkv.shape[1:4]).flatten(-2)
+
+
+def fixated_attention(qkv: Tensor, weights: Sequence[Tensor],
+                      options: Options) -> Tensor:
+    """Shift keys and values, map and gate queries and keys, and attend.
+
+    For training: only ``qkv`` is kept for the backward pass, which computes
+    the rest again. A second derivative raises an error.
+
+    Args:
+        qkv: Projections, [B, T, H, W, 3 C].
+        weights: Weight and bias of each gate of ``options``, as in
+            :func:`mmvidattn.ops.feature_fixation.fixation_ratio`.
+        options: Options.
+
+    Returns:
+        [B, T, H, W, C], in the dtype of ``qkv``.
+    """
+    return _FixatedAttention.apply(qkv, options, *weights)
+
+
+class _FixatedAttention(torch.autograd.Function):
+
+    @staticmethod
+    def forward(ctx: Any, qkv: Tensor, options: Options,
+                *weights: Tensor) -> Tensor:
+        with without_autocast(qkv.device.type):
+            q, k, v = inputs = _inputs(qkv, options)
+            ratios = _ratios(inputs, weights, options)
+            if ratios:
+                q.mul_(ratios[0])
+                k.mul_(ratios[-1])
+            y = qkv.new_empty(*qkv.shape[:-1], qkv.shape[-1] // 3)
+            _write(_attend(q, k, v, options)[0], y, options)
+        ctx.options = options
+        ctx.save_for_backward(qkv, *weights)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        qkv, *weights = ctx.saved_tensors
+        options = ctx.options
+        with without_autocast(qkv.device.type):
+            q, k, v = inputs = _inputs(qkv, options)
+            ratios = _ratios(inputs, weights, options)
+            if ratios:
+                q, k = q * ratios[0], k * ratios[-1]
+            grads = _attention_gradients(
+                q, k, v, _heads(grad, options, q.dtype), options)
+            del q, k
+            weight_grads = _gate_gradients(
+                inputs, ratios, weights, grads, options)
+            for grad, x in zip(grads, inputs[:2]):
+                _map_gradient_(grad, x, options)
+            result = torch.empty_like(qkv)
+            q_part, kv_part = result.unflatten(-1, (3, -1)).split(
+                (1, 2), dim=-2)
+            _write(grads[0], q_part.squeeze(-2), options)
+            kv = (kv_part if not options.shifts
+                  else torch.empty_like(kv_part, dtype=v.dtype))
+            for x, part in zip(grads[1:], kv.unbind(-2)):
+                _write(x, part, options)
+            for shift in reversed(options.shifts):
+                kv = shift_gradient(kv, *shift)
+            if options.shifts:
+                kv_part.copy_(kv)
+        return result, None, *weight_grads
+
+
+def _inputs(qkv: Tensor, options: Options) -> list[Tensor]:
+    """Return mapped queries and keys, and values, [S, N, D] each.
+
+    S are the sequences of all heads. The tensors are new, and at least in
+    float32.
+    """
+    dtype = torch.promote_types(qkv.dtype, torch.float32)
+    q, kv = qkv.unflatten(-1, (3, -1)).split((1, 2), dim=-2)
+    for shift in options.shifts:
+        kv = neighbor_shift(kv, *shift)
+    q, k, v = (_heads(x, options, dtype)
+               for x in (q.squeeze(-2), *kv.unbind(-2)))
+    for x in q, k:
+        if options.kernel == 'relu':
+            x.relu_()
+        elif options.kernel == 'sigmoid':
+            x.sigmoid_()
+        elif options.kernel == 'elu+1':
+            F.elu_(x).add_(1)
+        if options.offset:
+            x.add_(options.offset)
+    return [q, k, v]
+
+
+def _heads(x: Tensor, options: Options, dtype: torch.dtype) -> Tensor:
+    """Copy tokens [B, T, H, W, C] to sequences of heads, [S, N, D]."""
+    x = _by_head(x, options)
+    y = torch.empty(x.shape, dtype=dtype, device=x.device)
+    return y.copy_(x).flatten(0, -3)
+
+
+def _write(x: Tensor, y: Tensor, options: Options) -> None:
+    """Write sequences of heads [S, N, D] to tokens y [B, T, H, W, C]."""
+    y = _by_head(y, options)
+    y.copy_(x.view(y.shape))
+
+
+def _by_head(x: Tensor, options: Options) -> Tensor:
+    """View tokens [B, T, H, W, C] as [*, G, N, D]."""
+    B, T, H, W, _ = x.shape
+    x = x.unflatten(-1, (options.num_heads, -1))
+    if options.pattern == 'time':
+        return x.permute(0, 2, 3, 4, 1, 5)
+    frames = 1 if options.pattern == 'space' else T
+    return x.reshape(-1, frames * H * W, *x.shape[4:]).transpose(1, 2)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor,
+            options: Options) -> tuple[Tensor, ...]:
+    """Return the result, its denominator, and scores or key sums."""
+    order = options.order
+    if order == 'auto':
+        order = cheaper_order(len(q[0]), len(k[0]), k.shape[-1], v.shape[-1])
+    if order == 'left':
+        sums = torch.bmm(q, k.mT)
+        y, total = torch.bmm(sums, v), sums.sum(-1, keepdim=True)
+    else:
+        sums = torch.bmm(k.mT, v)
+        y, total = torch.bmm(q, sums), q @ k.sum(-2).unsqueeze(-1)
+    if options.eps == 0:
+        total.masked_fill_(total == 0, 1)
+    else:
+        total.add_(options.eps)
+    return y.div_(total), total, sums, order
+
+
+def _attention_gradients(q: Tensor, k: Tensor, v: Tensor, grad: Tensor,
+                         options: Options) -> list[Tensor]:
+    """Return the gradients of queries, keys and values, [S, N, D] each."""
+    y, total, sums, order = _attend(q, k, v, options)
+    grad.div_(total)
+    loss = y.mul_(grad).sum(-1, keepdim=True)
+    if order == 'left':
+        score_grad = torch.baddbmm(loss, grad, v.mT, beta=-1)
+        return [torch.bmm(score_grad, k), torch.bmm(score_grad.mT, q),
+                torch.bmm(sums.mT, grad)]
+    sum_grad = torch.bmm(q.mT, grad)
+    key_sum, key_loss = k.sum(-2, keepdim=True), torch.bmm(loss.mT, q)
+    return [torch.bmm(grad, sums.mT).addcmul_(loss, key_sum, value=-1),
+            torch.baddbmm(key_loss, v, sum_grad.mT, beta=-1),
+            torch.bmm(k, sum_grad)]
+
+
+def _ratios(inputs: Sequence[Tensor], weights: Sequence[Tensor],
+            options: Options) -> list[Tensor]:
+    """Return the ratios of queries and keys, or one for both."""
+    ratios = []
+    for (names, kind), weight, bias in _gates(weights, options):
+        y = None
+        for name, piece in zip(names, _pieces(names, kind, weight)):
+            x = inputs['qkv'.index(name)].flatten(0, 1)
+            piece = piece.t().to(x.dtype)
+            y = (torch.addmm(bias.to(x.dtype), x, piece) if y is None
+                 else y.addmm_(x, piece))
+        ratios.append(y.sigmoid_().view(inputs[0].shape))
+    return ratios
+
+
+def _gates(weights: Sequence[Tensor], options: Options
+           ) -> Iterator[tuple[Gate, Tensor, Tensor]]:
+    """Iterate over gates with weight and bias."""
+    gates = [gate for gate in (options.q_gate, options.k_gate) if gate]
+    return zip(gates, weights[::2], weights[1::2])
+
+
+def _pieces(names: str, kind: str, weight: Tensor) -> Sequence[Tensor]:
+    """Return the part of a map for each of its inputs."""
+    if kind == 'concat':
+        return weight.chunk(len(names), dim=1)
+    return [weight] * len(names)
+
+
+def _gate_gradients(inputs: Sequence[Tensor], ratios: Sequence[Tensor],
+                    weights: Sequence[Tensor], grads: Sequence[Tensor],
+                    options: Options) -> list[Tensor]:
+    """Return the gradients of weights, and continue ``grads`` in place.
+
+    Args:
+        inputs, ratios: Inputs and results of the gates.
+        weights: Weight and bias of each gate.
+        grads: Gradients of gated queries, gated keys and values; become those
+            of ``inputs``.
+        options: Options.
+    """
+    if not ratios:
+        return []
+    products = [grad * x for grad, x in zip(grads, inputs[:2])]
+    if options.k_gate is None:
+        products = [products[0].add_(products[1])]
+    grads[0].mul_(ratios[0])
+    grads[1].mul_(ratios[-1])
+    results = []
+    for ((names, kind), weight, bias), grad, ratio in zip(
+            _gates(weights, options), products, ratios):
+        grad = torch.ops.aten.sigmoid_backward(grad, ratio).flatten(0, 1)
+        parts = []
+        for name, piece in zip(names, _pieces(names, kind, weight)):
+            i = 'qkv'.index(name)
+            parts.append(grad.t() @ inputs[i].flatten(0, 1))
+            grads[i].flatten(0, 1).addmm_(grad, piece.to(grad.dtype))
+        total = torch.cat(parts, dim=1) if kind == 'concat' else sum(parts)
+        results += [total.to(weight.dtype), grad.sum(dim=0).to(bias.dtype)]
+    return results
+
+
+def _map_gradient_(grad: Tensor, y: Tensor, options: Options) -> None:
+    """Multiply by the derivative of the feature map with the result y."""
+    y = y.sub_(options.offset) if options.offset else y
+    if options.kernel == 'relu':
+        torch.ops.aten.threshold_backward.grad_input(
+            grad, y, 0, grad_input=grad)
+    elif options.kernel == 'sigmoid':
+        grad.mul_(y).mul_(1 - y)
+    elif options.kernel == 'elu+1':
+        grad.mul_(y.clamp_max_(1))
