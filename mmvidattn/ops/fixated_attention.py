@@ -8,15 +8,20 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .feature_fixation import fixation_ratio
+from .feature_fixation import naive_fixation_ratio
 from .feature_maps import feature_map
-from .linear_attention import cheaper_order, linear_attention
+from .linear_attention import cheaper_order, naive_linear_attention
 from .precision import without_autocast
-from .shift import Fold, neighbor_shift, shift_gradient
+from .shift import (
+    Fold,
+    naive_neighbor_shift,
+    neighbor_shift,
+    shift_gradient,
+)
 
 
 class Gate(NamedTuple):
-    """Feature fixation of queries or keys.
+    """Feature fixation of queries or keys, of each head alone.
 
     Attributes:
         inputs: Inputs of the map among 'q', 'k' and 'v', such as 'qkv'.
@@ -49,54 +54,29 @@ class Options(NamedTuple):
     k_gate: Gate | None = None
 
 
-def to_sequences(x: Tensor, pattern: str) -> Tensor:
-    """Split the tokens of clips into sequences that attend within themselves.
-
-    Args:
-        x: [B, T, H, W, *].
-        pattern: Tokens of a sequence: 'space' (of one frame), 'time' (of one
-            position) or 'joint' (of the clip).
-
-    Returns:
-        [B, T, H W, *], [B, H W, T, *] or [B, T H W, *].
-    """
-    if pattern == 'joint':
-        return x.flatten(1, 3)
-    x = x.flatten(2, 3)
-    return x if pattern == 'space' else x.transpose(1, 2)
-
-
-def from_sequences(x: Tensor, pattern: str,
-                   grid: tuple[int, int, int]) -> Tensor:
-    """Undo :func:`to_sequences`; ``grid`` is (T, H, W)."""
-    if pattern == 'time':
-        x = x.transpose(1, 2)
-    lead = 2 if pattern == 'joint' else 3
-    return x.reshape(x.shape[0], *grid, *x.shape[lead:])
-
-
 def naive_fixated_attention(qkv: Tensor, weights: Sequence[Tensor],
                             options: Options) -> Tensor:
-    """Reference of :func:`fixated_attention`: one op after the other."""
+    """Reference of :func:`fixated_attention`: the naive ops in order."""
     q, k, v = qkv.chunk(3, dim=-1)
     for plan, segment_frames in options.shifts:
-        k, v = (neighbor_shift(x, plan, segment_frames) for x in (k, v))
+        size = segment_frames or qkv.shape[1]
+        k, v = (torch.cat([naive_neighbor_shift(part, plan)
+                           for part in x.split(size, dim=1)], dim=1)
+                for x in (k, v))
     q, k = (feature_map(x, options.kernel, options.offset) for x in (q, k))
-    heads = options.num_heads, -1
-    if options.q_gate is not None:
-        ratios = []
-        for i, gate in enumerate((options.q_gate, options.k_gate)):
-            if gate is not None:
-                inputs = [dict(q=q, k=k, v=v)[name].unflatten(-1, heads)
-                          for name in gate.inputs]
-                ratios.append(fixation_ratio(
-                    tuple(inputs), *weights[2 * i:2 * i + 2],
-                    gate.aggregate).reshape(q.shape))
+    q, k, v = (_by_head(x, options) for x in (q, k, v))
+    ratios = [
+        naive_fixation_ratio(
+            tuple(dict(q=q, k=k, v=v)[name] for name in gate.inputs), weight,
+            bias, gate.aggregate)
+        for gate, weight, bias in _gates(weights, options)]
+    if ratios:
         q, k = q * ratios[0], k * ratios[-1]
-    q, k, v = (to_sequences(x.unflatten(-1, heads), options.pattern)
-               for x in (q, k, v))
-    y = linear_attention(q, k, v, order=options.order, eps=options.eps)
-    return from_sequences(y, options.pattern, qkv.shape[1:4]).flatten(-2)
+    result = qkv.new_empty(*qkv.shape[:-1], qkv.shape[-1] // 3)
+    _by_head(result, options).copy_(naive_linear_attention(
+        *(x.transpose(-3, -2) for x in (q, k, v)),
+        eps=options.eps).transpose(-3, -2))
+    return result
 
 
 def fixated_attention(qkv: Tensor, weights: Sequence[Tensor],
