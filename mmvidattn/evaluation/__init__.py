@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Metrics for online detection, events, anticipation and EPIC-Kitchens-100."""
 from .average_precision import (
-    AVERAGE_PRECISIONS,
     average_precision,
     calibrated_average_precision,
     stage_masks,
@@ -15,13 +14,12 @@ from .event_metrics import (
     FrameCalibration,
 )
 from .mean_top_k_recall_metric import MeanTopKRecall, mean_top_k_recall
-from .per_frame_map import PerFrameMAP, smooth_scores
+from .per_frame_map import PerFrameMAP
 from .segment_scores import marginal_scores
 from .verb_noun_accuracy import VerbNounAccuracy
 
 __all__ = [
-    'AVERAGE_PRECISIONS', 'EpicSubmission', 'EventAP', 'EventAlarms',
-    'EventF1', 'EventStartAP', 'FrameCalibration', 'MeanTopKRecall',
-    'PerFrameMAP', 'VerbNounAccuracy', 'average_precision',
-    'calibrated_average_precision', 'marginal_scores', 'mean_top_k_recall',
-    'smooth_scores', 'stage_masks']
+    'EpicSubmission', 'EventAP', 'EventAlarms', 'EventF1', 'EventStartAP',
+    'FrameCalibration', 'MeanTopKRecall', 'PerFrameMAP', 'VerbNounAccuracy',
+    'average_precision', 'calibrated_average_precision', 'marginal_scores',
+    'mean_top_k_recall', 'stage_masks']

@@ -36,14 +36,6 @@ def stream_cost(costs: Iterable[dict | None]) -> dict[str, float]:
         stream_state_bytes=max(cost['state_bytes'] for cost in costs))
 
 
-def smooth_scores(scores: np.ndarray, radius: int) -> np.ndarray:
-    """Replace each score by the maximum within ``radius`` steps, ``(T, K)``.
-
-    It also uses later steps, so it is not causal.
-    """
-    return maximum_filter1d(scores, 2 * radius + 1, axis=0, mode='nearest')
-
-
 @METRICS.register_module()
 @check_arguments
 class PerFrameMAP(BaseMetric):
@@ -136,8 +128,9 @@ class PerFrameMAP(BaseMetric):
         scores = np.concatenate([v[0] for v in videos])
         targets = np.concatenate([v[1] for v in videos])
         if self.smooth:
-            scores = np.concatenate(
-                [smooth_scores(v[0], self.smooth) for v in videos])
+            scores = np.concatenate([
+                maximum_filter1d(v[0], 2 * self.smooth + 1, axis=0,
+                                 mode='nearest') for v in videos])
         for part, superclass in self.implies.items():
             scores[:, superclass] = np.maximum(
                 scores[:, superclass], scores[:, part])

@@ -59,7 +59,7 @@ def noisy_videos(seed, num_videos=3, steps=320, rate=4.):
 
 
 @pytest.mark.parametrize('objective, limit', [
-    ('f1@50', None), ('recall', 400.)])
+    ('f1@50', None), ('recall', 400.), ('recall', 100.)])
 @pytest.mark.parametrize('seed', range(2))
 def test_no_other_thresholds_are_better(seed, objective, limit):
     """The detector reaches the reported values, and no rule exceeds them.

@@ -3,28 +3,19 @@
 from ...online.frame_scores import FrameScores
 from .alarms import Alarms
 from .calibration import Calibration
-from .event_ap import (
-    ACTIVITYNET,
-    OFFSETS,
-    THUMOS14,
-    Ranking,
-    SegmentAP,
-    StartAP,
-)
+from .event_ap import ACTIVITYNET, OFFSETS, THUMOS14, SegmentAP, StartAP
 from .labeled_events import (
     Events,
     LabeledEvents,
     detect_events,
     label_events,
-    step_targets,
 )
 from .score_events import EventScores, Interval, bootstrap, score_events
-from .segment_f1 import EditScore, SegmentF1, edit_distance
+from .segment_f1 import EditScore, SegmentF1
 from .tune_thresholds import tune_thresholds
 
 __all__ = [
     'ACTIVITYNET', 'Alarms', 'Calibration', 'EditScore', 'EventScores',
-    'Events', 'FrameScores', 'Interval', 'LabeledEvents', 'OFFSETS', 'Ranking',
+    'Events', 'FrameScores', 'Interval', 'LabeledEvents', 'OFFSETS',
     'SegmentAP', 'SegmentF1', 'StartAP', 'THUMOS14', 'bootstrap',
-    'detect_events', 'edit_distance', 'label_events', 'score_events',
-    'step_targets', 'tune_thresholds']
+    'detect_events', 'label_events', 'score_events', 'tune_thresholds']
