@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import made_videos
 import numpy as np
 
 WIDTH, HEIGHT, SECONDS, FPS = 176, 144, 2, 25
@@ -16,8 +17,9 @@ INTERLACED = f'-vf interlace {FIELDS}'
 TELECINED = f'-vf telecine {FIELDS}'
 ODD = '-vf scale=97:63'
 COPY = '-c copy'
+NO_B = '-c:v libx264 -pix_fmt yuv420p -bf 0 -g 12'
 # File name and encoder options of each kind, and the kind that it is made of,
-# if any.
+# if any; or a kind of made_videos.
 KINDS = {
     'H.264': ('a.mp4', X264),
     'H.264, one group': ('one.mp4', '-c:v libx264 -pix_fmt yuv420p -g 99'),
@@ -70,24 +72,49 @@ KINDS = {
         'late.mp4', f"{COPY} -bsf:v noise=drop='lt(n\\,5)'", 'H.264'),
     'odd size, MPEG-4': ('odd.mp4', f'{ODD} {MPEG4} -bf 0'),
     'odd size, VP9': ('odd.webm', f'{ODD} {VP9} -pix_fmt yuv420p'),
+    'picture later than the sound': (
+        'sound.mp4', '-f lavfi -t 3 -i anullsrc -vf setpts=PTS+1/TB '
+        f'-c:a aac {X264}'),
+    'two frames with one time stamp': (
+        'ties.mkv', rf'{NO_B} -bsf:v setts=ts=TS-eq(N\,20)*40'),
+    'an hour without frames': (
+        'gap.mkv', rf'{NO_B} -bsf:v setts=ts=TS+gt(N\,24)*3600000'),
+    'cover picture': (
+        'cover.mp4', '-f lavfi -t 0.04 -i color=s=64x64:r=25 -map 1 -map 0 '
+        '-c:v:0 png -disposition:v:0 attached_pic -c:v:1 libx264 '
+        '-pix_fmt:v:1 yuv420p'),
+    'two videos, the smaller one first': (
+        'two.mkv', f'-f lavfi -t 2 -i testsrc=s=64x48 -map 1 -map 0 {MPEG4}'),
+    'colon in the path': ('12:30:05.mp4', X264),
+    'recording of a browser, without a duration': (
+        'live.webm', '-c:v libvpx -pix_fmt yuv420p -g 12 -b:v 2M -live 1'),
+    'hidden packets, VP8': ('hidden frames in VP8', ),
+    'packets without a picture, MPEG-4': ('not coded', ),
+    'size that changes': ('resized', ),
+    'cut off in the middle': ('cutoff.mkv', COPY, 'H.264'),
 }
 
 
 def make_kind(kind: str, folder: Path) -> Path:
     """Create a file of a kind, once per folder."""
-    name, options, *source = KINDS[kind]
-    path = folder / name
+    name, *rest = KINDS[kind]
+    if not rest:
+        return made_videos.make(name, folder)
+    path, (options, *source) = folder / name, rest
     if path.exists():
         return path
     if source:
-        cut = ['-ss', '0.7'] if kind.startswith('cut') else []
+        cut = ['-ss', '0.7'] if kind.startswith('cut') and (
+            'off' not in kind) else []
         run([*cut, '-i', make_kind(source[0], folder), *options.split(), path])
+        if kind.startswith('cut off'):
+            path.write_bytes(path.read_bytes()[:path.stat().st_size * 2 // 3])
         return path
     fps = FPS * (2 if INTERLACED in options else 1)
     is_flagged = kind == 'telecined by flags, MPEG-2'
     run(['-f', 'rawvideo', '-pix_fmt', 'rgba', '-s', f'{WIDTH}x{HEIGHT}',
          '-r', fps, '-i', '-', *options.split(),
-         path.with_suffix('.m2v') if is_flagged else path],
+         path.with_suffix('.m2v') if is_flagged else f'file:{path}'],
         images(SECONDS * fps))
     if is_flagged:
         repeat_fields(path.with_suffix('.m2v'), path)
@@ -132,10 +159,11 @@ def ffmpeg_frames(path: Path, as_sent: bool = False) -> np.ndarray:
         as_sent: Ignore edit lists and rotations, which RTP does not transmit.
             Defaults to False.
     """
-    options = ['-noautorotate'] if as_sent else []
+    # The last packet of a file that was cut off is incomplete.
+    options = ['-noautorotate'] if as_sent else ['-fflags', 'discardcorrupt']
     if as_sent and path.suffix in ('.mp4', '.mov'):
         options += ['-ignore_editlist', '1']
-    data = run([*options, '-i', path, '-vsync', 'passthrough', '-f',
+    data = run([*options, '-i', f'file:{path}', '-vsync', 'passthrough', '-f',
                 'image2pipe', '-c:v', 'ppm', '-pix_fmt', 'rgb24', '-'])
     size = data.split(b'\n', 2)[1]
     width, height = map(int, size.split())

@@ -27,6 +27,9 @@ COLUMNS = 'decord', 'RTSP'
 TOLERANCE = 2.
 # Number of last frames that a source on the web may miss.
 SLACK = 3
+# Start of the names of kinds that live sources resample to a constant rate.
+RESAMPLED = ('varying', 'picture later', 'two frames', 'an hour',
+             'packets without', 'cut off', 'without its')
 TABLE = re.compile(r'\| file \| ' + r' \| '.join(COLUMNS) + r' \|\n\|[-|]+\|\n'
                    r'((?:\|.*\n)+)')
 
@@ -58,11 +61,13 @@ def server(folder):
 
         def do_GET(self):
             data = (folder / self.path[1:]).read_bytes()
-            begin = int(self.headers['Range'][6:].split('-')[0])
-            self.send_response(206)
+            text = self.headers.get('Range', 'bytes=0-')
+            begin = int(text[6:].split('-')[0])
+            self.send_response(206 if 'Range' in self.headers else 200)
             self.send_header('Content-Length', len(data) - begin)
-            self.send_header('Content-Range',
-                             f'bytes {begin}-{len(data) - 1}/{len(data)}')
+            if 'Range' in self.headers:
+                self.send_header('Content-Range',
+                                 f'bytes {begin}-{len(data) - 1}/{len(data)}')
             self.end_headers()
             try:
                 self.wfile.write(data[begin:])
@@ -87,6 +92,8 @@ def test_docs_cover_all_kinds():
 @pytest.mark.parametrize('kind', KINDS)
 def test_frames_equal_ffmpeg_or_file_is_refused(
         folder, server, kind, path):
+    if documented()[kind][path] == '-':
+        pytest.skip('RTSP is not compared')
     file = make_kind(kind, folder)
     expected = ffmpeg_frames(file, path == 'RTSP').astype(np.int16)
     if path in READERS:
@@ -97,7 +104,7 @@ def test_frames_equal_ffmpeg_or_file_is_refused(
     else:
         source = file if path == 'live file' else f'{server}/{file.name}'
         result = watch(partial(open_source, source), expected,
-                     kind.startswith('varying'))
+                     kind.startswith(RESAMPLED))
     assert result == documented()[kind][path]
 
 
