@@ -15,8 +15,6 @@ SERVE = ['fastapi', 'uvicorn', 'websockets']
 HAS_DECORD = ('platform_machine in "x86_64 AMD64" and '
               'sys_platform != "darwin"')
 DECORD = f'decord; {HAS_DECORD}'
-METRICS = ['prometheus_client']
-MQTT = ['paho-mqtt>=2']
 WEBHOOK = ['httpx>=0.27']
 REMOTE = ['fsspec', 's3fs>=2025']
 ONNX = ['onnx', 'onnxruntime', 'onnxscript']
@@ -126,10 +124,6 @@ setup(
         ray=['ray[data]<2.64'],
         # The page of tools/stream.py --serve.
         serve=SERVE,
-        # The endpoint /metrics of this page.
-        metrics=METRICS,
-        # tools/stream.py --mqtt.
-        mqtt=MQTT,
         # tools/stream.py --webhook.
         webhook=WEBHOOK,
         # The documentation site (mkdocs build).
@@ -139,6 +133,6 @@ setup(
         dev=['flask', 'flask-cors', 'hypothesis', 'kubernetes-validate',
              'lmdb', 'moto[s3]>=5', 'pympi-ling', 'pytest', 'pytest-xdist',
              'scikit-learn', 'selenium', *DOCS,
-             *METRICS, *MQTT, *ONNX, *REMOTE, *SERVE, *WEBHOOK],
+             *ONNX, *REMOTE, *SERVE, *WEBHOOK],
     ),
 )

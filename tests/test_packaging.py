@@ -147,8 +147,7 @@ def test_imported_packages_are_required(required):
     provides = dict(
         cv2='opencv-python', mmaction='mmaction2', mmcv='mmcv-lite',
         PIL='pillow', huggingface_hub='huggingface-hub',
-        yaml='pyyaml', paho='paho-mqtt',
-        prometheus_client='prometheus-client')
+        yaml='pyyaml')
     # mmaction2 installs these, or the code only checks for them.
     indirect = {
         'packaging', 'pillow', 'pyyaml', 'scipy', 'matplotlib', 'rich',

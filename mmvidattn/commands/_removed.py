@@ -37,6 +37,13 @@ OPTIONS: dict[tuple[str, str], str] = {
     ('finetune', '--add'): 'give finetune several annotation files',
     ('finetune', '--continue'): 'give finetune several annotation files',
     ('stream', '--marks'): 'correct events in a labeling tool',
+    ('stream', '--compile'): 'nothing; sources are scored in batches',
+    ('stream', '--duration'): 'timeout SECONDS mmvidattn stream ...',
+    ('stream', '--mqtt'): '--webhook',
+    ('stream', '--truth'): '--plot without it, or mmvidattn score',
+    ('stream', '--state-seconds'): 'nothing; it is 10',
+    ('stream', '--segment-mb'): 'nothing; it is 64',
+    ('stream', '--max-clients'): 'nothing; it is 8',
     ('doctor', '--quick'): 'mmvidattn doctor, which has no self-test',
     ('doctor', '--time-limit'): 'mmvidattn doctor without it',
     **{(command, option): 'use --engine ray, or split the list of videos'

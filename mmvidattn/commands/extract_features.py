@@ -4,11 +4,11 @@
     mmvidattn extract-features VIDEOS data/mine/rgb CONFIG \\
         --checkpoint CHECKPOINT --rate 4
 
-CONFIG is an mmaction2 recognizer, or `timm://NAME` or `MODULE:CALLABLE`.
-Writes `<video>.npy` `(steps, width)` for each video, with a step for each
-1 / rate seconds. The features are the input of a recognizer's classifier, or
-the output of another network. They are causal: a step depends only on frames
-up to its end. The same command resumes an interrupted run.
+CONFIG is an mmaction2 recognizer, or `MODULE:CALLABLE`. Writes `<video>.npy`
+`(steps, width)` for each video, with a step for each 1 / rate seconds. The
+features are the input of a recognizer's classifier, or the output of another
+network. They are causal: a step depends only on frames up to its end. The same
+command resumes an interrupted run.
 
     mmvidattn extract-features videos.csv features CONFIG \\
         --engine ray --processes 8
@@ -50,10 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('videos', nargs='+', metavar='VIDEO', help='video file, folder of '
         'videos, or list of videos (.txt or .csv)')
     add('out', type=Path, help='folder to write to')
-    add('config', help='config file or name of a recognizer, or timm://NAME '
-        'or MODULE:CALLABLE')
+    add('config', help='config file or name of a recognizer, or '
+        'MODULE:CALLABLE')
     add('--checkpoint', help='checkpoint of the network (default: random '
-        'weights); "pretrained" downloads the weights of timm://')
+        'weights)')
     steps = parser.add_mutually_exclusive_group()
     steps.add_argument('--rate', type=positive, default=4.,
                        help='steps per second (default: 4)')
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--input', nargs='+', action=DictAction, metavar='KEY=VALUE',
         help='input of a network that is not a recognizer: takes=frames or '
         'clips, mean, std, value_range=1 or 255, resize, crop, '
-        'interpolation, color=RGB or BGR (default: the settings of timm)')
+        'interpolation, color=RGB or BGR')
     add('--flow', metavar='METHOD', help='method to compute optical flow, for '
         'recognizers of flow: dis, tvl1 or farneback')
     add('--flow-side', type=at_least(1), default=180, help='short side of the '

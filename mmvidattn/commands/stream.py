@@ -23,13 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import CTRL_C, Stopped, one_line_errors, program_name
-from ..utils.printable import LAYOUT, printable
+from ..utils.printable import LAYOUT, echo, printable
 from ._options import add_cfg_options, add_device, add_model
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ..live import Detection, StreamRun
+    from ..live import StreamRun
     from ..live.server import LivePage
     from ..live.sinks import Sink
 
@@ -60,9 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='write the video with its scores to this .mp4 file')
     add('--plot', type=Path, metavar='FILE', help='write an image of the '
         'scores over time (the last hour) to this .png file')
-    add('--truth', type=Path, metavar='FILE',
-        help='.npy file (steps, classes) with the ground truth for the plot, '
-        'like the files in target_perframe')
     for name, meaning, default in (
             ('on', 'score at which an action starts', '0.5'),
             ('off', 'score below which an action ends',
@@ -82,29 +77,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'camera (default: the rate that it reports)')
     add('--queue', type=int, default=4, help='maximum number of waiting steps '
         'before the oldest one is dropped (default: %(default)s)')
-    add('--compile', action='store_true', help="compile the online detector's "
-        'step first, which takes a minute and makes it faster')
-    add('--duration', type=float, metavar='SECONDS',
-        help='stop after this many seconds of the source')
     add('--state', type=Path, metavar='FILE',
         help='save the state to this file; if the program was stopped or '
         'killed, the same command resumes from the file, and appends to the '
         'file of events')
-    add('--state-seconds', type=float, default=10., metavar='SECONDS',
-        help='seconds between saves of the state (default: %(default)s)')
     add('--segments', type=Path, metavar='FOLDER',
         help='write a clip of each action to this folder, named by the number '
         'of its start event')
     add('--segment-margin', type=float, nargs=2, default=(2., 2.),
         metavar=('BEFORE', 'AFTER'), help='seconds before and after the '
         'action in its clip (default: 2 2)')
-    add('--segment-mb', type=float, default=64., metavar='MB', help='memory '
-        'for the frames of clips per source (default: %(default)s)')
     add('--webhook', metavar='URL',
-        help='post each event to this http(s) URL as JSON; with --events and '
-        '--state at least once, even if the program is killed')
-    add('--mqtt', metavar='URL', help='publish each event with MQTT, with the '
-        'same guarantee: mqtt://USER:PASSWORD@HOST:PORT/TOPIC')
+        help='post each event to this http(s) URL as JSON')
     add('--serve', action='store_true',
         help='serve a web page until Ctrl-C; files play at their frame rate')
     add('--host', default='127.0.0.1', help='address that the page listens on '
@@ -114,8 +98,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--token', default=os.environ.get('MMVIDATTN_TOKEN'),
         help='access token of the page (default: $MMVIDATTN_TOKEN, or else a '
         'random token if other machines can reach the host)')
-    add('--max-clients', type=int, default=8,
-        help='maximum number of connections (default: %(default)s)')
     add('--read-only', action='store_true',
         help='do not let users of the page change thresholds')
     add_device(parser)
@@ -128,7 +110,7 @@ def check(args: argparse.Namespace) -> None:
     Raises:
         ValueError: If an option is wrong.
     """
-    from ..live.sinks.messages import check_mqtt, check_webhook
+    from ..live.sinks import check_webhook
 
     for name, path, suffix in (('out', args.out, '.mp4'),
                                ('plot', args.plot, '.png')):
@@ -136,13 +118,9 @@ def check(args: argparse.Namespace) -> None:
             raise ValueError(f'--{name} must end with {suffix}, got {path}')
     if args.webhook is not None:
         check_webhook(args.webhook)
-    if args.mqtt is not None:
-        check_mqtt(args.mqtt)
     if args.scores is not None and args.state is not None:
         raise ValueError('--scores does not work with --state, because a '
                          'resumed run lacks the scores of earlier steps')
-    if args.truth is not None and args.plot is None:
-        raise ValueError('--truth needs --plot')
 
 
 def make_runs(args: argparse.Namespace) -> 'list[StreamRun]':
@@ -174,15 +152,13 @@ def make_runs(args: argparse.Namespace) -> 'list[StreamRun]':
     model = load_live_model(
         args.config, args.checkpoint, extractors=extractors or None,
         events=event_options(args), thresholds=args.thresholds,
-        device=args.device, compile_step=args.compile,
-        cfg_options=args.cfg_options, seconds=args.seconds,
-        stride=args.stride)
+        device=args.device, cfg_options=args.cfg_options,
+        seconds=args.seconds, stride=args.stride)
     return [
         StreamRun(
             model, source, events_file=file_of_source(args.events, i, args),
             queue_size=args.queue,
-            state_file=file_of_source(args.state, i, args),
-            state_seconds=args.state_seconds, duration=args.duration)
+            state_file=file_of_source(args.state, i, args))
         for i, source in enumerate(sources)
     ]
 
@@ -201,41 +177,23 @@ def event_options(args: argparse.Namespace) -> dict[str, Any]:
 def make_sinks(args: argparse.Namespace, i: int,
                run: 'StreamRun') -> 'list[Sink]':
     """Build the sinks of a source."""
-    import numpy as np
-
-    from ..datasets.feature_streams import open_array
-    from ..live.sinks.files import PlotSink, ScoreSink, SegmentSink, VideoSink
-    from ..live.sinks.messages import MqttSink, WebhookSink
+    from ..live.file_sinks import PlotSink, ScoreSink, SegmentSink, VideoSink
+    from ..live.sinks import WebhookSink
 
     sinks = []
     if args.out:
         sinks.append(VideoSink(file_of_source(args.out, i, args), run))
     if args.plot:
-        truth = None if args.truth is None else np.asarray(
-            open_array(args.truth))
-        sinks.append(PlotSink(file_of_source(args.plot, i, args), run, truth))
+        sinks.append(PlotSink(file_of_source(args.plot, i, args), run))
     if args.scores:
         sinks.append(ScoreSink(args.scores, run))
     if args.segments:
         sinks.append(SegmentSink(
             file_of_source(args.segments, i, args), run,
-            *args.segment_margin, int(args.segment_mb * 2**20)))
-    for name, sink in ('webhook', WebhookSink), ('mqtt', MqttSink):
-        url = getattr(args, name)
-        if url:
-            sinks.append(sink(url, run, sent_file(name, i, args)))
+            *args.segment_margin))
+    if args.webhook:
+        sinks.append(WebhookSink(args.webhook, run))
     return sinks
-
-
-def sent_file(name: str, i: int, args: argparse.Namespace) -> Path | None:
-    """Return the file for the last delivered event of a message sink.
-
-    None without --events and --state, which a resumed run needs.
-    """
-    if args.events is None or args.state is None:
-        return None
-    events = file_of_source(args.events, i, args)
-    return events.with_name(f'{events.name}.{name}')
 
 
 def file_of_source(path: Path | None, i: int,
@@ -246,9 +204,8 @@ def file_of_source(path: Path | None, i: int,
     return path.with_stem(f'{path.stem}_{i + 1}')
 
 
-def make_page(args: argparse.Namespace, runs: 'Sequence[StreamRun]',
-              sinks: 'Sequence[Sequence[Sink]]') -> 'LivePage':
-    from ..live.sinks.files import SegmentSink
+def make_page(args: argparse.Namespace,
+              runs: 'Sequence[StreamRun]') -> 'LivePage':
     try:
         from ..live.server import LivePage, is_loopback
     except ImportError as error:
@@ -257,12 +214,8 @@ def make_page(args: argparse.Namespace, runs: 'Sequence[StreamRun]',
     if not token and not is_loopback(args.host):
         # Other machines can reach the page.
         token = secrets.token_urlsafe(16)
-    segments = [sink for group in sinks for sink in group
-                if isinstance(sink, SegmentSink)]
-    return LivePage(
-        runs, host=args.host, port=args.port, token=token,
-        max_clients=args.max_clients, read_only=args.read_only,
-        segments=[sink.read for sink in segments] or None)
+    return LivePage(runs, host=args.host, port=args.port, token=token,
+                    read_only=args.read_only)
 
 
 class Worker(threading.Thread):
@@ -273,7 +226,6 @@ class Worker(threading.Thread):
         log: Function to print a line.
 
     Attributes:
-        latest: Latest detection, or None.
         error: Error that ended the run, or None.
     """
 
@@ -281,7 +233,6 @@ class Worker(threading.Thread):
                  log: Callable[[str], None]) -> None:
         super().__init__(daemon=True)
         self.source_run = source_run
-        self.latest: 'Detection | None' = None
         self.error: Exception | None = None
         self._log = log
         recent = source_run.events.recent
@@ -289,8 +240,7 @@ class Worker(threading.Thread):
 
     def run(self) -> None:
         try:
-            for detection in self.source_run:
-                self.latest = detection
+            for _ in self.source_run:
                 self._log_events()
         except Exception as error:
             # The other sources continue. The program reports the error last.
@@ -308,41 +258,21 @@ class Worker(threading.Thread):
                 self._log(describe_event(event))
 
 
-def show(console: 'Console', workers: Sequence[Worker], forever: bool,
-         log: Callable[[str], None]) -> None:
-    """Show the runs in a terminal until all have ended.
-
-    Elsewhere, log each loss and return of a source.
-    """
-    from rich.console import Group
-    from rich.live import Live
-
-    from ..live.terminal import view
-
+def wait_for(workers: Sequence[Worker], forever: bool,
+             log: Callable[[str], None]) -> None:
+    """Wait until all runs have ended; log each loss and return of a source."""
     wait = threading.Event()
     sources = [worker.source_run.source for worker in workers]
     shown = [source.status for source in sources]
-
-    def views() -> Group:
-        return Group(*(view(w.source_run, w.latest) for w in workers))
-
-    with ExitStack() as stack:
-        live = None
-        if console.is_terminal:
-            live = stack.enter_context(
-                Live(views(), console=console, auto_refresh=False))
-        while forever or any(worker.is_alive() for worker in workers):
-            wait.wait(0.2)
-            if live:
-                live.update(views(), refresh=True)
-                continue
-            for i, source in enumerate(sources):
-                status = source.status
-                # A worker logs the error of a failed source.
-                if status != shown[i] and not (
-                        status.startswith(('ended', 'failed'))):
-                    log(f'{source.name}: {status}')
-                shown[i] = status
+    while forever or any(worker.is_alive() for worker in workers):
+        wait.wait(0.2)
+        for i, source in enumerate(sources):
+            status = source.status
+            # A worker logs the error of a failed source.
+            if status != shown[i] and not (
+                    status.startswith(('ended', 'failed'))):
+                log(f'{source.name}: {status}')
+            shown[i] = status
 
 
 def stop_service(*args: Any) -> None:
@@ -351,17 +281,14 @@ def stop_service(*args: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from rich.console import Console
-
     from ..apis.sliding import SlidingClassifier
     from ..live.terminal import describe_peaks, describe_report
 
     signal.signal(signal.SIGTERM, stop_service)
-    # Names may contain brackets, which are markup for rich.
-    console = Console(markup=False, highlight=False)
 
     def log(line: str) -> None:
-        console.print(printable(line, LAYOUT), soft_wrap=True)
+        # One write, because several threads print.
+        echo(f'{line}\n', end='', flush=True)
 
     with one_line_errors(), ExitStack() as stack:
         check(args)
@@ -370,9 +297,6 @@ def run(args: argparse.Namespace) -> None:
             if isinstance(run.session, SlidingClassifier):
                 log(f'{run.source.name}: {run.session.describe()}')
         sinks = [make_sinks(args, i, run) for i, run in enumerate(runs)]
-        if (args.webhook or args.mqtt) and not (args.events and args.state):
-            log('note: undelivered messages are lost when this program ends; '
-                'use --events and --state to keep them')
         for run, group in zip(runs, sinks):
             run.log = log
             if run.resumed:
@@ -380,23 +304,16 @@ def run(args: argparse.Namespace) -> None:
             for sink in group:
                 run.add_sink(sink, log)
         if args.serve:
-            page = stack.enter_context(make_page(args, runs, sinks))
-            log(f'page: {page.url}'
-                + ' (until Ctrl-C)' * (args.duration is None))
+            page = stack.enter_context(make_page(args, runs))
+            log(f'page: {page.url} (until Ctrl-C)')
             for i, run in enumerate(runs):
                 run.add_sink(page.sink(i), log)
-        # In a terminal, the view already shows the events.
-        quiet = console.is_terminal
-        workers = [
-            Worker(run, (lambda line: None) if quiet else log)
-            for run in runs
-        ]
+        workers = [Worker(run, log) for run in runs]
         for worker in workers:
             worker.start()
         code = 0
         try:
-            show(console, workers,
-                 args.serve and args.duration is None, log)
+            wait_for(workers, args.serve, log)
         except (KeyboardInterrupt, Stopped) as stop:
             code = getattr(stop, 'code', CTRL_C)
             can_resume = args.state and any(w.is_alive() for w in workers)

@@ -69,20 +69,7 @@ class LayerInput:
 class RecognizerFeatures:
     """Features from the input of a recognizer's layer, averaged over crops.
 
-    Args:
-        config: Config file of the recognizer, or its name.
-        checkpoint: Weights. The weights of the layer itself may be missing, or
-            have another shape. None for random weights.
-        device: Device to compute on.
-        layer: Name of the layer.
-        flow: True if clips are optical flow.
-        clip_len: Number of images, or of flow fields, in a clip. None takes
-            the pipeline's.
-        frame_interval: Frames from one image to the next.
-        cfg_options: Changes to the config, by dotted keys.
-
-    Raises:
-        ValueError: If the layer does not exist.
+    See :class:`FeatureExtractor` for the arguments.
     """
 
     def __init__(self, config: str, checkpoint: str | None,
@@ -139,34 +126,20 @@ def _find_clip_len(transforms: Sequence[dict]) -> int:
 class ModuleFeatures:
     """Features from the output of a network, or from the input of a layer.
 
-    Args:
-        config: Network or name of :func:`find_network`.
-        checkpoint: Weights of :func:`find_network`.
-        device: Device to compute on.
-        layer: Layer whose input is the features. None takes the network's
-            output.
-        clip_len: Number of images, or of flow fields, in a clip. None takes 1
-            for a network of images.
-        given: Arguments of :class:`ImageInput`, which update the known ones.
-
-    Raises:
-        ValueError: If the network or the layer does not exist, or an argument
-            is missing.
+    See :class:`FeatureExtractor` for the arguments.
     """
 
     def __init__(self, config: str | nn.Module, checkpoint: str | None,
                  device: str | torch.device, layer: str | None,
-                 clip_len: int | None, given: Mapping[str, Any]) -> None:
-        model, self.name, known = find_network(config, checkpoint)
-        options = {**known, **given}
-        missing = [key for key in NEEDED if key not in options]
+                 clip_len: int | None, input: Mapping[str, Any]) -> None:
+        model, self.name = find_network(config, checkpoint)
+        missing = [key for key in NEEDED if key not in input]
         if missing:
             raise ValueError(
                 f'input of {self.name} must have {", ".join(NEEDED)}, and '
-                f'lacks {", ".join(missing)}: they are not known for this '
-                'network')
+                f'lacks {", ".join(missing)}')
         try:
-            self.prepare = ImageInput(**options)
+            self.prepare = ImageInput(**input)
         except TypeError as error:
             raise ValueError(f'input may have '
                              f'{", ".join(ImageInput.__annotations__)}: '
@@ -218,7 +191,7 @@ class FeatureExtractor:
 
     Args:
         config: Config file or name of a recognizer; or a network, as an
-            ``nn.Module`` or by name: ``timm://NAME`` or ``MODULE:CALLABLE``.
+            ``nn.Module`` or as ``MODULE:CALLABLE``.
         checkpoint: Weights; see :func:`find_network` for other networks.
             Defaults to random weights. The classifier's weights may be
             missing.
@@ -235,15 +208,13 @@ class FeatureExtractor:
             of a recognizer. Other networks by default return the features.
         cfg_options: Changes to a recognizer's config, by dotted keys.
         input: Arguments of :class:`ImageInput`, for networks that are not
-            recognizers. They update the arguments that timm provides for the
-            network.
+            recognizers.
         sample_fps: Frame rate to which videos are resampled, by repeating or
             leaving out frames. Defaults to the rate of the video.
 
     Raises:
         ValueError: If the network or the layer does not exist, or an argument
             is missing, out of range, or not for this kind of network.
-        ImportError: If timm is needed and not installed.
     """
 
     def __init__(self,

@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Health of a run, and the latency of its steps."""
 import time
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,8 +16,6 @@ STUCK_SECONDS = 60.
 STAGES = 'decode', 'flow', 'features', 'head', 'total', 'lag'
 # Number of latest steps in a report.
 WINDOW = 1000
-# Upper bounds of a histogram's bins, in seconds; the last bin is open.
-BOUNDS = .005, .01, .025, .05, .1, .25, .5, 1., 2.5, 5., 10., 30.
 
 
 class Health:
@@ -70,16 +67,9 @@ class Health:
 
 
 class Latency:
-    """Durations of the stages of a run's steps.
-
-    Attributes:
-        counts: Number of steps in each bin of :data:`BOUNDS`, by stage.
-        sums: Total seconds of all steps, by stage.
-    """
+    """Durations of the stages of a run's latest steps."""
 
     def __init__(self) -> None:
-        self.counts = {stage: [0] * (len(BOUNDS) + 1) for stage in STAGES}
-        self.sums = dict.fromkeys(STAGES, 0.)
         self._seconds: dict[str, deque[float]] = {
             stage: deque(maxlen=WINDOW) for stage in STAGES
         }
@@ -88,8 +78,6 @@ class Latency:
         """Add the seconds of each stage of a step."""
         for stage, value in seconds.items():
             self._seconds[stage].append(value)
-            self.counts[stage][bisect_left(BOUNDS, value)] += 1
-            self.sums[stage] += value
 
     def report(self) -> dict[str, dict[str, float]]:
         """Return ``median`` and ``p95`` of each stage, in milliseconds."""

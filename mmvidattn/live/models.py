@@ -30,15 +30,10 @@ from .scorers import ClipScorer, SessionPool, SessionScorer
 from .steps import Step, frame_indices
 
 ONLINE, BACKBONE = 'OnlineActionDetector', 'OnlineVideoEncoder'
-RATES = 'feature_rate', 'long_rate', 'work_rate'
 # Options of an extractor that depend on its network.
 NETWORK_OPTIONS = 'checkpoint', 'cfg_options', 'layer', 'input', 'clip_len'
 # Frame rate to check the config before the rate of the source is known.
 TRIAL_FPS = 25.
-# Options of some kinds of models.
-KINDS = dict(
-    extractors='feature streams', compile_step='feature streams or frames',
-    seconds='clips', stride='clips')
 
 
 class BaseLiveModel:
@@ -88,11 +83,16 @@ class BaseLiveModel:
                  device: str | torch.device = 'cpu',
                  cfg_options: dict[str, Any] | None = None) -> None:
         self.device = device
-        self.cfg = load_config(config, cfg_options)
+        self.model = get_model(config, checkpoint, device, cfg_options)
+        self.cfg = self.model.cfg
         self.online = self.cfg.get('online', {})
         self.max_gap = self.online.get('max_gap', MAX_GAP)
-        self.check_config(config)
-        self.model = get_model(config, checkpoint, device, cfg_options)
+        unknown = sorted(set(self.online) - set(self.online_keys))
+        if unknown:
+            raise ValueError(f'online of {config} may have '
+                             f'{" and ".join(self.online_keys)}, got '
+                             f'{", ".join(unknown)}')
+        check_type(f'online.max_gap of {config}', self.max_gap, Positive)
         self.classes = _class_names(self.model, self.has_background)
         self.ignore: set[int] = set()
         if self.has_background:
@@ -107,23 +107,23 @@ class BaseLiveModel:
         self._event_options = merge_event_options(
             self.online.get('events', {}), events)
 
-    def check_config(self, name: str | Path) -> None:
-        """Raise a ``ValueError`` if the config is not for this class."""
-        unknown = sorted(set(self.online) - set(self.online_keys))
-        if unknown:
-            raise ValueError(f'online of {name} may have '
-                             f'{" and ".join(self.online_keys)}, got '
-                             f'{", ".join(unknown)}')
-        check_type(f'online.max_gap of {name}', self.max_gap, Positive)
+    def dataset_values(self, config: str | Path, **needed: str) -> list:
+        """Return values of the test data set.
 
-    def check_dataset(self, name: str | Path, keys: Sequence[str],
-                      meaning: str) -> None:
-        """Raise a ``ValueError`` if the test data set lacks a key."""
+        Args:
+            config: Name of the config, for the error.
+            **needed: Meaning of each key.
+
+        Raises:
+            ValueError: If a key is missing.
+        """
         dataset = (self.cfg.get('test_dataloader') or {}).get('dataset') or {}
-        missing = [key for key in keys if dataset.get(key) is None]
+        missing = [f'{key} ({meaning})' for key, meaning in needed.items()
+                   if dataset.get(key) is None]
         if missing:
-            raise ValueError(f'test_dataloader.dataset of {name} must have '
-                             f'{meaning}, and lacks {", ".join(missing)}')
+            raise ValueError(f'test_dataloader.dataset of {config} lacks '
+                             f'{" and ".join(missing)}')
+        return [dataset[key] for key in needed]
 
     def new_scorer(self, fps: float) -> SessionScorer | ClipScorer:
         """Create the scorer of a source with ``fps`` frames per second."""
@@ -158,9 +158,6 @@ class FeatureStreamModel(BaseLiveModel):
         extractors: For each modality, arguments of
             :class:`FeatureExtractor`. They must match the extraction of the
             model's training features. They update the config's.
-        compile_step: Compile the model's step. This takes a minute and makes
-            each step faster, but sources are then not scored in batches.
-            Defaults to False.
 
     Attributes:
         rate: Steps per second.
@@ -173,33 +170,27 @@ class FeatureStreamModel(BaseLiveModel):
                  config: str | Path,
                  checkpoint: str | Path | None,
                  extractors: Mapping[str, dict] | None = None,
-                 compile_step: bool = False,
                  **options: Any) -> None:
         super().__init__(config, checkpoint, **options)
-        dataset = self.cfg.test_dataloader.dataset
-        self.rate = float(dataset['feature_rate'])
+        kind = self.cfg.model.type
+        if kind != ONLINE:
+            raise ValueError(f'{config} is not an online-detector config: '
+                             f'model.type must be {ONLINE!r}, got {kind!r}')
+        rate, long_rate, work_rate = self.dataset_values(
+            config, feature_rate='steps per second',
+            long_rate='steps per sample of the long memory',
+            work_rate='steps per sample of the work memory')
+        self.rate = float(rate)
         backbone = self.model.backbone
-        self.memory_steps = (
-            backbone.long_memory_length * dataset['long_rate'] +
-            backbone.work_memory_length * dataset['work_rate'])
+        self.memory_steps = (backbone.long_memory_length * long_rate
+                             + backbone.work_memory_length * work_rate)
         self._pool = SessionPool(StreamSession(
-            self.model, dataset['long_rate'], dataset['work_rate'],
-            stretch_long_memory=dataset.get('stretch_long_memory')),
-            self._features, compile_step)
+            self.model, long_rate, work_rate,
+            stretch_long_memory=self.cfg.test_dataloader.dataset.get(
+                'stretch_long_memory')), self._features)
         self.extractors = _build_extractors(
             backbone.in_channels, self.online.get('extractors', {}),
             extractors or {}, self.device)
-
-    def check_config(self, name: str | Path) -> None:
-        """Raise a ``ValueError`` if the config is not for a detector."""
-        kind = self.cfg.get('model', {}).get('type')
-        if kind != ONLINE:
-            raise ValueError(f'{name} is not an online-detector config: '
-                             f'model.type must be {ONLINE!r}, got {kind!r}')
-        super().check_config(name)
-        self.check_dataset(
-            name, RATES, 'feature_rate (steps per second), long_rate and '
-            'work_rate (steps per sample of each memory)')
 
     def new_scorer(self, fps: float) -> SessionScorer:
         """Create the scorer of a source with ``fps`` frames per second."""
@@ -278,11 +269,6 @@ class LiveVideoModel(BaseLiveModel):
     A source with fewer frames per second than the model expects has a step
     for each frame, and the state ages by the time between frames.
 
-    Args:
-        compile_step: Compile the model's step. This takes a minute and makes
-            each step faster, but sources are then not scored in batches.
-            Defaults to False.
-
     Attributes:
         frame_rate: Frames per second that the model was trained with.
         pipeline: Steps of the test pipeline that change single frames.
@@ -291,20 +277,12 @@ class LiveVideoModel(BaseLiveModel):
     def __init__(self,
                  config: str | Path,
                  checkpoint: str | Path | None,
-                 compile_step: bool = False,
                  **options: Any) -> None:
         super().__init__(config, checkpoint, **options)
-        self.frame_rate = float(
-            self.cfg.test_dataloader.dataset['frame_rate'])
+        rate, = self.dataset_values(config, frame_rate='frames per second')
+        self.frame_rate = float(rate)
         self.pipeline = _frame_pipeline(self.cfg)
-        self._pool = SessionPool(
-            StreamSession(self.model), None, compile_step, frames_on_cpu=True)
-
-    def check_config(self, name: str | Path) -> None:
-        """Raise a ``ValueError`` if the config is not for frames."""
-        super().check_config(name)
-        self.check_dataset(name, ['frame_rate'],
-                           'frame_rate (frames per second)')
+        self._pool = SessionPool(StreamSession(self.model))
 
     def new_scorer(self, fps: float) -> SessionScorer:
         """Create the scorer of a source with ``fps`` frames per second."""
@@ -395,7 +373,7 @@ def load_live_model(config: str | Path, checkpoint: str | Path | None,
         checkpoint: Weights. None for random ones.
         **options: Options of :class:`FeatureStreamModel`,
             :class:`LiveVideoModel` or :class:`LiveClipModel`. An option of
-            another kind of model must be None or False, and is ignored.
+            another kind of model must be None.
 
     Raises:
         ValueError: If an option is for another kind of model, or config,
@@ -403,15 +381,14 @@ def load_live_model(config: str | Path, checkpoint: str | Path | None,
     """
     cfg = load_config(config, options.get('cfg_options'))
     kind = cfg.get('model', {}).get('type')
-    build, unused = LiveClipModel, ('extractors', 'compile_step')
+    build, unused = LiveClipModel, ['extractors']
     if kind == ONLINE:
-        build, unused = FeatureStreamModel, ('seconds', 'stride')
+        build, unused = FeatureStreamModel, ['seconds', 'stride']
         if cfg.model.backbone.get('type') == BACKBONE:
-            kind, build = f'{kind} of frames', LiveVideoModel
-            unused = 'extractors', *unused
+            build, unused = LiveVideoModel, ['extractors', *unused]
     for name in unused:
         value = options.pop(name, None)
-        if value is not None and value is not False:
-            raise ValueError(f'{name} is for models of {KINDS[name]}, and '
-                             f'{config} is a {kind}; got {value!r}')
+        if value is not None:
+            raise ValueError(f'{name} is not an option of {config}, which '
+                             f'is a {build.__name__}; got {value!r}')
     return build(config, checkpoint, **options)

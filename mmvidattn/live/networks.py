@@ -1,12 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Networks that are not mmaction2 recognizers, and the input that they take.
-
-* ``timm://NAME``: ``timm.create_model(NAME)``, without its classifier.
-* ``MODULE:CALLABLE``: a network that is imported from the module, or that a
-  function of the module returns.
 """
 import importlib
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..utils.arguments import Count, Positive, check_arguments
-from ..utils.checkpoint import (
-    load_checkpoint,
-    load_state_dict_file,
-    load_tensors,
-)
+from ..utils.checkpoint import load_checkpoint
 
-TIMM = 'timm://'
-PRETRAINED = 'pretrained'
-HUB = 'hf://'
+# Prefixes of networks that were removed after 9c2945cd and f42c3bde.
+REMOVED = 'hf://', 'timm://'
 _CALLABLE = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_][\w.]*')
 Side = Count | tuple[Count, Count]
 
@@ -37,43 +27,36 @@ def is_network(config: Any) -> bool:
     if isinstance(config, nn.Module):
         return True
     text = str(config)
-    return text.startswith((TIMM, HUB)) or bool(_CALLABLE.fullmatch(text))
+    return text.startswith(REMOVED) or bool(_CALLABLE.fullmatch(text))
 
 
 def find_network(config: str | nn.Module, checkpoint: str | Path | None
-                 ) -> tuple[nn.Module, str, dict[str, Any]]:
+                 ) -> tuple[nn.Module, str]:
     """Build a network.
 
     Args:
-        config: Network, or its name in a format listed at the top of this
-            file.
-        checkpoint: Weights: a file, or ``hf://OWNER/MODEL@REVISION``. For
-            timm also 'pretrained', which downloads timm's weights for this
-            name. None keeps the network's weights, which are random for a
-            timm model.
+        config: Network, or MODULE:CALLABLE: a network that is imported from
+            the module, or that a function of the module returns.
+        checkpoint: Weights: a file, or ``hf://OWNER/MODEL@REVISION``. None
+            keeps the network's weights.
 
     Returns:
-        The network, its name for errors, and the known arguments of
-        :class:`ImageInput`.
+        The network, and its name for errors.
 
     Raises:
         ValueError: If the network does not exist, or the weights do not match.
-        ImportError: If timm is needed and not installed.
     """
     if isinstance(config, nn.Module):
         model, name = config, type(config).__name__
-    elif config.startswith(TIMM):
-        return _timm(config, checkpoint)
-    elif config.startswith(HUB):
+    elif config.startswith(REMOVED):
         raise ValueError(
-            f'{config} cannot be a network, only a checkpoint: networks of '
-            'the Hugging Face Hub were removed after 9c2945cd. Write a '
-            'function that returns the network, and pass MODULE:CALLABLE')
+            f'{config} is not supported any more: write a function that '
+            'returns the network, and pass MODULE:CALLABLE')
     else:
         model, name = _call(config), config
     if checkpoint is not None:
         load_checkpoint(model, checkpoint)
-    return model, name, {}
+    return model, name
 
 
 def _call(name: str) -> nn.Module:
@@ -91,61 +74,6 @@ def _call(name: str) -> nn.Module:
         raise ValueError(f'{name} must return an nn.Module, got a '
                          f'{type(model).__name__}')
     return model
-
-
-def _timm(name: str, checkpoint: str | Path | None
-          ) -> tuple[nn.Module, str, dict[str, Any]]:
-    try:
-        import timm
-    except ImportError as error:
-        raise ImportError(f'{name} needs timm: pip install timm: {error}'
-                          ) from error
-    short = name.removeprefix(TIMM)
-    if not timm.is_model(short.partition('.')[0]):
-        raise ValueError(f'{name}: timm has no model of this name; see '
-                         'timm.list_models()')
-    model = timm.create_model(
-        short, pretrained=checkpoint == PRETRAINED, num_classes=0)
-    cfg = model.pretrained_cfg
-    if checkpoint not in (None, PRETRAINED):
-        layers = cfg.get('classifier') or ()
-        layers = (layers, ) if isinstance(layers, str) else layers
-        heads = tuple(f'{layer}.' for layer in layers)
-        load_tensors(
-            model, {key: x for key, x
-                    in load_state_dict_file(checkpoint).items()
-                    if not key.startswith(heads)}, str(checkpoint))
-    return model, name, timm_input(cfg, name)
-
-
-def timm_input(cfg: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the arguments of :class:`ImageInput` for timm's evaluation.
-
-    Args:
-        cfg: ``pretrained_cfg`` of the model. Missing entries are left out.
-        name: Name of the model, for errors.
-    """
-    settings = dict(takes='frames', value_range=1.)
-    for key in 'mean', 'std':
-        if cfg.get(key) is not None:
-            settings[key] = tuple(cfg[key])
-    if cfg.get('interpolation'):
-        settings['interpolation'] = cfg['interpolation']
-    if cfg.get('input_size'):
-        height, width = cfg['input_size'][-2:]
-        fraction = cfg.get('crop_pct') or 1.
-        mode = cfg.get('crop_mode') or 'center'
-        scaled = [math.floor(side / fraction) for side in (height, width)]
-        if mode == 'squash':
-            settings['resize'] = tuple(scaled)
-        elif mode == 'center' and height == width:
-            settings['resize'] = scaled[0]
-        else:
-            raise ValueError(
-                f'crop_mode={mode!r} of {name} is not supported for '
-                f'{height} x {width}: pass resize and crop in input')
-        settings['crop'] = (height, width)
-    return settings
 
 
 @check_arguments

@@ -582,7 +582,7 @@ class Source {
   }
 }
 
-// Viewer for the clip of an event: its video, or its pictures if there is none.
+// Viewer for the pictures of an event.
 const viewer = {
   dialog: find('viewer'),
   part: kind => find('viewer').querySelector(kind),
@@ -595,11 +595,10 @@ const viewer = {
     this.part('.picture').style.setProperty('--color', `var(${color})`);
     find('viewer-title').textContent = event.class;
     this.part('.about').textContent = `${source.name} · ${describe(event)}`;
-    for (const kind of ['img', 'video', '.player', '.save'])
-      this.part(kind).hidden = true;
+    this.part('img').hidden = this.part('.player').hidden = true;
     const asked = send({type: 'clip', source: source.number,
       index: event.index, start: event.start});
-    this.say(asked ? 'Loading the clip ...' : 'Not connected.');
+    this.say(asked ? 'Loading the pictures ...' : 'Not connected.');
     this.part('.earlier').disabled = !this.beside(-1);
     this.part('.later').disabled = !this.beside(1);
     if (!this.dialog.open) this.dialog.showModal();
@@ -634,26 +633,10 @@ const viewer = {
     this.times = message.times;
     this.frames = message.frames;
     this.say('');
-    if (!message.video) return this.pictures();
-    const bytes = Uint8Array.from(atob(message.video), c => c.charCodeAt(0));
-    const video = this.part('video'), save = this.part('.save');
-    this.url = URL.createObjectURL(new Blob([bytes], {type: 'video/mp4'}));
-    save.href = this.url;
-    save.download = `${this.event.class} ${this.event.start}.mp4`;
-    save.hidden = video.hidden = false;
-    // Some browsers cannot play some files.
-    video.onerror = () => { video.hidden = true; this.pictures(); };
-    video.src = this.url;
-    if (!matchMedia('(prefers-reduced-motion: reduce)').matches)
-      video.play().catch(() => {});
-  },
-
-  pictures() {
-    const {frames} = this;
-    if (!frames.length)
+    if (!this.frames.length)
       return this.say('The pictures of this event have been deleted.');
     this.part('img').hidden = this.part('.player').hidden = false;
-    this.part('.player input').max = frames.length - 1;
+    this.part('.player input').max = this.frames.length - 1;
     this.show(0);
     this.play(!matchMedia('(prefers-reduced-motion: reduce)').matches);
   },
@@ -683,12 +666,6 @@ const viewer = {
   stop() {
     clearTimeout(this.timer);
     this.timer = undefined;
-    const video = this.part('video');
-    video.onerror = null;
-    video.removeAttribute('src');
-    video.load();
-    if (this.url) URL.revokeObjectURL(this.url);
-    this.url = undefined;
     this.part('.picture').classList.remove('during');
   },
 };

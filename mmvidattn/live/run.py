@@ -36,7 +36,6 @@ class RunOptions:
             file. A recording resumes at the next frame, and its events file is
             byte-equal in the end. A live source skips the frames in between.
         state_seconds: Seconds between saves of the state.
-        duration: Seconds of the source after which the run ends.
     """
     events_file: str | None = None
     realtime: bool = False
@@ -44,7 +43,6 @@ class RunOptions:
     queue_size: Count = 4
     state_file: str | None = None
     state_seconds: Positive = 10.
-    duration: Positive | None = None
 
 
 @dataclass
@@ -102,7 +100,6 @@ class StreamRun:
         latency: Duration of the latest steps.
         health: Health of the run.
         events: Latest events (:class:`EventLog`).
-        event_counts: Number of events by kind and class.
         peaks: Highest score of each class since this run started, [K].
         log: Function that gets a line about each long gap. Defaults to
             ``warnings.warn``.
@@ -128,11 +125,10 @@ class StreamRun:
         self._event_detector = model.new_event_detector()
         self._reader = StepReader(
             self.source, self.rate, self._scorer.reach,
-            self.options.queue_size, self.options.duration, model.max_gap)
+            self.options.queue_size, model.max_gap)
         self._progress = Progress()
         self.latency = Latency()
         self.health = Health(self.source)
-        self.event_counts: Counter[tuple[str, str]] = Counter()
         self.peaks = np.zeros(len(self.classes), np.float32)
         self._sinks: list[SinkThread] = []
         self._started = self._stopped = False
@@ -197,6 +193,9 @@ class StreamRun:
 
         ``lost`` has the number of lost items of each sink that lost any.
         """
+        lost = Counter()
+        for sink in self._sinks:
+            lost[sink.sink.name] += sink.dropped + sink.failed
         return dict(
             name=self.source.name,
             status=self.health.failure or self.source.status,
@@ -205,15 +204,8 @@ class StreamRun:
             dropped=self.dropped,
             missing=self.missing,
             bad_frames=self.bad_frames,
-            lost=dict(+self.sink_losses()),
+            lost=dict(+lost),
             latency=self.latency.report())
-
-    def sink_losses(self) -> Counter[str]:
-        """Return the number of lost items of each sink, by its name."""
-        losses = Counter()
-        for sink in self._sinks:
-            losses[sink.sink.name] += sink.dropped + sink.failed
-        return losses
 
     def set_threshold(self, name: str, on: float | None) -> None:
         """Change a class's thresholds (:meth:`EventDetector.set_threshold`).
@@ -274,7 +266,8 @@ class StreamRun:
             elif num_skipped:
                 self._scorer.skip(num_skipped)
             # 2. Score the step, and measure.
-            scores, seconds = self._scorer.scores(step)
+            scores, seconds = self._scorer.scores(
+                step, has_next=len(self._reader.queue) > 0)
             decode = sum(frame.decode_time for frame in step.new_frames)
             seconds = dict(decode=decode, **seconds)
             seconds['total'] = sum(seconds.values())
@@ -290,7 +283,7 @@ class StreamRun:
             end = self._time_of(progress.next_step)
             events += self._event_detector.update(
                 self._time_of(step.number), end, scores[0])
-            self._write(events)
+            self.events.write(events)
         return Detection(step.number, end, scores[0], scores[1:], events,
                          [frame.image for frame in step.new_frames], seconds,
                          self._event_detector.active_since)
@@ -313,18 +306,13 @@ class StreamRun:
         """Return the start of a step in seconds, without rounding noise."""
         return round(step / self.rate, 9)
 
-    def _write(self, events: Sequence[dict]) -> None:
-        self.event_counts.update(
-            (event['event'], event['class']) for event in events)
-        self.events.write(events)
-
     def _finish(self) -> None:
         """End the actions, unless another run can continue them."""
         can_resume = self._state_file is not None and not (
             self._progress.ended or self.health.failure)
         events = [] if can_resume else self._end_actions()
         try:
-            self._write(events)
+            self.events.write(events)
             # After a failure, keep the last saved state.
             if self._state_file is not None and not self.health.failure:
                 self._state_file.write(self._state())

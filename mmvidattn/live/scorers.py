@@ -4,87 +4,120 @@
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..apis.compiling import compile_in_place
 from ..apis.sliding import SlidingClassifier
 from ..online import StreamSession
 from .steps import Step
+
+
+@dataclass
+class _Request:
+    """A step of a session to score.
+
+    Attributes:
+        session: The session.
+        sample: Sample of the step.
+        has_next: True if another step of this source is waiting.
+        result: Result of :meth:`SessionPool.score`, or an error.
+    """
+    session: StreamSession
+    sample: Any
+    has_next: bool
+    result: tuple | BaseException | None = None
 
 
 class SessionPool:
     """Sessions of all sources of a model, which it scores in batches.
 
     A thread that finds no batch in progress scores the waiting steps of all
-    sources at once. The other threads wait for their results, in the order of
-    their requests. So a source waits for one batch at most.
+    sources at once, and the other threads wait for their results. It first
+    waits, for at most the duration of a batch, for those sources of the
+    previous batch that had another step: batches of the same sessions need no
+    copies of their states (:meth:`StreamSession.push_many`).
 
     Args:
         session: Session that :meth:`StreamSession.spawn` copies.
         features: Function that converts the samples of n steps to the n frames
             of :meth:`StreamSession.push_many`. Defaults to no conversion.
-        compile_step: Compile the step of all sessions for batches of one.
-        frames_on_cpu: True if samples are in CPU memory.
     """
 
     def __init__(self, session: StreamSession,
-                 features: Callable[[Sequence[Any]], Sequence] | None = None,
-                 compile_step: bool = False,
-                 frames_on_cpu: bool = False) -> None:
+                 features: Callable[[Sequence[Any]], Sequence] | None = None
+                 ) -> None:
         self.session = session
         self._features = features
-        # A compiled step would compile again for each size of a batch.
-        self._max_batch = 1 if compile_step else None
-        self._waiting: list[tuple[StreamSession, Any, Future]] = []
-        self._turn = threading.Lock()
-        if compile_step:
-            step = session.step
-            compile_in_place(step)
-            # The first call compiles.
-            device = 'cpu' if frames_on_cpu else None
-            session.spawn().push({
-                name: x[0].to(device)
-                for name, x in step.blank_frames(1).items()
-                if name not in step.frame_defaults})
+        self._changed = threading.Condition()
+        self._waiting: list[_Request] = []
+        self._is_busy = False
+        # Sessions that are about to arrive, and the time to wait for them.
+        self._expected: set[int] = set()
+        self._patience = 0.
 
-    def score(self, session: StreamSession, sample: Any
+    def score(self, session: StreamSession, sample: Any, has_next: bool
               ) -> tuple[np.ndarray, bool, dict[str, float]]:
         """Score a step of a session.
+
+        Args:
+            session: The session.
+            sample: Sample of the step.
+            has_next: True if another step of this source is waiting.
 
         Returns:
             Class probabilities of this step and of the anticipated ones,
             [1 + A, K]; True for a frame that is not finite; and the duration
             of the stages of the batch in seconds.
         """
-        result: Future = Future()
-        self._waiting.append((session, sample, result))
-        while not result.done():
-            with self._turn:
-                if not result.done():
-                    batch = self._waiting[:self._max_batch]
-                    del self._waiting[:len(batch)]
-                    self._score(batch)
-        return result.result()
+        request = _Request(session, sample, has_next)
+        with self._changed:
+            self._waiting.append(request)
+            self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: request.result is not None or not self._is_busy)
+            if request.result is None:
+                self._is_busy = True
+                try:
+                    self._changed.wait_for(self._has_all, self._patience)
+                except BaseException:
+                    # Ctrl-C must not block the other sources.
+                    self._is_busy = False
+                    raise
+                # The same order in each batch.
+                batch = sorted(self._waiting, key=lambda x: id(x.session))
+                self._waiting.clear()
+        if request.result is None:
+            start = time.monotonic()
+            self._score(batch)
+            with self._changed:
+                self._patience = time.monotonic() - start
+                self._expected = {id(each.session) for each in batch
+                                  if each.has_next}
+                self._is_busy = False
+                self._changed.notify_all()
+        if isinstance(request.result, BaseException):
+            raise request.result
+        return request.result
 
-    def _score(self, batch: Sequence[tuple[StreamSession, Any, Future]]
-               ) -> None:
+    def _has_all(self) -> bool:
+        return self._expected <= {id(each.session) for each in self._waiting}
+
+    def _score(self, batch: Sequence[_Request]) -> None:
         try:
-            results = self._compute(*zip(*(item[:2] for item in batch)))
+            results = self._compute([each.session for each in batch],
+                                    [each.sample for each in batch])
         except BaseException as error:
             if len(batch) > 1 and isinstance(error, Exception):
                 # The sample of one source may be invalid.
-                for item in batch:
-                    self._score([item])
+                for each in batch:
+                    self._score([each])
                 return
-            for _, _, result in batch:
-                result.set_exception(error)
-            return
-        for (_, _, result), found in zip(batch, results):
-            result.set_result(found)
+            results = [error] * len(batch)
+        for each, result in zip(batch, results):
+            each.result = result
 
     def _compute(self, sessions: Sequence[StreamSession],
                  samples: Sequence[Any]) -> list[tuple]:
@@ -132,15 +165,21 @@ class SessionScorer:
         self.rate, self.max_skip, self.reach = rate, max_skip, reach
         self._pool, self._sample, self._elapsed = pool, sample, elapsed
 
-    def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:
+    def scores(self, step: Step, has_next: bool = False
+               ) -> tuple[np.ndarray, dict[str, float]]:
         """Score a step.
+
+        Args:
+            step: The step.
+            has_next: True if another step of the source is waiting.
 
         Returns:
             Class probabilities of this step and of the anticipated ones,
             [1 + A, K], and the duration of each stage in seconds.
         """
         sample, seconds = self._sample(step)
-        scores, is_bad, more = self._pool.score(self.session, sample)
+        scores, is_bad, more = self._pool.score(
+            self.session, sample, has_next)
         self.num_bad += is_bad
         return scores, {
             stage: seconds.get(stage, 0.) + more.get(stage, 0.)
@@ -185,7 +224,8 @@ class ClipScorer:
             (session.window_frames - 1) // session.stride_frames)
         self._next_frame = 0
 
-    def scores(self, step: Step) -> tuple[np.ndarray, dict[str, float]]:
+    def scores(self, step: Step, has_next: bool = False
+               ) -> tuple[np.ndarray, dict[str, float]]:
         """Score a step, [1, K].
 
         'features' encodes new frames, 'head' computes the part that windows

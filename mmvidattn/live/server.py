@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -26,9 +26,7 @@ from .steps import Detection
 try:
     import uvicorn
     from fastapi import FastAPI, WebSocket
-    from fastapi.responses import FileResponse
-
-    from .endpoints import PendingConnections, add_endpoints
+    from fastapi.responses import FileResponse, PlainTextResponse
 except ImportError as error:
     raise ImportError('the page needs FastAPI, uvicorn and websockets: pip '
                       'install "mmvidattn[serve]"') from error
@@ -37,7 +35,7 @@ PAGE = Path(__file__).with_name('page.html')
 SCRIPT = PAGE.with_suffix('.js')
 # Content security policy: the page loads data only from its server.
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; "
-          "img-src data:; media-src blob:; connect-src 'self'; base-uri "
+          "img-src data:; connect-src 'self'; base-uri "
           "'none'; form-action 'none'; frame-ancestors 'none'")
 # Seconds of past scores that a new client gets.
 HISTORY = 60
@@ -47,9 +45,6 @@ MAX_CLASSES = 8
 # pictures, for events and new clients.
 PICTURE_SIDE, EVENT_SIDE = 640, 400
 PICTURE_QUALITY = 70
-# Maximum bytes of an event's video. Instead of a larger video, pictures are
-# sent.
-MAX_SEGMENT = 2 ** 24
 # Maximum number of messages that wait for a slow client; then the oldest are
 # dropped.
 MAX_WAITING = 16
@@ -57,14 +52,10 @@ MAX_WAITING = 16
 MAX_INCOMING = 1024
 # Seconds that a client has to send the token.
 TOKEN_SECONDS = 5
-# Maximum number of connections that have not sent the token yet, and seconds
-# until such a connection is closed.
-MAX_PENDING, PENDING_SECONDS = 32, 10
-# Connections that the operating system queues.
-BACKLOG = 16
+# Maximum number of clients, and of all connections, most of which have not
+# sent the token.
+MAX_CLIENTS, MAX_CONNECTIONS = 8, 64
 WRONG_TOKEN, TOO_MANY, UNEXPECTED = 4401, 1013, 1008
-# Function that returns the mp4 file of an event, or None.
-Segment = Callable[[Mapping], bytes | None]
 
 
 class LivePage:
@@ -75,22 +66,17 @@ class LivePage:
     ``#token=...`` in its address; browsers do not send this part to servers.
     Requests of other sites are refused.
 
-    A client can then request the clip of an event, and change the threshold
-    of a class for all clients and all outputs of the run
-    (:meth:`StreamRun.set_threshold`).
+    A client can then request the pictures of an event, and change the
+    threshold of a class for all clients and all outputs of the run
+    (:meth:`StreamRun.set_threshold`). ``/healthz`` and ``/readyz`` need no
+    token. They return only ``ok``, or status 503 with the number of runs that
+    are not ok.
 
     Args:
         runs: One run for each source.
         host: Address to listen on. Addresses other than loopback need a token.
         port: Port. 0 chooses a free one.
         token: Token that clients must send. None allows every client.
-        max_clients: Maximum number of clients. Connections without a token
-            are not counted and have their own limit
-            (:class:`PendingConnections`).
-        segments: For each source, a function that gets the end of an event,
-            or its start while the action is in progress, and returns its clip
-            (mp4) or None. Without a clip, the page shows pictures
-            (:class:`EventFrames`).
         read_only: Do not allow clients to change thresholds.
 
     Raises:
@@ -100,21 +86,15 @@ class LivePage:
 
     def __init__(self, runs: Sequence[StreamRun],
                  host: str = '127.0.0.1', port: int = 8000,
-                 token: str | None = None, max_clients: int = 8,
-                 segments: Sequence[Segment] | None = None,
+                 token: str | None = None,
                  read_only: bool = False) -> None:
         if not is_loopback(host) and not token:
             raise ValueError(f'host {host} can be reached from other '
                              'machines: pass a token, or 127.0.0.1 as host')
-        if max_clients < 1:
-            raise ValueError('max_clients must be at least 1, got '
-                             f'{max_clients}')
-        if segments is not None and len(segments) != len(runs):
-            raise ValueError('segments must have a function for each of the '
-                             f'{len(runs)} runs, got {len(segments)}')
         self.host = host
         self.token = token or ''
-        self.max_clients = max_clients
+        # Fails for a token that is not text.
+        self._token = self.token.encode()
         self.read_only = read_only
         self._runs = runs
         self._history: list[deque[dict]] = [
@@ -123,23 +103,22 @@ class LivePage:
         # Latest pictures, as JPEG.
         self._pictures = [b''] * len(runs)
         self._event_frames = [EventFrames() for _ in runs]
-        self._segments = segments
         # Monotonic time of the latest step.
         self._latest: list[float | None] = [None] * len(runs)
         self._clients: set[asyncio.Queue[str]] = set()
         self._connected = 0
-        self._pending = PendingConnections(MAX_PENDING, PENDING_SECONDS)
         app = FastAPI(lifespan=self._lifespan, openapi_url=None)
         app.add_api_route('/', partial(_file, PAGE))
         app.add_api_route('/page.js', partial(_file, SCRIPT))
         app.add_api_websocket_route('/live', self._client)
-        add_endpoints(
-            app, runs, [_shown_name(run.report()['name']) for run in runs],
-            self.token, self._is_same_site)
+        app.add_api_route('/healthz', lambda: _answer(
+            [not run.health.problem for run in runs]))
+        app.add_api_route('/readyz', lambda: _answer(
+            [run.health.is_ready for run in runs]))
         config = uvicorn.Config(
             app, host=host, port=port, ws_max_size=MAX_INCOMING,
-            ws_per_message_deflate=False, http=self._pending.protocol(),
-            backlog=BACKLOG, proxy_headers=False,
+            ws_per_message_deflate=False, proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
             # Clients could fill the log with warnings.
             log_level='error',
             # uvicorn's log config closes every log file of this process.
@@ -290,13 +269,12 @@ class LivePage:
             return
         self._connected += 1
         try:
-            self._pending.accept(websocket.client)
             await self._serve(websocket)
         finally:
             self._connected -= 1
 
     async def _has_room(self, websocket: WebSocket) -> bool:
-        if self._connected < self.max_clients:
+        if self._connected < MAX_CLIENTS:
             return True
         await websocket.close(TOO_MANY, 'too many clients')
         return False
@@ -310,7 +288,7 @@ class LivePage:
         if message.get('type') == 'websocket.disconnect':
             return False
         if hmac.compare_digest((message.get('text') or '').encode(),
-                               self.token.encode()):
+                               self._token):
             return True
         await websocket.close(WRONG_TOKEN, 'wrong token')
         return False
@@ -342,8 +320,7 @@ class LivePage:
             if message['type'] == 'websocket.disconnect':
                 return
             try:
-                answer = await self._answer(
-                    _parse(message.get('text') or ''))
+                answer = self._answer(_parse(message.get('text') or ''))
             except ValueError:
                 await websocket.close(UNEXPECTED, 'unexpected message')
                 return
@@ -351,7 +328,7 @@ class LivePage:
                 async with turn:
                     await websocket.send_text(json.dumps(answer))
 
-    async def _answer(self, message: dict) -> dict | None:
+    def _answer(self, message: dict) -> dict | None:
         source = message.get('source')
         if type(source) is not int or not 0 <= source < len(self._runs):
             raise ValueError(f'source must be in [0, {len(self._runs)}), got '
@@ -360,7 +337,7 @@ class LivePage:
             self._set_threshold(source, message)
             return None
         if message.get('type') == 'clip':
-            return await self._clip(source, message)
+            return self._clip(source, message)
         raise ValueError("type must be 'threshold' or 'clip', got "
                          f'{message.get("type")!r}')
 
@@ -372,8 +349,8 @@ class LivePage:
             raise ValueError(f'on must be a number or null, got {on!r}')
         self._runs[source].set_threshold(message.get('class'), on)
 
-    async def _clip(self, source: int, message: dict) -> dict:
-        """Return the pictures of an event, and its video if there is one."""
+    def _clip(self, source: int, message: dict) -> dict:
+        """Return the pictures of an event."""
         index, start = message.get('index'), message.get('start')
         if type(index) is not int or type(start) not in (int, float):
             raise ValueError('index and start must be numbers, got '
@@ -382,17 +359,7 @@ class LivePage:
         return dict(
             type='clip', source=source, index=index, start=start,
             times=[time for time, _ in frames],
-            frames=[encode_text(picture) for _, picture in frames],
-            video=await self._segment(source, index, start))
-
-    async def _segment(self, source: int, index: int, start: float) -> str:
-        events = [event for event in list(self._runs[source].events.recent)
-                  if (event['index'], event['start']) == (index, start)]
-        if self._segments is None or not events:
-            return ''
-        # Use a thread, because the function may read a file.
-        data = await asyncio.to_thread(self._segments[source], events[-1])
-        return encode_text(data) if data and len(data) <= MAX_SEGMENT else ''
+            frames=[encode_text(picture) for _, picture in frames])
 
 
 async def _forward(queue: 'asyncio.Queue[str]', websocket: WebSocket,
@@ -413,6 +380,13 @@ def _parse(text: str) -> dict:
     return message
 
 
+def _answer(good: Sequence[bool]) -> PlainTextResponse:
+    if all(good):
+        return PlainTextResponse('ok\n')
+    return PlainTextResponse(
+        f'{good.count(False)} of {len(good)} sources are not ok\n', 503)
+
+
 async def _file(path: Path) -> FileResponse:
     return FileResponse(path, headers={
         'Content-Security-Policy': POLICY,
@@ -425,8 +399,7 @@ async def _file(path: Path) -> FileResponse:
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ':' in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family,
-                                    backlog=BACKLOG)
+        return socket.create_server((host, port), family=family)
     except OSError as error:
         raise OSError(f'cannot listen on {host}, port {port}: {error}'
                       ) from error

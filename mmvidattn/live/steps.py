@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Steps of a stream: their frames, and the thread that reads them."""
 import threading
-import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +15,6 @@ from .bounded_queue import BoundedQueue
 
 # Seconds to wait for a source to stop.
 STOP_SECONDS = 5.
-# Maximum delay in seconds of the last step of a duration.
-GRACE_SECONDS = 1.
 
 
 def last_frame(step: int, fps: float, rate: float) -> int:
@@ -211,13 +208,8 @@ class StepReader:
 
     Args:
         source: Source of frames.
-        rate: Steps per second.
-        reach: Number of frames that clips need before the last frame of a
-            step.
+        rate, reach, max_gap: Arguments of :class:`StepMaker`.
         queue_size: Maximum number of waiting steps.
-        duration: Seconds of the source after which the reader ends. Defaults
-            to no limit.
-        max_gap: Longest gap in seconds that a clip may span.
 
     Attributes:
         steps: Object that groups frames to steps, and counts missing steps.
@@ -225,15 +217,11 @@ class StepReader:
     """
 
     def __init__(self, source: Source, rate: float, reach: int,
-                 queue_size: int, duration: float | None = None,
-                 max_gap: float = MAX_GAP) -> None:
+                 queue_size: int, max_gap: float = MAX_GAP) -> None:
         self.source = source
         self.steps = StepMaker(source.fps, rate, reach, max_gap)
         self.queue: BoundedQueue[Step] = BoundedQueue(
-            queue_size, drop=source.live, check=self._check)
-        self._duration = duration
-        # Monotonic time at which a live source must have ended.
-        self._deadline: float | None = None
+            queue_size, drop=source.live, check=source.check_alive)
 
     def start_at(self, step: int, dropped: int, missing: int) -> int:
         """Start at a later step.
@@ -256,9 +244,6 @@ class StepReader:
         self.queue.close()
 
     def __iter__(self) -> Iterator[Step]:
-        if self._duration is not None and not self.source.recorded:
-            elapsed = self.source.first_frame / self.source.fps
-            self._deadline = time.monotonic() + self._duration - elapsed
         thread = threading.Thread(
             target=self._read, name=f'reads {self.source.name}', daemon=True)
         thread.start()
@@ -270,15 +255,9 @@ class StepReader:
             thread.join(STOP_SECONDS)
 
     def _read(self) -> None:
-        end = None
-        if self._duration is not None:
-            end = round(self._duration * self.source.fps)
         try:
             with closing(iter(self.source)) as frames:
                 for frame in frames:
-                    if end is not None and frame.index >= end:
-                        self.source.status = 'ended'
-                        break
                     for step in self.steps.add(frame):
                         if not self.queue.put(step):
                             return
@@ -287,12 +266,3 @@ class StepReader:
             self.queue.close(error)
         else:
             self.queue.close()
-
-    def _check(self) -> None:
-        """Check the source while no step arrives."""
-        if self._deadline is not None and (
-                time.monotonic() > self._deadline + GRACE_SECONDS):
-            self.source.status = 'ended'
-            self.queue.close()
-            return
-        self.source.check_alive()

@@ -1,18 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Runs as text and bars in a terminal."""
+"""Lines about runs."""
 from typing import Any
 
-from rich.bar import Bar
-from rich.console import Group
-from rich.panel import Panel
-from rich.table import Table
-from rich.text import Text
-
-from ..utils.printable import printable
 from .run import StreamRun
-from .steps import Detection
 
-VIEW_CLASSES, VIEW_EVENTS = 6, 4
+NUM_CLASSES = 6
 
 
 def describe_event(event: dict) -> str:
@@ -43,22 +35,7 @@ def describe_peaks(run: StreamRun) -> str:
     initial = thresholds['on'],
     scores = ', '.join(
         f'{name} {score:.2f} of {changed.get(name, initial)[0]:.2f}'
-        for name, score in run.top_actions(run.peaks, VIEW_CLASSES).items())
+        for name, score in run.top_actions(run.peaks, NUM_CLASSES).items())
     return ('no events. Highest score of each class, of the score at which '
             f'its actions start (--on): {scores}. An action must also last '
             'for --min-duration')
-
-
-def view(run: StreamRun, latest: Detection | None) -> Panel:
-    """Create a panel with the latest scores and events of a run."""
-    report, parts = run.report(), []
-    if latest is not None:
-        bars = Table.grid(padding=(0, 1))
-        for name, score in run.top_actions(
-                latest.scores, VIEW_CLASSES).items():
-            bars.add_row(name, Bar(1, 0, score, width=30), f'{score:.2f}')
-        parts += [bars, describe_report(report)]
-    parts += [describe_event(event)
-              for event in list(run.events.recent)[-VIEW_EVENTS:]]
-    title = Text(printable(f'{report["name"]}: {report["status"]}'))
-    return Panel(Group(*parts), title=title, title_align='left')

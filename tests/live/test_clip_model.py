@@ -1,14 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from live_fixtures import Script
 
 import mmvidattn
-from mmvidattn.live import LiveClipModel, OnlineDetector, StreamRun, scorers
+from mmvidattn.live import LiveClipModel, OnlineDetector, StreamRun
 
 WINDOW, STRIDE = 24, 6
 
@@ -81,19 +79,11 @@ def test_detector_takes_options_of_clip_models(clip_files, clip):
                            queue_size=7).with_source(clip)
     assert other.session.window_frames == 12
     assert other.options.queue_size == 7
-    with pytest.raises(ValueError, match='compile_step is for models of feat'):
-        OnlineDetector(config, checkpoint, clip, compile_step=True)
     with pytest.raises(ValueError, match='may have .*seconds and stride'):
         OnlineDetector(config, checkpoint, clip,
                        cfg_options={'online.extractors': {}})
     with pytest.raises(ValueError, match='stride must be .* 1 s, got 2'):
         OnlineDetector(config, checkpoint, clip, seconds=1, stride=2)
-
-
-def test_times_have_no_rounding_noise(clip_files, clip):
-    run = OnlineDetector(*clip_files, clip, seconds=1, stride=5 / 12)
-    times = [d.time for d in run]
-    assert times == [round(i * 5 / 12, 9) for i in range(1, len(times) + 1)]
 
 
 def test_classes_without_labels_are_numbered(clip_files):
@@ -103,16 +93,3 @@ def test_classes_without_labels_are_numbered(clip_files):
     assert model.classes == [f'class {i}' for i in range(8)]
     assert model.ignore == set()
     assert model.new_event_detector().names == model.classes
-
-
-def test_seconds_of_each_stage(monkeypatch):
-    """The fake clock gives 3 seconds for encoding and 2 for classifying."""
-    session = SimpleNamespace(
-        rate=2, stride_frames=STRIDE, window_frames=WINDOW,
-        add=lambda *args: None, encode=lambda stop: stop,
-        classify=lambda encoded: torch.ones(8))
-    times = iter([10., 13., 15.])
-    monkeypatch.setattr(scorers.time, 'perf_counter', lambda: next(times))
-    _, seconds = scorers.ClipScorer(session, 10.).scores(
-        SimpleNamespace(number=0, frames=()))
-    assert seconds == dict(features=3., head=2.)

@@ -40,16 +40,6 @@ def test_pictures_of_a_long_event_are_thinned_out_evenly():
     assert {b - a for a, b in zip(result, result[1:])} == {4.}
 
 
-def test_event_in_progress_has_pictures():
-    assert times(follow(3, {2: [event('start', 1, .25)]}), 1, .25) == [
-        .25, .5, .75]
-
-
-def test_end_without_a_start_has_pictures():
-    result = follow(40, {11: [event('end', 1, 1., end=2.75)]})
-    assert times(result, 1, 1.)[-1] == 3.75
-
-
 def test_unknown_events_have_no_pictures():
     frames = follow(9, {2: [event('start', 1, .25)]})
     assert frames.get(2, .25) == frames.get(1, .5) == []

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Feature extractors of all kinds of networks."""
-import importlib.util
 import sys
 import types
 
@@ -18,7 +17,7 @@ from mmvidattn.commands.extract_features import load_extractor
 from mmvidattn.convert import convert
 from mmvidattn.live import FeatureExtractor, OnlineDetector
 from mmvidattn.live.models import _merge
-from mmvidattn.live.networks import ImageInput, timm_input
+from mmvidattn.live.networks import ImageInput
 from mmvidattn.live.steps import frame_indices, source_frames
 
 FRAMES = dict(takes='frames', mean=0.5, std=0.25, resize=32)
@@ -97,7 +96,7 @@ def test_rejects_inputs(change, error):
 
 def test_features_are_the_output_or_the_input_of_a_layer():
     image = np.full((40, 60, 3), (255, 0, 51), np.uint8)
-    model = Pooled()
+    model = Pooled().train()
     means = torch.tensor([[2., -2., -1.2]])
     layer = FeatureExtractor(model, input=FRAMES, layer='fc')
     torch.testing.assert_close(layer.features([[image]]), means)
@@ -105,6 +104,7 @@ def test_features_are_the_output_or_the_input_of_a_layer():
     torch.testing.assert_close(output.features([[image], [image]]),
                                model.fc(means).detach().repeat(2, 1))
     assert (layer.width, output.width, output.clip_len) == (3, 2, 1)
+    assert not any(module.training for module in model.modules())
 
 
 def test_layer_must_run():
@@ -113,12 +113,6 @@ def test_layer_must_run():
     extractor = FeatureExtractor(model, input=FRAMES, layer='unused')
     with pytest.raises(RuntimeError, match='layer unused did not run'):
         extractor.features([[_image()]])
-
-
-def test_network_is_in_eval_mode():
-    model = Pooled().train()
-    FeatureExtractor(model, input=FRAMES)
-    assert not any(module.training for module in model.modules())
 
 
 def test_features_of_frames_are_averaged():
@@ -147,6 +141,7 @@ def test_features_of_frames_are_averaged():
     (dict(config='linear_ff_tiny_motion', input=FRAMES),
      'input is not for recognizers'),
     (dict(config='hf://owner/model'), 'pass MODULE:CALLABLE'),
+    (dict(config='timm://resnet18'), 'pass MODULE:CALLABLE'),
 ])
 def test_rejects_networks(kwargs, error):
     with pytest.raises(ValueError, match=error):
@@ -156,9 +151,8 @@ def test_rejects_networks(kwargs, error):
 def test_rejects_output_of_another_shape():
     extractor = FeatureExtractor(nn.Conv2d(3, 4, 3), input=FRAMES)
     with pytest.raises(ValueError, match=(
-            r'Conv2d gives a tensor of shape \[1, 4, 30, 30\] .* must be '
-            r'\[1, C\]: wrap the network')):
-        assert extractor.width
+            r'Conv2d gives .* \[1, 4, 30, 30\] .* must be \[1, C\]')):
+        extractor.features([[_image()]])
 
 
 def test_network_of_a_function_loads_weights(tmp_path):
@@ -178,74 +172,7 @@ def test_network_of_a_function_loads_weights(tmp_path):
         FeatureExtractor(make_pooled(), 'none.pth', input=FRAMES)
 
 
-def test_input_of_timm():
-    cfg = dict(mean=(.5, .4, .3), std=(.1, .2, .3), input_size=(3, 224, 224),
-               crop_pct=0.875, interpolation='bicubic')
-    assert timm_input(cfg, 'x') == dict(
-        takes='frames', value_range=1., mean=(.5, .4, .3), std=(.1, .2, .3),
-        interpolation='bicubic', resize=256, crop=(224, 224))
-    squashed = timm_input(dict(cfg, crop_mode='squash'), 'x')
-    assert squashed['resize'] == (256, 256)
-    with pytest.raises(ValueError, match="crop_mode='border'"):
-        timm_input(dict(cfg, crop_mode='border'), 'x')
-
-
-class TinyTimm(Pooled):
-    """Network as timm creates it without a classifier."""
-
-    def __init__(self):
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(3))
-        self.fc = nn.Identity()
-        self.pretrained_cfg = dict(
-            mean=(.5, .5, .5), std=(.5, .5, .5), input_size=(3, 32, 32),
-            crop_pct=1., interpolation='bilinear', classifier='fc')
-
-    def forward(self, x):
-        return super().forward(x) * self.scale
-
-
-@pytest.fixture
-def timm(monkeypatch):
-    """Fake timm. Return a list of the created models."""
-    created = []
-
-    def create_model(name, **kwargs):
-        created.append((name, kwargs))
-        return TinyTimm()
-
-    monkeypatch.setitem(sys.modules, 'timm', types.SimpleNamespace(
-        create_model=create_model, is_model=lambda name: name == 'tiny',
-        list_models=list))
-    return created
-
-
 WHITE = [np.full((32, 32, 3), 255, np.uint8)]
-
-
-def test_timm_network_loads_weights_of_a_file(timm, tmp_path):
-    weights = {'scale': torch.tensor([1., 2., 3.]),
-               'fc.weight': torch.zeros(7, 3), 'fc.bias': torch.zeros(7)}
-    torch.save(weights, tmp_path / 'tiny.pth')
-    extractor = FeatureExtractor('timm://tiny.a1_in1k',
-                                 str(tmp_path / 'tiny.pth'))
-    # Nothing is downloaded, and the classifier is left out.
-    assert timm == [('tiny.a1_in1k',
-                     dict(pretrained=False, num_classes=0))]
-    assert extractor.features([WHITE]).tolist() == [[1, 2, 3]]
-    FeatureExtractor('timm://tiny', 'pretrained')
-    assert timm[-1][1]['pretrained'] is True
-    torch.save({'other': torch.zeros(1)}, tmp_path / 'other.pth')
-    with pytest.raises(ValueError, match='other.pth does not fit the model'):
-        FeatureExtractor('timm://tiny', str(tmp_path / 'other.pth'))
-    with pytest.raises(ValueError, match='timm has no model of this name'):
-        FeatureExtractor('timm://none')
-
-
-def test_missing_timm_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, 'timm', None)
-    with pytest.raises(ImportError, match='needs timm: pip install timm'):
-        FeatureExtractor('timm://tiny')
 
 
 def test_frames_are_sampled_at_another_rate():
@@ -365,22 +292,3 @@ def test_streaming_matches_extraction(clip, tmp_path, monkeypatch):
     assert len(scores) == len(want) > 10 and scores[0].shape == (
         len(CLASSES), )
     np.testing.assert_allclose(torch.cat(rows), want, atol=1e-5, rtol=0)
-
-
-def test_every_sets_frames_per_step(clip):
-    extractor = load_extractor(dict(
-        config=make_means(), checkpoint=None, device='cpu', flow=None,
-        input=FRAMES, cfg_options=None, threads=1, rate=4., every=6,
-        batch_size=5))
-    # The clip has 84 frames at 12 per second.
-    assert extractor(clip).shape == (14, 3)
-    extractor.recognizer.sample_fps = 24.
-    assert extractor(clip).shape == (28, 3)
-
-
-@pytest.mark.skipif(importlib.util.find_spec('torchvision') is None,
-                    reason='timm imports torchvision')
-def test_real_timm_network():
-    pytest.importorskip('timm')
-    extractor = FeatureExtractor('timm://resnet10t')
-    assert extractor.width == 512

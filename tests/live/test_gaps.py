@@ -42,16 +42,11 @@ def run_all(model, source):
 
 
 @pytest.mark.parametrize('gap, restarts', [(14., True), (6., False)])
-@pytest.mark.parametrize('where', ['file', 'web'])
 def test_actions_and_state_end_at_a_long_gap(
-        model, web, tmp_path, gap, restarts, where):
+        model, tmp_path, gap, restarts):
     times = [*np.arange(20) / 10, *2 + gap + np.arange(20) / 10]
     path = write_at(tmp_path / 'gap.mkv', times)
-    source = path
-    if where == 'web':
-        web.files['/gap.mkv'] = path.read_bytes()
-        source = f'{web.url}/gap.mkv'
-    found, events, lines = run_all(model, source)
+    found, events, lines = run_all(model, path)
     cut = [e for e in events if e['event'] == 'end' and e.get('cut')]
     assert bool(lines) == restarts
     if not restarts:
@@ -67,15 +62,12 @@ def test_actions_and_state_end_at_a_long_gap(
     assert len(starts) == 2 and max(starts) >= 1.5 + gap
 
 
-@pytest.mark.parametrize('where', ['file', 'web'])
-def test_joined_recordings_restart(model, web, tmp_path, where):
+def test_joined_recordings_restart(model, tmp_path):
     path = write_at(tmp_path / 'part.ts', np.arange(100) / 25, 'mpeg2video',
                     25, 25)
     both = tmp_path / 'two.ts'
     both.write_bytes(2 * path.read_bytes())
-    web.files['/two.ts'] = both.read_bytes()
-    found, events, lines = run_all(
-        model, both if where == 'file' else f'{web.url}/two.ts')
+    found, events, lines = run_all(model, both)
     line, = lines
     assert 'jumped back' in line
     # Time goes on.

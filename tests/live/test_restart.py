@@ -6,29 +6,20 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 import torch
-from live_fixtures import Hook, num_handles, wait_until
 
 from mmvidattn.live import (
     FeatureStreamModel,
     OnlineDetector,
     StreamRun,
     run_files,
-    steps,
 )
-from mmvidattn.live.run_files import EventLog, StateFile, read_events
-from mmvidattn.live.sinks import messages
-from mmvidattn.live.sinks.files import SegmentSink
-from mmvidattn.live.sinks.messages import WebhookSink
-from mmvidattn.live.steps import StepReader
+from mmvidattn.live.run_files import EventLog, read_events
 from mmvidattn.sources import Frame, RecordedSource, Source
 
 FRAMES = 120
@@ -199,21 +190,6 @@ def test_stop_keeps_actions_in_progress(model, uninterrupted, tmp_path):
         uninterrupted[0].splitlines()) - 1
 
 
-def test_changed_thresholds_are_resumed(model, tmp_path):
-    run = StreamRun(model, Recording(24), **options(tmp_path))
-    name = run.classes[1]
-    run.set_threshold(name, .9)
-    for _ in run:
-        run.stop()
-    changed = run.thresholds()['changed']
-    assert changed[name][0] == .9
-    run = StreamRun(model, Recording(24), **options(tmp_path))
-    assert run.thresholds()['changed'] == changed
-    (tmp_path / 'state').unlink()
-    run = StreamRun(model, Recording(24), **options(tmp_path))
-    assert run.thresholds()['changed'] == {}
-
-
 @pytest.mark.parametrize('away', [0, 3600], ids=['short', 'an-hour'])
 def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     """Events after the saved state are neither lost nor repeated."""
@@ -249,17 +225,6 @@ def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     check_pairs(events)
 
 
-def test_clock_set_back_does_not_count_as_a_gap(model, tmp_path):
-    list(StreamRun(model, Camera(24), **options(tmp_path), duration=1.))
-    state = torch.load(tmp_path / 'state', weights_only=True)
-    state['ended'] = False
-    state['clock'] += 3600
-    torch.save(state, tmp_path / 'state')
-    run = StreamRun(model, Camera(36), **options(tmp_path))
-    assert run.resumed.endswith('after a gap of 0.0 s')
-    assert next(iter(run)).step >= 4
-
-
 def check_pairs(events):
     """Check that each action starts once and then ends once."""
     open_ = {}
@@ -287,63 +252,6 @@ def test_resumes_a_clip_model(clip_files, clip, tmp_path):
     assert len(result) == len(expected) - half
     for got, want in zip(result, expected[half:]):
         np.testing.assert_allclose(got.scores, want.scores, atol=1e-5)
-
-
-def test_duration_ends_the_run(model, tmp_path, monkeypatch):
-    """The frames count, or the clock if the source stalls."""
-    path = tmp_path / 'events.jsonl'
-    run = StreamRun(model, Recording(), path, duration=5)
-    assert [d.step for d in run] == list(range(20))
-    assert run.report()['status'] == 'ended' and run.health.is_up
-    ends = [json.loads(line) for line in path.read_text().splitlines()]
-    assert all(event['time'] <= 5 for event in ends)
-
-    class Stalling(Camera):
-
-        def _frames(self):
-            yield from super()._frames()
-            ends.append(self._stopped.wait(60))
-
-    monkeypatch.setattr(steps, 'GRACE_SECONDS', 0.1)
-    ends = []
-    run = StreamRun(model, Stalling(12), duration=1.2)
-    assert [d.step for d in run] == list(range(4))
-    # The run stopped the source, which would have ended by itself.
-    assert ends == [True]
-
-
-def test_duration_includes_the_time_before_a_restart(model, monkeypatch):
-    """5 of 5.2 seconds have passed before the start."""
-
-    class Stalling(Source):
-        patience = 3.
-
-        def _frames(self):
-            self._stopped.wait(60)
-            yield from ()
-
-    monkeypatch.setattr(steps, 'GRACE_SECONDS', 0.1)
-    source = Stalling('camera', 10., live=True)
-    source.start_at(50)
-    assert list(StepReader(source, 2., 1, queue_size=4, duration=5.2)) == []
-    assert source.status == 'ended'
-
-
-def test_states_are_written_at_intervals(tmp_path, monkeypatch):
-    now = 0.
-    monkeypatch.setattr(run_files.time, 'monotonic', lambda: now)
-    file = StateFile(tmp_path / 'state', 10., dict(rate=2))
-    written = []
-    for now in range(0, 35, 2):
-        file.write_if_due(lambda: written.append(now) or {})
-    assert written == [10, 20, 30]
-
-
-@pytest.mark.parametrize('duration, frames', [
-    (1.2, 14), (1.24, 15), (1.25, 15)])
-def test_duration_is_rounded_to_frames(model, duration, frames):
-    run = StreamRun(model, Recording(), duration=duration)
-    assert len(list(run)) == frames // 3
 
 
 def test_unwritable_state_is_a_warning(model, tmp_path,
@@ -385,13 +293,6 @@ def test_rejects_state_of_another_source(model, clip, tmp_path):
     assert (tmp_path / 'state').read_bytes() == before
 
 
-@pytest.mark.parametrize('name', ['state_seconds', 'duration'])
-def test_rejects_options(model, tmp_path, name):
-    with pytest.raises(ValueError, match=f'{name} must be a positive'):
-        StreamRun(model, Recording(), **options(tmp_path), **{name: 0})
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_event_log_continues_a_file(tmp_path):
     path = Path(tmp_path / 'events.jsonl')
     log = EventLog(path)
@@ -408,131 +309,3 @@ def test_event_log_continues_a_file(tmp_path):
         'utf-8').splitlines()] == [0, 1, 3]
     with pytest.raises(ValueError, match='must have events up to byte 5'):
         EventLog(path, 5)
-
-
-def post(model, source, folder, url):
-    """Run a detector and post its events, in a process that tests kill."""
-    run = StreamRun(model, source, **options(folder, state_seconds=0.05))
-    run.add_sink(WebhookSink(url, run, folder / 'sent'), lambda line: None)
-    for _ in run:
-        time.sleep(0.002)
-
-
-@pytest.mark.parametrize('source', [Recording, Camera])
-@pytest.mark.parametrize('kills', [
-    1, pytest.param(30, marks=pytest.mark.slow)])
-def test_killed_between_an_event_and_its_message(
-        model, tmp_path, monkeypatch, source, kills):
-    """Every event of the file is delivered, with one key."""
-    monkeypatch.setattr(messages, 'FIRST_DELAY', 0.02)
-    monkeypatch.setattr(messages, 'MAX_DELAY', 0.02)
-    hook, path = Hook(), tmp_path / 'events.jsonl'
-    context = multiprocessing.get_context('fork')
-    source, rng = source(120 * (kills + 1)), random.Random(kills)
-    unsent = 0
-    try:
-        for _ in range(kills):
-            # Some events are delivered, then the receiver fails.
-            hook.answers = [(204, {})] * rng.randint(0, 3) + (
-                [(503, {})] * 9999)
-            num_before = num_lines(path)
-            process = context.Process(target=post, args=(
-                model, source, tmp_path, f'http://{hook.host}/'))
-            process.start()
-            wait_until(lambda: num_lines(path) > num_before + 3
-                       and len(hook.answers) < 9999)
-            time.sleep(rng.uniform(0, 0.1))
-            os.kill(process.pid, signal.SIGKILL)
-            process.join(60)
-            sent = json.loads((tmp_path / 'sent').read_bytes())['sent']
-            unsent += sent + 1 < num_lines(path)
-        hook.answers = []
-        post(model, source, tmp_path, f'http://{hook.host}/')
-    finally:
-        hook.close()
-    assert unsent, 'no event was undelivered when its process was killed'
-    events = [json.loads(line) for line in path.read_text().splitlines()]
-    results = {}
-    for event, key in zip(hook.events, hook.keys):
-        results.setdefault(event['id'], []).append((event, key))
-    assert sorted(results) == [event['id'] for event in events]
-    for event in events:
-        first, *others = results[event['id']]
-        assert first[0] == dict(event, source=source.name)
-        assert all(other == first for other in others)
-
-
-def num_lines(path):
-    return path.read_bytes().count(b'\n') if path.exists() else 0
-
-
-@contextmanager
-def small_disk(folder, size):
-    """Mount a small file system in memory, which needs root."""
-    folder.mkdir()
-    command = ['mount', '-t', 'tmpfs', '-o', f'size={size}', 'tmpfs', folder]
-    mounted = subprocess.run(
-        command, capture_output=True, text=True, timeout=30)
-    if mounted.returncode:
-        pytest.skip(f'cannot mount a tmpfs: {mounted.stderr.strip()}')
-    try:
-        yield
-    finally:
-        subprocess.run(['umount', '-l', folder], check=True, timeout=30)
-
-
-def fill(path):
-    """Write a file until the disk is full."""
-    with open(path, 'ab', buffering=0) as file, pytest.raises(OSError):
-        while True:
-            file.write(bytes(4096))
-
-
-def num_frames(path):
-    """Count the frames of a video that can be decoded."""
-    video, number = cv2.VideoCapture(str(path)), 0
-    while video.read()[0]:
-        number += 1
-    return number
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),
-                    reason='counts open files in /proc')
-def test_a_disk_that_fills_and_empties_ten_times(model, tmp_path):
-    """Only clips that end while the disk is full are lost."""
-    cycle, disk, lines = 240, tmp_path / 'disk', []
-    events = [tmp_path / 'events.jsonl', tmp_path / 'wanted.jsonl']
-    list(StreamRun(model, Recording(10 * cycle), events[1]))
-    before = num_handles()
-    with small_disk(disk, 2**26):
-        run = StreamRun(model, Recording(10 * cycle), events[0])
-        sink = SegmentSink(disk, run, 0, 0)
-        run.add_sink(sink, lines.append)
-        handles = []
-        for step, _ in enumerate(run):
-            if step % (cycle // 3) == 0:
-                # The disk is full for a third of each cycle.
-                fill(disk / 'filler')
-            elif step % (cycle // 3) == cycle // 9:
-                (disk / 'filler').unlink()
-            handles.append(num_handles())
-        (disk / 'filler').unlink(missing_ok=True)
-        assert events[0].read_bytes() == events[1].read_bytes()
-        ends = [event for event in map(
-            json.loads, events[0].read_text().splitlines())
-            if event['event'] == 'end']
-        clips = {sink.path(event['start_id']): round(12 * (
-            event['end'] - event['start'])) for event in ends}
-        results = sorted(disk.iterdir())
-        lost = run.sink_losses()[sink.name]
-        print(f'{len(ends)} clips: {len(results)} written, {lost} lost; '
-              f'handles: {before} before, at most {max(handles)}, '
-              f'{num_handles()} after')
-        assert len(results) + lost == len(ends) and lost >= 10
-        assert len(results) >= 10 and set(results) <= set(clips)
-        assert [num_frames(path) for path in results] == [
-            clips[path] for path in results]
-        # Events file, clip, and the same clip reopened to finish it.
-        assert max(handles) <= before + 3 and num_handles() == before
-        assert any('No space left' in line for line in lines), lines

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 import torch
 from live_fixtures import Script, write_tsn
-from torch import nn
 
 import mmvidattn
-from mmvidattn.apis import compiling
 from mmvidattn.live import (
     EventDetector,
     FeatureExtractor,
@@ -25,7 +23,6 @@ from mmvidattn.live import (
     steps,
 )
 from mmvidattn.online import StreamSession
-from mmvidattn.online.window_steps import TeSTraStep
 
 CLASSES = ['background', 'jump', 'run', 'swim']
 STEPS = 28
@@ -81,22 +78,6 @@ def test_untrained_background_has_probability_zero(found, files, clip):
             one.scores[1:], two.scores[1:] / two.scores[1:].sum(), atol=1e-5)
 
 
-def test_times_images_and_latency(found):
-    run, detections, _ = found
-    assert [d.time for d in detections] == [(t + 1) / 4 for t in range(STEPS)]
-    assert {len(d.images) for d in detections} == {3}
-    for d in detections:
-        assert d.seconds['total'] == pytest.approx(sum(
-            d.seconds[k] for k in ('decode', 'flow', 'features', 'head')))
-        assert d.seconds['features'] > 0 < d.seconds['head']
-    report = run.report()
-    assert report['steps'] == STEPS
-    assert report['dropped'] == report['missing'] == 0
-    totals = [1000 * d.seconds['total'] for d in detections]
-    assert report['latency']['total']['median'] == pytest.approx(
-        np.median(totals))
-
-
 def test_events_match_a_detector_on_the_scores(found, files):
     run, detections, path = found
     naive = EventDetector(CLASSES, on=.3, off=.2, min_duration=.25)
@@ -129,16 +110,6 @@ def test_slow_machine_drops_the_oldest_steps(model):
     assert run.session.num_bad_frames == run.dropped
 
 
-def test_recording_drops_no_steps(model):
-    run = StreamRun(model, Script(range(90)))
-    steps = []
-    for detection in run:
-        steps.append(detection.step)
-        time.sleep(0.01)
-    assert steps == list(range(30))
-    assert run.dropped == 0
-
-
 def test_session_skips_a_gap(model):
     run = StreamRun(model, Script([*range(12), *range(30, 42)]))
     assert [d.step for d in run] == [0, 1, 2, 3, 10, 11, 12, 13]
@@ -168,21 +139,6 @@ def test_long_gap_restarts_the_session(model):
     fresh = list(StreamRun(model, Script(range(late, late + 12))))
     np.testing.assert_array_equal([d.scores for d in results[4:]],
                                   [d.scores for d in fresh])
-
-
-def test_damaged_video_fails_the_run(model, broken_clip, tmp_path):
-    run = StreamRun(model, broken_clip, tmp_path / 'events.jsonl')
-    results = []
-    with pytest.raises(ValueError, match='breaks off'):
-        for detection in run:
-            results.append(detection)
-    assert 0 < len(results) < STEPS
-    assert run.source.status.startswith('failed: ')
-    lines = (tmp_path / 'events.jsonl').read_text().splitlines()
-    assert [json.loads(line) for line in lines] == list(run.events.recent)
-    # Every action ends where the video ends.
-    assert sum(json.loads(line)['event'] == 'start' for line in lines) == sum(
-        json.loads(line)['event'] == 'end' for line in lines)
 
 
 def test_stop_ends_the_run(model):
@@ -284,13 +240,11 @@ def options(**changes):
 
 @pytest.mark.parametrize('kwargs, error', [
     (dict(config='linear_ff_tiny_motion', extractors=dict(rgb={})),
-     'extractors is for models of feature streams, and linear_ff_tiny_motion '
-     'is a Recognizer3D'),
-    (dict(stride=0), 'stride is for models of clips, and .*detector.py is a '
-     'OnlineActionDetector; got 0'),
+     'extractors is not an option of linear_ff_tiny_motion, .*LiveClipModel'),
+    (dict(stride=0), 'stride is not an option of .*FeatureStreamModel; got 0'),
     (options(**{'test_dataloader.dataset.feature_rate': None,
                 'test_dataloader.dataset.work_rate': None}),
-     'must have feature_rate .*lacks feature_rate, work_rate'),
+     'lacks feature_rate .* and work_rate'),
     (options(**{'online.extractor': {}}),
      'may have extractors and events .*got extractor'),
     (options(**{'online.extractors.rgb.config': 'linear_ff_tiny_motion',
@@ -311,7 +265,8 @@ def options(**changes):
      'extractors.rgb must name'),
     (dict(events=dict(on=2.)), '0 < off <= on <= 1'),
     (dict(queue_size=0), 'queue_size must be .*got 0'),
-    (dict(source='none.mp4'), 'none.mp4 does not exist'),
+    # The source is opened first, because it fails most often.
+    (dict(source='none.mp4', checkpoint='none'), 'none.mp4 does not exist'),
 ], ids=['model', 'window', 'rates', 'online', 'checkpoint', 'classes',
         'modality', 'layer', 'width', 'interval', 'extractors', 'events',
         'queue', 'source'])
@@ -324,26 +279,11 @@ def test_rejects_arguments(files, clip, tmp_path, kwargs, error):
     assert not (tmp_path / 'events.jsonl').exists()
 
 
-def test_live_model_rejects_a_clip_model():
-    with pytest.raises(ValueError, match='is not an online-detector config: '
-                       "model.type must be 'OnlineActionDetector', got "
-                       "'Recognizer3D'"):
-        FeatureStreamModel('linear_ff_tiny_motion', None)
-
-
 @pytest.mark.parametrize('stretch', [True, False])
 def test_sessions_sample_the_long_memory_as_the_dataset(files, stretch):
     model = FeatureStreamModel(*files, cfg_options={
         'test_dataloader.dataset.stretch_long_memory': stretch})
     assert model.new_scorer(12).session.step.stretch_long_memory is stretch
-
-
-def test_source_is_checked_before_the_model(files, tmp_path):
-    cv2.imwrite(str(tmp_path / '0.png'), np.zeros((64, 64, 3), np.uint8))
-    source = OnlineDetector(*files, tmp_path, realtime=True, fps=16).source
-    assert source.fps == 16 and source.live
-    with pytest.raises(ValueError, match='nowhere does not exist'):
-        OnlineDetector(files[0], 'no checkpoint', 'nowhere')
 
 
 def test_rejects_names_of_other_classes(files, clip, tmp_path):
@@ -376,28 +316,6 @@ def test_model_gets_rgb_and_flow_features(files, clip, tmp_path, monkeypatch):
                 extractor.frame_indices(step, 12, 4)).asnumpy()
             expected = extractor.features([extractor.clip(list(images))])[0]
             torch.testing.assert_close(got[step][name], expected)
-
-
-@pytest.mark.parametrize('backend', [
-    None, *(pytest.param(name, marks=pytest.mark.slow)
-            for name in ('aot_eager', 'inductor'))])
-def test_compiled_step_gives_the_same_scores(found, files, clip, monkeypatch,
-                                      backend):
-    compiled = []
-
-    def compile_step(step):
-        compiled.append(step)
-        if backend:
-            nn.Module.compile(step, backend=backend)
-
-    monkeypatch.setattr(TeSTraStep, 'compile', compile_step)
-    # tests/apis/test_compiling.py checks compilers.
-    monkeypatch.setattr(compiling, 'why_not_compile', lambda device: None)
-    detector = OnlineDetector(*files, clip, compile_step=True)
-    assert compiled == [detector.session.step]
-    # The call that compiles it does not change the state.
-    for got, want in zip(detector, found[1], strict=True):
-        np.testing.assert_allclose(got.scores, want.scores, atol=1e-6)
 
 
 def test_runs_share_only_the_model(files, clip, found):

@@ -2,10 +2,9 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from mmvidattn.live import Detection
-from mmvidattn.live.sinks.files import ScoreSink
+from mmvidattn.live.file_sinks import ScoreSink
 from mmvidattn.online.frame_scores import read_frame_scores
 
 
@@ -34,9 +33,3 @@ def test_sources_share_a_folder_and_missing_steps_are_filled(tmp_path):
     write(tmp_path / 'x', 'a.mp4', [5])
     assert read_frame_scores(tmp_path / 'x').videos['a.mp4'].scores.shape == (
         6, 2)
-
-
-def test_rejects_a_folder_of_other_classes(tmp_path):
-    write(tmp_path, 'a.mp4', [0])
-    with pytest.raises(ValueError, match='has scores of other classes'):
-        ScoreSink(tmp_path, run_of('b.mp4', ('background', 'run')))

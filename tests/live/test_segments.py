@@ -9,7 +9,7 @@ import pytest
 from live_fixtures import num_handles
 
 from mmvidattn.live import Detection
-from mmvidattn.live.sinks.files import SegmentSink
+from mmvidattn.live.file_sinks import SegmentSink
 
 RUN = SimpleNamespace(source=SimpleNamespace(fps=8.), rate=4.)
 NONE = np.zeros(0)
@@ -83,37 +83,8 @@ def test_earlier_frame_replaces_missing_frames(tmp_path):
     check_frames(sink.path(3), [*range(6), *[5] * 6, *range(12, 16)])
 
 
-def test_memory_is_bounded(tmp_path):
-    sink = SegmentSink(tmp_path, RUN, max_bytes=40_000)
-    for step in range(200):
-        sink.write(detection(step, since=0.))
-        size = sum(data.nbytes for _, data in sink._frames)
-        assert size == sink._num_bytes <= 40_000
-    assert 20 < len(sink._frames) < 60
-    # The clip of a longer action has its last part.
-    sink.write(detection(200, [end(0., 50.)]))
-    sink.close()
-    assert 3 < len(shown(sink.path(3))) < 60
-
-
-def test_read_returns_the_clip_of_an_event(tmp_path):
-    sink = SegmentSink(tmp_path, RUN, before=0, after=.5)
-    # A file of an earlier run.
-    sink.path(3).write_bytes(b'old')
-    start = {'event': 'start', 'id': 3, 'start': 0.}
-    for step in range(6):
-        sink.write(detection(step, {
-            0: [start], 3: [end(0., 1.)]}.get(step, ()),
-            since=0. if step < 3 else None))
-        assert sink.read(start) is None
-        if step < 5:
-            assert sink.read(end(0., 1.)) is None
-    assert sink.read(end(0., 1.)) == sink.path(3).read_bytes() != b'old'
-    assert sink.read(end(0., 1., 4)) is None
-
-
 @pytest.mark.parametrize('options', [
-    dict(before=-1), dict(after=float('nan')), dict(max_bytes=0)])
+    dict(before=-1), dict(after=float('nan'))])
 def test_rejects_options(tmp_path, options):
     with pytest.raises(ValueError, match=f'{next(iter(options))} must be'):
         SegmentSink(tmp_path, RUN, **options)
@@ -148,10 +119,3 @@ def test_failed_write_leaves_no_file_and_no_handle(tmp_path):
     sink.write(noisy(9, [end(2., 2.5, 4)]))
     assert [path.name for path in tmp_path.iterdir()] == ['000004.mp4']
     assert len(shown(sink.path(4))) == 4
-
-
-def test_unfinished_clips_of_a_killed_run_are_deleted(tmp_path):
-    (tmp_path / '000003.part.mp4').write_bytes(b'some')
-    (tmp_path / '000002.mp4').write_bytes(b'all')
-    SegmentSink(tmp_path, RUN)
-    assert [path.name for path in tmp_path.iterdir()] == ['000002.mp4']

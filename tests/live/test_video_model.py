@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Live detection by one causal network, from pixels to events."""
 import json
-import urllib.request
 
 import cv2
 import decord
@@ -90,16 +89,6 @@ def test_scores_and_events_match_the_whole_file(model, clip, tmp_path):
         assert json.loads(line) == pytest.approx(event, abs=1e-5)
 
 
-def test_command_writes_the_same_events(files, model, clip, tmp_path):
-    want = StreamRun(model, clip, tmp_path / 'want.jsonl')
-    list(want)
-    main(['stream', str(clip), *files, '--events', str(tmp_path / 'got.jsonl'),
-          '--out', str(tmp_path / 'scores.mp4')])
-    assert (tmp_path / 'got.jsonl').read_bytes() == (
-        tmp_path / 'want.jsonl').read_bytes() != b''
-    assert (tmp_path / 'scores.mp4').stat().st_size > 1000
-
-
 @pytest.mark.parametrize('frame_rate', [4., 48.])
 def test_other_frame_rates(files, clip, frame_rate):
     """Use the middle frame of a step, or age the state between frames."""
@@ -159,36 +148,6 @@ def test_bundle_gives_the_same_detections(bundle, clip):
     assert any(a.events for a in got)
 
 
-def test_page_shows_the_scores_and_events_of_a_bundle(bundle, clip):
-    pytest.importorskip('fastapi')
-    from websockets.sync.client import connect
-
-    from mmvidattn.live.server import LivePage
-
-    run = OnlineDetector(bundle[2], None, clip)
-    with LivePage([run], port=0) as page:
-        with urllib.request.urlopen(page.url) as answer:
-            assert answer.status == 200 and b'<html' in answer.read()
-        with connect(f'ws://{page.host}:{page.port}/live',
-                     max_size=2**22) as websocket:
-            websocket.send('')
-            hello = json.loads(websocket.recv(timeout=10))
-            source, = hello['sources']
-            assert hello['type'] == 'hello' and source['name'] == 'clip.mp4'
-            for detection in run:
-                page.publish(0, detection)
-                message = dict(type='state')
-                while message['type'] != 'step':
-                    message = json.loads(websocket.recv(timeout=10))
-                assert message['time'] == detection.time
-                assert message['events'] == detection.events
-                assert message['picture']
-                assert message['scores'] == {
-                    name: pytest.approx(score, abs=1e-4)
-                    for name, score in zip(CLASSES, detection.scores)
-                    if name in CLASSES[1:-1]}
-
-
 @pytest.mark.parametrize('max_gap, cuts', [(2.5, True), (4., False)])
 def test_actions_end_before_a_long_gap(files, max_gap, cuts):
     """36 steps of 1/12 s are missing after second 1."""
@@ -214,33 +173,3 @@ def test_actions_end_before_a_long_gap(files, max_gap, cuts):
     assert starts == [0.] * number + [4.] * number
     assert len(ends) == number
     assert all(event['end'] == 1 and event['cut'] for event in ends)
-
-
-def test_rejects_max_gap(files):
-    with pytest.raises(ValueError, match='online.max_gap.*got -1'):
-        LiveVideoModel(*files, cfg_options={'online.max_gap': -1})
-
-
-def test_resumes_with_the_same_events(model, clip, tmp_path):
-    want = StreamRun(model, clip, tmp_path / 'want.jsonl')
-    list(want)
-    options = dict(events_file=tmp_path / 'got.jsonl',
-                   state_file=tmp_path / 'state')
-    run = StreamRun(model, clip, **options)
-    for detection in run:
-        if detection.step == 40:
-            run.stop()
-    list(StreamRun(model, clip, **options))
-    assert (tmp_path / 'got.jsonl').read_bytes() == (
-        tmp_path / 'want.jsonl').read_bytes()
-
-
-@pytest.mark.parametrize('options, message', [
-    (dict(extractors=dict(rgb={})), 'extractors is for models of feature'),
-    (dict(seconds=2.), 'seconds is for models of clips'),
-    (dict(cfg_options={'test_dataloader.dataset.frame_rate': None}),
-     'must have frame_rate'),
-])
-def test_rejects_options(files, clip, options, message):
-    with pytest.raises(ValueError, match=message):
-        OnlineDetector(*files, clip, **options)

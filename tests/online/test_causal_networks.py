@@ -55,18 +55,6 @@ def test_matches_naive(model):
     assert relative(got, want) < 1e-12
 
 
-@torch.no_grad()
-@pytest.mark.parametrize('dtype', [torch.float64, torch.float32])
-def test_stream_matches_the_entire_video(model, dtype):
-    model.to(dtype)
-    video = video_of(model, dtype=dtype)
-    got = StreamSession(model).push(video)['action']
-    want = model({name: x[None] for name, x in video.items()})['action'][0]
-    assert got.shape == (40, 1, 5)
-    limit = 1e-12 if dtype == torch.float64 else 1e-5
-    assert (got[:, 0] - want).abs().max() < limit
-
-
 def test_dense_features_match_the_entire_video(model):
     L = model.backbone.work_memory_length
     video = video_of(model, 20)

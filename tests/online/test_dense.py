@@ -41,17 +41,6 @@ def test_matches_a_loop_over_windows(pair, batch_size):
     assert want.requires_grad and not got.requires_grad
 
 
-def test_takes_any_indices_and_no_mask(pair):
-    model = pair[1].backbone
-    video, (long, work, _) = video_like(model.in_channels), _tables(model)
-    long = torch.randint(40, long.shape)
-    work = torch.randint(40, work.shape)
-    got = dense_features(model, video, long, work)
-    want = model(_windows(video, long, work))
-    want = want[:, model.work_memory_length - 1:]
-    assert (got - want).norm() / want.norm() < 1e-11
-
-
 def test_frames_are_projected_once():
     """With THUMOS'14 sizes, the cost of each additional window is low."""
     with torch.device('meta'):

@@ -70,11 +70,3 @@ def test_benchmark_reference_matches_the_released_stream(case):
         assert relative(a, b) < 1e-5
     # The released stream differs from the windows.
     assert relative(case[0]['stream']['windowed']['action'], want) > 1e-3
-
-
-def test_benchmark_reference_without_faults_of_the_release_is_exact(case):
-    if 'exact' not in case[0]['stream']:
-        pytest.skip('not supported with positions')
-    got = _transcribed(case, as_released=False)
-    for a, b in zip(got, case[0]['stream']['exact']['action']):
-        assert relative(a, b) < 1e-5

@@ -8,17 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import relative
-from online.detectors import VARIANTS, detector_of, thumos_detector
+from online.detectors import VARIANTS, detector_of
 from online.networks import (
-    BACKBONES,
     frame_of,
-    random_detector,
     video_of,
     window_of,
 )
 from online.torch_testra import TorchTeSTra
 
-from mmvidattn.apis.complexity import count_complexity
 from mmvidattn.convert import convert
 from mmvidattn.online import StreamSession
 from mmvidattn.online.window_steps import TeSTraStep
@@ -51,9 +48,8 @@ STREAMED = VARIANTS.keys() - {'deep-gelu'}
 @pytest.mark.parametrize('pair, long_rate, work_rate, length', [
     *(pytest.param(VARIANTS[name], 3, 2, 52, id=f'{name}-3-2')
       for name in sorted(STREAMED)),
-    *(pytest.param(VARIANTS[name], *rates, id=f'{name}-{rates[0]}-1')
-      for name in ('anticipation', 'laplace', 'long-memory', 'lstr')
-      for rates in ((4, 1, 58), (1, 1, 22)))], indirect=['pair'])
+    *(pytest.param(VARIANTS[name], 4, 1, 58, id=f'{name}-4-1')
+      for name in ('anticipation', 'lstr'))], indirect=['pair'])
 def test_matches_windows_at_any_age(pair, long_rate, work_rate, length):
     reference, model = pair
     video = video_of(model, length)
@@ -93,30 +89,10 @@ def _ours(reference, **options):
     return model.double().eval()
 
 
-def test_pushing_any_number_of_frames_gives_the_same_scores(detector):
-    model = detector('anticipation').eval()
-    video = video_of(model, 40, torch.float32)
-    whole = StreamSession(model).push(video)['action']
-    session, parts = StreamSession(model), []
-    rng, t = random.Random(0), 0
-    while t < 40:
-        if rng.random() < 0.3:
-            out = session.push(frame_of(video, t))['action'][None]
-        else:
-            size = rng.randint(1, 9)
-            out = session.push({n: x[t:t + size] for n, x in video.items()})
-            out = out['action']
-        parts.append(out)
-        t += len(out)
-    assert torch.equal(torch.cat(parts), whole)
-
-
-@pytest.mark.parametrize('name, options', [
-    ('verbs-and-nouns', (4, 2, 'window')),
-    ('verbs-and-nouns', (4, 2, 'smoothing')), *((x, ()) for x in BACKBONES)])
-def test_sessions_of_any_age_can_be_batched(detector, name, options):
-    model = (random_detector(name) if name in BACKBONES
-             else detector(name).double().eval())
+@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
+def test_sessions_of_any_age_can_be_batched(detector, kernel):
+    model = detector('verbs-and-nouns').double().eval()
+    options = 4, 2, kernel
     videos = [video_of(model, 20, seed=i) for i in range(4)]
     alone = [StreamSession(model, *options).push(v) for v in videos]
     sessions = [StreamSession(model, *options)]
@@ -153,17 +129,17 @@ def test_repeated_batch_is_not_copied(detector):
 
 
 def test_threads_can_use_different_sessions(detector):
-    """16 streams, interleaved, with resets, from 4 threads."""
+    """8 streams, interleaved, with resets, from 4 threads."""
     model = detector('anticipation').eval()
     first = StreamSession(model)
-    sessions = [first] + [first.spawn() for _ in range(15)]
-    videos = [video_of(model, 8, torch.float32, seed=i) for i in range(16)]
+    sessions = [first] + [first.spawn() for _ in range(7)]
+    videos = [video_of(model, 8, torch.float32, seed=i) for i in range(8)]
     want = [StreamSession(model).push(v)['action'] for v in videos]
     wrong = []
 
     def follow(worker):
         rng = random.Random(worker)
-        mine = range(worker, 16, 4)
+        mine = range(worker, 8, 4)
         for _ in range(40):
             i = rng.choice(mine)
             t = sessions[i].num_steps
@@ -221,8 +197,7 @@ def test_state_contains_only_one_session(detector):
 
 
 @pytest.mark.parametrize('bad, kernel', [
-    (dict(rgb=torch.nan), 'window'), (dict(flow=-torch.inf), 'window'),
-    (dict(rgb=1e30), 'window'), (dict(rgb=None), 'window'), (None, 'window'),
+    (dict(flow=-torch.inf), 'window'), (dict(rgb=None), 'window'),
     (dict(rgb=1e30), 'smoothing'), (None, 'smoothing')])
 def test_last_good_frame_replaces_a_bad_one(detector, bad, kernel):
     model = detector('anticipation').eval()
@@ -251,25 +226,11 @@ def test_last_good_frame_replaces_a_bad_one(detector, bad, kernel):
     assert session.num_bad_frames == 4 and want.num_bad_frames == 0
 
 
-def test_bad_frame_affects_only_its_stream(detector):
-    model = detector('laplace').eval()
-    sessions = [StreamSession(model)]
-    sessions.append(sessions[0].spawn())
-    frame = frame_of(video_of(model, 1, torch.float32), 0)
-    with pytest.warns(UserWarning, match='frame 0'):
-        out = StreamSession.push_many(sessions, [None, frame])
-    assert [bool(x['bad_frame']) for x in out] == [True, False]
-    assert [s.num_bad_frames for s in sessions] == [1, 0]
-    want = StreamSession(model).push(frame)['action']
-    assert relative(out[1]['action'], want) < 1e-5
-
-
 @pytest.mark.parametrize('name, kernel, rates, age', [
-    *(('anticipation', 'smoothing', (4, 1), age) for age in (0, 2, 21)),
-    ('box', 'smoothing', (3, 2), 2), ('box', 'smoothing', (3, 2), 21),
-    ('anticipation', 'window', (3, 2), 0), ('lstr', 'window', (4, 1), 2),
-    ('lstr', 'window', (4, 1), 21), ('long-memory', 'window', (2, 1), 21),
-    ('short-only', 'window', (1, 1), 21)])
+    ('anticipation', 'smoothing', (4, 1), 0),
+    ('anticipation', 'smoothing', (4, 1), 21),
+    ('box', 'smoothing', (3, 2), 2), ('lstr', 'window', (4, 1), 2),
+    ('long-memory', 'window', (2, 1), 21)])
 def test_skip_equals_pushing_missing_frames(detector, name, kernel, rates,
                                             age):
     """For any number of frames, even more than the memories hold."""
@@ -308,31 +269,10 @@ def test_skip_equals_pushing_missing_frames(detector, name, kernel, rates,
         assert relative(got, want) < 1e-9, number
 
 
-def test_skip_affects_only_its_stream(detector):
-    model = detector('laplace').eval()
-    sessions = [StreamSession(model, kernel='smoothing')]
-    sessions += [sessions[0].spawn(), sessions[0].spawn()]
-    video = video_of(model, 20, torch.float32)
-    for t in range(10):
-        StreamSession.push_many(sessions, [frame_of(video, t)] * 3)
-    others = [sessions[i].state_dict()['state'] for i in (0, 2)]
-    with pytest.warns(UserWarning, match='frames 10 to 36 of a stream are m'
-                      ) as caught:
-        sessions[1].skip(27)
-    # The warning names the caller's line.
-    assert [x.filename for x in caught] == [__file__]
-    for i, before in zip((0, 2), others):
-        after = sessions[i].state_dict()['state']
-        assert all(torch.equal(after[name], x) for name, x in before.items())
-    assert [s.num_steps for s in sessions] == [10, 37, 10]
-    with pytest.raises(ValueError, match='number must be at least 0, got -1'):
-        sessions[1].skip(-1)
-
-
 @pytest.mark.parametrize('dtype, tolerance', [
     (torch.float16, 1e-2), (torch.bfloat16, 5e-2)])
 @pytest.mark.parametrize('name, kernel', [
-    ('laplace', 'window'), ('laplace', 'smoothing'), ('lstr', 'window')])
+    ('laplace', 'smoothing'), ('lstr', 'window')])
 def test_half_precision_is_close(detector, dtype, tolerance, name, kernel):
     model = detector(name).eval()
     video = video_of(model, 40, torch.float32)
@@ -346,9 +286,7 @@ def test_half_precision_is_close(detector, dtype, tolerance, name, kernel):
 
 
 @pytest.mark.parametrize('name, kernel', [
-    ('laplace', 'smoothing'), ('anticipation', 'window'), ('lstr', 'window'),
-    ('long-memory', 'window'), ('shallow', 'smoothing'),
-    ('short-only', 'window')])
+    ('laplace', 'smoothing'), ('long-memory', 'window')])
 @pytest.mark.parametrize('dtype, values', [
     (torch.float64, (1e155, 1e200, 1e300)),
     (torch.float32, (1e19, 1e20, 1e22, 1e30, 3e38)),
@@ -373,9 +311,8 @@ def test_overflow_after_the_projections_does_no_lasting_harm(
 
 
 @pytest.mark.parametrize('name, kernel', [
-    ('laplace', 'smoothing'), ('anticipation', 'window'), ('lstr', 'window')])
-@pytest.mark.parametrize('dtype', [
-    torch.float64, torch.float32, torch.bfloat16, torch.float16])
+    ('laplace', 'smoothing'), ('lstr', 'window')])
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float16])
 @pytest.mark.parametrize('gain', [1, 30])
 @torch.no_grad()
 def test_everything_up_to_the_limit_is_finite(detector, name, kernel, dtype,
@@ -457,42 +394,6 @@ def test_4000_difficult_frames_match_float64(detector, name, kernel,
     assert (difference.norm(dim=(1, 2)) / norms).max() < tolerance
 
 
-def test_large_harmless_frames_are_used(detector):
-    for dtype, value in ((torch.float32, 1e15), (torch.bfloat16, 1e15),
-                         (torch.float16, 1e3)):
-        model = detector('laplace').to(dtype).eval()
-        video = video_of(model, 12, torch.float32)
-        video['rgb'][5] *= value
-        session = StreamSession(model, kernel='smoothing')
-        assert session.push(video)['action'].isfinite().all()
-        assert session.num_bad_frames == 0
-
-
-def test_model_holds_no_state(detector):
-    model = detector('laplace').eval()
-    session = StreamSession(model)
-    video = video_of(model, 60, torch.float32)
-    before = {name: dict(m.__dict__) for name, m in model.named_modules()}
-    weights = {k: x.clone() for k, x in model.state_dict().items()}
-    session.push({n: x[:1] for n, x in video.items()})
-    sizes = {name: x.shape for name, x in session._state.items()}
-    session.push({n: x[1:] for n, x in video.items()})
-    assert {name: x.shape for name, x in session._state.items()} == sizes
-    assert {name: m.__dict__ for name, m in model.named_modules()} == before
-    assert all(map(torch.equal, weights.values(), model.state_dict().values()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
-def test_step_compiles_as_one_graph(detector, kernel):
-    model = detector('anticipation').eval()
-    video = video_of(model, 30, torch.float32)
-    want = StreamSession(model, kernel=kernel).push(video)['action']
-    session = StreamSession(model, kernel=kernel)
-    session.step.compile(fullgraph=True, backend='aot_eager')
-    assert relative(session.push(video)['action'], want) < 1e-5
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs CUDA')
 @pytest.mark.parametrize('kernel', ['window', 'smoothing'])
 def test_cuda_graph_gives_the_scores_of_the_step(detector, kernel):
@@ -510,21 +411,6 @@ def test_cuda_graph_gives_the_scores_of_the_step(detector, kernel):
                 assert relative(out['action'], want[t]) < 1e-5
         for session in sessions:
             session.reset()
-
-
-@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
-def test_frame_costs_less_than_a_window(kernel):
-    """Check the count for the sizes of THUMOS'14."""
-    with torch.device('meta'):
-        model = thumos_detector(decay=0.97)
-        step = TeSTraStep(model, kernel=kernel)
-        macs = count_complexity(
-            step, dict(rgb=torch.empty(1, 2048), flow=torch.empty(1, 1024)),
-            step.initial_state())
-        window = count_complexity(model, dict(
-            rgb=torch.empty(1, 544, 2048), flow=torch.empty(1, 544, 1024)))
-    assert set(macs.uncounted) == {'aten.index_copy_'}
-    assert macs.macs < window.macs / 4.8
 
 
 @pytest.mark.parametrize('name, kwargs, message', [

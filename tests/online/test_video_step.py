@@ -1,7 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Streams of causal video networks, from pixels to scores."""
-import io
-import random
 import warnings
 
 import pytest
@@ -92,41 +90,6 @@ def test_anticipated_features_are_those_of_the_definition(model):
                 step, x + narrow.weight @ hidden + narrow.bias)
 
 
-def test_stream_equals_the_whole_video(model):
-    video = video_like(20)
-    out = StreamSession(model).push(dict(frames=video))
-    assert out['action'].shape == (20, 3, 5) and not out['bad_frame'].any()
-    assert relative(out['action'], scores_of(model, video)) < 1e-10
-    # The scores depend on the video, also on its first frame.
-    other = video.clone()
-    other[0] = 255 - other[0]
-    assert relative(scores_of(model, other)[-1], out['action'][-1]) > 1e-6
-
-
-def test_window_ends_with_the_anticipated_steps(model):
-    video = video_like(7).double().transpose(0, 1)[None]
-    x = model.backbone(dict(frames=video))
-    y, state = model.backbone.forward_causal(dict(frames=video[:, :, :4]))
-    rest, _ = model.backbone.forward_causal(
-        dict(frames=video[:, :, 4:]), state)
-    assert x.shape == (1, 9, 16)
-    assert relative(torch.cat([y, rest], dim=1), x[:, :7]) < 1e-10
-    assert relative(model.backbone.anticipate(x[:, 6]), x[:, 7:]) < 1e-10
-
-
-def test_elapsed_time_ages_the_state(model):
-    video, elapsed = video_like(6), [1., .5, 3., 0., 2.5, 1.]
-    want = scores_of(model, video, elapsed)
-    session = StreamSession(model)
-    out = session.push(dict(frames=video, elapsed=torch.tensor(elapsed)))
-    assert relative(out['action'], want) < 1e-10
-    assert relative(scores_of(model, video), want) > 1e-4
-    one = session.spawn()
-    for x, time in zip(video, elapsed):
-        result = one.push(dict(frames=x, elapsed=time))
-    assert relative(result['action'], want[-1]) < 1e-10
-
-
 def test_dropped_frames_age_the_state_and_repeat_the_scores(model):
     """Missing, broken and skipped frames have the same effect."""
     video = video_like(6).double()
@@ -154,42 +117,6 @@ def test_dropped_frames_age_the_state_and_repeat_the_scores(model):
         assert session.num_bad_frames == (7 if gap == 'push' else 10**6)
         assert session.num_steps == 6 + session.num_bad_frames
         assert relative(out['action'], want[3:]) < 1e-10
-
-
-def test_bad_first_frame_leaves_no_trace(model):
-    video, session = video_like(3), StreamSession(model)
-    with pytest.warns(UserWarning, match='frame 0 of a stream'):
-        session.push(None)
-    out = session.push(dict(frames=video))
-    assert relative(out['action'], scores_of(model, video)) < 1e-10
-
-
-def test_streams_join_leave_reset_and_resume(model):
-    """Random batches of streams of any age equal each stream alone."""
-    videos = [video_like(16, seed) for seed in range(4)]
-    want = [scores_of(model, video) for video in videos]
-    sessions = [StreamSession(model)]
-    sessions += [sessions[0].spawn() for _ in range(3)]
-    rng = random.Random(0)
-    for _ in range(50):
-        some = rng.sample(range(4), rng.randint(1, 4))
-        if rng.random() < .05:
-            sessions[some[0]].reset()
-        if rng.random() < .3:
-            file = io.BytesIO()
-            torch.save(sessions[some[0]].state_dict(), file)
-            file.seek(0)
-            sessions[some[0]] = sessions[0].spawn()
-            sessions[some[0]].load_state_dict(
-                torch.load(file, weights_only=True))
-        some = [i for i in some if sessions[i].num_steps < 16]
-        ages = [sessions[i].num_steps for i in some]
-        out = StreamSession.push_many(
-            [sessions[i] for i in some],
-            [dict(frames=videos[i][t]) for i, t in zip(some, ages)])
-        for i, t, result in zip(some, ages, out):
-            assert relative(result['action'], want[i][t]) < 1e-10
-    assert any(session.num_steps > 10 for session in sessions)
 
 
 @pytest.mark.parametrize('at_once', [0, 3 * 32 * 32 * 2, 10**6])
@@ -283,12 +210,6 @@ def test_step_can_be_recorded(model):
     assert state['num_bad'].tolist() == [0, 1, 0]
 
 
-def test_tensors_of_an_initial_state_are_constant(model):
-    """The metadata of exported programs rely on it."""
-    for x in make_stream_step(model).initial_state(2).values():
-        assert len(x) == 2 and len(x.unique()) == 1
-
-
 def test_bfloat16_stays_close_and_keeps_float32_sums(model, monkeypatch):
     monkeypatch.setenv('MMVIDATTN_BFLOAT16', 'force')
     video = video_like(20)
@@ -302,24 +223,6 @@ def test_bfloat16_stays_close_and_keeps_float32_sums(model, monkeypatch):
     assert relative(got, scores_of(model, video)) < .1
 
 
-@pytest.mark.skipif('fbgemm' not in torch.backends.quantized.supported_engines,
-                    reason='needs int8 kernels')
-def test_int8_weights(model):
-    video = video_like(20)
-    small = random_detector().float()
-    # The gate's weights are read without calling the layer.
-    layers = {name: module for name, module in small.named_modules()
-              if isinstance(module, torch.nn.Linear) and 'gate' not in name}
-    for module in layers.values():
-        module.__class__ = torch.nn.Linear
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        small = torch.ao.quantization.quantize_dynamic(
-            small, set(layers), dtype=torch.qint8)
-    got = StreamSession(small).push(dict(frames=video))['action']
-    assert 0 < relative(got, scores_of(model, video)) < .3
-
-
 def test_step_compiles_as_one_graph(model):
     video, plain = video_like(6), random_detector(num_layers=1).float()
     session = StreamSession(plain)
@@ -327,13 +230,3 @@ def test_step_compiles_as_one_graph(model):
     session.reset()
     session.step.compile(fullgraph=True, backend='aot_eager')
     assert relative(session.push(dict(frames=video))['action'], want) < 1e-5
-
-
-@pytest.mark.slow
-def test_compiled_step_matches(model):
-    video, plain = video_like(6), random_detector().float()
-    session = StreamSession(plain)
-    want = session.push(dict(frames=video))['action']
-    session.reset()
-    session.step.compile(fullgraph=True)
-    assert relative(session.push(dict(frames=video))['action'], want) < 1e-4

@@ -3,24 +3,24 @@
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
 import numpy as np
 
-from ...online.frame_scores import (
+from ..online.frame_scores import (
     FILE,
     FrameScores,
     ScoredVideos,
     read_frame_scores,
 )
-from ...utils.arguments import Count, NotNegative, check_type
-from ...visualization import VideoWriter
-from ...visualization.score_curves import draw_score_curves
-from ..run import StreamRun
-from ..steps import Detection
-from . import Sink
+from ..utils.arguments import NotNegative, check_type
+from ..visualization import VideoWriter
+from ..visualization.score_curves import draw_score_curves
+from .run import StreamRun
+from .sinks import Sink
+from .steps import Detection
 
 CAPTION_CLASSES = 3
 # Maximum number of seconds in a plot. Earlier seconds are left out.
@@ -58,21 +58,13 @@ class VideoSink(Sink):
 
 
 class PlotSink(Sink):
-    """Sink that plots the scores and events of a run at its end.
-
-    Args:
-        path: Path of the plot, a png file.
-        run: The run.
-        truth: Ground truth of 0 and 1, [T, K], from the source's first step.
-    """
+    """Sink that plots the scores and events of a run at its end."""
     lossless = True
 
-    def __init__(self, path: str | Path, run: StreamRun,
-                 truth: np.ndarray | None = None) -> None:
+    def __init__(self, path: str | Path, run: StreamRun) -> None:
         self.name = str(path)
         self._path = path
         self._run = run
-        self._truth = truth
         self._scores: deque[tuple[float, np.ndarray]] = deque(
             maxlen=int(PLOTTED * run.rate))
 
@@ -90,7 +82,7 @@ class PlotSink(Sink):
         run = self._run
         times, scores = map(np.array, zip(*self._scores))
         draw_score_curves(
-            self._path, times, scores, run.classes, run.rate, self._truth,
+            self._path, times, scores, run.classes, run.rate, None,
             [e for e in run.events.recent if e['event'] == 'end'], run.ignore,
             run.source.name)
 
@@ -168,7 +160,7 @@ class SegmentSink(Sink):
         max_bytes: Maximum size of all buffered frames. Defaults to 64 MiB.
 
     Raises:
-        ValueError: If a number is out of range.
+        ValueError: If a margin is negative.
     """
     lossless = True
     queue_size = 8
@@ -177,7 +169,6 @@ class SegmentSink(Sink):
                  after: float = 2., max_bytes: int = 2**26) -> None:
         check_type('before', before, NotNegative)
         check_type('after', after, NotNegative)
-        check_type('max_bytes', max_bytes, Count)
         self.folder = Path(folder)
         # A killed run may have left unfinished clips.
         for part in self.folder.glob(f'*{PART}'):
@@ -194,21 +185,6 @@ class SegmentSink(Sink):
     def path(self, start_id: int) -> Path:
         """Return the path of a clip by the number of its start event."""
         return self.folder / f'{start_id:06d}.mp4'
-
-    def read(self, event: Mapping) -> bytes | None:
-        """Return the clip of an action, or None if there is none.
-
-        May be called from any thread.
-
-        Args:
-            event: End of the action. The result for a start is None.
-        """
-        if event['event'] != 'end':
-            return None
-        try:
-            return self.path(event['start_id']).read_bytes()
-        except FileNotFoundError:
-            return None
 
     def write(self, detection: Detection) -> None:
         """Buffer the frames of a step, and write the clips that are due."""
