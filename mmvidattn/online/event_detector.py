@@ -221,10 +221,9 @@ class EventDetector:
         """Continue from a state of :meth:`state_dict`."""
         self._next_id = state_dict['next_id']
         self._last_end = -math.inf
-        # States of earlier versions lack these entries.
-        average = state_dict.get('average')
+        average = state_dict['average']
         self._average = average and (np.array(average[0]), average[1])
-        for name, on in state_dict.get('changed', {}).items():
+        for name, on in state_dict['changed'].items():
             self.set_threshold(name, on)
         self._current = {
             i: _Action(*action) for i, *action in state_dict['current']}

@@ -309,14 +309,7 @@ class StreamSession:
         if version != VERSION:
             raise ValueError(f'state_dict must be of version {VERSION}, got '
                              f'{version}')
-        options = dict(state_dict['options'])
-        # This option was removed. True is rejected below.
-        if not options.get('released'):
-            options.pop('released', None)
-        state = dict(state_dict['state'])
-        # Earlier states have these sums in float32.
-        for name in {'weight', 'total'} & self._state.keys() & state.keys():
-            state[name] = state[name].double()
+        options, state = state_dict['options'], state_dict['state']
         for name, got, expected in (
             ('options', options, self.step.options),
             ('state', _shapes(state), _shapes(self._state))):

@@ -152,7 +152,7 @@ def test_rejects_output_of_another_shape():
     extractor = FeatureExtractor(nn.Conv2d(3, 4, 3), input=FRAMES)
     with pytest.raises(ValueError, match=(
             r'Conv2d gives .* \[1, 4, 30, 30\] .* must be \[1, C\]')):
-        extractor.features([[_image()]])
+        extractor.features([[_image(32, 32)]])
 
 
 def test_network_of_a_function_loads_weights(tmp_path):

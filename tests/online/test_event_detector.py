@@ -157,11 +157,6 @@ def test_changed_thresholds_are_saved():
     # The ratio is the loading detector's.
     assert other.thresholds()['changed'] == {
         'jump': (.8, pytest.approx(.4))}
-    # A state of an earlier version.
-    del state['changed']
-    other = EventDetector(NAMES)
-    other.load_state_dict(state)
-    assert other.thresholds()['changed'] == {}
 
 
 def test_replayed_start_has_the_threshold_as_its_peak():

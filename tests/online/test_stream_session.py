@@ -3,7 +3,6 @@ import io
 import random
 import threading
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
@@ -473,27 +472,3 @@ def test_rejects_states_of_other_models(detector):
             other.load_state_dict(state)
     with pytest.raises(ValueError, match='of version 1, got 2'):
         other.load_state_dict(dict(state, version=2))
-    # Saved sessions may still have this removed option.
-    released = dict(state, options=dict(state['options'], released=True))
-    with pytest.raises(ValueError, match='the options of state_dict must be'):
-        StreamSession(detector('laplace').eval()).load_state_dict(released)
-
-
-@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
-def test_loads_states_of_earlier_versions(kernel):
-    """Load a session that was saved with the removed option ``released``."""
-    saved = torch.load(
-        Path(__file__).parent / 'stream_session_v1.pt', weights_only=True)
-    model = detector_of(dict(in_channels=(3, 2), embed_dims=4, long=4, work=3,
-                             tokens=1, decay=0.9, ffn_dims=4, classes=3,
-                             encoder=((2, 1), (3, 1)), num_layers=1)).eval()
-    model.load_state_dict(saved['weights'], strict=True)
-    part = saved[kernel]
-    assert part['session']['options']['released'] is False
-    if kernel == 'smoothing':
-        assert part['session']['state']['total'].dtype == torch.float32
-    session = StreamSession(model, 2, kernel=kernel)
-    session.load_state_dict(part['session'])
-    assert session.num_steps == part['num_steps']
-    got = session.push(saved['features'])['action']
-    assert relative(got, part['action']) < 1e-6

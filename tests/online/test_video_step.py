@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Streams of causal video networks, from pixels to scores."""
+import math
 import warnings
 
 import pytest
@@ -8,6 +9,7 @@ from helpers import relative
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
+from mmvidattn.layers.frame_decay import FrameDecay
 from mmvidattn.online import (
     StreamSession,
     make_stream_step,
@@ -70,6 +72,11 @@ def scores_of(model, frames, elapsed=None):
     x = backbone.forward_causal(inputs)[0][0]
     return model.cls_head(torch.cat(
         [x[:, None], backbone.anticipate(x)], dim=1))['action']
+
+
+def test_default_half_lives_rise_from_8_to_512_frames():
+    rates = FrameDecay(3)()
+    assert (math.log(2) / rates).tolist() == pytest.approx([8, 64, 512])
 
 
 @torch.no_grad()
@@ -223,6 +230,7 @@ def test_bfloat16_stays_close_and_keeps_float32_sums(model, monkeypatch):
     assert relative(got, scores_of(model, video)) < .1
 
 
+@pytest.mark.slow
 def test_step_compiles_as_one_graph(model):
     video, plain = video_like(6), random_detector(num_layers=1).float()
     session = StreamSession(plain)
