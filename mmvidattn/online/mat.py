@@ -157,6 +157,11 @@ class MAT(BaseModule):
             raise ValueError(
                 'num_groups must divide long_memory_length, got '
                 f'{num_groups} and {long_memory_length}')
+        if long_memory_length < num_groups ** 2:
+            # Otherwise padding could fill a segment, which has no average.
+            raise ValueError(
+                'long_memory_length must be at least num_groups ** 2 = '
+                f'{num_groups ** 2}, got {long_memory_length}')
         if num_anticipation_tokens * anticipation_rate > num_future_tokens:
             raise ValueError(
                 'num_future_tokens must be at least num_anticipation_tokens '

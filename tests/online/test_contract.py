@@ -22,7 +22,7 @@ from mmvidattn.online import StreamSession, dense_features, make_stream_step
 from mmvidattn.online.stream_session import STEPS
 
 LENGTH = 60
-MEMORY = dict(long_memory_length=8, work_memory_length=4, num_groups=4)
+MEMORY = dict(long_memory_length=8, work_memory_length=4, num_groups=2)
 DROPOUT = 'p', 'drop_rate', 'dropout'
 # Further variants of a network, by config options.
 VARIANTS = {
@@ -58,7 +58,7 @@ def model(request):
 def videos(model):
     """Frames of four streams, [T, *] each."""
     gen = torch.Generator().manual_seed(0)
-    if hasattr(model.backbone, 'in_channels'):
+    if 'frames' not in model.backbone.in_channels:
         return [{name: torch.randn(LENGTH, width, generator=gen,
                                    dtype=torch.float64)
                  for name, width in model.backbone.in_channels.items()}

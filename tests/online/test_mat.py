@@ -204,6 +204,7 @@ def test_rejects_inputs_and_options():
         model(dict(window, padding_mask=torch.zeros(1, 3, dtype=torch.bool)))
     for options, message in (
         (dict(num_groups=5), 'num_groups must divide'),
+        (dict(num_groups=4), r'at least num_groups \*\* 2 = 16, got 12'),
         (dict(anticipation_rate=5), 'num_future_tokens must be at least'),
         (dict(share=0.), 'share'), (dict(share=1.5), 'share'),
         (dict(long_memory_length=0), 'long_mem')):
