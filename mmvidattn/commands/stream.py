@@ -192,7 +192,7 @@ def make_sinks(args: argparse.Namespace, i: int,
             file_of_source(args.segments, i, args), run,
             *args.segment_margin))
     if args.webhook:
-        sinks.append(WebhookSink(args.webhook, run))
+        sinks.append(WebhookSink(args.webhook, run.source.name))
     return sinks
 
 

@@ -6,15 +6,12 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from ..utils.remote_files import without_secrets
 from .bounded_queue import BoundedQueue
 from .steps import Detection
-
-if TYPE_CHECKING:
-    from .run import StreamRun
 
 # Seconds after the end of a run in which a sink may process waiting items.
 CLOSE_SECONDS = 5.
@@ -218,7 +215,7 @@ def check_webhook(url: str) -> SplitResult:
 class WebhookSink(EventSink):
     """Sink that posts events as JSON to a web server.
 
-    Each event has an entry ``source``.
+    Each event has an entry ``source``, the name.
 
     Events are sent in order. If sending fails, it is repeated every 1 to 60
     seconds until the event is delivered; up to :data:`MAX_WAITING` events may
@@ -234,18 +231,18 @@ class WebhookSink(EventSink):
 
     Args:
         url: URL of the receiver.
-        run: The run.
+        source: Name of the source.
 
     Raises:
         ValueError: If the URL is invalid, or httpx is not installed.
     """
     queue_size = MAX_WAITING
 
-    def __init__(self, url: str, run: 'StreamRun') -> None:
+    def __init__(self, url: str, source: str) -> None:
         parts = check_webhook(url)
         import httpx
         self.name = without_secrets(url)
-        self._source = run.source.name
+        self._source = source
         self._delay = FIRST_DELAY
         # Part of the keys of requests, so that equal events of different runs
         # have different keys.

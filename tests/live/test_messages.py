@@ -4,7 +4,6 @@ import json
 import sys
 import time
 from email.utils import formatdate
-from types import SimpleNamespace
 
 import pytest
 from live_fixtures import Hook, wait_until
@@ -12,7 +11,6 @@ from live_fixtures import Hook, wait_until
 from mmvidattn.live import sinks
 from mmvidattn.live.sinks import SinkThread, TryAgain, WebhookSink
 
-RUN = SimpleNamespace(source=SimpleNamespace(name='door'))
 EVENT = {'id': 7, 'event': 'start', 'class': 'tänzen', 'start': 1.5}
 
 
@@ -37,7 +35,7 @@ def quick(monkeypatch):
 
 
 def test_webhook_posts_an_event(hook):
-    sink = WebhookSink(f'http://me:p%40ss@{hook.host}/in?key=1', RUN)
+    sink = WebhookSink(f'http://me:p%40ss@{hook.host}/in?key=1', 'door')
     assert sink.name == f'http://{hook.host}/in'
     sink.write(EVENT)
     (path, headers, data), = hook.found
@@ -58,7 +56,7 @@ def test_webhook_is_repeated_until_it_is_delivered(hook, other, quick, answer):
             'Location': f'http://me:secret@{other.host}/'} if answer[1] else {}
     hook.answers += [answer] * 3
     lines = []
-    thread = SinkThread(WebhookSink(f'http://me:secret@{hook.host}/in', RUN),
+    thread = SinkThread(WebhookSink(f'http://me:secret@{hook.host}/in', 'door'),
                         True, lines.append)
     thread._put(EVENT)
     thread._put({**EVENT, 'id': 8})
@@ -82,7 +80,7 @@ def test_refused_event_is_skipped_and_counted(hook, quick, status=422):
     hook.answers.append((status, {}))
     lines = []
     thread = SinkThread(
-        WebhookSink(f'http://{hook.host}/', RUN), True, lines.append)
+        WebhookSink(f'http://{hook.host}/', 'door'), True, lines.append)
     thread._put(EVENT)
     thread._put({**EVENT, 'id': 8})
     wait_until(lambda: len(hook.found) == 2)
@@ -92,7 +90,7 @@ def test_refused_event_is_skipped_and_counted(hook, quick, status=422):
 
 
 def test_delays_double_and_respect_retry_after(hook):
-    sink, result = WebhookSink(f'http://{hook.host}/', RUN), []
+    sink, result = WebhookSink(f'http://{hook.host}/', 'door'), []
     date = formatdate(time.time() + 100, usegmt=True)
     texts = ['', '0', '-3', 'nan', 'x', '10', '9999', 'inf', date]
     for text in texts + [''] * 3:
@@ -116,7 +114,7 @@ def test_number_of_waiting_events_is_bounded(hook, quick, monkeypatch):
     hook.answers += [(500, {})] * 3
     monkeypatch.setattr(sinks, 'FIRST_DELAY', 60)
     thread = SinkThread(
-        WebhookSink(f'http://{hook.host}/', RUN), True, lambda line: None)
+        WebhookSink(f'http://{hook.host}/', 'door'), True, lambda line: None)
     thread._put(EVENT)
     wait_until(lambda: hook.found)
     for number in range(8, 28):
@@ -133,11 +131,11 @@ def test_number_of_waiting_events_is_bounded(hook, quick, monkeypatch):
     'http://host:port/', 'http://host/\x01'])
 def test_rejects_webhooks(url):
     with pytest.raises(ValueError, match='a webhook must be ') as error:
-        WebhookSink(url, RUN)
+        WebhookSink(url, 'door')
     assert 'secret' not in str(error.value)
 
 
 def test_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'httpx', None)
     with pytest.raises(ValueError, match=r'"mmvidattn\[webhook\]"'):
-        WebhookSink('http://host/', RUN)
+        WebhookSink('http://host/', 'door')
