@@ -56,8 +56,8 @@ def test_webhook_is_repeated_until_it_is_delivered(hook, other, quick, answer):
             'Location': f'http://me:secret@{other.host}/'} if answer[1] else {}
     hook.answers += [answer] * 3
     lines = []
-    thread = SinkThread(WebhookSink(f'http://me:secret@{hook.host}/in', 'door'),
-                        True, lines.append)
+    sink = WebhookSink(f'http://me:secret@{hook.host}/in', 'door')
+    thread = SinkThread(sink, True, lines.append)
     thread._put(EVENT)
     thread._put({**EVENT, 'id': 8})
     wait_until(lambda: len(hook.found) == 5)
