@@ -9,22 +9,19 @@ from mmengine.model import MMDistributedDataParallel
 
 DDP = ('train with DistributedDataParallel (tools/dist_train.sh), and save '
        'memory with model.backbone.with_cp=True')
-# Options that mmengine's Runner would ignore, or that hang. Key of the
-# config, key in its value, values (None for all), and the remedy.
+# Options that mmengine's Runner would ignore, or that hang: the key, names of
+# types (None for all), and the remedy.
 REFUSED = (
-    ('runner_type', 'type', ('FlexibleRunner', ),
+    ('runner_type', ('FlexibleRunner', ),
      f"it cannot resume exactly. Use 'VideoRunner', and {DDP}"),
-    ('strategy', 'type', None,
+    ('strategy', None,
      f'only FlexibleRunner reads it. Remove `strategy`, and {DDP}'),
-    ('model_wrapper_cfg', 'type', ('FullyShard', ),
+    ('model_wrapper_cfg', ('FullyShard', ),
      'it was removed; the last commit with it is 1ec24a0. Remove '
      f'`model_wrapper_cfg`, and {DDP}'),
-    ('optim_wrapper', 'type', ('DeepSpeedOptimWrapper',
-                               'ColossalAIOptimWrapper'),
+    ('optim_wrapper', ('DeepSpeedOptimWrapper', 'ColossalAIOptimWrapper'),
      'it works only with the strategy of the same library. Use OptimWrapper '
-     'or AmpOptimWrapper'),
-    ('optim_wrapper', 'use_fsdp', (True, ),
-     'it belongs to MMFullyShardedDataParallel. Remove it'))
+     'or AmpOptimWrapper'))
 
 
 def check_scaling(cfg: Mapping) -> None:
@@ -37,29 +34,28 @@ def check_scaling(cfg: Mapping) -> None:
     Raises:
         ValueError: If an option is not supported.
     """
-    for key, part, values, remedy in REFUSED:
-        value = _part(cfg.get(key), part)
-        if value and (values is None or value in values):
-            name = key if part == 'type' else f'{key}.{part}'
-            raise ValueError(f'{name} {value!r} is not supported: {remedy}')
+    for key, names, remedy in REFUSED:
+        name = _name_of(cfg.get(key))
+        if name and (names is None or name in names):
+            raise ValueError(f'{key} {name!r} is not supported: {remedy}')
+    wrapper = cfg.get('optim_wrapper')
+    if isinstance(wrapper, Mapping) and wrapper.get('use_fsdp'):
+        raise ValueError('optim_wrapper.use_fsdp True is not supported: it '
+                         'belongs to MMFullyShardedDataParallel. Remove it')
     kind = (cfg.get('model_wrapper_cfg') or {}).get('type')
     found = MODEL_WRAPPERS.get(kind) if isinstance(kind, str) else kind
     if kind is not None and not (inspect.isclass(found) and issubclass(
             found, MMDistributedDataParallel)):
         raise ValueError(
-            f'model_wrapper_cfg {_part(kind, "type")!r} is not supported: use '
+            f'model_wrapper_cfg {_name_of(kind)!r} is not supported: use '
             'MMDistributedDataParallel (the default) or a class derived from '
             'it')
 
 
-def _part(value: Any, key: str) -> Any:
-    """Return an entry of an option; for types, the name of the class."""
+def _name_of(value: Any) -> str | None:
+    """Return the name of a type, of a config's type or of an object's."""
     if isinstance(value, Mapping):
-        value = value.get(key)
-    if key != 'type':
-        return value if isinstance(value, bool) else None
-    if inspect.isclass(value):
-        return value.__name__
-    if not isinstance(value, str | None):
-        return type(value).__name__
-    return value and value.rpartition('.')[2]
+        value = value.get('type')
+    if isinstance(value, str | None):
+        return value and value.rpartition('.')[2]
+    return (value if inspect.isclass(value) else type(value)).__name__
