@@ -15,10 +15,11 @@ CONTRACTS = {
     'heads': 'heads/test_head_contract.py',
     'layers': 'layers/test_attention_contract.py',
     'losses': 'losses/test_loss_contract.py',
+    'online': 'online/test_contract.py',
     'recognizers': 'recognizers/test_recognizer_contract.py'}
 # Kinds without a common interface: each class has tests that name it.
 OWN_TESTS = {'compat', 'datasets', 'datasets.transforms', 'engine',
-             'engine.hooks', 'evaluation', 'online'}
+             'engine.hooks', 'evaluation'}
 # Classes that have no arguments, or pass them to a class that checks them.
 UNCHECKED = ('DRN', 'DecordSegmentInit', 'ExactResumeHook',
              'SkippedVideosHook', 'VideoRunner')
