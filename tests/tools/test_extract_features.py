@@ -33,6 +33,10 @@ def test_features_are_the_input_of_the_classifier(videos, tmp_path):
     reader = decord.VideoReader(str(videos[0]), num_threads=1)
     fps = reader.get_avg_fps()
     assert rows.shape == (int(len(reader) / fps * 4), 512)
+    # Random weights are the same in each process that resumes.
+    again = load_extractor(options(config, batch_size=4))
+    assert again is not extractor
+    np.testing.assert_allclose(again(videos[0]), rows, rtol=1e-3, atol=1e-4)
     model = extractor.recognizer.model
     for step in (0, len(rows) - 1):
         frame = reader[int((step + 0.5) / 4 * fps)].asnumpy()
