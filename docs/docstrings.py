@@ -1,10 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Convert Sphinx roles, links and blocks in docstrings to Markdown."""
+"""Convert Sphinx roles, links and blocks in docstrings to Markdown.
+
+The names of a lazy package lead to the modules that it imports.
+"""
 import ast
+import importlib
 import re
 import textwrap
 
-from griffe import Docstring, Extension, Object
+from griffe import Alias, Docstring, Extension, Module, Object
 
 ROLE = re.compile(r':\w+:`([^`]*)`')
 FORMULA = re.compile(r'^( *)\.\. math:: +(.+(?:\n\1 +\S.*)*)$', re.MULTILINE)
@@ -46,3 +50,12 @@ class SphinxToMarkdown(Extension):
     def on_instance(self, *, obj: Object, **kwargs: object) -> None:
         if isinstance(obj.docstring, Docstring):
             obj.docstring.value = to_markdown(obj.docstring.value)
+
+    def on_module_members(self, *, mod: Module, **kwargs: object) -> None:
+        if 'lazy_package' in mod.members and mod.is_init_module:
+            modules = importlib.import_module(mod.path)._modules
+            for module, names in modules.items():
+                for name in names:
+                    if name != module and module[0] != '.':
+                        mod.set_member(
+                            name, Alias(name, f'{mod.path}.{module}.{name}'))

@@ -8,6 +8,7 @@ page for each package, with a heading for each public name, and a page with the
 options of all commands.
 """
 import ast
+import importlib
 import os
 import posixpath
 import re
@@ -20,6 +21,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 # Path of a page on the site, by the pattern of its path in the repository.
 PLACES = {
     'README.md': 'index.md',
@@ -57,12 +59,16 @@ def find_pages() -> dict[str, str]:
 
 
 def public_names(package: str) -> list[str]:
-    """Return the names in ``__all__`` of a package, without importing it.
+    """Return the names in ``__all__`` of a package, without importing them.
 
-    Lazily imported names are left out: they belong to a different package.
+    Names of a different package are left out.
     """
     path = ROOT / 'mmvidattn' / package.replace('.', '/') / '__init__.py'
     body = ast.parse(path.read_text('utf-8')).body
+    if any(ast.unparse(node).startswith('lazy_package(') for node in body):
+        modules = importlib.import_module(f'mmvidattn.{package}')._modules
+        return sorted(name for module, names in modules.items()
+                      if module[0] != '.' for name in names)
     present = {alias.asname or alias.name for node in body
                if isinstance(node, ast.ImportFrom) for alias in node.names}
     present |= {node.name for node in body
@@ -87,7 +93,6 @@ def make_reference() -> dict[str, str]:
 def make_commands() -> str:
     """Return the page with the help texts of all commands."""
     # The modules of the commands import argparse and nothing heavy.
-    sys.path.insert(0, str(ROOT))
     from mmvidattn.commands import find_commands, make_parser
 
     parts = ['# Commands\n']

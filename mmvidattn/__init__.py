@@ -10,34 +10,20 @@ Parts of the package, torch, mmengine and mmaction2 are imported when they are
 first used, and the workarounds are applied with them: importing mmvidattn by
 itself takes a few hundredths of a second.
 """
-import importlib
-from typing import Any
-
 from . import compat
+from .lazy import lazy_package
 from .version import __version__
 
+
+def _extend_registries() -> None:
+    from .registered import extend_registries
+    extend_registries()
+
+
 compat.apply()
-compat.register_on_lookup('mmvidattn.registered')
-
-# The package of each name.
-NAMES = dict(
-    OnlineDetector='live', SlidingClassifier='apis', VideoClassifier='apis',
-    get_model='apis', list_models='apis')
-PACKAGES = ('apis', 'backbones', 'convert', 'datasets', 'engine', 'evaluation',
-            'export', 'heads', 'layers', 'live', 'losses', 'online', 'ops',
-            'recognizers', 'visualization')
-
-__all__ = [*NAMES, *PACKAGES, '__version__', 'compat']
-
-
-def __getattr__(name: str) -> Any:
-    if name in PACKAGES:
-        return importlib.import_module(f'{__name__}.{name}')
-    if name in NAMES:
-        package = importlib.import_module(f'{__name__}.{NAMES[name]}')
-        return getattr(package, name)
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+compat.call_after_import('mmaction.registry', _extend_registries)
+lazy_package(__name__, dict(
+    apis=['SlidingClassifier', 'VideoClassifier', 'get_model', 'list_models'],
+    backbones=[], convert=[], datasets=[], engine=[], evaluation=[], export=[],
+    heads=[], layers=[], live=['OnlineDetector'], losses=[], online=[], ops=[],
+    recognizers=[], visualization=[]))

@@ -1,14 +1,79 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Import every package with classes that mmaction2's registries list."""
-from . import (  # noqa: F401
-    apis,
-    backbones,
-    datasets,
-    engine,
-    evaluation,
-    heads,
-    layers,
-    losses,
-    online,
-    recognizers,
-)
+"""The classes of this package in mmaction2's registries.
+
+mmengine imports all classes of a package when one is first looked up.
+:class:`LazyRegistry` imports only the class that is looked up.
+"""
+import importlib
+
+from mmengine.registry import Registry
+
+# For each registry, the packages with its classes.
+PACKAGES = {
+    'model': ('backbones', 'heads', 'layers', 'losses', 'online',
+              'recognizers'),
+    'dataset': ('datasets', ), 'data sampler': ('datasets', ),
+    'transform': ('datasets.transforms', ),
+    'hook': ('engine', ), 'runner': ('engine', ),
+    'optimizer wrapper constructor': ('engine', ),
+    'parameter scheduler': ('engine', ),
+    'metric': ('evaluation', )}
+# Names in configs of earlier versions.
+OLD_NAMES = dict(
+    CentredSampleFrames='CenteredSampleFrames',
+    GuardedDataset='SkipUnreadable',
+    GuardedVideoDataset='CheckedVideoDataset',
+    NanGuardHook='SkipNanStepsHook',
+    SafeCheckpointHook='AtomicCheckpointHook',
+    SafeEpochBasedTrainLoop='EpochBasedTrainLoop',
+    SafeIterBasedTrainLoop='IterBasedTrainLoop',
+    SafeLoggerHook='TolerantLoggerHook',
+    SafeRunner='VideoRunner',
+    SafeValLoop='ValLoop')
+
+
+class LazyRegistry(Registry):
+    """Registry of mmaction2, with the classes of this package."""
+
+    def get(self, key: str) -> type | None:
+        return super().get(import_class(self.name, key))
+
+
+def extend_registries() -> None:
+    """Let all registries of mmaction2 find the classes of this package."""
+    from mmaction import registry
+    for one in vars(registry).values():
+        if isinstance(one, Registry) and one.scope == 'mmaction':
+            one.__class__ = LazyRegistry
+
+
+def import_class(registry: str, name: str) -> str:
+    """Import a class of this package, which registers it.
+
+    Args:
+        registry: Name of the registry.
+        name: Name in the registry. Nothing is imported for an unknown name.
+
+    Returns:
+        The current name of the class.
+    """
+    # Let mmengine read URLs and safetensors.
+    importlib.import_module('mmvidattn.utils.checkpoint')
+    name = OLD_NAMES.get(name, name)
+    for package in _packages(registry):
+        if name in package.__all__:
+            getattr(package, name)
+    return name
+
+
+def import_all() -> None:
+    """Import all classes, to list them."""
+    for registry in PACKAGES:
+        for package in _packages(registry):
+            for name in package.__all__:
+                getattr(package, name)
+
+
+def _packages(registry: str) -> list:
+    return [importlib.import_module(f'mmvidattn.{name}')
+            for name in PACKAGES.get(registry, ())]

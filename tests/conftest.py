@@ -1,6 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Import this first, so that the tests' other imports have the workarounds.
-import mmvidattn.registered  # noqa: F401, I001  isort: skip
+from mmvidattn.registered import import_all  # noqa: I001  isort: skip
+
+import_all()
 
 import faulthandler
 import gc

@@ -29,8 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
 
     import mmvidattn
-    from mmvidattn.apis.config import find_config, load_config
-    from mmvidattn.apis.release import SUFFIXES, save_release
+    from mmvidattn.apis.bundle import SUFFIXES, save_release
     from mmvidattn.utils.exits import one_line_errors
     from mmvidattn.utils.files import hash_file
     from mmvidattn.utils.printable import echo
@@ -38,10 +37,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     with one_line_errors():
         model = mmvidattn.get_model(args.config, args.checkpoint)
         args.out_dir.mkdir(parents=True, exist_ok=True)
-        stem = f'{find_config(args.config).stem}_{date.today():%Y%m%d}'
+        stem = f'{Path(model.cfg.filename).stem}_{date.today():%Y%m%d}'
         parts = {suffix: args.out_dir / f'{stem}{suffix}.part'
                  for suffix in SUFFIXES}
-        save_release(model, load_config(args.config), parts)
+        save_release(model, parts)
         for suffix, part in parts.items():
             digest = hash_file(part)
             path = args.out_dir / f'{stem}-{digest[:8]}{suffix}'

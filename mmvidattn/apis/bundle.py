@@ -1,19 +1,31 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Save a trained model as a bundle."""
+"""Save a trained model, as a bundle or as checkpoints to publish."""
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+from mmengine.config import Config
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import nn
+
+from ..utils.printable import brief
+from ..version import __version__
 from .bundle_file import clean_config, write_bundle
-from .config import find_config
 from .labels import find_labels
 from .models import get_model
 
 THRESHOLDS = 'on', 'off', 'min_duration'
+# Suffixes of checkpoints to publish.
+SUFFIXES = '.pth', '.safetensors'
+# Config keys that belong to a run, not to the model.
+RUN_KEYS = 'work_dir', 'load_from', 'resume', 'launcher'
 
 
 def save_bundle(out: str | Path,
-                config: str | Path,
+                config: str | Path | Config,
                 checkpoint: str | Path,
                 labels: Sequence[str] | None = None,
                 thresholds: Mapping[str, Any] | None = None,
@@ -34,7 +46,7 @@ def save_bundle(out: str | Path,
 
     Args:
         out: Folder to write, or file that ends with ``.zip``.
-        config: Name of a config, or its path.
+        config: Name of a config, its path, or a loaded config.
         checkpoint: Checkpoint of exactly this model.
         labels: Class names. Defaults to the names in the checkpoint, or else
             in the config.
@@ -74,5 +86,38 @@ def save_bundle(out: str | Path,
         online['events'] = {**online.get('events', {}), **thresholds}
     online |= {key: value for key, value in dict(
         seconds=seconds, stride=stride).items() if value is not None}
-    return write_bundle(out, find_config(config).stem, clean, labels,
+    return write_bundle(out, Path(model.cfg.filename).stem, clean, labels,
                         model.state_dict(), replace)
+
+
+def save_release(model: nn.Module, paths: Mapping[str, Path]) -> None:
+    """Write a model's weights, config and class names.
+
+    Args:
+        model: Model from :func:`mmvidattn.get_model`.
+        paths: Path of the file to write for each of ``SUFFIXES``.
+
+    Raises:
+        OSError: If a file cannot be written, for example on a full disk.
+    """
+    # safetensors needs contiguous tensors that do not share memory.
+    weights = {name: value.detach().clone().contiguous()
+               for name, value in model.state_dict().items()}
+    cfg = model.cfg.copy()
+    for name in RUN_KEYS:
+        cfg.pop(name, None)
+    meta = dict(
+        cfg=cfg.pretty_text,
+        dataset_meta=dict(model.dataset_meta),
+        mmvidattn_version=__version__)
+    try:
+        torch.save(dict(meta=meta, state_dict=weights), paths['.pth'])
+        # The header of safetensors accepts only strings.
+        save_file(weights, paths['.safetensors'], dict(
+            meta, format='pt', dataset_meta=json.dumps(meta['dataset_meta'])))
+    # torch and safetensors have own errors for a full disk.
+    except (RuntimeError, SafetensorError, OSError) as error:
+        for path in paths.values():
+            path.unlink(missing_ok=True)
+        names = ' and '.join(str(path) for path in paths.values())
+        raise OSError(f'cannot write {names}: {brief(error)}') from error

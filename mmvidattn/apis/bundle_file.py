@@ -117,7 +117,8 @@ def load_bundle(path: str | Path) -> Bundle:
     if not path.exists():
         raise FileNotFoundError(f'no bundle {path}')
     try:
-        content = json.loads(_read(path, MANIFEST), object_hook=_to_tuple)
+        text = _read(path, MANIFEST).decode()
+        content = json.loads(text, object_hook=_to_tuple)
         number = content['format']
         if number > FORMAT:
             raise ValueError(
@@ -130,7 +131,7 @@ def load_bundle(path: str | Path) -> Bundle:
             path, printable(str(content['name'])), BundleConfig({
                 # Bundles of version 0.1 lack this key.
                 'video_backend': 'pyav', **config,
-                'default_scope': 'mmaction'}),
+                'default_scope': 'mmaction'}, text, path),
             [printable(str(name)) for name in content['labels']],
             {printable(str(key)): printable(str(value))
              for key, value in content['versions'].items()},

@@ -16,9 +16,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mmaction import registry
 from mmengine.config import Config
-from mmengine.registry import Registry
 from mmengine.runner import Runner
 
 from ..utils.config_folder import config_folder, find_base
@@ -53,11 +51,6 @@ KNOWN_KEYS = {
     'find_unused_parameters', 'model_wrapper_cfg', 'online', 'runner_type',
     'sync_bn', 'test_pipeline', 'tta_model', 'tta_pipeline', 'val_pipeline',
     'video_backend'
-}
-# Keys that builders remove before they call the constructor of a class.
-BUILDER_KEYS = {
-    '_delete_', '_scope_', 'by_epoch', 'constructor', 'convert_to_iter_based',
-    'optimizer', 'paramwise_cfg', 'type'
 }
 MAX_SUGGESTIONS = 3
 
@@ -172,13 +165,19 @@ def is_config(name: Any) -> bool:
     return path.suffix == '.py'
 
 
-def load_config(name: str | Path,
+def name_of(config: str | Path | Config) -> str:
+    """Return the name or the path of a config, for errors."""
+    return str(config.filename if isinstance(config, Config) else config)
+
+
+def load_config(name: str | Path | Config,
                 cfg_options: dict[str, Any] | None = None) -> Config:
     """Load a config.
 
     Args:
         name: Name or path; see :func:`find_config`. A bundle contains only the
-            part of its config that predictions need.
+            part of its config that predictions need. A loaded config is
+            changed in place and returned.
         cfg_options: Options to change in the config, by dotted keys; see
             :func:`apply_options`.
 
@@ -186,8 +185,10 @@ def load_config(name: str | Path,
         ValueError: If the ``video_backend`` is invalid, or if the file is a
             table of ablations.
     """
-    path = find_config(name)
-    if is_bundle(path):
+    path = None if isinstance(name, Config) else find_config(name)
+    if path is None:
+        cfg = name
+    elif is_bundle(path):
         cfg = load_bundle(path).config
     elif path.is_file():
         cfg = _load_file(path)
@@ -269,7 +270,7 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
     apply_video_backend(cfg)
     for key in options:
         if key not in used:
-            _warn_if_unused(key, before, cfg.to_dict())
+            _warn_if_unused(key, before)
 
 
 def set_variable(cfg: Config, name: str, value: Any) -> set[str]:
@@ -341,28 +342,14 @@ def _moved(path: Any, old: str, new: str) -> Any:
     return path
 
 
-def _warn_if_unused(key: str, before: dict, after: dict) -> None:
-    names = key.split('.')
-    if names[0] not in KNOWN_KEYS:
-        _warn(key, 'nothing reads it', _suggest(key, before))
-        return
-    for depth in range(1, len(names)):
-        if _get(before, names[:depth + 1]) is not None:
-            continue
-        parent = _get(after, names[:depth])
-        known = isinstance(parent, dict) and _arguments(parent.get('type'))
-        if known and names[depth] not in known | BUILDER_KEYS:
-            close = difflib.get_close_matches(names[depth], known)
-            _warn(key, f'{parent["type"]} has no argument {names[depth]!r}',
-                  ['.'.join([*names[:depth], name]) for name in close])
-        return
-
-
-def _warn(key: str, reason: str, suggestions: list[str]) -> None:
-    names = ' or '.join(suggestions[:MAX_SUGGESTIONS])
-    warnings.warn(
-        f'option {key} has no effect: {reason}'
-        + (f'; did you mean {names}?' if names else ''), stacklevel=5)
+def _warn_if_unused(key: str, cfg: dict) -> None:
+    """Warn if nothing reads an option; constructors reject unknown arguments.
+    """
+    if key.partition('.')[0] not in KNOWN_KEYS:
+        names = ' or '.join(_suggest(key, cfg)[:MAX_SUGGESTIONS])
+        warnings.warn(
+            f'option {key} has no effect: nothing reads it'
+            + (f'; did you mean {names}?' if names else ''), stacklevel=4)
 
 
 def _suggest(key: str, cfg: dict) -> list[str]:
@@ -400,28 +387,3 @@ def _get(value: Any, names: Iterable[str]) -> Any:
         else:
             value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def _arguments(kind: Any) -> set[str]:
-    """Return the arguments of a registered class; empty if unknown."""
-    if isinstance(kind, str):
-        kind = next(filter(None, (
-            _registered(kind, item) for item in vars(registry).values()
-            if isinstance(item, Registry))), None)
-    names: set[str] = set()
-    for base in inspect.getmro(kind) if inspect.isclass(kind) else ():
-        if '__init__' in vars(base) and base is not object:
-            parameters = inspect.signature(base.__init__).parameters.values()
-            names.update(item.name for item in parameters)
-            if inspect.Parameter.VAR_KEYWORD not in {
-                    item.kind for item in parameters}:
-                return names
-    return set()
-
-
-def _registered(name: str, registry: Registry) -> Any:
-    try:
-        return registry.get(name)
-    except ModuleNotFoundError:
-        # mmaction2's FUNCTION registry refers to a missing module.
-        return None

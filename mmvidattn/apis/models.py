@@ -1,29 +1,45 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Models by the names of their configs, and their weights."""
+"""Models by the names of their configs, their weights and compilation."""
+import functools
+import inspect
+import re
+import sys
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
 from mmaction.registry import MODELS
+from mmengine.config import Config
 from mmengine.registry import init_default_scope
-from torch import nn
+from torch import Tensor, nn
 
 from ..layers.lora import merge_lora
+from ..ops.torch_private import without_compile_caches
 from ..utils.checkpoint import is_url, load_checkpoint, load_tensors
 from ..utils.config_folder import config_folder
 from .bundle_file import WEIGHTS, is_bundle, load_bundle
 from .bundle_types.registry import types_of
-from .compiling import compile_in_place
-from .config import find_config, is_checkpoint, is_config, load_config
-from .model_options import check_model_options
+from .config import (
+    find_config,
+    is_checkpoint,
+    is_config,
+    load_config,
+    name_of,
+)
 
-PACKAGE = Path(__file__).resolve().parents[1]
 # Folder of the bundles in the package, and the value of ``checkpoint`` that
 # selects them.
-DEFAULTS = PACKAGE / 'weights'
+DEFAULTS = Path(__file__).resolve().parents[1] / 'weights'
 DEFAULT = 'default'
 DEFAULT_MODEL = 'linear_ff_tiny_motion'
+# Key of a backbone's options in the metadata of a checkpoint.
+MODEL_OPTIONS = 'model_options'
+# Options that affect training or speed, but not the outputs.
+WITHOUT_EFFECT = re.compile(
+    r'with_cp|pretrained|froze\w*|(\w*_)?(init|drop)\w*')
 
 
 def find_default(name: str | Path) -> Path:
@@ -63,7 +79,7 @@ def published_hash(checkpoint: str | Path) -> str | None:
     return None
 
 
-def get_model(name: str | Path,
+def get_model(name: str | Path | Config,
               checkpoint: str | Path | None = None,
               device: str | torch.device = 'cpu',
               cfg_options: dict[str, Any] | None = None,
@@ -78,8 +94,8 @@ def get_model(name: str | Path,
     class names. LoRA updates are merged into the weights.
 
     Args:
-        name: Name from :func:`list_models`, or path of a config file or of a
-            bundle.
+        name: Name from :func:`list_models`, path of a config file or of a
+            bundle, or a loaded config.
         checkpoint: Checkpoint of exactly this model, or ``'default'`` for the
             weights that come with the package. Defaults to the weights of a
             bundle, or else to random weights. If the checkpoint stores model
@@ -100,12 +116,13 @@ def get_model(name: str | Path,
         ValueError: If config and checkpoint are swapped, do not fit together,
             or are damaged.
     """
-    _check_order(name, checkpoint)
+    path = name_of(name)
+    _check_order(path, checkpoint)
     bundle = None
     if checkpoint == DEFAULT:
-        bundle = load_bundle(find_default(name))
-    elif checkpoint is None and is_bundle(name):
-        bundle = load_bundle(name)
+        bundle = load_bundle(find_default(path))
+    elif checkpoint is None and is_bundle(path):
+        bundle = load_bundle(path)
     cfg = load_config(name, cfg_options)
     init_default_scope(cfg.get('default_scope', 'mmaction'))
     with types_of(cfg):
@@ -133,7 +150,7 @@ def get_model(name: str | Path,
     return model
 
 
-def _check_order(name: str | Path, checkpoint: str | Path | None) -> None:
+def _check_order(name: str, checkpoint: str | Path | None) -> None:
     """Raise a ``ValueError`` if config and checkpoint are swapped."""
     if checkpoint is None or checkpoint == DEFAULT:
         return
@@ -144,3 +161,105 @@ def _check_order(name: str | Path, checkpoint: str | Path | None) -> None:
         raise ValueError(
             f'{checkpoint} is a config, where a checkpoint is expected'
             + (f': swap it with {name}' if is_checkpoint(name) else ''))
+
+
+def model_options(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all options of a model's backbone, including defaults.
+
+    Args:
+        model: ``model`` of a config.
+    """
+    backbone = dict(model['backbone'])
+    kind = backbone['type']
+    cls = MODELS.get(kind) if isinstance(kind, str) else kind
+    options = dict(backbone, type=cls.__name__)
+    for base in cls.__mro__:
+        for parameter in inspect.signature(base.__init__).parameters.values():
+            if parameter.default is not parameter.empty:
+                options.setdefault(parameter.name, parameter.default)
+    return {name: _plain(value) for name, value in sorted(options.items())
+            if not WITHOUT_EFFECT.fullmatch(name)}
+
+
+def check_model_options(model: Mapping[str, Any], meta: Mapping[str, Any],
+                        path: Any) -> None:
+    """Check that a checkpoint was saved for the same model options.
+
+    Args:
+        model: ``model`` of a config.
+        meta: Metadata of the checkpoint. If they lack the model options,
+            nothing is checked.
+        path: Path of the checkpoint.
+
+    Raises:
+        ValueError: If options differ.
+    """
+    saved = meta.get(MODEL_OPTIONS)
+    if not isinstance(saved, Mapping) or 'backbone' not in model:
+        return
+    options = model_options(model)
+    differing = [
+        f'{name} is {saved.get(name)!r} there and {options.get(name)!r} here'
+        for name in sorted(saved.keys() | options.keys())
+        if saved.get(name) != options.get(name)]
+    if differing:
+        raise ValueError(
+            f'the model of {path} has different options, so its tensors fit '
+            f'but the scores would be wrong: {"; ".join(differing)}. It was '
+            f'converted for {meta.get("config", "a different config")}')
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, (int, float, str, type(None))) else str(
+        value)
+
+
+@functools.cache
+def why_not_compile(device: str = 'cpu') -> str | None:
+    """Return why torch.compile fails on this machine, or None.
+
+    It compiles a tiny function, once per process and type of device.
+
+    Args:
+        device: Type of the device to compile for. Defaults to 'cpu'.
+
+    Returns:
+        First line of the error; None if torch.compile works.
+    """
+
+    def probe(x: Tensor) -> Tensor:
+        return x.sin() + 1
+
+    try:
+        # A cached result would not test the compiler. Ignore torch's warning
+        # about disabled caches.
+        with without_compile_caches(), warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            torch.compile(probe)(torch.ones(8, device=device))
+    except Exception as error:
+        reason = str(error).strip() or type(error).__name__
+        return reason.splitlines()[0]
+    return None
+
+
+def compile_in_place(module: nn.Module) -> bool:
+    """Compile a module without a change of its parameters or their names.
+
+    If torch.compile does not work, print one line on stderr and leave the
+    module unchanged.
+
+    Returns:
+        True if torch.compile works; the module is then compiled in its first
+        call.
+    """
+    reason = why_not_compile(next(module.parameters()).device.type)
+    if reason is None:
+        module.compile()
+    else:
+        print(f'{type(module).__name__} runs eagerly, because torch.compile '
+              f'fails: {reason}', file=sys.stderr)
+    return reason is None

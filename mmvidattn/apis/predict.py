@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import IO, Any
 
 import torch
+from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
 from ..datasets.video_facts import list_videos
 from ..utils.arguments import Count, Positive, check_arguments
 from .bundle_file import is_bundle
+from .config import name_of
 from .labels import (
     Prediction,
     find_labels,
@@ -96,7 +98,8 @@ class VideoClassifier:
 
     Args:
         model: Name from :func:`mmvidattn.list_models`, path of a config or of
-            a bundle, or model from :func:`mmvidattn.get_model`.
+            a bundle, loaded config, or model from
+            :func:`mmvidattn.get_model`.
         checkpoint: Checkpoint of exactly this model, or ``'default'`` for the
             weights that come with the package. Defaults to the weights of a
             bundle, or else to random weights, with a warning.
@@ -110,7 +113,7 @@ class VideoClassifier:
     """
 
     def __init__(self,
-                 model: str | Path | nn.Module,
+                 model: str | Path | Config | nn.Module,
                  checkpoint: str | Path | None = None,
                  device: str | torch.device = 'cpu',
                  labels: Sequence[str] | None = None,
@@ -288,12 +291,13 @@ class VideoClassifier:
                 predictions=tuple(top_predictions(scores, self.labels, topk)))
 
 
-def warn_if_random(model: str | Path,
+def warn_if_random(config: str | Path | Config,
                    checkpoint: str | Path | None) -> None:
     """Warn if a model without a checkpoint has random weights."""
-    if checkpoint is None and not is_bundle(model):
+    name = name_of(config)
+    if checkpoint is None and not is_bundle(name):
         warnings.warn(
-            f'{model} has random weights, so its predictions are meaningless: '
+            f'{name} has random weights, so its predictions are meaningless: '
             'pass a checkpoint', stacklevel=3)
 
 

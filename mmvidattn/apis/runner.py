@@ -44,11 +44,9 @@ from ..utils.half_precision import (
 )
 from ..utils.lock import lock_folder
 from ..utils.printable import LAYOUT, printable
-from ..utils.unwrap import unwrap
-from .compiling import compile_in_place
-from .config import find_config, load_config
-from .model_options import check_model_options
-from .models import config_folder
+from ..utils.modules import unwrap
+from .config import load_config
+from .models import check_model_options, compile_in_place, config_folder
 
 # Environment variable with the rank of a process, for each launcher.
 RANKS = dict(
@@ -65,7 +63,7 @@ def load_runner_config(args: argparse.Namespace) -> Config:
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:
-        cfg.work_dir = str(Path('work_dirs', find_config(args.config).stem))
+        cfg.work_dir = str(Path('work_dirs', Path(cfg.filename).stem))
     return cfg
 
 

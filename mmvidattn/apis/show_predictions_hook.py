@@ -8,7 +8,7 @@ from mmengine.dist import get_dist_info
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from ..utils.unwrap import unwrap
+from ..utils.modules import unwrap
 from ..visualization import write_sheet
 from .labels import probabilities, top_predictions
 

@@ -155,7 +155,7 @@ class SlidingClassifier:
     """
 
     def __init__(self,
-                 model: str | Path | nn.Module,
+                 model: str | Path | Config | nn.Module,
                  checkpoint: str | Path | None = None,
                  *,
                  fps: Positive,

@@ -15,10 +15,9 @@ from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 from torch import Tensor
 
+from .. import sources
 from ..datasets.transforms.video_reader_steps import MILLISECOND
 from ..datasets.video_facts import VIDEO_SUFFIXES
-from ..sources import open_source
-from ..sources.files import IMAGE_SUFFIXES
 from ..utils.frame_times import frame_times
 from ..utils.remote_files import (
     STORES,
@@ -68,7 +67,7 @@ def test_steps(cfg: Config) -> tuple[list[dict], int]:
     raise ValueError(
         'the test pipeline of the config must decode videos, got '
         f'{", ".join(step["type"] for step in steps)}; for models of feature '
-        'streams use mmvidattn.apis.OnlineDetector')
+        'streams use mmvidattn.OnlineDetector')
 
 
 class ClipPipeline:
@@ -184,7 +183,7 @@ def whole_clip(source: VideoSource, pipeline: ClipPipeline,
         raise ValueError(f'{source_name(source)} is endless: use windows() '
                          'and set the seconds of a window')
     if path.is_dir():
-        folder = open_source(path, fps=fps)
+        folder = sources.open_source(path, fps=fps)
         return _frames_clip(
             str(path), SourceFrames(folder), folder.num_frames, fps)
     _check_no_fps(path, fps)
@@ -217,7 +216,7 @@ def window_clips(source: VideoSource, pipeline: ClipPipeline, seconds: float,
         return
     if path is not None and fps is None:
         raise ValueError('windows of a folder of frames need fps')
-    stream = open_source(source, fps=fps)
+    stream = sources.open_source(source, fps=fps)
     try:
         yield from _source_windows(stream, seconds, stride)
     finally:
@@ -315,7 +314,7 @@ def is_folder_of_videos(source: Any) -> bool:
         return False
     suffixes = {path.suffix.lower() for path in Path(source).iterdir()}
     return not suffixes.isdisjoint(VIDEO_SUFFIXES) or (
-        suffixes.isdisjoint(IMAGE_SUFFIXES))
+        suffixes.isdisjoint(sources.files.IMAGE_SUFFIXES))
 
 
 def _sample(name: str) -> dict[str, Any]:

@@ -4,17 +4,15 @@
 Each network is named after its paper. LAPS extends three networks; its shared
 part is in ``laps.py``.
 """
-from .bn_inception import BNInception
-from .dualformer import DualFormer
-from .inflated import InflatedBackbone
-from .linear_video_transformer import LinearVideoTransformer
-from .rest import ResT
-from .visformer import Visformer
-from .vit import VisionTransformerLAPS
-from .vivit import ViViT
-from .xvit import XViT
+from ..lazy import lazy_package
 
-__all__ = [
-    'BNInception', 'DualFormer', 'InflatedBackbone', 'LinearVideoTransformer',
-    'ResT', 'ViViT', 'Visformer', 'VisionTransformerLAPS', 'XViT'
-]
+lazy_package(__name__, dict(
+    bn_inception=['BNInception'],
+    dualformer=['DualFormer'],
+    inflated=['InflatedBackbone'],
+    linear_video_transformer=['LinearVideoTransformer'],
+    rest=['ResT'],
+    visformer=['Visformer'],
+    vit=['VisionTransformerLAPS'],
+    vivit=['ViViT'],
+    xvit=['XViT']))

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from ..utils.arguments import Count, NotNegative, check_arguments, check_type
 from ..utils.checks import check_choice
-from ..utils.initialize import initialize
-from ..utils.stream_state import named, part_of
+from ..utils.modules import initialize, named, part_of
 from .positions import fit_positions
 from .pretrained import load_matching, read_pretrained
 

@@ -28,7 +28,7 @@ from ..utils.arguments import (
     check_arguments,
 )
 from ..utils.checks import to_pair
-from ..utils.stream_state import named, part_of
+from ..utils.modules import named, part_of
 from .base import (
     BaseBackbone,
     decay_block_states,

@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from torch import Tensor, nn
 
-from ..convert import convert
 from ..utils.checkpoint import load_state_dict_file, report_fit
 
 
@@ -29,6 +28,7 @@ def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
     prefix = init_cfg.get('prefix', 'backbone.')
     state_dict = load_state_dict_file(path)
     if 'source' in init_cfg:
+        from ..convert import convert
         state_dict = convert(init_cfg['source'], state_dict)
     return {
         name.removeprefix(prefix): value

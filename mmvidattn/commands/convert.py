@@ -35,12 +35,12 @@ def run(args: argparse.Namespace) -> None:
     import torch
 
     from ..apis import get_model, load_config
-    from ..apis.model_options import KEY, model_options
+    from ..apis.models import MODEL_OPTIONS, model_options
     from ..convert import UNSTORED_OPTIONS, convert, find_converter
     from ..convert.flax_checkpoint import load_flax_file
     from ..utils.checkpoint import load_state_dict_file
     from ..utils.files import hash_file, replacing
-    from ..utils.hub import SCHEME, hub_file
+    from ..utils.remote_files import HUB, hub_file
     from ..version import __version__
 
     with one_line_errors():
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
         if args.dst.exists() and not args.force:
             raise FileExistsError(f'{args.dst} exists; replace it with '
                                   '--force')
-        on_hub = args.src.startswith(SCHEME)
+        on_hub = args.src.startswith(HUB)
         path = hub_file(args.src) if on_hub else Path(args.src)
         load = (load_flax_file if args.source == 'vivit_scenic' else
                 load_state_dict_file)
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
             source_sha256=hash_file(path),
             mmvidattn_version=__version__)
         if args.config is not None:
-            meta |= {'config': args.config, KEY: model_options(
+            meta |= {'config': args.config, MODEL_OPTIONS: model_options(
                 load_config(args.config).model)}
         with replacing(args.dst, shared=True) as part:
             torch.save(dict(state_dict=tensors, meta=meta), part)

@@ -150,10 +150,9 @@ def make_runs(args: argparse.Namespace) -> 'list[StreamRun]':
         open_source(source, args.realtime or args.serve, args.fps)
         for source in args.sources]
     model = load_live_model(
-        args.config, args.checkpoint, extractors=extractors or None,
+        cfg, args.checkpoint, extractors=extractors or None,
         events=event_options(args), thresholds=args.thresholds,
-        device=args.device, cfg_options=args.cfg_options,
-        seconds=args.seconds, stride=args.stride)
+        device=args.device, seconds=args.seconds, stride=args.stride)
     return [
         StreamRun(
             model, source, events_file=file_of_source(args.events, i, args),

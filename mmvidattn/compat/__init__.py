@@ -13,6 +13,6 @@ issue and the condition to remove it.
 - ``runtime.py``: Wrong results, and errors in training, testing and decoding.
 """
 from . import imports, security, runtime  # noqa: F401, I001
-from .registry import SKIP, WORKAROUNDS, apply, register_on_lookup
+from .registry import SKIP, WORKAROUNDS, apply, call_after_import
 
-__all__ = ['SKIP', 'WORKAROUNDS', 'apply', 'register_on_lookup']
+__all__ = ['SKIP', 'WORKAROUNDS', 'apply', 'call_after_import']

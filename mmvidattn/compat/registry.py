@@ -143,25 +143,12 @@ class _Loader(Loader):
             one.apply()
 
 
-def register_on_lookup(location: str) -> None:
-    """Let mmaction2's registries import a module at their first lookup.
-
-    This does not import the registries.
-    """
-
-    def add_location() -> None:
-        from mmaction import registry
-        for root in {id(x): x for x in vars(registry).values()}.values():
-            if isinstance(root, registry.Registry) and (
-                    root.scope == 'mmaction'
-                    and location not in root._locations):
-                root._locations.append(location)
-                root._imported = False
-
-    if 'mmaction.registry' in sys.modules:
-        add_location()
+def call_after_import(name: str, function: Callable[[], None]) -> None:
+    """Call a function after the import of a module, or now if it is there."""
+    if name in sys.modules:
+        function()
     else:
-        WAITING.append(Workaround(add_location, after=['mmaction.registry']))
+        WAITING.append(Workaround(function, after=[name]))
 
 
 class Overlay(types.ModuleType):

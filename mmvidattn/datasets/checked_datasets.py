@@ -20,7 +20,7 @@ from .check_files import find_fault
 from .sample_loader import ON_ERROR, SampleLoader
 
 
-@DATASETS.register_module(name=['CheckedVideoDataset', 'GuardedVideoDataset'])
+@DATASETS.register_module()
 @check_arguments
 class CheckedVideoDataset(VideoDataset):
     """mmaction2's ``VideoDataset`` with checks of annotations and videos.
@@ -165,7 +165,7 @@ class DatasetWrapper(Dataset):
     __getitem__ = BaseDataset.__getitem__
 
 
-@DATASETS.register_module(name=['SkipUnreadable', 'GuardedDataset'])
+@DATASETS.register_module()
 @check_arguments
 class SkipUnreadable(DatasetWrapper):
     """Dataset wrapper that skips samples with unreadable files.

@@ -4,7 +4,7 @@ from mmengine.optim import DefaultOptimWrapperConstructor
 from torch import nn
 
 from ..utils.arguments import check_arguments
-from ..utils.unwrap import unwrap
+from ..utils.modules import unwrap
 
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()

@@ -382,9 +382,8 @@ def write_results(out: Path, checkpoint: str) -> None:
 
     ``checkpoint`` is the name of the checkpoint with these weights.
     """
-    config = out / 'config.py'
-    cfg = load_config(config)
-    save_bundle(out / BUNDLE, config, out / 'best.pth',
+    cfg = load_config(out / 'config.py')
+    save_bundle(out / BUNDLE, cfg, out / 'best.pth',
                 seconds=read_notes(out).get('seconds'), replace=True)
     if cfg.get('test_dataloader') is None:
         echo('note: there are no test videos, so metrics and mistakes.png are '

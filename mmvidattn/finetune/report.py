@@ -21,7 +21,7 @@ from ..online.frame_scores import FrameScores
 from ..utils.files import write_atomically
 from ..utils.frame_times import frame_times
 from ..utils.lines import read_lines
-from ..utils.unwrap import unwrap
+from ..utils.modules import unwrap
 from ..utils.video_reader import open_video
 from ..visualization.clip_rows import draw_clip_rows
 from ..visualization.training_curves import draw_training_curves

@@ -27,9 +27,9 @@ from ..evaluation.events import detect_events, tune_thresholds
 from ..live.features import FeatureExtractor, VideoFeatures
 from ..online.frame_scores import FrameScores, ScoredVideos
 from ..utils.files import write_atomically
-from ..utils.hub import SCHEME
 from ..utils.lines import read_lines
 from ..utils.printable import echo
+from ..utils.remote_files import HUB
 from ..visualization.event_plots import draw_timelines
 from .options import FineTuneOptions
 from .plan import Plan
@@ -76,7 +76,7 @@ def complete_options(options: FineTuneOptions) -> FineTuneOptions:
     elif Path(weights).is_file():
         weights = str(Path(weights).resolve())
     if options.model == 'features' and weights is None and (
-            not network.startswith(SCHEME)):
+            not network.startswith(HUB)):
         raise ValueError(f'--features {network} needs --weights, because the '
                          'package has no weights of this network')
     return replace(options, weights=weights)
@@ -257,8 +257,8 @@ def write_results(out: Path, checkpoint: str) -> None:
         echo(format_events(metrics))
         events = dict(thresholds=tuned.classes)
     if _is_pixels(cfg):
-        save_bundle(out / BUNDLE, out / 'config.py', out / 'best.pth',
-                    classes, events, replace=True)
+        save_bundle(out / BUNDLE, cfg, out / 'best.pth', classes, events,
+                    replace=True)
 
 
 def _score(out: Path, cfg: Config, split: str, classes: list[str]

@@ -16,9 +16,9 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from ..apis.config import KNOWN_KEYS
-from ..apis.models import get_model, load_config
-from ..apis.release import SUFFIXES, save_release
+from ..apis.bundle import SUFFIXES, save_release
+from ..apis.config import KNOWN_KEYS, load_config
+from ..apis.models import get_model
 from ..apis.runner import add_default_runtime, build_runner
 from ..engine import NewClassifierHook
 from ..engine.hooks import find_hook
@@ -79,9 +79,9 @@ def save_best(out: Path) -> Path:
     Returns:
         The checkpoint with these weights.
     """
-    config, best = out / 'config.py', find_best(out)
+    best = find_best(out)
     parts = {suffix: out / f'best{suffix}.part' for suffix in SUFFIXES}
-    save_release(get_model(config, best), load_config(config), parts)
+    save_release(get_model(out / 'config.py', best), parts)
     for suffix, part in parts.items():
         os.replace(part, out / f'best{suffix}')
     return best

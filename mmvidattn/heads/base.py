@@ -3,7 +3,7 @@ from mmaction.models.heads import BaseHead
 from torch import Tensor, nn
 
 from ..utils.arguments import Count, Fraction, NotNegative, check_arguments
-from ..utils.initialize import initialize
+from ..utils.modules import initialize
 
 
 @check_arguments

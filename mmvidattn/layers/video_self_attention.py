@@ -11,7 +11,7 @@ from ..ops.precision import needs_gradients
 from ..ops.torch_private import has_hooks
 from ..utils.arguments import check_arguments
 from ..utils.checks import check_divides
-from ..utils.stream_state import named, part_of
+from ..utils.modules import named, part_of
 from .feature_fixation import FeatureFixation
 from .frame_decay import FrameDecay
 from .linear_attention import LinearAttention

@@ -2,7 +2,7 @@
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
-from ..utils.stream_state import named, part_of
+from ..utils.modules import named, part_of
 
 
 class VideoTransformerBlock(nn.Module):

@@ -16,8 +16,9 @@ from mmengine.dataset import Compose
 from torch import Tensor, nn
 
 from ..apis.bundle_types.registry import types_of
+from ..apis.config import load_config, name_of
 from ..apis.labels import find_labels
-from ..apis.models import get_model, load_config
+from ..apis.models import get_model
 from ..apis.sliding import FRAME_WISE, SlidingClassifier
 from ..apis.video_clips import test_steps
 from ..online import StreamSession
@@ -75,7 +76,7 @@ class BaseLiveModel:
     has_background = True
 
     def __init__(self,
-                 config: str | Path,
+                 config: str | Path | Config,
                  checkpoint: str | Path | None,
                  *,
                  events: dict | None = None,
@@ -89,10 +90,10 @@ class BaseLiveModel:
         self.max_gap = self.online.get('max_gap', MAX_GAP)
         unknown = sorted(set(self.online) - set(self.online_keys))
         if unknown:
-            raise ValueError(f'online of {config} may have '
+            raise ValueError(f'online of {name_of(config)} may have '
                              f'{" and ".join(self.online_keys)}, got '
                              f'{", ".join(unknown)}')
-        check_type(f'online.max_gap of {config}', self.max_gap, Positive)
+        check_type(f'online.max_gap of {name_of(config)}', self.max_gap, Positive)
         self.classes = _class_names(self.model, self.has_background)
         self.ignore: set[int] = set()
         if self.has_background:
@@ -121,7 +122,7 @@ class BaseLiveModel:
         missing = [f'{key} ({meaning})' for key, meaning in needed.items()
                    if dataset.get(key) is None]
         if missing:
-            raise ValueError(f'test_dataloader.dataset of {config} lacks '
+            raise ValueError(f'test_dataloader.dataset of {name_of(config)} lacks '
                              f'{" and ".join(missing)}')
         return [dataset[key] for key in needed]
 
@@ -167,14 +168,14 @@ class FeatureStreamModel(BaseLiveModel):
     online_keys = 'extractors', *BaseLiveModel.online_keys
 
     def __init__(self,
-                 config: str | Path,
+                 config: str | Path | Config,
                  checkpoint: str | Path | None,
                  extractors: Mapping[str, dict] | None = None,
                  **options: Any) -> None:
         super().__init__(config, checkpoint, **options)
         kind = self.cfg.model.type
         if kind != ONLINE:
-            raise ValueError(f'{config} is not an online-detector config: '
+            raise ValueError(f'{name_of(config)} is not an online-detector config: '
                              f'model.type must be {ONLINE!r}, got {kind!r}')
         rate, long_rate, work_rate = self.dataset_values(
             config, feature_rate='steps per second',
@@ -275,7 +276,7 @@ class LiveVideoModel(BaseLiveModel):
     """
 
     def __init__(self,
-                 config: str | Path,
+                 config: str | Path | Config,
                  checkpoint: str | Path | None,
                  **options: Any) -> None:
         super().__init__(config, checkpoint, **options)
@@ -348,7 +349,7 @@ class LiveClipModel(BaseLiveModel):
     has_background = False
 
     def __init__(self,
-                 config: str | Path,
+                 config: str | Path | Config,
                  checkpoint: str | Path | None,
                  seconds: float | None = None,
                  stride: float | None = None,
@@ -379,7 +380,7 @@ def load_live_model(config: str | Path, checkpoint: str | Path | None,
         ValueError: If an option is for another kind of model, or config,
             checkpoint and options do not fit together.
     """
-    cfg = load_config(config, options.get('cfg_options'))
+    cfg = load_config(config, options.pop('cfg_options', None))
     kind = cfg.get('model', {}).get('type')
     build, unused = LiveClipModel, ['extractors']
     if kind == ONLINE:
@@ -389,6 +390,6 @@ def load_live_model(config: str | Path, checkpoint: str | Path | None,
     for name in unused:
         value = options.pop(name, None)
         if value is not None:
-            raise ValueError(f'{name} is not an option of {config}, which '
+            raise ValueError(f'{name} is not an option of {name_of(config)}, which '
                              f'is a {build.__name__}; got {value!r}')
-    return build(config, checkpoint, **options)
+    return build(cfg, checkpoint, **options)

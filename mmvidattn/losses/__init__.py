@@ -1,16 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Losses of logits and targets, registered in MODELS."""
-from .asymmetric_loss import AsymmetricLoss
-from .distillation_loss import FeatureDistillationLoss, LogitDistillationLoss
-from .equalization_loss import EqualizationLoss, equalization_weights
-from .multi_class_cross_entropy_loss import (
-    MultiClassCrossEntropyLoss,
-    multi_hot,
-)
-from .token_label_loss import TokenLabelLoss, soft_token_labels
+from ..lazy import lazy_package
 
-__all__ = [
-    'AsymmetricLoss', 'EqualizationLoss', 'FeatureDistillationLoss',
-    'LogitDistillationLoss', 'MultiClassCrossEntropyLoss', 'TokenLabelLoss',
-    'equalization_weights', 'multi_hot', 'soft_token_labels'
-]
+lazy_package(__name__, dict(
+    asymmetric_loss=['AsymmetricLoss'],
+    distillation_loss=['FeatureDistillationLoss', 'LogitDistillationLoss'],
+    equalization_loss=['EqualizationLoss', 'equalization_weights'],
+    multi_class_cross_entropy_loss=['MultiClassCrossEntropyLoss', 'multi_hot'],
+    token_label_loss=['TokenLabelLoss', 'soft_token_labels']))

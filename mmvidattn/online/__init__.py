@@ -3,19 +3,15 @@
 
 :class:`WindowEncoder` runs clip models on streams.
 """
-from .mat import MAT
-from .miniroad import MiniROAD
-from .online_video_encoder import CarriedState, ClipPlace, OnlineVideoEncoder
-from .preprocessors import FeatureStreamPreprocessor, VideoStreamPreprocessor
-from .stream_session import StreamSession, make_stream_step, stream_videos
-from .stream_step import StreamStep
-from .testra import TeSTra
-from .window_encoder import WindowEncoder
-from .windows import dense_features
+from ..lazy import lazy_package
 
-__all__ = [
-    'MAT', 'CarriedState', 'ClipPlace', 'FeatureStreamPreprocessor',
-    'MiniROAD', 'OnlineVideoEncoder', 'StreamSession', 'StreamStep', 'TeSTra',
-    'VideoStreamPreprocessor', 'WindowEncoder', 'dense_features',
-    'make_stream_step', 'stream_videos'
-]
+lazy_package(__name__, dict(
+    mat=['MAT'],
+    miniroad=['MiniROAD'],
+    online_video_encoder=['CarriedState', 'ClipPlace', 'OnlineVideoEncoder'],
+    preprocessors=['FeatureStreamPreprocessor', 'VideoStreamPreprocessor'],
+    stream_session=['StreamSession', 'make_stream_step', 'stream_videos'],
+    stream_step=['StreamStep'],
+    testra=['TeSTra'],
+    window_encoder=['WindowEncoder'],
+    windows=['dense_features']))

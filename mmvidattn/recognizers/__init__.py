@@ -1,12 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Models that a config selects by ``model.type``."""
-from .append_reversed_clips import AppendReversedClips
-from .distilled_recognizer3d import DistilledRecognizer3D
-from .fine_tuned_recognizer3d import FineTunedRecognizer3D
-from .online_action_detector import OnlineActionDetector
-from .token_label_recognizer3d import TokenLabelRecognizer3D
+from ..lazy import lazy_package
 
-__all__ = [
-    'AppendReversedClips', 'DistilledRecognizer3D', 'FineTunedRecognizer3D',
-    'OnlineActionDetector', 'TokenLabelRecognizer3D'
-]
+lazy_package(__name__, dict(
+    append_reversed_clips=['AppendReversedClips'],
+    distilled_recognizer3d=['DistilledRecognizer3D'],
+    fine_tuned_recognizer3d=['FineTunedRecognizer3D'],
+    online_action_detector=['OnlineActionDetector'],
+    token_label_recognizer3d=['TokenLabelRecognizer3D']))

@@ -1,11 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Sources of frames: files, folders, cameras and network streams."""
-from .base import MAX_GAP, Frame, RecordedSource, Source
-from .files import FrameFolder, VideoFile
-from .network import LiveSource
-from .open_source import open_source
+from ..lazy import lazy_package
 
-__all__ = [
-    'MAX_GAP', 'Frame', 'FrameFolder', 'LiveSource', 'RecordedSource',
-    'Source', 'VideoFile', 'open_source'
-]
+lazy_package(__name__, dict(
+    base=['MAX_GAP', 'Frame', 'RecordedSource', 'Source'],
+    files=['FrameFolder', 'VideoFile'],
+    network=['LiveSource'],
+    open_source=['open_source']))

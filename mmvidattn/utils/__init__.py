@@ -4,7 +4,7 @@
 def register_all_modules(init_default_scope: bool = True) -> None:
     """Set the default scope; ``mmengine.hub`` and mim call this function.
 
-    Importing the package has already registered everything.
+    Importing the package has already extended the registries.
 
     Args:
         init_default_scope: Look up types in the scope of mmaction2. Defaults

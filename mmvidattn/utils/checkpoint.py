@@ -18,9 +18,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .files import hash_file
-from .hub import SCHEME, hub_file
 from .printable import brief
-from .remote_files import STORES, is_url, local_path
+from .remote_files import HUB, STORES, hub_file, is_url, local_path
 
 # Text for an error without a message.
 EMPTY = 'the file is empty'
@@ -47,7 +46,7 @@ def load_from_safetensors_url(filename: str, map_location: Any) -> dict:
     return load_from_safetensors(str(download(filename)), map_location)
 
 
-@CheckpointLoader.register_scheme(prefixes=SCHEME)
+@CheckpointLoader.register_scheme(prefixes=HUB)
 def load_from_hub(filename: str, map_location: Any) -> dict:
     """Let configs load ``hf://OWNER/MODEL@REVISION``."""
     return load_from_safetensors(str(hub_file(filename)), map_location)
@@ -81,7 +80,7 @@ def download(url: str, sha256: str | None = None) -> Path:
             then deleted.
         OSError: If the file cannot be downloaded.
     """
-    if url.startswith(SCHEME):
+    if url.startswith(HUB):
         path = hub_file(url)
         _check_hash(path, url, [sha256] if sha256 else [])
         return path

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Local copies of files in object stores and on the web, by fsspec."""
+"""Local copies of files in object stores, on the web and on the Hub."""
 import base64
 import hashlib
 import http.client
@@ -25,6 +25,11 @@ PLAYLISTS = 'mpegurl', 'dash+xml'
 URL = re.compile(r'[a-zA-Z][\w+.-]*://\S+')
 LOGIN = re.compile(
     r'(?i)(?<![a-z])((?:user|pass|pwd|token|key|sig|secret|auth)\w*)=[^/]*')
+# Name of a checkpoint on the Hugging Face Hub.
+HUB = 'hf://'
+HUB_NAME = re.compile(
+    r'hf://(?P<repo>[\w.-]+/[\w.-]+?)(@(?P<revision>[^/]*))?(/(?P<file>.+))?')
+COMMIT = re.compile(r'[0-9a-f]{40}')
 
 
 class RemoteError(ConnectionError):
@@ -155,6 +160,49 @@ def download_file(url: str, folder: str | os.PathLike,
         raise RemoteError(f'the connection ended after {path.stat().st_size} '
                           f'of {size} bytes')
     return path
+
+
+def hub_file(name: str) -> Path:
+    """Find a checkpoint in the cache of the Hub, or download it there.
+
+    Args:
+        name: ``hf://OWNER/MODEL@REVISION``, followed by ``/FILE`` for a file
+            other than model.safetensors. The revision is the 40 hexadecimal
+            digits of a commit, because branches and tags can move.
+
+    Raises:
+        ValueError: If the name has another form, or the file is not a
+            .safetensors file; other formats can run code.
+        ImportError: If huggingface_hub is not installed.
+        OSError: If the Hub does not have the file, or cannot be reached and
+            the file is not in the cache.
+    """
+    match = HUB_NAME.fullmatch(name)
+    if match is None:
+        raise ValueError(f'{name!r} must be hf://OWNER/MODEL@REVISION, '
+                         'optionally followed by /FILE.safetensors')
+    if not COMMIT.fullmatch(match['revision'] or ''):
+        raise ValueError(
+            f'{name!r} must have a revision of 40 hexadecimal digits, a '
+            f"commit (on the page of the model under 'Files', 'History'), got "
+            f'{match["revision"]!r}')
+    file = match['file'] or 'model.safetensors'
+    if not file.endswith('.safetensors'):
+        raise ValueError(f'{name!r} must name a .safetensors file, got '
+                         f'{file!r}')
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError as error:
+        raise ImportError(f'{name} needs huggingface_hub: pip install '
+                          'huggingface_hub') from error
+    try:
+        # hf_hub_download locks the file, so only one process downloads it.
+        return Path(hf_hub_download(match['repo'], file,
+                                    revision=match['revision']))
+    except (OSError, ValueError) as error:
+        message = ' '.join(str(error).split())[:200]
+        raise OSError(f'{name} cannot be loaded from the Hugging Face Hub: '
+                      f'{type(error).__name__}: {message}') from error
 
 
 @register_backend('mmvidattn', prefixes=STORES, force=True)

@@ -85,9 +85,7 @@ def test_data_root_of_a_loader_takes_precedence():
         'data_root': '/a', 'val_dataloader.dataset.data_root': '/b'})
     assert cfg.train_dataloader.dataset.data_root == '/a'
     assert cfg.val_dataloader.dataset.data_root == '/b'
-
-
-def test_data_root_inside_the_old_one_changes_paths_once():
+    # A folder inside the old one changes paths once.
     cfg = load_config('linear_ff_ssv2', {'data_root': 'data/sthv2/small'})
     for split in 'train', 'val', 'test':
         dataset = cfg[f'{split}_dataloader'].dataset
@@ -96,10 +94,8 @@ def test_data_root_inside_the_old_one_changes_paths_once():
 
 
 @pytest.mark.parametrize('name, old', [
-    ('linear_ff_k400', 400), ('dualformer_tiny_tl_k400', 400),
-    ('vivit_l16x2_fact_encoder_ssv2', 174), ('laps_visformer_h_egtea', 106),
-    ('testra_thumos14', 22), ('lstr_tvseries', 31),
-    ('testra_tiny_videos', 2)])
+    ('linear_ff_k400', 400), ('vivit_l16x2_fact_encoder_ssv2', 174),
+    ('laps_visformer_h_egtea', 106), ('testra_thumos14', 22)])
 def test_num_classes_changes_data_and_model(name, old):
     before = leaves(load_config(name).to_dict())
     after = leaves(load_config(name, {'num_classes': 5}).to_dict())
@@ -121,27 +117,21 @@ def test_unrelated_num_classes_do_not_change():
 
 
 def test_num_nouns_and_num_verbs_change_data_and_model():
-    cfg = load_config('vivit_l16x2_fact_encoder_epic', {
-        'num_nouns': 9, 'num_verbs': 2, 'num_classes': 11})
+    numbers = dict(num_nouns=9, num_verbs=2, num_classes=11)
+    cfg = load_config('vivit_l16x2_fact_encoder_epic', numbers)
     dataset, head = cfg.train_dataloader.dataset, cfg.model.cls_head
     assert (dataset.num_nouns, dataset.num_classes) == (9, 11)
-    assert (head.num_nouns, head.num_verbs, head.num_classes) == (9, 2, 11)
+    assert {name: head[name] for name in numbers} == numbers
     assert cfg.test_evaluator.num_nouns == 9
-
-
-def test_num_classes_changes_feature_labels():
-    cfg = load_config('testra_ek100', {
-        'num_classes': 4, 'num_verbs': 3, 'num_nouns': 2})
+    cfg = load_config('testra_ek100', numbers)
     dims = cfg.test_dataloader.dataset.feature_dims
-    assert (dims.gt_action, dims.gt_verb, dims.gt_noun) == (4, 3, 2)
-    head = cfg.model.cls_head
-    assert (head.num_classes, head.num_verbs, head.num_nouns) == (4, 3, 2)
+    assert (dims.gt_action, dims.gt_verb, dims.gt_noun) == (11, 2, 9)
+    assert {name: cfg.model.cls_head[name] for name in numbers} == numbers
 
 
 @pytest.mark.parametrize('key', ['num_frames', 'model.backbone.num_frames'])
 @pytest.mark.parametrize('name', [
-    'linear_ff_ssv2', 'xvit_k400', 'vivit_l16x2_fact_encoder_epic',
-    'dualformer_tiny_tl_k400', 'laps_rest_s_k400',
+    'linear_ff_ssv2', 'vivit_l16x2_fact_encoder_epic', 'laps_rest_s_k400',
     'vivit_table04_crop288'])
 def test_num_frames_changes_pipelines_and_backbone(name, key):
     before = leaves(load_config(name).to_dict())
@@ -188,10 +178,6 @@ def test_pipeline_options_change_the_loaders():
     ('vivit_tiny_motion', 'ann_file_train', 'train_dataloader.dataset.ann_fi'),
     ('vivit_tiny_motion', 'optim_wraper.optimizer.lr',
      'optim_wrapper.optimizer.lr'),
-    ('vivit_tiny_motion', 'model.backbone.num_layrs',
-     'model.backbone.num_layers'),
-    ('vivit_tiny_motion', 'train_dataloader.dataset.maxfailures',
-     'train_dataloader.dataset.max_failures'),
     ('testra_ek100', 'memory.long_steps',
      'train_dataloader.dataset.long_st')])
 def test_unused_option_warns_and_suggests(name, key, near):
@@ -202,27 +188,15 @@ def test_unused_option_warns_and_suggests(name, key, near):
 
 @pytest.mark.parametrize('options', [
     {'model.backbone.init_cfg.type': 'Pretrained',
-     'model.backbone.init_cfg.checkpoint': 'a.pth'},
-    {'optim_wrapper.paramwise_cfg.norm_decay_mult': 0.,
-     'optim_wrapper.accumulative_counts': 2,
-     'optim_wrapper.optimizer.betas': (0.9, 0.95)},
-    {'train_dataloader.dataset.indices': 4, 'randomness.seed': 1,
-     'train_dataloader.drop_last': True},
-    {'param_scheduler.0.verbose': True, 'train_cfg.val_begin': 3,
-     'default_hooks.checkpoint.by_epoch': True, 'compile': True},
-    {'load_from': 'a.pth', 'resume': True, 'custom_hooks': []},
-    {'test_dataloader.dataset.type': 'VideoSegmentDataset',
-     'test_dataloader.dataset.fps': 24}], ids=lambda x: next(iter(x)))
+     'model.backbone.init_cfg.checkpoint': 'a.pth',
+     'optim_wrapper.paramwise_cfg.norm_decay_mult': 0.,
+     'train_dataloader.dataset.indices': 4, 'randomness.seed': 1,
+     'param_scheduler.0.verbose': True, 'train_cfg.val_begin': 3,
+     'default_hooks.checkpoint.by_epoch': True, 'compile': True,
+     'load_from': 'a.pth', 'resume': True, 'custom_hooks': []},
+    {'env_cfg.type': 'opencv', 'test_dataloader.dataset.fps': 24}])
 def test_used_option_does_not_warn(options):
     with warnings.catch_warnings():
         warnings.simplefilter('error', UserWarning)
         load_config('vivit_tiny_motion', options)
 
-
-def test_unregistered_type_does_not_warn():
-    """mmengine would look up a function in a registry that cannot import."""
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        cfg = load_config('linear_ff_tiny_motion', {
-            'env_cfg.type': 'opencv', 'env_cfg.num_threads': 2})
-    assert (cfg.env_cfg.type, cfg.env_cfg.num_threads) == ('opencv', 2)

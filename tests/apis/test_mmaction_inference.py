@@ -18,8 +18,7 @@ from mmvidattn.apis import find_config, list_models, load_config
 from mmvidattn.apis.labels import probabilities
 from mmvidattn.apis.video_clips import ClipPipeline, whole_clip
 
-TINY = ('dualformer_tiny_motion', 'laps_tiny_motion', 'linear_ff_tiny_motion',
-        'vivit_tiny_motion', 'xvit_tiny_motion')
+TINY = 'laps_tiny_motion', 'linear_ff_tiny_motion'
 # One pipeline samples by seconds, the other samples consecutive frames.
 PIPELINES = 'dualformer_tiny_k400', 'laps_tiny_motion'
 

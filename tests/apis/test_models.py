@@ -1,9 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import subprocess
+import sys
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
 import torch
 from mmaction.models import Recognizer3D
+from mmengine.config import Config
+from torch import nn
 
 import mmvidattn
 from mmvidattn.apis import find_config, load_config, models
@@ -23,17 +28,17 @@ def checkpoint(tmp_path):
     return model, tmp_path / 'model.pth'
 
 
-def test_lists_configs_without_ablations():
+def test_lists_models_and_ablations():
     names = mmvidattn.list_models()
-    stems = [path.stem for path in (ROOT / 'configs').glob('*.py')]
-    assert names == sorted(stems) and NAME in names
-
-
-def test_lists_ablations():
-    names = mmvidattn.list_models(ablations=True)
-    assert names == sorted(set(names))
-    rows = set(names) - set(mmvidattn.list_models())
-    assert len(rows) == 145 == len(names) - len(mmvidattn.list_models())
+    assert names == sorted(
+        path.stem for path in (ROOT / 'configs').glob('*.py'))
+    assert NAME in mmvidattn.list_models('*_motion')
+    assert mmvidattn.list_models('testra_table04*') == []
+    assert mmvidattn.list_models('testra_table04*', ablations=True) == [
+        'testra_table04_box', 'testra_table04_laplace']
+    every = mmvidattn.list_models(ablations=True)
+    rows = {*every} - {*names}
+    assert every == sorted({*every}) and len(rows) == 145
     for row in rows:
         path = find_config(row)
         assert path.stem == row and not path.exists()
@@ -41,38 +46,18 @@ def test_lists_ablations():
         assert row.startswith((path.parents[1].name, 'lstr_'))
 
 
-def test_pattern_filters_names():
-    assert NAME in mmvidattn.list_models('*_motion')
-    assert mmvidattn.list_models('none*') == []
-    assert mmvidattn.list_models('testra_table04*') == []
-    assert mmvidattn.list_models('testra_table04*', ablations=True) == [
-        'testra_table04_box', 'testra_table04_laplace']
-
-
 @pytest.mark.parametrize('name', [
     'linear_ff_table05_sigmoid',
     'configs/linear_ff/ablations/linear_ff_table05_sigmoid.py'])
 def test_finds_row_by_name_and_path(name, tmp_path):
-    assert find_config(name).stem == 'linear_ff_table05_sigmoid'
     cfg = load_config(name, {'model.backbone.num_layers': 2})
     assert Path(cfg.filename).name == 'linear_ff_table05_sigmoid.py'
-    want = load_config('linear_ff_ssv2').to_dict()
+    want = load_config('mmvidattn::linear_ff_ssv2.py').to_dict()
     want['model']['backbone'].update(num_layers=2, attention=dict(
         type='LinearAttention', kernel='sigmoid', offset=0.))
     assert cfg.to_dict() == want
     cfg.dump(tmp_path / 'row.py')
     assert load_config(tmp_path / 'row.py').to_dict() == want
-
-
-def test_finds_config_by_the_name_for_bases():
-    assert find_config('mmvidattn::linear_ff_ssv2.py') == (
-        ROOT / 'configs/linear_ff_ssv2.py')
-
-
-def test_a_table_is_not_a_config():
-    table = ROOT / 'configs/testra/ablations/testra.py'
-    with pytest.raises(ValueError, match='testra_table04_laplace'):
-        load_config(table)
 
 
 def test_finds_the_configs_of_a_wheel_first(tmp_path, monkeypatch):
@@ -93,7 +78,7 @@ def test_finds_the_configs_of_a_wheel_first(tmp_path, monkeypatch):
         mmvidattn.list_models()
 
 
-def test_model_is_a_recognizer_in_eval_mode():
+def test_model_is_a_recognizer_in_eval_mode(capsys):
     model = mmvidattn.get_model(NAME, cfg_options=DEEPER)
     assert isinstance(model, Recognizer3D)
     assert not any(module.training for module in model.modules())
@@ -104,64 +89,64 @@ def test_model_is_a_recognizer_in_eval_mode():
         first = model(clips[:1, :1], mode='tensor', stage='head')
     assert logits.shape == (6, 8)
     torch.testing.assert_close(logits[:1], first)
-
-
-def test_weights_are_random_without_a_checkpoint(capsys):
-    torch.manual_seed(0)
-    one = mmvidattn.get_model(NAME, cfg_options=DEEPER)
-    two = mmvidattn.get_model(NAME, cfg_options=DEEPER)
-    weights = [m.cls_head.fc_cls.weight.detach() for m in (one, two)]
-    assert not torch.equal(*weights)
     # init_weights has run: nn.Linear would draw uniformly within 1/8.
-    assert weights[0].std() == pytest.approx(0.02, rel=0.2)
+    assert model.cls_head.fc_cls.weight.std() == pytest.approx(.02, rel=.2)
     assert capsys.readouterr().out == ''
+    meta = mmvidattn.get_model(NAME, device='meta', cfg_options=DEEPER)
+    assert {p.device.type for p in meta.parameters()} == {'meta'}
 
 
-@pytest.mark.parametrize('name', [NAME, ROOT / f'configs/{NAME}.py'],
-                         ids=['name', 'path'])
-def test_loads_the_checkpoint(checkpoint, name):
+@pytest.mark.parametrize('name', [
+    NAME, ROOT / f'configs/{NAME}.py', load_config(NAME, DEEPER)],
+    ids=['name', 'path', 'config'])
+def test_loads_the_checkpoint(checkpoint, name, monkeypatch):
     saved, path = checkpoint
-    model = mmvidattn.get_model(name, path, cfg_options=DEEPER)
+    options = DEEPER
+    if isinstance(name, Config):
+        # A loaded config is not read again.
+        options = None
+        monkeypatch.setattr(Config, 'fromfile', None)
+    model = mmvidattn.get_model(name, path, cfg_options=options)
     for key, value in saved.state_dict().items():
         assert torch.equal(model.state_dict()[key], value), key
     assert model.dataset_meta == dict(classes=['a', 'b'])
 
 
-def test_model_is_on_the_device():
-    model = mmvidattn.get_model(NAME, device='meta', cfg_options=DEEPER)
-    assert {p.device.type for p in model.parameters()} == {'meta'}
+def test_default_weights_of_a_loaded_config():
+    a, b = (mmvidattn.get_model(name, 'default')
+            for name in (NAME, load_config(NAME)))
+    assert torch.equal(a.cls_head.fc_cls.weight, b.cls_head.fc_cls.weight)
+
+
+@pytest.mark.parametrize('args, kind, error', [
+    (('linear_ff_tiny_motoin', ), ValueError,
+     "no model 'linear_ff_tiny_motoin'; did you mean linear_ff_tiny_motion"),
+    (('linear_ff_table05_rleu', ), ValueError, 'did you mean .*05_relu'),
+    (('zzz', ), ValueError, "no model 'zzz'; mmvidattn.list_models"),
+    (('configs/laps/ablations/table99_none.py', ), FileNotFoundError,
+     'no config file configs/laps/ablations/table99_none.py'),
+    (('configs/laps/ablations/laps_table01_leap.yml', ), FileNotFoundError,
+     'no config file'),
+    (('none.py', ), FileNotFoundError, 'no config file none.py'),
+    ((ROOT / 'configs/testra/ablations/testra.py', ), ValueError,
+     'a table .* give the name of a row: .*testra_table04_laplace'),
+    (('best.pth', NAME), ValueError,
+     f'{NAME} is a config.*swap it with best.pth'),
+    ((NAME, 'linear_ff_ssv2'), ValueError,
+     'linear_ff_ssv2 is a config, where a checkpoint'),
+    (('best.pth', ), ValueError, 'best.pth is a checkpoint, where a config'),
+    (('linear_ff_ssv2', 'default'), ValueError,
+     f'needs one of the models {NAME}, got'),
+    ((NAME, None, 'cpu', {'model.backbone.num_layrs': 1}), TypeError,
+     "LinearVideoTransformer.*'num_layrs'")])
+def test_rejected_arguments(args, kind, error):
+    with pytest.raises(kind, match=error):
+        mmvidattn.get_model(*args)
 
 
 def test_rejects_checkpoint_of_another_model(checkpoint):
     with pytest.raises(ValueError, match='model.pth does not fit the model'):
         mmvidattn.get_model(NAME, checkpoint[1])
-
-
-@pytest.mark.parametrize(
-    'name, kind, error',
-    [('linear_ff_tiny_motoin', ValueError,
-      "no model 'linear_ff_tiny_motoin'; did you mean linear_ff_tiny_motion"),
-     ('linear_ff_table05_rleu', ValueError,
-      'did you mean .*linear_ff_table05_relu'),
-     ('configs/laps/ablations/table99_none.py', FileNotFoundError,
-      'no config file configs/laps/ablations/table99_none.py'),
-     ('configs/laps/ablations/laps_table01_leap.yml', FileNotFoundError,
-      'no config file'),
-     ('configs/laps/tiny_motion.py', FileNotFoundError,
-      'no config file configs/laps/tiny_motion.py'),
-     ('zzz', ValueError, "no model 'zzz'; mmvidattn.list_models"),
-     ('configs/none.py', FileNotFoundError, 'no config file configs/none.py'),
-     ('none.py', FileNotFoundError, 'no config file none.py')])
-def test_rejects_unknown_names(name, kind, error):
-    with pytest.raises(kind, match=error):
-        mmvidattn.get_model(name)
-
-
-@pytest.mark.filterwarnings('ignore:option .*num_layrs has no effect')
-def test_rejects_misspelled_option():
-    with pytest.raises(TypeError, match="LinearVideoTransformer.*'num_layrs'"):
-        mmvidattn.get_model(
-            NAME, cfg_options={'model.backbone.num_layrs': 1})
 
 
 def test_finds_hash_in_metafile(tmp_path, monkeypatch):
@@ -174,3 +159,72 @@ def test_finds_hash_in_metafile(tmp_path, monkeypatch):
     assert models.published_hash('https://x.org/b.pth') == '0a1b'
     assert models.published_hash('https://x.org/a.pth') is None
     assert models.published_hash('b.pth') is None
+
+
+IMPORTS = '''
+import sys
+import mmaction.registry
+from mmvidattn import VideoClassifier
+VideoClassifier(sys.argv[1], 'default')
+names = [name for name in sys.modules if name.startswith('mmvidattn')]
+print(len(names), *(name for name in names if name.split('.')[1:2] and (
+    name.split('.')[1] in ('engine', 'evaluation', 'live', 'convert', 'export')
+    or name.startswith(('mmvidattn.online.', 'mmvidattn.losses.',
+                        'mmvidattn.datasets.annotations')))))
+'''
+
+
+def test_a_classifier_imports_only_what_it_uses():
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', IMPORTS,
+                           NAME], check=True, capture_output=True, text=True)
+    number, *others = done.stdout.splitlines()[-1].split()
+    assert int(number) <= 70 and not others
+
+
+@pytest.fixture
+def no_compiler():
+    """Simulate a machine without a C++ compiler."""
+    from torch._inductor import config
+    models.why_not_compile.cache_clear()
+    with config.patch({'cpp.cxx': ('/nonexistent/c++', )}):
+        yield
+    models.why_not_compile.cache_clear()
+
+
+@pytest.mark.parametrize('backend, batches', [
+    ('aot_eager', (2, )),
+    pytest.param('inductor', (2, 3, 5), marks=pytest.mark.slow)])
+def test_compiled_model_equals_eager(backend, batches, monkeypatch):
+    if backend != 'inductor':
+        # Without generated code, the test is fast and needs no compiler.
+        monkeypatch.setattr(models, 'why_not_compile', lambda _: None)
+    elif models.why_not_compile():
+        pytest.skip('no compiler')
+    monkeypatch.setattr(nn.Module, 'compile', partialmethod(
+        nn.Module.compile, backend=backend))
+    eager, compiled = (mmvidattn.get_model(NAME, 'default', compile=compile)
+                       for compile in (False, True))
+    assert compiled.state_dict().keys() == eager.state_dict().keys()
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    with torch.no_grad():
+        for batch in batches:
+            clips = torch.randn(batch, 1, 3, 8, 64, 64)
+            torch.testing.assert_close(
+                compiled(clips, mode='tensor', stage='head'),
+                eager(clips, mode='tensor', stage='head'),
+                rtol=1e-5, atol=1e-5)
+    counters = torch._dynamo.utils.counters
+    assert not counters['graph_break']
+    # One graph is for the first batch, and one for all other batch sizes.
+    assert counters['stats']['unique_graphs'] == min(2, len(batches))
+
+
+def test_runs_eagerly_without_a_compiler(no_compiler, capsys):
+    layer = nn.Linear(2, 3)
+    for _ in range(2):
+        assert not models.compile_in_place(layer)
+        error = capsys.readouterr().err
+        assert error.startswith('Linear runs eagerly, ')
+        assert error.count('\n') == 1 and '/nonexistent/c++' in error
+    assert layer(torch.zeros(1, 2)).shape == (1, 3)

@@ -1,7 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import os
-import sys
-
 import pytest
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
@@ -11,21 +8,17 @@ from mmvidattn.apis.runner import (
     build_runner,
 )
 from mmvidattn.engine import VideoRunner
-from mmvidattn.utils.exits import one_line_errors
 
 OLD = dict(runner_type='Mine', default_hooks=dict(
     checkpoint=dict(type='CheckpointHook', interval=7),
     logger=dict(type='MyLogger')))
 
 
-def test_adds_default_runtime():
+def test_default_runtime_keeps_options():
     cfg = Config({})
     add_default_runtime(cfg)
     assert cfg.runner_type == 'VideoRunner'
     assert cfg.default_hooks.nan_guard.type == 'SkipNanStepsHook'
-
-
-def test_default_runtime_keeps_options():
     cfg = Config(OLD)
     add_default_runtime(cfg)
     assert cfg.runner_type == 'Mine'
@@ -48,21 +41,3 @@ def test_config_without_runner_type_gets_safe_runner(tmp_path, added):
         runner = build_runner(cfg, strict=False)
     assert type(runner) is VideoRunner
     assert cfg.get('runner_type') == added.get('runner_type')
-
-
-@pytest.mark.parametrize('is_read, code', [
-    (False, 141), (True, 'prog: error: [Errno 32] Broken pipe')])
-def test_output_that_nobody_reads_is_no_error(monkeypatch, is_read, code):
-    """Errors of other pipes are reported."""
-    out, stdout = os.pipe()
-    other, broken = os.pipe()
-    os.close(other)
-    monkeypatch.setattr(sys, 'stdout', open(stdout, 'w'))
-    if not is_read:
-        os.close(out)
-    with pytest.raises(SystemExit) as end, one_line_errors('prog'):
-        if is_read:
-            os.write(broken, b'x')
-        print('x' * 100_000, flush=True)
-    assert end.value.code == code
-    sys.stdout.close()

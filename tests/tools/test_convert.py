@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import save_file
 
 from mmvidattn.apis import get_model, load_config
-from mmvidattn.apis.model_options import (
-    KEY,
+from mmvidattn.apis.models import (
+    MODEL_OPTIONS,
     check_model_options,
     model_options,
 )
@@ -46,7 +46,7 @@ def test_reads_a_model_of_the_hub(run_main, tmp_path, monkeypatch):
     save_file(VIT, tmp_path / 'src.safetensors')
     asked = []
     monkeypatch.setattr(
-        'mmvidattn.utils.hub.hub_file',
+        'mmvidattn.utils.remote_files.hub_file',
         lambda name: asked.append(name) or tmp_path / 'src.safetensors')
     name = f'hf://owner/model@{"0" * 40}'
     run_main('convert.py', 'vit_timm', name, tmp_path / 'dst.pth')
@@ -116,7 +116,7 @@ def test_config_with_other_options_rejects_the_checkpoint(
     ('laps_visformer_h_k400', 'laps_visformer_l_v1_k400'),
     ('testra_thumos14', 'testra_box_thumos14')])
 def test_released_variants_are_distinguished(name, other):
-    meta = {KEY: model_options(load_config(name).model)}
+    meta = {MODEL_OPTIONS: model_options(load_config(name).model)}
     check_model_options(load_config(name).model, meta, 'x.pth')
     with pytest.raises(ValueError, match='different options'):
         check_model_options(load_config(other).model, meta, 'x.pth')
@@ -124,7 +124,7 @@ def test_released_variants_are_distinguished(name, other):
     assert json.loads(json.dumps(meta)) == meta
 
 
-@pytest.mark.parametrize('meta', [{}, {KEY: None}, {KEY: 'text'}], ids=str)
+@pytest.mark.parametrize('meta', [{}, {MODEL_OPTIONS: None}, {MODEL_OPTIONS: 'text'}], ids=str)
 def test_checkpoint_without_options_fits_any_config(meta):
     check_model_options(
         load_config('testra_thumos14').model, meta, 'x.pth')

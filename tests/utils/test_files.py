@@ -10,7 +10,11 @@ from mmvidattn.utils.files import replacing, write_atomically
 @pytest.mark.parametrize('fails', ['fsync', 'replace'])
 def test_file_is_complete_or_unchanged(tmp_path, monkeypatch, fails):
     path = tmp_path / 'a'
-    write_atomically(path, b'old')
+    # A killed writer has left this file.
+    (tmp_path / '.a.part').write_bytes(b'half')
+    write_atomically(path, 'Zürich')
+    assert path.read_bytes() == b'Z\xc3\xbcrich'
+    assert [*tmp_path.iterdir()] == [path]
 
     def fail(*_):
         raise OSError(28, 'No space left on device')
@@ -18,28 +22,19 @@ def test_file_is_complete_or_unchanged(tmp_path, monkeypatch, fails):
     monkeypatch.setattr(os, fails, fail)
     with pytest.raises(OSError, match='No space'):
         write_atomically(path, b'new')
-    assert path.read_bytes() == b'old'
+    with pytest.raises(KeyboardInterrupt), replacing(path) as part:
+        part.write_bytes(b'half')
+        raise KeyboardInterrupt
+    assert path.read_text('utf-8') == 'Zürich'
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_failed_block_leaves_nothing(tmp_path):
-    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / 'a') as part:
-        part.write_bytes(b'half')
-        raise KeyboardInterrupt
-    assert not [*tmp_path.iterdir()]
-
-
-def test_writes_utf_8_and_creates_folders(tmp_path):
-    write_atomically(tmp_path / 'a/b/c', 'Zürich')
-    assert (tmp_path / 'a/b/c').read_bytes() == b'Z\xc3\xbcrich'
-
-
 def test_flushes_content_before_renaming(tmp_path, monkeypatch):
-    path, calls = tmp_path / 'a', []
+    path, calls = tmp_path / 'folder/a', []
     flush, replace = files.flush, os.replace
 
     def note_flush(flushed):
-        calls.append('folder' if flushed == tmp_path else 'content')
+        calls.append('folder' if flushed == path.parent else 'content')
         flush(flushed)
 
     def note_replace(*args):
@@ -53,12 +48,6 @@ def test_flushes_content_before_renaming(tmp_path, monkeypatch):
     calls.clear()
     write_atomically(path, b'newer', to_disk=False)
     assert calls == ['name'] and path.read_bytes() == b'newer'
-
-
-def test_replaces_part_of_a_killed_writer(tmp_path):
-    (tmp_path / '.a.part').write_bytes(b'half')
-    write_atomically(tmp_path / 'a', b'whole')
-    assert [*tmp_path.iterdir()] == [tmp_path / 'a']
 
 
 def test_concurrent_writers_do_not_conflict(tmp_path, monkeypatch):

@@ -23,76 +23,57 @@ with lock_folder(sys.argv[1]):
 '''
 
 
-@pytest.fixture
-def holder(tmp_path):
-    """Process that holds the lock and has a forked worker, whose id it prints.
-    """
-    process = subprocess.Popen([sys.executable, '-c', HOLD, tmp_path / 'run'],
-                               stdout=subprocess.PIPE, text=True)
-    worker = int(process.stdout.readline())
-    yield process
-    for pid in process.pid, worker:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
+def test_refuses_a_second_run_until_the_first_is_killed(tmp_path):
+    """A forked worker does not keep the lock."""
+    run = tmp_path / 'run'
+    holder = subprocess.Popen([sys.executable, '-c', HOLD, run],
+                              stdout=subprocess.PIPE, text=True)
+    worker = int(holder.stdout.readline())
+    try:
+        with lock_folder(tmp_path):
+            # Another folder is free.
             pass
-    process.wait()
-
-
-def test_refuses_a_second_run_until_the_first_is_killed(holder, tmp_path):
-    with lock_folder(tmp_path):
-        # Another folder is free.
-        pass
-    with pytest.raises(ValueError, match='is in use by another run') as error:
-        with lock_folder(tmp_path / 'run'):
+        with pytest.raises(ValueError, match=(
+                f'is in use by another run: host {socket.gethostname()}, '
+                f'process {holder.pid}, started 20')), lock_folder(run):
             pass
-    assert (f'host {socket.gethostname()}, process {holder.pid}, started 20'
-            in str(error.value))
-    holder.kill()
-    holder.wait()
-    # The worker is still alive, and the lock file is still there.
-    assert (tmp_path / 'run' / LOCK).is_file()
-    with lock_folder(tmp_path / 'run'):
-        with pytest.raises(ValueError, match=f'process {os.getpid()}, '):
-            with lock_folder(tmp_path / 'run'):
-                pass
-    assert not (tmp_path / 'run' / LOCK).exists()
-
-
-def test_file_of_an_earlier_run_locks_nothing(tmp_path):
-    (tmp_path / LOCK).write_text('no json')
-    with lock_folder(tmp_path):
-        assert f'"pid": {os.getpid()}' in (tmp_path / LOCK).read_text()
+        holder.kill()
+        holder.wait()
+        # The worker is still alive, and the lock file is still there.
+        assert (run / LOCK).is_file()
+        with lock_folder(run):
+            with pytest.raises(ValueError, match=f'process {os.getpid()}, '):
+                with lock_folder(run):
+                    pass
+        assert not (run / LOCK).exists()
+    finally:
+        holder.kill()
+        holder.wait()
+        os.kill(worker, signal.SIGKILL)
 
 
 def test_error_releases_the_lock(tmp_path):
+    # The file of an earlier run locks nothing.
+    (tmp_path / LOCK).write_text('no json')
     with pytest.raises(RuntimeError), lock_folder(tmp_path):
         raise RuntimeError
     with lock_folder(tmp_path):
-        pass
-
-
-def test_run_that_has_not_written_its_name_yet(tmp_path):
-    with lock_folder(tmp_path):
+        # A run that has not written its name yet.
         (tmp_path / LOCK).write_text('')
         with pytest.raises(ValueError, match='another run: it has just start'):
             with lock_folder(tmp_path):
                 pass
 
 
-def test_disk_without_locks_prints_a_note(tmp_path, monkeypatch, capsys):
+def test_disk_or_system_without_locks(tmp_path, monkeypatch, capsys):
     def refuse(file, mode):
         raise OSError(errno.ENOLCK, 'No locks available')
 
     monkeypatch.setattr(fcntl, 'flock', refuse)
-    for _ in range(2):
-        with lock_folder(tmp_path), lock_folder(tmp_path):
-            pass
+    with lock_folder(tmp_path), lock_folder(tmp_path):
+        pass
     note = f'note: {tmp_path} cannot be locked (No locks available)'
-    assert capsys.readouterr().err.count(note) == 4
-
-
-def test_system_without_locks_does_not_lock(tmp_path, monkeypatch):
+    assert capsys.readouterr().err.count(note) == 2
     monkeypatch.setattr(lock, 'fcntl', None)
     with lock_folder(tmp_path / 'a'), lock_folder(tmp_path / 'a'):
         assert not [*(tmp_path / 'a').iterdir()]
@@ -101,8 +82,7 @@ def test_system_without_locks_does_not_lock(tmp_path, monkeypatch):
 def test_file_that_an_ended_run_deletes_meanwhile_locks_nothing(
         tmp_path, monkeypatch):
     """The other run deletes the file after this run has opened it."""
-    flock = fcntl.flock
-    deletions = [True]
+    flock, deletions = fcntl.flock, [True]
 
     def delete_first(file, mode):
         if deletions:

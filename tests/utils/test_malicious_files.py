@@ -1,12 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Files of a stranger run no code, and are refused with one line."""
-import functools
+import argparse
 import io
 import os
 import pickle
 import struct
 import zipfile
-from pathlib import Path
 
 import mmengine
 import numpy as np
@@ -76,7 +75,7 @@ CHECKPOINTS = {
     'mkdir': lambda m: saved(dict(state_dict=Call(os.mkdir, m))),
     'legacy': lambda m: saved([Call(os.mkdir, m)], False),
     'bare pickle': lambda m: pickle.dumps(Call(os.mkdir, m)),
-    'partial': lambda m: saved([Call(functools.partial, os.mkdir, m)]),
+    'class': lambda m: saved(dict(args=argparse.Namespace(m=m))),
     'chain': lambda m: with_pickle(chain(m)),
     'late': lambda m: saved(dict(state_dict=WEIGHTS, message_hub=dict(
         log_scalars={}, runtime_info=dict(x=Call(os.mkdir, m))))),
@@ -84,7 +83,6 @@ CHECKPOINTS = {
         torch.storage._load_from_bytes, saved(Call(os.mkdir, m), False))]),
     'nested file': lambda m: saved([Call(np.load, f'{m}.npy', None, True)]),
     'object array': lambda m: saved(dict(state_dict=object_array(m))),
-    'own class': lambda m: saved(dict(state_dict=WEIGHTS, args=Path(m))),
 }
 OTHERS = {
     'objects': ('x.npy', lambda m: npy(object_array(m)), open_array),
@@ -115,14 +113,21 @@ def refused(path, made, read):
     return str(error.value)
 
 
+@pytest.mark.parametrize('variable', ['', '1'])
 @pytest.mark.parametrize('name', CHECKPOINTS)
-def test_checkpoint_runs_no_code(tmp_path, name):
+def test_checkpoint_runs_no_code(tmp_path, monkeypatch, name, variable):
     made, path = tmp_path / 'made', tmp_path / 'x.pth'
     path.write_bytes(CHECKPOINTS[name](str(made)))
+    if variable:
+        monkeypatch.setenv('TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD', variable)
+        with pytest.raises(ValueError, match='unset TORCH_FORCE_NO'):
+            read_checkpoint('open-mmlab://resnet50')
     message = refused(path, made, read_checkpoint)
     assert 'loading it would call' in message or name in (
         'bare pickle', 'chain', 'object array'), message
     refused(path, made, check_opens)
+    if variable:
+        return
     # `load_from` of a config does not use our loader.
     with pytest.raises(pickle.UnpicklingError):
         CheckpointLoader.load_checkpoint(str(path), 'cpu')

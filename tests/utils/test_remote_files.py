@@ -1,18 +1,24 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import base64
+import importlib
 import random
 import sys
 import threading
 import time
+import types
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
+from mmvidattn.utils.checkpoint import download, read_checkpoint
 from mmvidattn.utils.remote_files import (
     RemoteError,
     download_file,
+    hub_file,
     is_url,
     join_url,
     local_path,
@@ -21,6 +27,8 @@ from mmvidattn.utils.remote_files import (
 
 fsspec = pytest.importorskip('fsspec', reason='needs mmvidattn[remote]')
 URL = 'memory://b/a.bin'
+COMMIT = '0123456789abcdef0123456789abcdef01234567'
+NAME = f'hf://owner/model-a.b@{COMMIT}'
 
 
 @pytest.fixture(autouse=True)
@@ -70,13 +78,9 @@ def test_secrets_are_hidden(url, shown):
     assert without_secrets(url) == shown
 
 
-def test_local_files_are_returned(tmp_path, cache):
-    assert local_path(tmp_path / 'x') == tmp_path / 'x'
+def test_copies_a_file_once_and_the_latest_on_request(store, cache):
     assert local_path('x', latest=True) == Path('x')
     assert not cache.exists()
-
-
-def test_copies_a_file_once_and_the_latest_on_request(store):
     path = local_path(URL)
     assert path.read_bytes() == b'0123456789' and path.name == 'a.bin'
     store.pipe('/b/a.bin', b'another')
@@ -220,3 +224,71 @@ def test_s3(cache, monkeypatch):
             local_path('s3://bucket/b.txt')
     finally:
         server.stop()
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """Replace the Hub by one file, and return the list of requests to it."""
+    path = tmp_path / 'model.safetensors'
+    save_file({'w': torch.arange(3.)}, path)
+    requests = []
+
+    def hf_hub_download(repo_id, filename, *, revision):
+        requests.append((repo_id, filename, revision))
+        if repo_id == 'owner/none':
+            raise FileNotFoundError('404, no such\nmodel')
+        return str(path)
+
+    monkeypatch.setitem(
+        sys.modules, 'huggingface_hub',
+        types.SimpleNamespace(hf_hub_download=hf_hub_download))
+    return requests
+
+
+def test_requests_revision_and_file_of_the_hub(hub):
+    from mmengine.runner import CheckpointLoader
+    assert torch.equal(read_checkpoint(NAME)['w'], torch.arange(3.))
+    assert torch.equal(CheckpointLoader.load_checkpoint(NAME, 'cpu')['w'],
+                       torch.arange(3.))
+    hub_file(f'{NAME}/folder/other.safetensors')
+    assert hub == [
+        *[('owner/model-a.b', 'model.safetensors', COMMIT)] * 2,
+        ('owner/model-a.b', 'folder/other.safetensors', COMMIT)]
+    with pytest.raises(ValueError, match='has the SHA-256 .* not used'):
+        download(NAME, sha256='0000')
+
+
+@pytest.mark.parametrize('name, kind, message', [
+    ('hf://owner/model', ValueError, '40 hexadecimal digits.*got None'),
+    ('hf://owner/model@main', ValueError, "40 hexadecimal digits.*'main'"),
+    ('hf://model@0', ValueError, 'must be hf://OWNER/MODEL@REVISION'),
+    (f'{NAME}/pytorch_model.bin', ValueError, 'name a .safetensors file'),
+    (f'hf://owner/none@{COMMIT}', OSError,
+     f'hf://owner/none@{COMMIT} cannot be loaded .* 404, no such model')],
+    ids=['no-revision', 'branch', 'no-owner', 'pickle', 'missing'])
+def test_refused_names_of_the_hub(hub, name, kind, message):
+    with pytest.raises(kind, match=message):
+        hub_file(name)
+    assert len(hub) == (kind is OSError)
+
+
+def test_hub_needs_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
+    with pytest.raises(ImportError, match='pip install huggingface_hub'):
+        hub_file(NAME)
+
+
+def test_finds_file_in_the_cache_of_the_hub(tmp_path, monkeypatch):
+    constants = pytest.importorskip('huggingface_hub.constants')
+    folder = tmp_path / 'models--owner--model-a.b' / 'snapshots' / COMMIT
+    folder.mkdir(parents=True)
+    save_file({'w': torch.arange(3.)}, folder / 'model.safetensors')
+    monkeypatch.setattr(constants, 'HF_HUB_CACHE', str(tmp_path))
+    monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', True)
+    # The library has already read these constants.
+    monkeypatch.setattr(
+        importlib.import_module('huggingface_hub.file_download').constants,
+        'HF_HUB_CACHE', str(tmp_path))
+    assert torch.equal(read_checkpoint(NAME)['w'], torch.arange(3.))
+    with pytest.raises(OSError, match='cannot be loaded'):
+        hub_file(f'hf://owner/other@{COMMIT}')

@@ -12,6 +12,7 @@ from typing import Any
 from mmaction.registry import MODELS, TRANSFORMS
 from mmengine.registry import Registry
 
+from ...registered import import_class
 from ...utils.printable import printable
 
 RECOGNIZERS = 'OnlineActionDetector', 'Recognizer2D', 'Recognizer3D'
@@ -64,8 +65,8 @@ STEPS: dict[str, tuple[str, ...]] = dict(
     PyAVInit=_OPENS, VideoReaderInit=_OPENS,
     DecordDecode=('mode', ), OpenCVDecode=(), PyAVDecode=('mode', ),
     RawFrameDecode=('io_backend', ), VideoReaderDecode=(),
-    CenteredSampleFrames=_SAMPLES, CentredSampleFrames=_SAMPLES,
-    CharadesSampleFrames=_SAMPLES, SampleFrames=_SAMPLES,
+    CenteredSampleFrames=_SAMPLES, CharadesSampleFrames=_SAMPLES,
+    SampleFrames=_SAMPLES,
     ScenicSampleFrames=_SAMPLES, SegmentSampleFrames=_SAMPLES,
     SlowFastSampleFrames=_SAMPLES, SpreadSampleFrames=_SAMPLES,
     UniformSample=_SAMPLES,
@@ -159,12 +160,13 @@ def find_class(registry: Registry, name: str) -> type | None:
     """Return a class of a registry, if a bundle may contain it.
 
     Besides the listed ones, these are the classes that a user's own module
-    has registered. Nothing is imported for a name.
+    has registered. No other module is imported for a name.
 
     Args:
         registry: ``MODELS`` or ``TRANSFORMS`` of mmaction2.
         name: Name in the registry.
     """
+    name = import_class(registry.name, name)
     node: Registry | None = registry
     while node is not None:
         node.import_from_location()

@@ -1,37 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Transforms of samples: frame sampling, decoding and augmentation."""
-from .auto_augment import AutoAugment, RandAugment
-from .colors import PhotometricJitter, ScenicColorJitter
-from .crops import FlowTenCrop, ScaleJitter, UniformThreeCrop
-from .mix_clip import MixClip, MixClipPlusPlus
-from .sample_frames import (
-    CenteredSampleFrames,
-    CharadesSampleFrames,
-    ClipLabels,
-    ScenicSampleFrames,
-    SegmentSampleFrames,
-    SlowFastSampleFrames,
-    SpreadSampleFrames,
-)
-from .scenic_rand_augment import ScenicRandAugment
-from .stream_inputs import (
-    LoadFeatureWindow,
-    PackFeatureInputs,
-    PackStreamInputs,
-    StreamSampleFrames,
-)
-from .video_reader_steps import (
-    DecordSegmentInit,
-    VideoReaderDecode,
-    VideoReaderInit,
-)
+from ...lazy import lazy_package
 
-__all__ = [
-    'AutoAugment', 'CenteredSampleFrames', 'CharadesSampleFrames',
-    'ClipLabels', 'DecordSegmentInit', 'FlowTenCrop',
-    'LoadFeatureWindow', 'MixClip', 'MixClipPlusPlus', 'PackFeatureInputs',
-    'PackStreamInputs', 'PhotometricJitter', 'RandAugment', 'ScaleJitter',
-    'ScenicColorJitter', 'ScenicRandAugment', 'ScenicSampleFrames',
-    'SegmentSampleFrames', 'SlowFastSampleFrames', 'SpreadSampleFrames',
-    'StreamSampleFrames', 'UniformThreeCrop', 'VideoReaderDecode',
-    'VideoReaderInit']
+lazy_package(__name__, dict(
+    auto_augment=['AutoAugment', 'RandAugment'],
+    colors=['PhotometricJitter', 'ScenicColorJitter'],
+    crops=['FlowTenCrop', 'ScaleJitter', 'UniformThreeCrop'],
+    mix_clip=['MixClip', 'MixClipPlusPlus'],
+    sample_frames=[
+        'CenteredSampleFrames', 'CharadesSampleFrames', 'ClipLabels',
+        'ScenicSampleFrames', 'SegmentSampleFrames',
+        'SlowFastSampleFrames', 'SpreadSampleFrames'],
+    scenic_rand_augment=['ScenicRandAugment'],
+    stream_inputs=[
+        'LoadFeatureWindow', 'PackFeatureInputs', 'PackStreamInputs',
+        'StreamSampleFrames'],
+    video_reader_steps=[
+        'DecordSegmentInit', 'VideoReaderDecode', 'VideoReaderInit']))

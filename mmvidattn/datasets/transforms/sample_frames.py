@@ -15,8 +15,7 @@ SAMPLE_FRAMES = dict(clip_len=Count, frame_interval=Count, num_clips=Count,
                      target_fps=Count | None)
 
 
-@TRANSFORMS.register_module(
-    name=['CenteredSampleFrames', 'CentredSampleFrames'])
+@TRANSFORMS.register_module()
 @check_arguments(**SAMPLE_FRAMES)
 class CenteredSampleFrames(SampleFrames):
     """``SampleFrames`` with the test clips of mmaction 0.x.

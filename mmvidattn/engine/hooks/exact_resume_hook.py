@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 
 from ...ops.torch_private import end_workers
 from ...utils.random_state import get_random_state, set_random_state
-from ...utils.unwrap import unwrap
+from ...utils.modules import unwrap
 from ...version import __version__
 from ..seeded_samples import SeededBatches, seed_samples
 

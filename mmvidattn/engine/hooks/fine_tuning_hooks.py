@@ -7,7 +7,7 @@ from mmengine.hooks import EarlyStoppingHook, Hook
 from mmengine.runner import Runner
 
 from ...utils.arguments import Fraction, check_arguments
-from ...utils.unwrap import unwrap
+from ...utils.modules import unwrap
 
 
 class NewClassifierHook(Hook):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ...utils.arguments import Count, check_arguments
-from ...utils.unwrap import unwrap
+from ...utils.modules import unwrap
 
 
 @HOOKS.register_module()

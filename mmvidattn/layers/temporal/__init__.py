@@ -1,10 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Layers that turn an image network into a video network."""
-from .frame_mixing import ATTENTIONS, SHIFTS, FrameMixing
-from .inflate import inflate, inflated_modules
-from .laps_attention import LAPSAttention
+from ...lazy import lazy_package
 
-__all__ = [
-    'ATTENTIONS', 'SHIFTS', 'FrameMixing', 'LAPSAttention', 'inflate',
-    'inflated_modules'
-]
+lazy_package(__name__, dict(
+    frame_mixing=['ATTENTIONS', 'SHIFTS', 'FrameMixing'],
+    inflate=['inflate', 'inflated_modules'],
+    laps_attention=['LAPSAttention']))

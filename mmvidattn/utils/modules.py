@@ -1,7 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Helpers for torch modules: initial weights, wrappers and stream states."""
 import math
+from collections.abc import Mapping
 
-from torch import nn
+from mmengine.model import is_model_wrapper
+from torch import Tensor, nn
 
 
 def initialize(model: nn.Module, std: float) -> None:
@@ -23,3 +26,22 @@ def initialize(model: nn.Module, std: float) -> None:
             continue
         if getattr(module, 'bias', None) is not None:
             nn.init.zeros_(module.bias)
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """Return the model inside a wrapper such as DistributedDataParallel."""
+    return model.module if is_model_wrapper(model) else model
+
+
+def part_of(state: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    """Return the submodule ``name``'s part of a stream's state.
+
+    A state is a flat dict of tensors, named like the modules.
+    """
+    return {key.removeprefix(f'{name}.'): value
+            for key, value in state.items() if key.startswith(f'{name}.')}
+
+
+def named(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the state of the submodule ``name`` as part of a state."""
+    return {f'{name}.{key}': value for key, value in state.items()}

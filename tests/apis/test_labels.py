@@ -1,0 +1,60 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+import mmvidattn
+from mmvidattn.apis import read_labels
+from mmvidattn.apis.labels import find_labels, label_of, top_predictions
+
+
+@pytest.fixture(scope='module')
+def model():
+    return mmvidattn.get_model('linear_ff_tiny_motion', device='meta')
+
+
+@pytest.mark.parametrize('topk, count', [(1, 1), (5, 5), (100, 8)])
+def test_returns_topk_or_all_classes(topk, count):
+    result = top_predictions(torch.arange(8.), ['a', 'b'], topk)
+    assert [p.index for p in result] == list(range(7, 7 - count, -1))
+    assert [p.score for p in result] == list(range(7, 7 - count, -1))
+    assert [label_of(['a', 'b'], i) for i in range(3)] == [
+        'a', 'b', 'class 2']
+
+
+def test_labels_are_from_checkpoint_then_config(model, motion_dir,
+                                                monkeypatch):
+    metainfo = model.cfg.test_dataloader.dataset.metainfo
+    monkeypatch.setitem(metainfo, 'classes', str(motion_dir / 'none.txt'))
+    monkeypatch.setitem(model.cfg.train_dataloader.dataset, 'metainfo', {})
+    assert find_labels(model) == []
+    metainfo.classes = str(motion_dir / 'label_map.txt')
+    names = (motion_dir / 'label_map.txt').read_text().splitlines()
+    assert find_labels(model) == names
+    monkeypatch.setitem(model.cfg.train_dataloader.dataset, 'metainfo',
+                        dict(classes=['of', 'training']))
+    assert find_labels(model) == names
+    monkeypatch.setattr(model, 'dataset_meta', dict(classes=('a', 'b\x1b')))
+    assert find_labels(model) == ['a', 'b\\x1b']
+
+
+@pytest.mark.parametrize('as_text', [str, lambda path: f'../{path.name}'])
+def test_checkpoint_cannot_name_a_file(model, tmp_path, monkeypatch, as_text):
+    """The author of a checkpoint could otherwise make us read any file."""
+    secret = tmp_path / 'secret.txt'
+    secret.write_text('password 1234\n')
+    (tmp_path / 'here').mkdir()
+    monkeypatch.chdir(tmp_path / 'here')
+    monkeypatch.setattr(model, 'dataset_meta', dict(classes=as_text(secret)))
+    for split in 'test_dataloader', 'train_dataloader':
+        monkeypatch.setitem(model.cfg[split].dataset, 'metainfo', {})
+    assert find_labels(model) == []
+
+
+@pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig'])
+def test_reads_one_printable_label_per_line(tmp_path, encoding):
+    (tmp_path / 'names.txt').write_text(
+        'walk the dog\n\n run \na\x1b[31m\n跳\u2028\x9b1m\n', encoding)
+    assert read_labels(tmp_path / 'names.txt') == [
+        'walk the dog', 'run', 'a\\x1b[31m', '跳\\u2028\\x9b1m']
+    with pytest.raises(FileNotFoundError, match='labels file none.txt'):
+        read_labels('none.txt')

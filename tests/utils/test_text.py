@@ -1,0 +1,68 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Lines of files, and text that is safe in a terminal."""
+import ast
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+
+import mmvidattn
+from mmvidattn.utils.lines import read_lines, split_lines
+from mmvidattn.utils.printable import PrintableFilter, echo, printable
+
+PACKAGE = Path(mmvidattn.__file__).parent
+
+
+@pytest.mark.parametrize('text, lines', [
+    ('', []), ('\n', ['']), ('a', ['a']),
+    ('a\r\nb\rc\n\nd\n', ['a', 'b', 'c', '', 'd']),
+    # str.splitlines splits at these characters.
+    ('a\x0b\x0c\x1c\x85\u2028b\nc', ['a\x0b\x0c\x1c\x85\u2028b', 'c'])])
+@pytest.mark.parametrize('bom', ['', '\ufeff'], ids=['plain', 'bom'])
+def test_lines_end_like_in_an_editor(tmp_path, text, lines, bom):
+    assert split_lines(text) == lines
+    (tmp_path / 'lines.txt').write_bytes((bom + text).encode())
+    assert read_lines(tmp_path / 'lines.txt') == lines
+
+
+@pytest.mark.parametrize('text, expected', [
+    ('tänzen 跳 🎬', 'tänzen 跳 🎬'),
+    ('red \x1b[31m', r'red \x1b[31m'),
+    ('a\nb\tc\rd', r'a\nb\tc\rd'),
+    ('\x00\x7f\x9b\u2028\u202e\udcff', r'\x00\x7f\x9b\u2028\u202e\udcff'),
+    (r'\x1b', r'\x1b')])
+def test_escapes_unprintable_characters(text, expected):
+    assert printable(text) == printable(expected) == expected
+
+
+def test_output_is_printable_for_all_characters():
+    text = ''.join(map(chr, range(sys.maxunicode + 1)))
+    assert printable(text).isprintable()
+    assert set(printable(text, keep='\n\t')) - set(printable(text)) == {
+        '\n', '\t'}
+
+
+def test_echo_and_log_escape(capsys, caplog):
+    echo('a\x1b[2J', 3, Path('b\x9b'), sep='\n')
+    echo('c\td', file=sys.stderr)
+    assert capsys.readouterr() == ('a\\x1b[2J\n3\nb\\x9b\n', 'c\td\n')
+    logger = logging.getLogger('test_text')
+    logger.addFilter(PrintableFilter())
+    logger.warning('skipped %s:\n%d %%', 'a\x1b]0;x\x07.mp4', 3)
+    assert caplog.messages == ['skipped a\\x1b]0;x\\x07.mp4:\n3 %']
+
+
+def test_package_reads_and_prints_with_these_functions():
+    """``doctor`` and ``--help`` print only their own text."""
+    for path in PACKAGE.rglob('*.py'):
+        name = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text('utf-8'))):
+            # /proc/cpuinfo is ASCII.
+            assert not (isinstance(node, ast.Attribute)
+                        and node.attr == 'splitlines'
+                        and 'read' in ast.unparse(node.value)
+                        and name != 'utils/half_precision.py'), name
+            assert not (isinstance(node, ast.Name) and node.id == 'print'
+                        and path.parent.name == 'commands'
+                        and path.stem not in ('__init__', 'doctor')), name
