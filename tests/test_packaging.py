@@ -91,14 +91,11 @@ def test_models_are_listed_from_the_wheel(wheel, tmp_path):
     assert all((mim / config).is_file() for config in listed.values())
 
 
-def test_wheel_has_the_console_command(wheel):
+def test_wheel_has_the_console_command_and_version(wheel):
     with zipfile.ZipFile(wheel) as file:
         text = next(file.read(n).decode() for n in file.namelist()
                     if n.endswith('.dist-info/entry_points.txt'))
     assert 'mmvidattn = mmvidattn.commands:main' in text.splitlines()
-
-
-def test_wheel_has_the_version_of_the_package(wheel):
     assert wheel.name.startswith(f'mmvidattn-{mmvidattn.__version__}-')
 
 
@@ -117,12 +114,6 @@ def test_editable_install_links_configs_and_tools(source):
         link = source / 'mmvidattn' / '.mim' / name
         assert link.is_symlink() and link.resolve() == source / name
         assert not (source / 'lib/mmvidattn/.mim' / name).is_symlink()
-
-
-def test_every_folder_is_a_package():
-    for path in PACKAGE.rglob('*.py'):
-        if '.mim' not in path.parts:
-            assert (path.parent / '__init__.py').exists(), path
 
 
 def requirement_names(text: str) -> set[str]:

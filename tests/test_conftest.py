@@ -1,9 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""What conftest.py does for all tests: folders, time limit, comparisons."""
 import os
+import signal
 import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from user_folders import FolderWatch, make_user_folders
 
 
@@ -12,10 +15,6 @@ def test_this_test_has_empty_folders(tmp_path_factory):
     for folder in Path.cwd(), Path.home(), cache:
         assert folder.is_relative_to(tmp_path_factory.getbasetemp())
         assert not [*folder.iterdir()]
-    code = 'import os; print(os.getcwd(), os.path.expanduser("~"))'
-    done = subprocess.run([sys.executable, '-c', code], text=True,
-                          capture_output=True, check=True)
-    assert done.stdout.split() == [str(Path.cwd()), str(Path.home())]
 
 
 def test_files_in_the_home_folder_and_the_cache_are_listed(tmp_path):
@@ -45,5 +44,31 @@ def test_watch_finds_new_files_once(tmp_path):
     (tmp_path / 'a').write_text('changed')
     (tmp_path / 'tools/b').unlink()
     assert watch.find_new() == []
-    (tmp_path / 'new/below').mkdir(parents=True)
-    assert watch.find_new() == [str(tmp_path / 'new')]
+
+
+@pytest.mark.skipif(not hasattr(signal, 'SIGALRM'),
+                    reason='this system lacks SIGALRM')
+def test_stops_test_that_hangs_in_a_program():
+    # Shorten the remaining time to one second.
+    assert signal.alarm(1) > 1
+    with pytest.raises(pytest.fail.Exception, match='took longer than'):
+        subprocess.run(['sleep', '100'])
+
+
+@pytest.mark.parametrize('reason, compares, status', [
+    ("could not import 'timm': No module named 'timm'", '1', 1),
+    ("could not import 'timm'", '', 0), ('needs CUDA', '1', 0)])
+def test_skipped_comparison_fails(request, monkeypatch, capsys, reason,
+                                  compares, status):
+    """run_tests.sh --all fails when a comparison is skipped."""
+    conftest = request.config.pluginmanager.get_plugin(
+        str(Path(__file__).with_name('conftest.py')))
+    monkeypatch.delenv('PYTEST_XDIST_WORKER', raising=False)
+    monkeypatch.setenv('MMVIDATTN_COMPARE', compares)
+    skipped = SimpleNamespace(longrepr=('a.py', 1, f'Skipped: {reason}'))
+    reporter = SimpleNamespace(stats=dict(skipped=[skipped]))
+    session = SimpleNamespace(exitstatus=0, config=SimpleNamespace(
+        pluginmanager=SimpleNamespace(get_plugin=lambda name: reporter)))
+    conftest.pytest_sessionfinish(session)
+    assert session.exitstatus == status
+    assert ('timm' in capsys.readouterr().out) == status
