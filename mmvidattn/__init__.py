@@ -12,7 +12,7 @@ itself takes a few hundredths of a second.
 """
 from . import compat
 from .lazy import lazy_package
-from .version import __version__
+from .version import __version__  # noqa: F401
 
 
 def _extend_registries() -> None:

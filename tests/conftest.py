@@ -1,8 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Import this first, so that the tests' other imports have the workarounds.
-from mmvidattn.registered import import_all  # noqa: I001  isort: skip
-
-import_all()
+import mmvidattn.registered  # noqa: I001  isort: skip
 
 import faulthandler
 import gc
@@ -23,6 +21,9 @@ from mmengine.registry import init_default_scope
 from user_folders import CACHES, FolderWatch, make_user_folders
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Tests list the registered classes.
+mmvidattn.registered.import_all()
 
 # Programs started by tests import this checkout, even if it is not installed.
 os.environ['PYTHONPATH'] = os.pathsep.join(

@@ -43,8 +43,8 @@ from ..utils.half_precision import (
     is_bfloat16_slow,
 )
 from ..utils.lock import lock_folder
-from ..utils.printable import LAYOUT, printable
 from ..utils.modules import unwrap
+from ..utils.printable import LAYOUT, printable
 from .config import load_config
 from .models import check_model_options, compile_in_place, config_folder
 

@@ -124,7 +124,8 @@ def test_released_variants_are_distinguished(name, other):
     assert json.loads(json.dumps(meta)) == meta
 
 
-@pytest.mark.parametrize('meta', [{}, {MODEL_OPTIONS: None}, {MODEL_OPTIONS: 'text'}], ids=str)
+@pytest.mark.parametrize('meta', [
+    {}, {MODEL_OPTIONS: None}, {MODEL_OPTIONS: 'text'}], ids=str)
 def test_checkpoint_without_options_fits_any_config(meta):
     check_model_options(
         load_config('testra_thumos14').model, meta, 'x.pth')

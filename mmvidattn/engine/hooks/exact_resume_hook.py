@@ -18,8 +18,8 @@ from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
 from torch.utils.data import DataLoader
 
 from ...ops.torch_private import end_workers
-from ...utils.random_state import get_random_state, set_random_state
 from ...utils.modules import unwrap
+from ...utils.random_state import get_random_state, set_random_state
 from ...version import __version__
 from ..seeded_samples import SeededBatches, seed_samples
 

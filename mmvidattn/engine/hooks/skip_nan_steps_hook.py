@@ -14,8 +14,8 @@ from torch.optim import Optimizer
 
 from ...ops.torch_private import largest_values
 from ...utils.arguments import Natural, check_arguments
-from ...utils.random_state import get_random_state, set_random_state
 from ...utils.modules import unwrap
+from ...utils.random_state import get_random_state, set_random_state
 from . import find_hook, is_finite, metainfos
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 
