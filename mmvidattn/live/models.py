@@ -93,7 +93,8 @@ class BaseLiveModel:
             raise ValueError(f'online of {name_of(config)} may have '
                              f'{" and ".join(self.online_keys)}, got '
                              f'{", ".join(unknown)}')
-        check_type(f'online.max_gap of {name_of(config)}', self.max_gap, Positive)
+        check_type(f'online.max_gap of {name_of(config)}', self.max_gap,
+                   Positive)
         self.classes = _class_names(self.model, self.has_background)
         self.ignore: set[int] = set()
         if self.has_background:
@@ -122,8 +123,9 @@ class BaseLiveModel:
         missing = [f'{key} ({meaning})' for key, meaning in needed.items()
                    if dataset.get(key) is None]
         if missing:
-            raise ValueError(f'test_dataloader.dataset of {name_of(config)} lacks '
-                             f'{" and ".join(missing)}')
+            raise ValueError(
+                f'test_dataloader.dataset of {name_of(config)} lacks '
+                f'{" and ".join(missing)}')
         return [dataset[key] for key in needed]
 
     def new_scorer(self, fps: float) -> SessionScorer | ClipScorer:
@@ -175,8 +177,8 @@ class FeatureStreamModel(BaseLiveModel):
         super().__init__(config, checkpoint, **options)
         kind = self.cfg.model.type
         if kind != ONLINE:
-            raise ValueError(f'{name_of(config)} is not an online-detector config: '
-                             f'model.type must be {ONLINE!r}, got {kind!r}')
+            raise ValueError(f'{name_of(config)} is not an online-detector '
+                             f'config: model.type must be {ONLINE!r}, got {kind!r}')
         rate, long_rate, work_rate = self.dataset_values(
             config, feature_rate='steps per second',
             long_rate='steps per sample of the long memory',
@@ -390,6 +392,6 @@ def load_live_model(config: str | Path, checkpoint: str | Path | None,
     for name in unused:
         value = options.pop(name, None)
         if value is not None:
-            raise ValueError(f'{name} is not an option of {name_of(config)}, which '
-                             f'is a {build.__name__}; got {value!r}')
+            raise ValueError(f'{name} is not an option of {name_of(config)}, '
+                             f'which is a {build.__name__}; got {value!r}')
     return build(cfg, checkpoint, **options)
