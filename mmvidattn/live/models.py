@@ -178,7 +178,8 @@ class FeatureStreamModel(BaseLiveModel):
         kind = self.cfg.model.type
         if kind != ONLINE:
             raise ValueError(f'{name_of(config)} is not an online-detector '
-                             f'config: model.type must be {ONLINE!r}, got {kind!r}')
+                             f'config: model.type must be {ONLINE!r}, got '
+                             f'{kind!r}')
         rate, long_rate, work_rate = self.dataset_values(
             config, feature_rate='steps per second',
             long_rate='steps per sample of the long memory',
