@@ -7,7 +7,6 @@ lazy_package(__name__, dict(
     cosformer_attention=['CosFormerAttention'],
     factorized_dot_attention=['FactorizedDotAttention'],
     feature_fixation=['FeatureFixation'],
-    frame_decay=['FrameDecay'],
     global_pyramid_attention=['GlobalPyramid', 'GlobalPyramidAttention'],
     lara_attention=['LARAAttention'],
     linear_attention=['LinearAttention'],
@@ -22,5 +21,5 @@ lazy_package(__name__, dict(
     performer_attention=['PerformerAttention'],
     softmax_attention=['SoftmaxAttention'],
     tubelet_embed=['TubeletEmbed'],
-    video_self_attention=['VideoSelfAttention'],
+    video_self_attention=['FrameDecay', 'VideoSelfAttention'],
     video_transformer_block=['StochasticDepth', 'VideoTransformerBlock']))

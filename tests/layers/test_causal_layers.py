@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from causal_schedules import Causal, run_schedule, whole_streams
 
-from mmvidattn.layers import MLP, PatchEmbed, VideoSelfAttention
-from mmvidattn.layers.frame_decay import FrameDecay
+from mmvidattn.layers import MLP, FrameDecay, PatchEmbed, VideoSelfAttention
 from mmvidattn.layers.neighbor_shift import NeighborShift
 
 T, H, W, C, HEADS = 200, 1, 2, 8, 2

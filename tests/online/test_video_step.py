@@ -9,7 +9,7 @@ from helpers import relative
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
-from mmvidattn.layers.frame_decay import FrameDecay
+from mmvidattn.layers import FrameDecay
 from mmvidattn.online import (
     StreamSession,
     make_stream_step,
