@@ -246,7 +246,7 @@ def lock_work_dir(cfg: Config) -> Iterator[None]:
         yield
 
 
-def unsaved(runner: Runner) -> str:
+def save_error(runner: Runner) -> str:
     """Return a message if the last checkpoint was not saved; else ''."""
     hook = find_hook(runner, AtomicCheckpointHook)
     return '' if hook is None else hook.unsaved
@@ -270,7 +270,7 @@ def quick_exit() -> Iterator[None]:
         os._exit(end.code)
 
 
-def leave(error: str = '') -> None:
+def end_program(error: str = '') -> None:
     """Exit a finished program; if distributed, without Python's shutdown.
 
     During the shutdown, gloo's threads sometimes abort a process (``terminate

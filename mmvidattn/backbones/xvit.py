@@ -18,7 +18,7 @@ from ..layers import (
 )
 from ..layers.mlp import Approximation
 from ..layers.video_transformer_block import stochastic_depth_rates
-from ..ops.shift import TEMPORAL_MODES
+from ..ops.neighbor_shift import TEMPORAL_MODES
 from ..utils.arguments import (
     Count,
     Fraction,

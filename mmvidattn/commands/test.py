@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from ..apis.models import find_weights
-    from ..apis.runner import build_runner, leave, load_runner_config
+    from ..apis.runner import build_runner, end_program, load_runner_config
     from ..apis.show_predictions_hook import ShowPredictionsHook
 
     with one_line_stop():
@@ -45,11 +45,11 @@ def run(args: argparse.Namespace) -> None:
                     evaluators = [evaluators]
                 cfg.test_evaluator = [*evaluators, dict(
                     type='DumpResults', out_file_path=args.dump)]
-            runner = build_runner(cfg, True, args.compile)
+            runner = build_runner(cfg, strict=True, compile=args.compile)
             # Build the test set now, to find errors in it.
             runner.test_loop  # noqa: B018
         if args.show_dir or args.show:
             runner.register_hook(ShowPredictionsHook(
                 args.show_dir, args.show, args.interval, args.wait_time))
         runner.test()
-    leave()
+    end_program()

@@ -85,7 +85,7 @@ def stretch_schedules(cfg: 'Config', ratio: float) -> None:
         if 'type' not in scheduler:
             raise ValueError('--epochs needs a list of schedulers, got '
                              f'param_scheduler={cfg.param_scheduler}')
-        # mmengine converts fractions of epochs to steps only on request.
+        # Without this option, mmengine needs whole epochs.
         is_exact = scheduler.get('convert_to_iter_based', False)
 
         def stretch(time: Any) -> Any:
@@ -131,23 +131,24 @@ def apply_args(cfg: 'Config', args: argparse.Namespace) -> None:
             raise ValueError('--auto-scale-lr needs auto_scale_lr = '
                              'dict(base_batch_size=...) in the config')
         cfg.auto_scale_lr.enable = True
-    randomness = cfg.setdefault('randomness', dict(seed=None))
+    randomness = dict(cfg.get('randomness') or dict(seed=None))
     if args.seed is not None:
-        randomness.seed = args.seed
+        randomness['seed'] = args.seed
     if args.diff_rank_seed:
-        randomness.diff_rank_seed = True
+        randomness['diff_rank_seed'] = True
     if args.deterministic:
-        randomness.deterministic = True
+        randomness['deterministic'] = True
+    cfg.randomness = randomness
 
 
 def run(args: argparse.Namespace) -> None:
     from ..apis.runner import (
         build_runner,
-        leave,
+        end_program,
         load_runner_config,
         lock_work_dir,
         quick_exit,
-        unsaved,
+        save_error,
     )
 
     with ExitStack() as stack:
@@ -157,8 +158,8 @@ def run(args: argparse.Namespace) -> None:
             cfg = load_runner_config(args)
             apply_args(cfg, args)
             stack.enter_context(lock_work_dir(cfg))
-            runner = build_runner(cfg, False, args.compile)
+            runner = build_runner(cfg, strict=False, compile=args.compile)
             # Build the training set now, to find errors in it.
             runner.train_loop  # noqa: B018
         runner.train()
-    leave(unsaved(runner))
+    end_program(save_error(runner))

@@ -17,7 +17,7 @@ from ..utils.printable import brief
 from ..utils.remote_files import join_url
 from .annotations.custom.video_list import read_video_list
 from .check_files import find_fault
-from .sample_loader import ON_ERROR, SampleLoader
+from .skipping_loader import ON_ERROR, SkippingLoader
 
 
 @DATASETS.register_module()
@@ -30,7 +30,7 @@ class CheckedVideoDataset(VideoDataset):
     that names the line.
 
     In training, a random video replaces an unreadable video, see
-    :class:`mmvidattn.datasets.sample_loader.SampleLoader`.
+    :class:`mmvidattn.datasets.skipping_loader.SkippingLoader`.
     :class:`mmvidattn.engine.SkippedVideosHook` counts the skipped videos.
 
     In test mode, ``on_error='skip'`` removes unreadable videos when the
@@ -48,9 +48,9 @@ class CheckedVideoDataset(VideoDataset):
         num_classes: Number of classes; labels must be smaller. Not checked
             by default.
         on_error: Reaction to missing and unreadable videos, see
-            ``SampleLoader``. By default, they are skipped in training, and
+            ``SkippingLoader``. By default, they are skipped in training, and
             raise an error in testing.
-        max_failures: Option of ``SampleLoader``.
+        max_failures: Option of ``SkippingLoader``.
         allow_outside: Accept names that lead out of the video folder
             (``data_prefix['video']`` below ``data_root``) by ``../``, an
             absolute path, or a symbolic link. Set it to False for lists that
@@ -67,7 +67,7 @@ class CheckedVideoDataset(VideoDataset):
         self.on_error = on_error
         self.allow_outside = allow_outside
         super().__init__(ann_file, pipeline, num_classes=num_classes, **kwargs)
-        self.loader = SampleLoader(self, on_error=on_error,
+        self.loader = SkippingLoader(self, on_error=on_error,
                                    max_failures=max_failures)
 
     def prepare_data(self, idx: int) -> Any:
@@ -171,20 +171,20 @@ class SkipUnreadable(DatasetWrapper):
     """Dataset wrapper that skips samples with unreadable files.
 
     In training, a random sample replaces a sample that cannot be loaded; see
-    :class:`~mmvidattn.datasets.sample_loader.SampleLoader`. A config wraps a
+    ``SkippingLoader``. A config wraps a
     dataset of mmaction2 by ``dataset=dict(type='SkipUnreadable',
     dataset=dict(type='VideoDataset', ...))``.
 
     Args:
         dataset: Dataset or its config.
-        options: Options of ``SampleLoader``.
+        options: Options of ``SkippingLoader``.
     """
 
     def __init__(self, dataset: dict | BaseDataset, **options: Any) -> None:
         if isinstance(dataset, dict):
             dataset = DATASETS.build(dataset)
         super().__init__(dataset)
-        self.loader = SampleLoader(dataset, **options)
+        self.loader = SkippingLoader(dataset, **options)
 
     def prepare_data(self, idx: int) -> Any:
         """Load a sample; return None to skip it."""

@@ -10,7 +10,7 @@ from mmaction.registry import DATASETS
 
 from ..utils.arguments import Count, check_arguments
 from .annotations.custom.video_list import check_inside
-from .sample_loader import SampleLoader
+from .skipping_loader import SkippingLoader
 
 HEADER = 'original_vido_id'
 
@@ -30,7 +30,7 @@ class FrameListDataset(BaseActionDataset):
     class, first frame and last frame of each occurrence, for
     :class:`~mmvidattn.datasets.transforms.ClipLabels`. In training, a random
     video replaces an unreadable video; see
-    :class:`~mmvidattn.datasets.sample_loader.SampleLoader`.
+    :class:`~mmvidattn.datasets.skipping_loader.SkippingLoader`.
 
     Args:
         ann_file: Path of the list.
@@ -54,7 +54,7 @@ class FrameListDataset(BaseActionDataset):
             ann_file, pipeline, data_prefix=data_prefix,
             num_classes=num_classes, multi_class=True, start_index=0,
             **kwargs)
-        self.loader = SampleLoader(self)
+        self.loader = SkippingLoader(self)
 
     def prepare_data(self, idx: int) -> Any:
         """Load a sample; return None to skip it."""

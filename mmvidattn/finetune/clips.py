@@ -353,7 +353,7 @@ def write_features(cfg: Config, split: str, path: Path) -> None:
     with no_prints(), TemporaryDirectory() as folder:
         cfg.work_dir = folder
         # Not strict, because the head may have other classes.
-        runner = build_runner(cfg, False)
+        runner = build_runner(cfg, strict=False)
         batches = runner.test_loop.dataloader
         runner.load_or_resume()
     model = runner.model.eval()

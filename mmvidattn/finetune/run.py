@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 
 from ..apis.models import load_config
-from ..apis.runner import build_runner, leave, quick_exit, unsaved
+from ..apis.runner import build_runner, end_program, quick_exit, save_error
 from ..datasets.annotations.custom.labeled_videos import count
 from ..utils.checkpoint import find_resumable
 from ..utils.exits import one_line_errors, one_line_stop
@@ -71,7 +71,7 @@ def finetune(options: FineTuneOptions, dry_run: bool = False) -> None:
                 kind.write_results(out, checkpoint.name)
     names = ', '.join(sorted(path.name for path in out.glob('[!.]*')))
     echo(f'\n{out}: {names}\n\n{kind.describe_use(out)}')
-    leave('' if runner is None else unsaved(runner))
+    end_program('' if runner is None else save_error(runner))
 
 
 def _plan(options: FineTuneOptions, kind: ModuleType) -> tuple[Plan, Config]:
@@ -217,7 +217,7 @@ def _build_training(out: Path) -> Runner:
     cfg = load_run_config(out, out / 'run')
     if find_resumable(cfg.work_dir)[0]:
         cfg.resume, cfg.load_from = True, None
-    runner = build_runner(cfg, False)
+    runner = build_runner(cfg, strict=False)
     # Build the training loop now, to find errors in the training set.
     runner.train_loop  # noqa: B018
     return runner

@@ -236,7 +236,7 @@ def run_test(out: Path, split: str, **dataset: Any
     cfg = load_run_config(out, out / f'run/{split}')
     cfg.load_from, cfg.resume = str(out / 'best.pth'), False
     cfg.test_dataloader.dataset.update(dataset)
-    runner = build_runner(cfg, True)
+    runner = build_runner(cfg, strict=True)
     hook = _CollectHook()
     runner.register_hook(hook)
     with no_prints():
@@ -289,7 +289,7 @@ def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float, int]:
     cfg.log_level = 'WARNING'
     with no_prints(), TemporaryDirectory() as folder:
         cfg.work_dir = str(Path(folder, 'timing'))
-        runner = build_runner(cfg, False)
+        runner = build_runner(cfg, strict=False)
         runner.register_hook(timer)
         try:
             runner.train()

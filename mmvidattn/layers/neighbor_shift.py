@@ -2,7 +2,11 @@
 from torch import Tensor, nn
 
 from ..ops import neighbor_shift, shift_plan
-from ..ops.shift import causal_neighbor_shift, causal_plan, shift_memory
+from ..ops.neighbor_shift import (
+    causal_neighbor_shift,
+    causal_plan,
+    shift_memory,
+)
 from ..utils.arguments import Count, Fraction, check_arguments
 
 

@@ -12,12 +12,12 @@ lazy_package(__name__, dict(
     leap=['leap_attention', 'leap_pair', 'leap_unpair'],
     linear_attention=['cheaper_order', 'linear_attention'],
     linformer=['linformer_attention'],
+    neighbor_shift=['neighbor_shift', 'shift_plan'],
     orthoformer=['orthoformer_attention', 'orthogonal_landmarks'],
     performer=[
         'performer_attention', 'performer_features',
         'random_projection'],
     periodic_shift=['periodic_shift', 'plain_shift', 'token_shift'],
-    shift=['neighbor_shift', 'shift_plan'],
     softmax_attention=['softmax_attention'],
     temporal_smoothing=['temporal_smoothing_attention'],
     top_share_attention=['top_share_attention'],

@@ -11,13 +11,13 @@ from torch.autograd.function import once_differentiable
 from .feature_fixation import naive_fixation_ratio
 from .feature_maps import feature_map
 from .linear_attention import cheaper_order, naive_linear_attention
-from .precision import without_autocast
-from .shift import (
+from .neighbor_shift import (
     Fold,
     naive_neighbor_shift,
     neighbor_shift,
     shift_gradient,
 )
+from .precision import without_autocast
 
 
 class Gate(NamedTuple):

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .shift import Fold, neighbor_shift
+from .neighbor_shift import Fold, neighbor_shift
 
 FIRST = 'next', 'previous'
 

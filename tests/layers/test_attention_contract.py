@@ -19,12 +19,12 @@ from mmvidattn.ops.cosformer import naive_cosformer_attention
 from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
 from mmvidattn.ops.linformer import naive_linformer_attention
+from mmvidattn.ops.neighbor_shift import naive_neighbor_shift
 from mmvidattn.ops.orthoformer import (
     naive_orthoformer_attention,
     naive_orthogonal_landmarks,
 )
 from mmvidattn.ops.performer import naive_performer_attention
-from mmvidattn.ops.shift import naive_neighbor_shift
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
 
 C, HEADS = 12, 3

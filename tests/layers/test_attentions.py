@@ -20,7 +20,7 @@ from mmvidattn.ops.lara import (
     naive_landmark_pool,
     naive_lara_attention,
 )
-from mmvidattn.ops.shift import naive_neighbor_shift
+from mmvidattn.ops.neighbor_shift import naive_neighbor_shift
 
 GRID = (4, 3, 5)
 LINEAR = dict(type='LinearAttention', offset='auto')

@@ -43,6 +43,12 @@ from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
 from mmvidattn.ops.leap import naive_leap_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
 from mmvidattn.ops.linformer import naive_linformer_attention
+from mmvidattn.ops.neighbor_shift import (
+    causal_neighbor_shift,
+    causal_plan,
+    naive_neighbor_shift,
+    shift_memory,
+)
 from mmvidattn.ops.orthoformer import (
     naive_orthoformer_attention,
     naive_orthogonal_landmarks,
@@ -50,12 +56,6 @@ from mmvidattn.ops.orthoformer import (
 from mmvidattn.ops.patch_conv import patch_conv
 from mmvidattn.ops.performer import naive_performer_attention
 from mmvidattn.ops.periodic_shift import naive_periodic_shift
-from mmvidattn.ops.shift import (
-    causal_neighbor_shift,
-    causal_plan,
-    naive_neighbor_shift,
-    shift_memory,
-)
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
 from mmvidattn.ops.temporal_smoothing.rings import (
     fill_rows,

@@ -12,7 +12,7 @@ from mmvidattn.ops.fixated_attention import (
     fixated_attention,
     naive_fixated_attention,
 )
-from mmvidattn.ops.shift import BOUNDARIES, shift_plan
+from mmvidattn.ops.neighbor_shift import BOUNDARIES, shift_plan
 
 SHIFTS = (dict(mode='tsm', divisor=4), dict(mode='tsm', divisor=2, size=3),
           dict(mode='window', alpha=0.5), dict(mode='cross', divisor=8),

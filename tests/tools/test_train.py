@@ -14,7 +14,7 @@ from mmengine.config import Config
 from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.runner import quick_exit
 from mmvidattn.commands import make_parser
-from mmvidattn.commands.train import set_numbers
+from mmvidattn.commands.train import apply_args, set_numbers
 from mmvidattn.engine import AtomicCheckpointHook
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,6 +157,14 @@ def test_sets_batch_size_and_rate():
     assert cfg.optim_wrapper.optimizer.pop('lr') == 0.5
     del before.train_dataloader.batch_size, before.optim_wrapper.optimizer.lr
     assert cfg.to_dict() == before.to_dict()
+
+
+def test_sets_the_seed_of_a_config_without_randomness():
+    cfg = load_config('linear_ff_ssv2')
+    assert 'randomness' not in cfg
+    apply_args(cfg, make_parser('train').parse_args(
+        ['linear_ff_ssv2', '--seed', '3', '--deterministic']))
+    assert cfg.randomness == dict(seed=3, deterministic=True)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ class DataTimeHook(Hook):
     The share is the sum of mmengine's ``data_time`` over the epoch, divided by
     the sum of its ``time``. The log also has the mean time in milliseconds in
     which a worker opens and decodes a clip, if a
-    :class:`~mmvidattn.datasets.sample_loader.SampleLoader` loads the samples.
+    ``SkippingLoader`` loads the samples.
     Both figures are for the main process. They exclude validation, and the
     work of other hooks before the first step.
     """

@@ -21,7 +21,7 @@ class SkippedVideosHook(Hook):
 
     ``CheckedVideoDataset`` and the wrapper ``SkipUnreadable`` replace an
     unreadable video by another one, and name it in the meta information of the
-    next sample (:class:`mmvidattn.datasets.sample_loader.SampleLoader`). The
+    next sample (``SkippingLoader``). The
     hook counts the skipped videos over all workers and ranks.
     After each epoch, it writes ``skipped_videos.txt`` to the work directory,
     one video per line (count, path and error, separated by tabs). At the end

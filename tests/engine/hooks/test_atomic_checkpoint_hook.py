@@ -13,7 +13,7 @@ from mmengine.fileio.backends.registry_utils import prefix_to_backends
 from mmengine.hooks import Hook
 from toy_runs import DivergeHook, Stop, build, log_of
 
-from mmvidattn.apis.runner import unsaved
+from mmvidattn.apis.runner import save_error
 from mmvidattn.engine import AtomicCheckpointHook
 from mmvidattn.engine.hooks import atomic_checkpoint_hook
 from mmvidattn.utils.checkpoint import (
@@ -177,10 +177,10 @@ def test_training_continues_after_failed_save(tmp_path, monkeypatch,
     assert all(opens(path) for path in tmp_path.glob('*.pth'))
     if at == 3:
         # A later checkpoint was saved.
-        assert unsaved(runner) == ''
+        assert save_error(runner) == ''
         assert names(tmp_path) == ['epoch_2.pth', 'epoch_4.pth']
         return
-    assert unsaved(runner) == (
+    assert save_error(runner) == (
         f'{tmp_path}/epoch_4.pth could not be saved; the last complete '
         f'checkpoint is {last}')
     hub = runner.message_hub

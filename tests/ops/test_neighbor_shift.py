@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from mmvidattn.ops import neighbor_shift, shift_plan
-from mmvidattn.ops.shift import naive_neighbor_shift
+from mmvidattn.ops.neighbor_shift import naive_neighbor_shift
 from mmvidattn.ops.torch_private import any_export_sizes
 
 

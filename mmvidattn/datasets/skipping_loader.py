@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Loader of samples: checks decoded frames, and skips unreadable files."""
+"""Loader of samples that checks decoded frames and skips unreadable files."""
 import logging
 import os.path as osp
 import time
@@ -20,7 +20,7 @@ NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
 
 
 @check_arguments
-class SampleLoader:
+class SkippingLoader:
     """Loader of a dataset's samples that skips and reports failures.
 
     Loading a sample fails if a transform raises an error.
