@@ -40,6 +40,16 @@ class LazyPackage(ModuleType):
         return sorted({*self.__dict__, *self.__all__})
 
 
+def import_module_of(package: LazyPackage, name: str) -> None:
+    """Import the module of a public name, if the package has it.
+
+    The name may not be defined yet, while its module is imported.
+    """
+    for module, names in package._modules.items():
+        if name in names:
+            importlib.import_module(f'.{module}', package.__name__)
+
+
 def lazy_package(name: str, modules: Mapping[str, Sequence[str]]) -> None:
     """Let a package import its modules when one of their names is used.
 

@@ -8,6 +8,8 @@ import importlib
 
 from mmengine.registry import Registry
 
+from .lazy import import_module_of
+
 # For each registry, the packages with its classes.
 PACKAGES = {
     'model': ('backbones', 'heads', 'layers', 'losses', 'online',
@@ -36,7 +38,28 @@ class LazyRegistry(Registry):
     """Registry of mmaction2, with the classes of this package."""
 
     def get(self, key: str) -> type | None:
-        return super().get(import_class(self.name, key))
+        # Let mmengine read URLs and safetensors.
+        importlib.import_module('mmvidattn.utils.checkpoint')
+        scope, _, name = str(key).rpartition('.')
+        if name in OLD_NAMES:
+            key = f'{scope}.{OLD_NAMES[name]}'.lstrip('.')
+        return super().get(key)
+
+
+class _Classes(dict):
+    """Classes of a registry: one of this package is imported when it is read.
+
+    A child of the registry reads it, too.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(registry.module_dict)
+        self._registry = registry.name
+
+    def __contains__(self, name: object) -> bool:
+        if not super().__contains__(name):
+            import_class(self._registry, name)
+        return super().__contains__(name)
 
 
 def extend_registries() -> None:
@@ -45,25 +68,18 @@ def extend_registries() -> None:
     for one in vars(registry).values():
         if isinstance(one, Registry) and one.scope == 'mmaction':
             one.__class__ = LazyRegistry
+            one._module_dict = _Classes(one)
 
 
-def import_class(registry: str, name: str) -> str:
-    """Import a class of this package, which registers it.
+def import_class(registry: str, name: str) -> None:
+    """Import the module of a class of this package, which registers it.
 
     Args:
         registry: Name of the registry.
         name: Name in the registry. Nothing is imported for an unknown name.
-
-    Returns:
-        The current name of the class.
     """
-    # Let mmengine read URLs and safetensors.
-    importlib.import_module('mmvidattn.utils.checkpoint')
-    name = OLD_NAMES.get(name, name)
     for package in _packages(registry):
-        if name in package.__all__:
-            getattr(package, name)
-    return name
+        import_module_of(package, name)
 
 
 def import_all() -> None:

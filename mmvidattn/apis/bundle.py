@@ -86,8 +86,8 @@ def save_bundle(out: str | Path,
         online['events'] = {**online.get('events', {}), **thresholds}
     online |= {key: value for key, value in dict(
         seconds=seconds, stride=stride).items() if value is not None}
-    return write_bundle(out, Path(model.cfg.filename).stem, clean, labels,
-                        model.state_dict(), replace)
+    name = Path(model.cfg.filename or 'model').stem
+    return write_bundle(out, name, clean, labels, model.state_dict(), replace)
 
 
 def save_release(model: nn.Module, paths: Mapping[str, Path]) -> None:

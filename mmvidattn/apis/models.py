@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Models by the names of their configs, their weights and compilation."""
+import copy
 import functools
 import inspect
 import re
@@ -123,6 +124,9 @@ def get_model(name: str | Path | Config,
         bundle = load_bundle(find_default(path))
     elif checkpoint is None and is_bundle(path):
         bundle = load_bundle(path)
+    if isinstance(name, Config):
+        # The model keeps its config.
+        name = copy.deepcopy(name)
     cfg = load_config(name, cfg_options)
     init_default_scope(cfg.get('default_scope', 'mmaction'))
     with types_of(cfg):

@@ -111,6 +111,7 @@ def check(args: argparse.Namespace) -> None:
         ValueError: If an option is wrong.
     """
     from ..live.sinks import check_webhook
+    from ..utils.arguments import NotNegative, check_type
 
     for name, path, suffix in (('out', args.out, '.mp4'),
                                ('plot', args.plot, '.png')):
@@ -118,6 +119,8 @@ def check(args: argparse.Namespace) -> None:
             raise ValueError(f'--{name} must end with {suffix}, got {path}')
     if args.webhook is not None:
         check_webhook(args.webhook)
+    for value in args.segment_margin:
+        check_type('segment_margin', value, NotNegative)
     if args.scores is not None and args.state is not None:
         raise ValueError('--scores does not work with --state, because a '
                          'resumed run lacks the scores of earlier steps')

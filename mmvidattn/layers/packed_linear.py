@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..ops.torch_private import pack_weight, packed_linear
+from ..ops.torch_private import is_eager, pack_weight, packed_linear
 
 # Below this size, calling oneDNN takes longer than the packing saves.
 LEAST_WEIGHTS = 2**16
@@ -23,7 +23,7 @@ class PackedLinear(nn.Linear):
     packed: Tensor
 
     def forward(self, x: Tensor) -> Tensor:
-        if (torch.compiler.is_compiling() or torch.is_grad_enabled()
+        if (not is_eager() or torch.is_grad_enabled()
                 or torch.is_autocast_enabled('cpu')
                 or x.device.type != 'cpu' or x.dtype != torch.float32):
             return super().forward(x)

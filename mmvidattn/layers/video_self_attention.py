@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..ops.fixated_attention import Options, fixated_attention
 from ..ops.precision import needs_gradients
-from ..ops.torch_private import has_hooks
+from ..ops.torch_private import has_hooks, is_eager
 from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.checks import check_divides
 from ..utils.modules import named, part_of
@@ -247,7 +247,7 @@ class VideoSelfAttention(nn.Module):
     def _is_fused(self, qkv: Tensor) -> bool:
         """Return True if training can save memory and time."""
         fixation, attention = self.fixation, self.attention
-        return (needs_gradients(qkv) and not torch.compiler.is_compiling()
+        return (needs_gradients(qkv) and is_eager()
                 and type(attention) is LinearAttention
                 and self.pattern in ('space', 'time', 'joint')
                 and not (attention.training and attention.dropout.p)

@@ -76,20 +76,24 @@ class SessionPool:
         with self._changed:
             self._waiting.append(request)
             self._changed.notify_all()
-            self._changed.wait_for(
-                lambda: request.result is not None or not self._is_busy)
-            if request.result is None:
-                self._is_busy = True
-                try:
+            leads = False
+            try:
+                self._changed.wait_for(
+                    lambda: request.result is not None or not self._is_busy)
+                if request.result is None:
+                    leads = self._is_busy = True
                     self._changed.wait_for(self._has_all, self._patience)
-                except BaseException:
-                    # Ctrl-C must not block the other sources.
-                    self._is_busy = False
-                    raise
+            except BaseException:
+                # Ctrl-C must not block the other sources.
+                self._waiting = [x for x in self._waiting if x is not request]
+                self._is_busy = self._is_busy and not leads
+                self._changed.notify_all()
+                raise
+            if leads:
                 # The same order in each batch.
                 batch = sorted(self._waiting, key=lambda x: id(x.session))
                 self._waiting.clear()
-        if request.result is None:
+        if leads:
             start = time.monotonic()
             self._score(batch)
             with self._changed:

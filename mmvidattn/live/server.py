@@ -27,6 +27,7 @@ try:
     import uvicorn
     from fastapi import FastAPI, WebSocket
     from fastapi.responses import FileResponse, PlainTextResponse
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as error:
     raise ImportError('the page needs FastAPI, uvicorn and websockets: pip '
                       'install "mmvidattn[serve]"') from error
@@ -52,10 +53,27 @@ MAX_WAITING = 16
 MAX_INCOMING = 1024
 # Seconds that a client has to send the token.
 TOKEN_SECONDS = 5
+# Seconds that a connection has to send a request.
+REQUEST_SECONDS = 10
 # Maximum number of clients, and of all connections, most of which have not
 # sent the token.
 MAX_CLIENTS, MAX_CONNECTIONS = 8, 64
 WRONG_TOKEN, TOO_MANY, UNEXPECTED = 4401, 1013, 1008
+
+
+class _Connection(H11Protocol):
+    """Connection that is closed unless it soon sends a request.
+
+    Otherwise a few silent connections would block the page.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.loop.call_later(REQUEST_SECONDS, self._close_silent)
+
+    def _close_silent(self) -> None:
+        if self.scope is None:
+            self.transport.close()
 
 
 class LivePage:
@@ -118,7 +136,7 @@ class LivePage:
         config = uvicorn.Config(
             app, host=host, port=port, ws_max_size=MAX_INCOMING,
             ws_per_message_deflate=False, proxy_headers=False,
-            limit_concurrency=MAX_CONNECTIONS,
+            limit_concurrency=MAX_CONNECTIONS, http=_Connection,
             # Clients could fill the log with warnings.
             log_level='error',
             # uvicorn's log config closes every log file of this process.

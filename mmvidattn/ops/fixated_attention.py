@@ -132,7 +132,7 @@ class _FixatedAttention(torch.autograd.Function):
                 inputs, ratios, weights, grads, options)
             for grad, x in zip(grads, inputs[:2]):
                 _map_gradient_(grad, x, options)
-            result = torch.empty_like(qkv)
+            result = qkv.new_empty(qkv.shape)
             q_part, kv_part = result.unflatten(-1, (3, -1)).split(
                 (1, 2), dim=-2)
             _write(grads[0], q_part.squeeze(-2), options)

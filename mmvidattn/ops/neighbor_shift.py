@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .torch_private import is_eager
+
 BOUNDARIES = ('zero', 'replicate', 'self')
 TEMPORAL_MODES = ('tsm', 'window')
 SPATIAL_MODES = ('cross', 'square', 'eight')
@@ -188,7 +190,7 @@ def neighbor_shift(x: Tensor,
             0, (B, T // segment_frames)).flatten(1, 2)
     if not plan:
         return x
-    if not torch.compiler.is_compiling():
+    if is_eager():
         return _Shift.apply(x, plan)
     edges = sorted({0, x.shape[-1], *(e for f in plan for e in f[:2])})
     pieces = x.split([b - a for a, b in zip(edges, edges[1:])], dim=-1)

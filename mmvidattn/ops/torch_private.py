@@ -23,8 +23,8 @@ from torch.utils.data import DataLoader
 __all__ = [
     'TorchDispatchMode', 'any_export_sizes', 'constant_while_compiling',
     'end_workers', 'has_bfloat16_instructions', 'has_hooks',
-    'largest_values', 'pack_weight', 'packed_linear', 'statically_known_true',
-    'without_compile_caches'
+    'is_eager', 'largest_values', 'pack_weight', 'packed_linear',
+    'statically_known_true', 'without_compile_caches'
 ]
 
 
@@ -81,6 +81,19 @@ def has_hooks(module: nn.Module) -> bool:
     """
     return bool(module._forward_hooks or module._forward_pre_hooks
                 or module._backward_hooks or module._backward_pre_hooks)
+
+
+def is_eager() -> bool:
+    """Return True unless a function is compiled, traced or transformed.
+
+    ``torch.jit.trace`` loses what an autograd function does, and
+    ``torch.func`` and forward derivatives refuse most of these functions.
+
+    If removed: return False; attentions then train without the fused op.
+    """
+    return not (torch.compiler.is_compiling() or torch.jit.is_tracing()
+                or torch._C._functorch.maybe_current_level() is not None
+                or torch.autograd.forward_ad._current_level >= 0)
 
 
 def largest_values(tensors: Sequence[Tensor]) -> Sequence[Tensor]:

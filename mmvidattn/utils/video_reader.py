@@ -172,7 +172,7 @@ class FrameTable:
 
 
 # A long video has thousands of packets, which take longer to read than a clip.
-frame_table = once_per_file(FrameTable, 512)
+frame_table = once_per_file(FrameTable, 128)
 
 
 class VideoReader:
@@ -465,6 +465,7 @@ def _read_packets(container: av.container.InputContainer,
     return packets[:-1] if is_cut else packets, uncoded, joins
 
 
+@once_per_file
 def _decoded_stamps(source: str | bytes, skipped: int) -> list[int | None]:
     with open_container(source) as container:
         return [frame.pts for frame in decode(container, skipped)]

@@ -113,6 +113,16 @@ def test_loads_the_checkpoint(checkpoint, name, monkeypatch):
     assert model.dataset_meta == dict(classes=['a', 'b'])
 
 
+def test_a_loaded_config_does_not_change():
+    cfg = load_config('linear_ff_tiny_motion')
+    before = cfg.to_dict()
+    results = [mmvidattn.get_model(cfg, cfg_options=dict(num_classes=n))
+               for n in (5, 7)]
+    assert cfg.to_dict() == before
+    assert [model.cfg.model.cls_head.num_classes
+            for model in results] == [5, 7]
+
+
 def test_default_weights_of_a_loaded_config():
     a, b = (mmvidattn.get_model(name, 'default')
             for name in (NAME, load_config(NAME)))
@@ -168,10 +178,10 @@ import mmaction.registry
 from mmvidattn import VideoClassifier
 VideoClassifier(sys.argv[1], 'default')
 names = [name for name in sys.modules if name.startswith('mmvidattn')]
-print(len(names), *(name for name in names if name.split('.')[1:2] and (
-    name.split('.')[1] in ('engine', 'evaluation', 'live', 'convert', 'export')
-    or name.startswith(('mmvidattn.online.', 'mmvidattn.losses.',
-                        'mmvidattn.datasets.annotations')))))
+print(len(names), *(name for name in names if name.startswith(tuple(
+    f'mmvidattn.{folder}.' for folder in (
+        'engine', 'evaluation', 'live', 'convert', 'export', 'online',
+        'losses', 'datasets.annotations')))))
 '''
 
 

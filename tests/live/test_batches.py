@@ -5,10 +5,12 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from live_fixtures import Script
 
 from mmvidattn.live import FeatureStreamModel, StreamRun
 from mmvidattn.live.features import FeatureExtractor
+from mmvidattn.live.scorers import SessionPool
 from mmvidattn.online import StreamSession
 
 
@@ -141,3 +143,33 @@ def test_sources_of_different_rates_get_their_share(model, monkeypatch):
     assert min(done[1:]) > 0.5 * max(done[1:])
     assert done[0] + camera.dropped + camera.missing == 8
     assert done[0] >= min(8, min(done[1:]) // 2)
+
+
+def test_interrupt_of_one_source_does_not_block_the_rest(model):
+    """Ctrl-C reaches the source that waits for the other to fill a batch."""
+    pool = SessionPool(StreamSession(model.model))
+    first, second = pool.session.spawn(), pool.session.spawn()
+    sample = {name: torch.zeros(x[0])
+              for name, x in pool.session.step.frame_shapes.items()}
+    pool._expected, pool._patience = {id(first), id(second)}, 60.
+    wait_for, waits = pool._changed.wait_for, []
+
+    def interrupted(predicate, timeout=None):
+        waits.append(timeout)
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+        return wait_for(predicate, timeout)
+
+    pool._changed.wait_for = interrupted
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pool.score(first, sample, False)
+        pool._patience = 0.
+        thread = threading.Thread(
+            target=pool.score, args=(second, sample, False), daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert (first.num_steps, second.num_steps) == (0, 1)
+    finally:
+        del pool._changed.wait_for

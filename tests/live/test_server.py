@@ -334,3 +334,11 @@ def test_hosts_other_than_loopback_need_a_token(host):
                                   '::1'])
 def test_loopback_hosts(host):
     assert is_loopback(host)
+
+
+def test_silent_connections_are_closed(monkeypatch):
+    monkeypatch.setattr(server, 'REQUEST_SECONDS', .2)
+    with LivePage([], port=0) as page, socket.create_connection(
+            ('127.0.0.1', page.port)) as silent:
+        silent.settimeout(30)
+        assert silent.recv(1) == b''

@@ -119,3 +119,38 @@ def test_hooks_run_and_second_derivatives_are_refused():
     layer.fixation.register_forward_hook(lambda *args: seen.append(1))
     layer(x)
     assert seen
+
+
+@pytest.mark.parametrize('pattern', ['space', 'joint', 'time'])
+def test_takes_projections_in_any_memory_order(pattern):
+    options, weights, _ = _draw(3)
+    options = options._replace(pattern=pattern)
+    qkv = torch.randn(3 * 8 * options.num_heads, 2, 2, 2, 4).double()
+    for order in ((1, 2, 3, 4, 0), (2, 1, 3, 4, 0)):
+        x = qkv.permute(order)
+        if options.q_gate is not None:
+            width = len(weights[0])
+            x = x[..., :3 * width * options.num_heads]
+        for result, want in zip(
+                _gradients(fixated_attention, x, weights, options),
+                _gradients(naive_fixated_attention, x, weights, options)):
+            torch.testing.assert_close(result, want)
+
+
+def test_can_be_traced_transformed_and_exported_by_tracing(tmp_path):
+    layer = VideoSelfAttention(
+        16, 2, dict(type='LinearAttention', offset='auto'), (4, 3, 5), 'space',
+        fixation={}, shifts=[dict(mode='tsm', divisor=4)])
+    x = torch.randn(2, 4, 3, 5, 16)
+    want, = torch.autograd.grad(layer(x.requires_grad_()).sum(), x)
+    torch.testing.assert_close(
+        torch.func.grad(lambda x: layer(x).sum())(x.detach()), want)
+    torch.jit.save(torch.jit.trace(layer, x), tmp_path / 'layer.pt')
+    torch.onnx.export(layer, x, tmp_path / 'layer.onnx', dynamo=False,
+                      opset_version=17)
+    runtime = pytest.importorskip('onnxruntime')
+    session = runtime.InferenceSession(tmp_path / 'layer.onnx')
+    y, = session.run(None, {
+        session.get_inputs()[0].name: x.detach().numpy()})
+    torch.testing.assert_close(
+        torch.from_numpy(y), layer(x).detach(), rtol=1e-4, atol=1e-5)

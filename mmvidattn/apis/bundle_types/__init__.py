@@ -12,7 +12,7 @@ from typing import Any
 from mmaction.registry import MODELS, TRANSFORMS
 from mmengine.registry import Registry
 
-from ...registered import import_class
+from ...registered import OLD_NAMES
 from ...utils.printable import printable
 
 RECOGNIZERS = 'OnlineActionDetector', 'Recognizer2D', 'Recognizer3D'
@@ -134,7 +134,7 @@ def _check_type(part: Mapping[str, Any], place: str, name: str) -> None:
         _refuse(where, kind, name, 'a bundle may contain only listed classes '
                 'of mmvidattn and mmaction2, by name. If it is a class of '
                 'yours, import the module that registers it first')
-    unknown = {*part} - {'type', *STEPS.get(kind, part)}
+    unknown = {*part} - {'type', *STEPS.get(OLD_NAMES.get(kind, kind), part)}
     if unknown:
         key = min(unknown, key=str)
         _refuse(f'{place}.{key}'.lstrip('.'), part[key], name,
@@ -166,12 +166,12 @@ def find_class(registry: Registry, name: str) -> type | None:
         registry: ``MODELS`` or ``TRANSFORMS`` of mmaction2.
         name: Name in the registry.
     """
-    name = import_class(registry.name, name)
+    name = OLD_NAMES.get(name, name)
     node: Registry | None = registry
     while node is not None:
         node.import_from_location()
-        found = node.module_dict.get(name)
-        if found is not None:
+        if name in node.module_dict:
+            found = node.module_dict[name]
             listed = MODEL_NAMES if registry is MODELS else STEPS
             is_own = found.__module__.partition('.')[0] not in LIBRARIES
             return found if name in listed or is_own else None
