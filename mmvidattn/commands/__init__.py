@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Subcommands of ``mmvidattn``, one module each.
 
-A module has ``add_arguments(parser)`` and ``run(args)``. At its top it imports
-only the standard library, so that ``--help`` is fast.
+A module has ``add_arguments(parser)`` and ``run(args)``. ``run`` imports torch
+and OpenMMLab, so that ``--help`` is fast.
 """
 import argparse
 import ast

@@ -221,7 +221,10 @@ def make_page(args: argparse.Namespace,
 
 
 class Worker(threading.Thread):
-    """Thread that processes a run.
+    """Thread that follows a source, and prints its events.
+
+    The threads of all sources share the model; the steps that wait are scored
+    as one batch (``live/scorers.py``).
 
     Args:
         source_run: The run.
@@ -248,7 +251,7 @@ class Worker(threading.Thread):
             # The other sources continue. The program reports the error last.
             self.error = error
             self._log(f'{self.source_run.source.name}: {error}')
-        # The end of the source ends the actions after its last detection.
+        # A source that ended has ended its actions, too.
         self._log_events()
 
     def _log_events(self) -> None:
