@@ -153,7 +153,8 @@ def ten_steps(monkeypatch):
         def train(self):
             raise training._Stop
 
-    monkeypatch.setattr(training, 'build_runner', lambda *args, **options: Fake())
+    monkeypatch.setattr(
+        training, 'build_runner', lambda *args, **options: Fake())
 
 
 @pytest.mark.parametrize('minutes', [0.01, 1, 100])

@@ -148,7 +148,7 @@ ROWS = {
         ('{CLIP} {DETECTOR} --scores x --state y', '--scores does not work'),
         ('{CLIP} {DETECTOR} --fps 3', 'has its own rate'),
         ('{CLIP} {DETECTOR} --webhook host', 'a webhook must be .* got host'),
-        ('{CLIP} {DETECTOR} --segments x --segment-margin -1 2', 'segment_margin'),
+        ('{CLIP} {DETECTOR} --segments x --segment-margin -1 2', 'margin'),
         ('{CLIP} {DETECTOR} --flow x y',
          'modalities rgb of the model, got flow'),
         (f'{{CLIP}} {SMALL} --rgb x y --seconds 1',
