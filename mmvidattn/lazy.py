@@ -1,8 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Packages that import a module when one of its names is first used.
+"""Packages that import a module when a program first uses its names.
 
-A program then only imports what it uses: a classifier of videos imports
-neither online networks nor metrics.
+A classifier of videos then imports neither online networks nor metrics.
 """
 import importlib
 import sys
@@ -51,7 +50,7 @@ def import_module_of(package: LazyPackage, name: str) -> None:
 
 
 def lazy_package(name: str, modules: Mapping[str, Sequence[str]]) -> None:
-    """Let a package import its modules when one of their names is used.
+    """Let a package import its modules when a program uses their names.
 
     The names become the ``__all__`` of the package.
 

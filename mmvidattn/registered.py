@@ -47,9 +47,9 @@ class LazyRegistry(Registry):
 
 
 class _Classes(dict):
-    """Classes of a registry: one of this package is imported when it is read.
+    """Classes of a registry, which imports a class of this package for a name.
 
-    A child of the registry reads it, too.
+    A child of the registry reads this dict, too.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -58,7 +58,8 @@ class _Classes(dict):
 
     def __contains__(self, name: object) -> bool:
         if not super().__contains__(name):
-            import_class(self._registry, name)
+            for package in _packages(self._registry):
+                import_module_of(package, name)
         return super().__contains__(name)
 
 
@@ -69,17 +70,6 @@ def extend_registries() -> None:
         if isinstance(one, Registry) and one.scope == 'mmaction':
             one.__class__ = LazyRegistry
             one._module_dict = _Classes(one)
-
-
-def import_class(registry: str, name: str) -> None:
-    """Import the module of a class of this package, which registers it.
-
-    Args:
-        registry: Name of the registry.
-        name: Name in the registry. Nothing is imported for an unknown name.
-    """
-    for package in _packages(registry):
-        import_module_of(package, name)
 
 
 def import_all() -> None:

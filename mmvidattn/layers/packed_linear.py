@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ..ops.torch_private import is_eager, pack_weight, packed_linear
 
-# Below this size, calling oneDNN takes longer than the packing saves.
+# Smaller weights are not packed.
 LEAST_WEIGHTS = 2**16
 
 

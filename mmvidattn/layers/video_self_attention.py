@@ -245,7 +245,7 @@ class VideoSelfAttention(nn.Module):
         return self._attend(q, k, v).flatten(-2)
 
     def _is_fused(self, qkv: Tensor) -> bool:
-        """Return True if training can save memory and time."""
+        """Return True if training can keep the projections only."""
         fixation, attention = self.fixation, self.attention
         return (needs_gradients(qkv) and is_eager()
                 and type(attention) is LinearAttention

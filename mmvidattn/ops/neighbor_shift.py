@@ -278,10 +278,7 @@ def _read(x: Tensor, fold: Fold) -> Tensor:
     if fold.boundary == 'self':
         if any(abs(n) >= length for n, length in axes):
             return x
-        # Tokens that have the neighbor, and these neighbors.
-        here, there = (
-            (slice(None), *(slice(max(sign * n, 0), length + min(sign * n, 0))
-                            for n, length in axes)) for sign in (-1, 1))
+        here, there = _places(fold, x.shape)
         y = x[there]
         for dim, (n, length) in reversed([*enumerate(axes, start=1)]):
             if n:
