@@ -15,4 +15,5 @@ lazy_package(__name__, dict(
     visformer=['Visformer'],
     vit=['VisionTransformerLAPS'],
     vivit=['ViViT'],
+    vjepa2=['VJEPA2'],
     xvit=['XViT']))

@@ -20,6 +20,7 @@ from .online import mat, miniroad, testra
 from .rename import StartWeights
 from .tsn import bn_inception, tsn_resnet
 from .vivit import vivit_hf, vivit_scenic, vivit_videomae
+from .vjepa2 import vjepa2
 
 SOURCES = dict(
     bn_inception=bn_inception,
@@ -43,6 +44,7 @@ SOURCES = dict(
     vivit_image=vivit_image,
     vivit_scenic=vivit_scenic,
     vivit_videomae=vivit_videomae,
+    vjepa2=vjepa2,
     xvit=xvit,
     xvit_image=xvit_image)
 
@@ -56,6 +58,7 @@ UNSTORED_OPTIONS = dict(
     mat='groups of the long memory and fraction of the keys',
     testra='decay (box or Laplace kernel), fusion and the positions of the '
     'memories',
+    vjepa2='version (2 or 2.1)',
     linear_ff='shifts, order and kernel of the attention',
     xvit='divisor and segments of the shift')
 

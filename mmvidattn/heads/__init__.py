@@ -3,6 +3,7 @@
 from ..lazy import lazy_package
 
 lazy_package(__name__, dict(
+    attentive_head=['AttentiveHead'],
     laps_head=['LAPSHead'],
     linear_video_transformer_head=['LinearVideoTransformerHead'],
     mat_head=['MATHead'],

@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
@@ -67,38 +66,6 @@ class VerbNounHead(ViViTHead):
         if num_classes not in (None, num_nouns + num_verbs):
             raise ValueError(f'num_classes must be num_nouns + num_verbs = '
                              f'{num_nouns + num_verbs}, got {num_classes}')
-        super().__init__(num_nouns + num_verbs, **kwargs)
-        self.splits = dict(noun=num_nouns, verb=num_verbs)
-
-    def loss_by_feat(self, cls_scores: Tensor, data_samples: list) -> dict:
-        """Compute losses and accuracies, by name, of logits [B, K]."""
-        labels = torch.stack([x.gt_label for x in data_samples])
-        if labels.shape != cls_scores.shape:
-            raise ValueError(
-                f'labels must be {tuple(cls_scores.shape)}, a one for the '
-                'noun and a one for the verb (multi_class=True of the '
-                f'dataset), got {tuple(labels.shape)}')
-        losses = {}
-        for name, score, label in self.split(cls_scores,
-                                             labels.to(cls_scores)):
-            hit = score.argmax(-1) == label.argmax(-1)
-            losses[f'{name}_top1_acc'] = hit.float().mean()
-            label = (1 - self.label_smooth_eps) * label + (
-                self.label_smooth_eps / label.shape[-1])
-            losses[f'loss_{name}'] = self.loss_cls(score, label) / 2
-        return losses
-
-    def average_clip(self, cls_scores: Tensor, num_segs: int = 1) -> Tensor:
-        """Average scores of views [B * num_segs, K] to videos [B, K]."""
-        if self.average_clips != 'prob':
-            return super().average_clip(cls_scores, num_segs)
-        return torch.cat([
-            super(VerbNounHead, self).average_clip(score, num_segs)
-            for _, score in self.split(cls_scores)
-        ], dim=-1)
-
-    def split(self, *tensors: Tensor) -> list[tuple]:
-        """Return ('noun', [*, num_nouns], ...), ('verb', [*, num_verbs], ...).
-        """
-        parts = (t.split(tuple(self.splits.values()), -1) for t in tensors)
-        return list(zip(self.splits, *parts))
+        super().__init__(
+            num_nouns + num_verbs,
+            parts=dict(noun=num_nouns, verb=num_verbs), **kwargs)

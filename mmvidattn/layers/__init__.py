@@ -19,6 +19,7 @@ lazy_package(__name__, dict(
     patch_conv=['PatchConv3d', 'PatchEmbed3d'],
     patch_embed=['PatchEmbed'],
     performer_attention=['PerformerAttention'],
+    rotary_attention=['RotaryAttention'],
     softmax_attention=['SoftmaxAttention'],
     tubelet_embed=['TubeletEmbed'],
     video_self_attention=['FrameDecay', 'VideoSelfAttention'],

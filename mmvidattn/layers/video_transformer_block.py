@@ -1,4 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import math
+
+import torch
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
@@ -107,6 +110,17 @@ def stochastic_depth_rates(last: float, num_blocks: int) -> list[float]:
         raise ValueError('drop_path_rate must be at least 0 and below 1, got '
                          f'{last}')
     return [last * i / max(num_blocks - 1, 1) for i in range(num_blocks)]
+
+
+def rescale_blocks(blocks: nn.ModuleList) -> None:
+    """Divide the last layers of a block's branches by sqrt(2 * its number).
+
+    V-JEPA 2 does this at initialization.
+    """
+    with torch.no_grad():
+        for number, block in enumerate(blocks, 1):
+            for layer in block.attn.proj, block.mlp.fc2:
+                layer.weight /= math.sqrt(2 * number)
 
 
 class StochasticDepth(DropPath):

@@ -18,6 +18,7 @@ lazy_package(__name__, dict(
         'performer_attention', 'performer_features',
         'random_projection'],
     periodic_shift=['periodic_shift', 'plain_shift', 'token_shift'],
+    rotary_positions=['rotary_positions'],
     softmax_attention=['softmax_attention'],
     temporal_smoothing=['temporal_smoothing_attention'],
     top_share_attention=['top_share_attention'],

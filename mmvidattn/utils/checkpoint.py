@@ -23,9 +23,10 @@ from .remote_files import HUB, STORES, hub_file, is_url, local_path
 
 # Text for an error without a message.
 EMPTY = 'the file is empty'
-# Keys under which common training programs store the tensors.
+# Keys under which common training programs store the tensors; the last three
+# are V-JEPA's, whose probes are a list.
 WRAPPERS = ('state_dict', 'model', 'model_state', 'model_state_dict',
-            'module')
+            'module', 'ema_encoder', 'target_encoder', 'classifiers')
 MAX_NAMES = 3
 # End of the names of files that mmengine and torch.hub publish.
 HASH_IN_NAME = re.compile(r'-([0-9a-fA-F]{8,64})\.[a-z]+$')
@@ -409,8 +410,10 @@ def _is_possible(path: Path) -> bool:
 
 
 def _unwrap(checkpoint: Mapping, path: str | Path) -> dict[str, Tensor]:
-    wrapped = [checkpoint[key] for key in WRAPPERS
-               if isinstance(checkpoint.get(key), Mapping)]
+    values = [checkpoint.get(key) for key in WRAPPERS]
+    wrapped = [value for value in (
+        value[0] if isinstance(value, list) and value else value
+        for value in values) if isinstance(value, Mapping)]
     state_dict = dict((wrapped or [checkpoint])[0])
     wrong = [name for name, value in state_dict.items()
              if not torch.is_tensor(value)]

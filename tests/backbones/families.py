@@ -19,6 +19,7 @@ from mmvidattn.backbones import (
     Visformer,
     VisionTransformerLAPS,
     ViViT,
+    VJEPA2,
     XViT,
 )
 from mmvidattn.backbones.base import BaseBackbone
@@ -111,6 +112,8 @@ TINY = {
             embed_dims=16, num_layers=(1, 2, 3, 1), num_heads=(1, 2, 4, 8))),
     VisionTransformerLAPS:
     dict(arch=dict(embed_dims=32, num_layers=3, num_heads=2), img_size=64),
+    VJEPA2:
+    dict(num_frames=4, embed_dims=32, num_layers=2, num_heads=2, mlp_dims=48),
     InflatedBackbone:
     dict(num_frames=4, pyramid=(1, 2), model=dict(type=Image)),
 }
@@ -209,6 +212,12 @@ OPTIONS = {
         'long-patches': dict(patch_size=(4, 4, 4)),
         'no-qkv-bias': dict(qkv_bias=False),
         'dropout': dict(drop_rate=.1, drop_path_rate=.1),
+    },
+    VJEPA2: {
+        'default': {},
+        '2.1': dict(version='2.1'),
+        'two-layers': dict(out_layers=(0, 1)),
+        'dropout': dict(drop_path_rate=.1),
     },
     InflatedBackbone: {'default': {}},
 }

@@ -27,6 +27,7 @@ from mmvidattn.backbones import (
     Visformer,
     VisionTransformerLAPS,
     ViViT,
+    VJEPA2,
     XViT,
 )
 from mmvidattn.backbones.base import BaseBackbone
@@ -40,6 +41,7 @@ SHAPES = {
     Visformer: (64, 8, 2, 2),
     ResT: (128, 8, 2, 2),
     VisionTransformerLAPS: (32, 8),
+    VJEPA2: (32, None, 4, 4),
     InflatedBackbone: (8, 4),
 }
 ALL = pytest.mark.parametrize('backbone', TINY, ids=lambda x: x.__name__)

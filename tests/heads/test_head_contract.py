@@ -11,6 +11,7 @@ from mmaction.structures import ActionDataSample
 from registered import arguments_for, classes_of
 
 from mmvidattn.heads import (
+    AttentiveHead,
     LAPSHead,
     LinearVideoTransformerHead,
     OnlineActionHead,
@@ -23,6 +24,7 @@ from mmvidattn.heads.base import VideoHead
 K, C = 5, 8
 SMALL = dict(num_classes=K, in_channels=C, hidden_dims=6)
 OPTIONS = {
+    AttentiveHead: dict(num_heads=2),
     VerbNounHead: dict(num_nouns=3, num_verbs=2), XViTHead: dict(num_heads=2)}
 # Shapes of a clip's features without the batch.
 FEATURES = {LAPSHead: (C, 3), ViViTHead: (C, ), VerbNounHead: (C, ),
@@ -124,6 +126,10 @@ def test_initialization_has_documented_std(kind):
     for name, p in head.named_parameters():
         if name.endswith('bias'):
             assert not p.any(), name
+        elif kind is AttentiveHead and name.endswith(
+                ('proj.weight', 'fc2.weight')):
+            # The last layers of each branch are rescaled.
+            assert p.std() < 0.018, name
         elif 'norm' not in name:
             assert p.std().item() == pytest.approx(0.02, rel=0.1), name
 

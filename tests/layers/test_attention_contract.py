@@ -25,6 +25,7 @@ from mmvidattn.ops.orthoformer import (
     naive_orthogonal_landmarks,
 )
 from mmvidattn.ops.performer import naive_performer_attention
+from mmvidattn.ops.rotary_positions import naive_rotary_positions
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
 
 C, HEADS = 12, 3
@@ -40,6 +41,7 @@ VARIANTS = {
         dict(num_projections=6),
         dict(num_projections=6, share_projection=True)],
     'OrthoformerAttention': [dict(num_landmarks=n) for n in (1, 3, 20)],
+    'RotaryAttention': [{}, dict(paired=False), dict(span=5)],
     'LARAAttention': [
         dict(num_landmarks=9),
         dict(num_landmarks=9, pooling='all-heads', alpha=.5),
@@ -92,6 +94,13 @@ def _lara(attention, q, k, v, query_shape, key_shape):
                                 attention.weighting, attention.alpha)
 
 
+def _rotary(attention, q, k, v, query_shape, key_shape):
+    q, k = (naive_rotary_positions(
+        x, shape, len(query_shape), attention.paired, attention.span)
+        for x, shape in ((q, query_shape), (k, key_shape)))
+    return naive_softmax_attention(q, k, v)
+
+
 # References for one sequence, from mapped queries and keys [N, G, D], in
 # evaluation. The axes of queries and keys are the last arguments.
 TWINS = {
@@ -105,6 +114,7 @@ TWINS = {
     'LinformerAttention': _linformer,
     'OrthoformerAttention': _orthoformer,
     'LARAAttention': _lara,
+    'RotaryAttention': _rotary,
 }
 
 

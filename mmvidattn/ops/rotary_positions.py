@@ -1,0 +1,107 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Rotary positions of tokens on a grid of up to three axes."""
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+# Wavelengths are powers of this number, times 2 pi.
+BASE = 10000.
+
+
+def rotary_positions(x: Tensor,
+                     shape: Sequence[int],
+                     num_axes: int | None = None,
+                     paired: bool = True,
+                     span: int | None = None) -> Tensor:
+    """Rotate pairs of channels of queries or keys by angles of positions.
+
+    Each axis has an equal, even number of channels, at most ``D / num_axes``;
+    the remaining channels stay unchanged. The channels of an axis are rotated
+    in pairs, (0, 1), (2, 3), ..., by the position times the frequency of the
+    pair. The product of a rotated query and key depends on the difference of
+    their positions.
+
+    Args:
+        x: Queries or keys, [*, N, G, D].
+        shape: Axes of the N tokens, in row-major order: (T, ), (H, W) or
+            (T, H, W).
+        num_axes: Number of the last axes whose positions count. Defaults to
+            all axes.
+        paired: Use the same frequency for both channels of a pair. With
+            False, as released for V-JEPA 2, channel c has the frequency of
+            pair ``c % (number of pairs)``; then the result is not a rotation,
+            but the released weights expect it. Defaults to True.
+        span: Scale the positions of rows and columns to
+            [0, span - 1], for frames of any size. Defaults to None: positions
+            are numbers of rows and columns.
+
+    Returns:
+        [*, N, G, D].
+
+    Raises:
+        ValueError: If ``shape`` does not have N tokens.
+    """
+    angles = _angles(x, shape, num_axes or len(shape), paired, span)
+    width = angles.shape[-1]
+    pairs = x[..., :width].unflatten(-1, (-1, 2))
+    turned = torch.stack((-pairs[..., 1], pairs[..., 0]), dim=-1)
+    # Sines and cosines are exact in half precision, too.
+    y = pairs.flatten(-2) * angles.cos() + turned.flatten(-2) * angles.sin()
+    return torch.cat([y.to(x.dtype), x[..., width:]], dim=-1)
+
+
+def _angles(x: Tensor, shape: Sequence[int], num_axes: int, paired: bool,
+            span: int | None) -> Tensor:
+    """Return the angle of each channel, [N, 1, num_axes * d]."""
+    sizes = tuple(shape)[-num_axes:]
+    count = torch.Size(shape).numel()
+    if count != x.shape[-3]:
+        raise ValueError(f'shape must have {x.shape[-3]} tokens, got '
+                         f'{tuple(shape)} with {count}')
+    pairs = x.shape[-1] // num_axes // 2
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    frequencies = BASE**-(torch.arange(
+        pairs, dtype=dtype, device=x.device) / max(pairs, 1))
+    frequencies = frequencies.repeat_interleave(2) if paired else \
+        frequencies.repeat(2)
+    grids = []
+    for axis, size in enumerate(sizes):
+        places = torch.arange(size, dtype=dtype, device=x.device)
+        if span is not None and num_axes - axis <= 2 and num_axes > 1:
+            places = places * (span - 1) / max(size - 1, 1)
+        angles = places[:, None] * frequencies
+        angles = angles.view(
+            *(size if i == axis else 1 for i in range(num_axes)), -1)
+        grids.append(angles.expand(*sizes, -1))
+    angles = torch.cat(grids, dim=-1).flatten(0, -2)
+    return angles.repeat(count // len(angles), 1).unsqueeze(1)
+
+
+def naive_rotary_positions(x: Tensor,
+                           shape: Sequence[int],
+                           num_axes: int | None = None,
+                           paired: bool = True,
+                           span: int | None = None) -> Tensor:
+    """Reference of :func:`rotary_positions`, token by token, for [N, G, D]."""
+    num_axes = num_axes or len(shape)
+    d = x.shape[-1] // num_axes // 2 * 2
+    y = x.clone()
+    for n in range(len(x)):
+        rest, places = n, []
+        for size in reversed(shape):
+            rest, place = divmod(rest, size)
+            places.insert(0, place)
+        for a in range(num_axes):
+            axis = len(shape) - num_axes + a
+            place = float(places[axis])
+            if span is not None and num_axes > 1 and num_axes - a <= 2:
+                place *= (span - 1) / max(shape[axis] - 1, 1)
+            for c in range(d):
+                pair = c // 2 if paired else c % (d // 2)
+                angle = torch.tensor(
+                    place * BASE**(-pair / (d // 2)), dtype=x.dtype)
+                i = a * d + c
+                other = -x[n, :, i + 1] if c % 2 == 0 else x[n, :, i - 1]
+                y[n, :, i] = x[n, :, i] * angle.cos() + other * angle.sin()
+    return y
