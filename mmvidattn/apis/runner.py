@@ -19,7 +19,7 @@ from mmengine.dist import broadcast_object_list
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 
-from ..datasets.annotations.custom.video_list import read_video_list
+from ..datasets.annotations.video_list import read_video_list
 from ..engine import (
     AtomicCheckpointHook,
     ExactResumeHook,

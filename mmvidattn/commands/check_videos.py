@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from mmengine.utils import ProgressBar
 
-    from ..datasets.annotations.custom.video_list import read_video_list
+    from ..datasets.annotations.video_list import read_video_list
     from ..datasets.check_files import check_files
 
     with one_line_errors():

@@ -71,9 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
     """Read predictions and annotations, with equal names of videos."""
-    from ..datasets.annotations.custom.labeled_videos import similar_names
     from ..datasets.annotations.formats import read_annotations
     from ..datasets.annotations.formats.base import video_subsets
+    from ..datasets.annotations.labeled_videos import similar_names
 
     predicted = read_annotations(args.predictions, videos=args.videos,
                                  fps=args.fps)
@@ -122,8 +122,8 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
 
 def note_other_subsets(predicted: 'Annotations', true: 'Annotations') -> None:
     """Name the videos of subsets without any predictions."""
-    from ..datasets.annotations.custom.labeled_videos import some
     from ..datasets.annotations.formats.base import by_video, subset_of
+    from ..datasets.annotations.labeled_videos import some
 
     seen = {one.video for one in predicted.segments}
     groups: dict[str, list[str]] = {}
@@ -140,8 +140,8 @@ def note_other_subsets(predicted: 'Annotations', true: 'Annotations') -> None:
 
 def add_other_videos(true: 'Annotations', path: Path) -> None:
     """Add the videos of a folder that the annotations do not list."""
-    from ..datasets.annotations.custom.labeled_videos import some
     from ..datasets.annotations.formats import VideoFolder
+    from ..datasets.annotations.labeled_videos import some
 
     folder, added, unreadable = VideoFolder(path), [], []
     for name in folder.names:

@@ -62,14 +62,14 @@ class Faults:
 
 def read(args: argparse.Namespace, fault: Faults) -> 'list[VideoSegment]':
     """Read the segments of the annotations."""
-    from ..datasets.annotations.custom.segment_csv import read_segment_csv
     from ..datasets.annotations.formats import activitynet
-    from ..datasets.annotations.published.rulstm import (
+    from ..datasets.annotations.published import (
         EK100_CLASSES,
         read_rulstm,
+        read_thumos14,
+        read_tvseries,
     )
-    from ..datasets.annotations.published.thumos14 import read_thumos14
-    from ..datasets.annotations.published.tvseries import read_tvseries
+    from ..datasets.annotations.segment_csv import read_segment_csv
     from ..datasets.annotations.video_segment import checked
 
     path, split = args.annotations, args.split
@@ -89,7 +89,7 @@ def read(args: argparse.Namespace, fault: Faults) -> 'list[VideoSegment]':
 
 
 def write(args: argparse.Namespace) -> None:
-    from ..datasets.annotations.published.rulstm import EK100_CLASSES
+    from ..datasets.annotations.published import EK100_CLASSES
     from ..datasets.prepare.feature_targets import (
         feature_lengths,
         known_classes,
@@ -135,8 +135,7 @@ def write(args: argparse.Namespace) -> None:
 def class_names(args: argparse.Namespace,
                 segments: 'Sequence[VideoSegment]') -> list[str]:
     """Return the class names, background first."""
-    from ..datasets.annotations.published.thumos14 import CLASSES as THUMOS14
-    from ..datasets.annotations.published.tvseries import CLASSES as TVSERIES
+    from ..datasets.annotations.published import THUMOS14, TVSERIES
     from ..datasets.prepare.feature_targets import BACKGROUND
     from ..utils.lines import read_lines
 

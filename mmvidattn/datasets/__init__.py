@@ -3,7 +3,7 @@
 from ..lazy import lazy_package
 
 lazy_package(__name__, {
-    'annotations.custom.video_list': ['read_video_list'],
+    'annotations.video_list': ['read_video_list'],
     'checked_datasets': ['CheckedVideoDataset', 'SkipUnreadable'],
     'feature_stream_dataset': ['FeatureStreamDataset'],
     'frame_list_dataset': ['FrameListDataset'],

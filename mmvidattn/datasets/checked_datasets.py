@@ -14,8 +14,8 @@ from torch.utils.data import Dataset
 
 from ..utils.arguments import Count, check_arguments
 from ..utils.printable import brief
-from ..utils.remote_files import join_url
-from .annotations.custom.video_list import read_video_list
+from ..utils.remote_files import join_url, without_secrets
+from .annotations.video_list import read_video_list
 from .check_files import find_fault
 from .skipping_loader import ON_ERROR, SkippingLoader
 
@@ -132,14 +132,14 @@ class CheckedVideoDataset(VideoDataset):
         """Log unreadable videos; raise an error if all are, or not allowed."""
         message = (f'{self.ann_file}: cannot read {len(faults)} of {total} '
                    'videos')
+        named = [f'{without_secrets(name)} ({brief(error)})'
+                 for name, error in faults.items()]
         if faults and (len(faults) == total or not allowed):
-            name, error = next(iter(faults.items()))
-            raise RuntimeError(
-                f'{message}, such as {name} ({brief(error)})') from error
+            raise RuntimeError(f'{message}, such as {named[0]}'
+                               ) from next(iter(faults.values()))
         if faults:
-            print_log(f'{message}, which are left out: ' + '; '.join(
-                f'{name} ({brief(error)})' for name, error in faults.items()),
-                logger='current', level=logging.WARNING)
+            print_log(f'{message}, which are left out: {"; ".join(named)}',
+                      logger='current', level=logging.WARNING)
 
 
 class DatasetWrapper(Dataset):

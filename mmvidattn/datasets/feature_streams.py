@@ -9,8 +9,8 @@ from mmengine.logging import print_log
 
 from ..utils.files import map_numbers
 from ..utils.remote_files import is_url, join_url, local_path
-from .annotations.custom.labeled_videos import some
-from .annotations.custom.segment_csv import read_segment_file
+from .annotations.labeled_videos import some
+from .annotations.segment_csv import read_segment_file
 from .annotations.video_segment import steps_of
 
 # Maximum number of open files per process; systems allow at least 1024.
@@ -241,7 +241,7 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
 
     Args:
         path: CSV file, see
-            :func:`~.annotations.custom.segment_csv.read_segment_file`.
+            :func:`~.annotations.segment_csv.read_segment_file`.
         videos: Names of the videos. Segments of other videos are ignored.
         video_fps: Frames per second in RULSTM's lists, usually 30.
         feature_rate: Steps per second.

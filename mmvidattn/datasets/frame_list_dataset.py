@@ -9,7 +9,7 @@ from mmaction.datasets.base import BaseActionDataset
 from mmaction.registry import DATASETS
 
 from ..utils.arguments import Count, check_arguments
-from .annotations.custom.video_list import check_inside
+from .annotations.video_list import check_inside
 from .skipping_loader import SkippingLoader
 
 HEADER = 'original_vido_id'

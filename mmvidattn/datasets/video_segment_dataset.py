@@ -14,8 +14,8 @@ from mmengine.logging import print_log
 
 from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.remote_files import is_url, join_url
-from .annotations.custom.segment_csv import read_segment_file
-from .annotations.custom.video_list import check_inside
+from .annotations.segment_csv import read_segment_file
+from .annotations.video_list import check_inside
 from .annotations.video_segment import VideoSegment
 from .checked_datasets import CheckedVideoDataset
 from .transforms.video_reader_steps import UNITS
@@ -35,7 +35,7 @@ class VideoSegmentDataset(CheckedVideoDataset):
     """Segments of long videos; each segment is a sample.
 
     The annotation file is a CSV file in one of three formats, see
-    :func:`~.annotations.custom.segment_csv.read_segment_file`: a user's own
+    :func:`~.annotations.segment_csv.read_segment_file`: a user's own
     file (columns video, start, end, and label or verb and noun),
     EPIC-Kitchens' or RULSTM's lists. A file that does not end with ``.csv`` is
     a list of videos in the format of :class:`CheckedVideoDataset`.

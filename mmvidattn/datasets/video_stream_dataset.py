@@ -12,17 +12,16 @@ from torch import Tensor
 
 from ..utils.arguments import Count, Natural, Positive, check_arguments
 from ..utils.frame_times import ConstantRate, num_steps
-from ..utils.lines import read_lines
 from ..utils.remote_files import RemoteError
 from ..utils.video_reader import open_video
-from .annotations.custom.segment_csv import read_segment_file
+from .annotations.segment_csv import read_segment_file
 from .annotations.video_segment import (
     VideoSegment,
     describe,
     fit_to_videos,
     steps_of,
 )
-from .feature_stream_dataset import PROTOCOLS
+from .feature_stream_dataset import PROTOCOLS, read_video_names
 from .feature_streams import Segment, SegmentTable
 from .feature_windows import (
     DenseWindows,
@@ -192,11 +191,7 @@ class VideoStreamDataset(VideoSegmentDataset):
     def _find_videos(self, segments: Sequence[VideoSegment]) -> dict[str, str]:
         """Return the file of each video that exists."""
         if self.video_list is not None:
-            names = dict.fromkeys(
-                line.strip() for line in read_lines(self.video_list)
-                if line.strip())
-            if not names:
-                raise ValueError(f'{self.video_list} lists no videos')
+            names = read_video_names(self.video_list)
             listed = [VideoSegment('', name, 0, 0, {}, self.video_list)
                       for name in names]
             segments = [*listed, *(one for one in segments

@@ -1,12 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Mean average precision over all steps of all videos."""
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
-from scipy.ndimage import maximum_filter1d
 
 from ..utils.arguments import Natural, check_arguments
 from ..utils.checks import check_finite
@@ -66,12 +65,6 @@ class PerFrameMAP(BaseMetric):
             to False.
         per_class: Also report each class, by name if the dataset has names.
             Defaults to False.
-        smooth: Replace each score by the maximum within this number of steps.
-            This uses later steps; the papers do not use it. Defaults to 0.
-        implies: Maps a class to its superclass. The score of the superclass is
-            raised to at least the score of the class. For THUMOS'14, ``{5:
-            8}`` for CliffDiving and Diving. The papers do not use it. Defaults
-            to None.
         **kwargs: Arguments of mmengine's ``BaseMetric``.
     """
 
@@ -81,17 +74,13 @@ class PerFrameMAP(BaseMetric):
                  metric: Literal[tuple(AVERAGE_PRECISIONS)] = 'AP',
                  background_index: Natural | None = 0,
                  ignore_index: Natural | None = None, per_stage: bool = False,
-                 per_class: bool = False, smooth: Natural = 0,
-                 implies: Mapping[int, int] | None = None,
-                 **kwargs: Any) -> None:
+                 per_class: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.metric = metric
         self.background_index = background_index
         self.ignore_index = ignore_index
         self.per_stage = per_stage
         self.per_class = per_class
-        self.smooth = smooth
-        self.implies = dict(implies or {})
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
         """Store the scores and targets of each window that count."""
@@ -127,13 +116,6 @@ class PerFrameMAP(BaseMetric):
         # 1. Join the videos.
         scores = np.concatenate([v[0] for v in videos])
         targets = np.concatenate([v[1] for v in videos])
-        if self.smooth:
-            scores = np.concatenate([
-                maximum_filter1d(v[0], 2 * self.smooth + 1, axis=0,
-                                 mode='nearest') for v in videos])
-        for part, superclass in self.implies.items():
-            scores[:, superclass] = np.maximum(
-                scores[:, superclass], scores[:, part])
         # 2. Compute the AP of each class that occurs.
         keep = np.ones(len(targets), dtype=bool)
         if self.ignore_index is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets.annotations.published.rulstm import read_rulstm_actions
+from ..datasets.annotations.published import read_rulstm_actions
 from ..utils.checks import check_finite
 
 # The action comes first because the first result selects the best checkpoint.

@@ -32,10 +32,7 @@ class SegmentSubset:
         name: Name of the subset. If it ends with ``action``, ``verb`` or
             ``noun`` (such as ``tail_verb``), the subset applies only to
             results of this part.
-        members: File or list of ids; or ``dict(id=..., verb=..., noun=...,
-            action=...)`` with some of these keys. Each value is a file or a
-            list: of ids for ``id``, of classes otherwise. A segment belongs to
-            the subset if any of them contains it.
+        members: File, or list of ids.
 
     Raises:
         ValueError: If a file does not exist, or a line is invalid.
@@ -45,29 +42,15 @@ class SegmentSubset:
         part: Part that the subset applies to; None for all parts.
     """
 
-    def __init__(self, name: str,
-                 members: str | Sequence | Mapping[str, str | Sequence]
-                 ) -> None:
+    def __init__(self, name: str, members: str | Sequence) -> None:
         stem, _, last = name.rpartition('_')
         self.name, self.part = (stem, last) if last in PARTS else (name, None)
         self.full_name = name
-        self._members: dict[str, set] = {}
-        lists = members if isinstance(members, Mapping) else dict(id=members)
-        for kind, entries in lists.items():
-            if kind not in ('id', *PARTS):
-                raise ValueError(f'subsets: the keys of {name} must be id, '
-                                 f'{", ".join(PARTS)}, got {kind!r}')
-            if isinstance(entries, (str, Path)):
-                path = entries
-                heading, entries = read_list(path)
-                if lists is members and heading not in (None, kind):
-                    raise ValueError(
-                        f'subsets: {path} must list {kind}s for {name}, but '
-                        f'its heading says {heading}s')
-                kind = heading or kind
-            self._members[kind] = {
-                str(entry) if kind == 'id' else int(entry)
-                for entry in entries}
+        self._kind = 'id'
+        if isinstance(members, (str, Path)):
+            self._kind, members = read_list(members)
+        self._members = {str(one) if self._kind == 'id' else int(one)
+                         for one in members}
 
     def has(self, identity: Any, labels: Mapping[str, int]) -> bool:
         """Return True if a segment with this id and labels belongs to it.
@@ -75,18 +58,14 @@ class SegmentSubset:
         Raises:
             ValueError: If the subset lists ids, and ``identity`` is None.
         """
-        if any(labels.get(part) in self._members.get(part, ())
-               for part in PARTS):
-            return True
-        ids = self._members.get('id')
-        if ids is None:
-            return False
+        if self._kind != 'id':
+            return labels.get(self._kind) in self._members
         if identity is None:
             raise ValueError(
                 f'subsets: {self.full_name} is a list of ids, but the samples '
                 'lack a segment_id')
         words = str(identity).split('_')
-        return any('_'.join(words[:n]) in ids
+        return any('_'.join(words[:n]) in self._members
                    for n in range(1, len(words) + 1))
 
     def mask(self, segments: Iterable[tuple[Any, Mapping[str, int]]]
@@ -108,11 +87,11 @@ class SegmentSubset:
         return inside
 
 
-def read_list(path: str | Path) -> tuple[str | None, list[str]]:
+def read_list(path: str | Path) -> tuple[str, list[str]]:
     """Read a file with one id or one class per line.
 
     Returns:
-        Type according to the heading ('id' or a part; None without a heading),
+        Type according to the heading ('id' or a part; 'id' without a heading),
         and the other lines.
 
     Raises:
@@ -133,7 +112,7 @@ def read_list(path: str | Path) -> tuple[str | None, list[str]]:
                 f'{path}, line {number}: {line!r} is not a segment id or a '
                 'class number')
         entries.append(line)
-    return heading, entries
+    return heading or 'id', entries
 
 
 def build_subsets(subsets: Mapping[str, Any] | None) -> list[SegmentSubset]:

@@ -20,7 +20,7 @@ from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
 from ..apis.models import DEFAULT, find_default, find_weights, load_config
 from ..apis.runner import build_runner
-from ..datasets.annotations.custom.labeled_videos import count
+from ..datasets.annotations.labeled_videos import count
 from ..layers.lora import add_lora
 from ..utils.checkpoint import read_checkpoint
 from ..utils.files import replacing

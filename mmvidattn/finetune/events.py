@@ -2,18 +2,18 @@
 """Reader of the annotated events of untrimmed videos."""
 from pathlib import Path
 
-from ..datasets.annotations.custom.labeled_videos import (
-    SPLITS,
-    LabeledVideo,
-    count,
-    some,
-)
 from ..datasets.annotations.formats import (
     Annotations,
     VideoFolder,
     read_annotations,
 )
 from ..datasets.annotations.formats.base import merge
+from ..datasets.annotations.labeled_videos import (
+    SPLITS,
+    LabeledVideo,
+    count,
+    some,
+)
 from ..datasets.annotations.video_segment import read_table
 from ..datasets.prepare.feature_targets import BACKGROUND
 from .options import FineTuneOptions

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import Progress
 
-from ..datasets.annotations.custom.labeled_videos import (
+from ..datasets.annotations.labeled_videos import (
     SPLITS,
     LabeledVideo,
     count,
@@ -21,7 +21,7 @@ from ..datasets.annotations.custom.labeled_videos import (
     similar_names,
     some,
 )
-from ..datasets.annotations.custom.segment_csv import write_segment_csv
+from ..datasets.annotations.segment_csv import write_segment_csv
 from ..datasets.annotations.video_segment import (
     VideoSegment,
     describe,

@@ -14,7 +14,7 @@ from mmengine.runner import Runner
 
 from ..apis.models import load_config
 from ..apis.runner import build_runner, end_program, quick_exit, save_error
-from ..datasets.annotations.custom.labeled_videos import count
+from ..datasets.annotations.labeled_videos import count
 from ..utils.checkpoint import find_resumable
 from ..utils.exits import one_line_errors, one_line_stop
 from ..utils.lock import lock_folder

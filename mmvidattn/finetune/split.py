@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ..datasets.annotations.custom.labeled_videos import (
+from ..datasets.annotations.labeled_videos import (
     LabeledVideo,
     count,
     some,

@@ -18,7 +18,7 @@ from rich.progress import Progress
 from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
 from ..apis.models import DEFAULT, find_default, load_config
-from ..datasets.annotations.custom.segment_csv import (
+from ..datasets.annotations.segment_csv import (
     read_segment_csv,
     write_segment_csv,
 )

@@ -7,7 +7,7 @@ import pytest
 from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope
 
-from mmvidattn.datasets.annotations.published.thumos14 import CLASSES
+from mmvidattn.datasets.annotations.published import THUMOS14
 
 LINES = Path(__file__).parent / 'annotations/lines'
 
@@ -35,7 +35,7 @@ def thumos14(tmp_path):
     """Annotation folder of both splits; most classes are empty."""
     folder = tmp_path / 'annotation'
     shutil.copytree(LINES / 'thumos14', folder)
-    for name in CLASSES:
+    for name in THUMOS14:
         for split in 'val', 'test':
             (folder / f'{name}_{split}.txt').touch()
     return folder

@@ -24,7 +24,7 @@ from mmvidattn.evaluation.events import (
     label_events,
 )
 
-CASES = 150
+CASES = 80
 
 
 def close(found, wanted):

@@ -57,7 +57,6 @@ def golden_metrics(shared_dir):
 @pytest.mark.parametrize('name, kwargs', [
     ('thumos_AP', {}),
     ('thumos_AP_scores_rounded_1_decimal(ties)', {}),
-    ('thumos_AP_smooth_switch', dict(smooth=2, implies={5: 8})),
     ('thumos_cAP', dict(metric='cAP')),
     ('tvseries_mcAP', dict(metric='cAP'))])
 def test_golden(golden_metrics, name, kwargs):
@@ -199,22 +198,6 @@ def test_stages_leave_out_ambiguous_steps():
         results.append(evaluate([one_video(scores, targets)], ignore_index=2,
                                 per_stage=True))
     assert results[0] == results[1] and len(results[0]) == 11
-
-
-def test_videos_are_smoothed_separately():
-    rng = np.random.default_rng(0)
-    videos = [(rng.random((n, 3)), np.eye(3)[rng.integers(3, size=n)])
-              for n in (9, 5)]
-
-    def result(smooth, scores):
-        return evaluate(
-            [{**one_video(s, t), 'video_name': str(i)}
-             for i, (s, (_, t)) in enumerate(zip(scores, videos))],
-            smooth=smooth)
-
-    naive = [np.stack([s[max(0, i - 2):i + 3].max(axis=0)
-                       for i in range(len(s))]) for s, _ in videos]
-    assert result(2, [s for s, _ in videos]) == result(0, naive)
 
 
 def test_rejects_invalid_samples():

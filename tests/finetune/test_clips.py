@@ -8,7 +8,7 @@ from mmengine.dataset import BaseDataset, ClassBalancedDataset
 from mmengine.registry import init_default_scope
 
 from mmvidattn.apis.models import load_config
-from mmvidattn.datasets.annotations.custom.labeled_videos import LabeledVideo
+from mmvidattn.datasets.annotations.labeled_videos import LabeledVideo
 from mmvidattn.finetune import FineTuneOptions, clips
 from mmvidattn.finetune.plan import Plan
 from mmvidattn.finetune.training import set_epochs

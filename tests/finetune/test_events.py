@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from mmvidattn.datasets.annotations.custom.segment_csv import read_segment_csv
+from mmvidattn.datasets.annotations.segment_csv import read_segment_csv
 from mmvidattn.finetune import FineTuneOptions
 from mmvidattn.finetune.plan import make_plan
 

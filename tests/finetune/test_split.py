@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from mmvidattn.datasets.annotations.custom.labeled_videos import LabeledVideo
+from mmvidattn.datasets.annotations.labeled_videos import LabeledVideo
 from mmvidattn.finetune.split import split_videos
 
 

@@ -9,7 +9,7 @@ import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
-from mmvidattn.datasets.annotations.custom.labeled_videos import LabeledVideo
+from mmvidattn.datasets.annotations.labeled_videos import LabeledVideo
 from mmvidattn.datasets.video_facts import VideoFacts
 from mmvidattn.finetune import FineTuneOptions, streams
 from mmvidattn.finetune.plan import Plan

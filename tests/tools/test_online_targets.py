@@ -4,12 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from mmvidattn.datasets.annotations.published.thumos14 import (
-    CLASSES as THUMOS14,
-)
-from mmvidattn.datasets.annotations.published.tvseries import (
-    CLASSES as TVSERIES,
-)
+from mmvidattn.datasets.annotations.published import THUMOS14, TVSERIES
 
 LENGTHS = dict(one=40, two=24, empty=8)
 

@@ -14,7 +14,7 @@ import torch
 from mmengine.runner import CheckpointLoader
 
 from mmvidattn.datasets import read_video_list
-from mmvidattn.datasets.annotations.formats.files import read_annotations
+from mmvidattn.datasets.annotations.formats import read_annotations
 from mmvidattn.datasets.feature_streams import open_array
 from mmvidattn.utils.checkpoint import check_opens, read_checkpoint
 

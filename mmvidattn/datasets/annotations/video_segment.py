@@ -66,10 +66,16 @@ def read_text(path: str | Path) -> str:
     local = local_path(path, latest=True)
     if not local.is_file():
         raise ValueError(f'file not found: {path}')
-    data = local.read_bytes()
+    return decode_text(local.read_bytes(), path)
+
+
+def decode_text(data: bytes, path: str | Path) -> str:
+    """Decode the content of a file; see :func:`read_text`."""
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        return local.read_text('utf-16' if is_utf16 else 'utf-8-sig')
+        text = data.decode('utf-16' if is_utf16 else 'utf-8-sig')
+        # Any line ends.
+        return text.replace('\r\n', '\n').replace('\r', '\n')
     except UnicodeDecodeError as error:
         line = data.count(b'\n', 0, error.start) + 1
         raise ValueError(

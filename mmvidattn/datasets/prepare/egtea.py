@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ..annotations.published.rulstm import (
+from ..annotations.published import (
     EGTEA_CLASSES,
     FPS,
     read_rulstm,
@@ -11,7 +11,7 @@ from ..annotations.published.rulstm import (
 )
 from ..annotations.video_segment import Fault, read_lines
 from . import feature_set
-from .feature_set import SegmentFile, has_features, prepare_segments
+from .feature_set import has_features, prepare_segments
 from .feature_targets import BACKGROUND, numbered_targets
 from .files import find_files, find_one
 from .video_lists import Lists, VideoList, prepare_lists
@@ -55,9 +55,9 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
     classes = [action for path in class_files
                for action, _, _ in read_rulstm_actions(path)]
     if not has_features(args, FOLDERS):
-        prepare_segments(args, [
-            SegmentFile(path.name, path.read_bytes(), segments[name])
-            for name, path in paths.items()], classes)
+        prepare_segments(args, {
+            path.name: (path.read_bytes(), segments[name])
+            for name, path in paths.items()}, classes)
         return
     parts = [feature_set.Part(
         segments[name], f'{name}_split{args.split}',

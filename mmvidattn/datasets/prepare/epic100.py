@@ -2,7 +2,7 @@
 """Recipe for EPIC-Kitchens-100."""
 import argparse
 
-from ..annotations.published.rulstm import (
+from ..annotations.published import (
     EK100_CLASSES,
     FPS,
     read_epic_kitchens,
@@ -11,7 +11,7 @@ from ..annotations.published.rulstm import (
 )
 from ..annotations.video_segment import Fault
 from . import feature_set
-from .feature_set import SegmentFile, has_features, prepare_segments
+from .feature_set import has_features, prepare_segments
 from .feature_targets import BACKGROUND, numbered_targets
 from .files import find_any, find_files
 
@@ -47,10 +47,10 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
     """Write the data root."""
     official = find_files(args.sources, OFFICIAL)
     if official and not has_features(args, FOLDERS):
-        prepare_segments(args, [
-            SegmentFile(name, path.read_bytes(), read_epic_kitchens(
+        prepare_segments(args, {
+            name: (path.read_bytes(), read_epic_kitchens(
                 path, num_classes=EK100_CLASSES, fault=fault))
-            for name, path in official.items()])
+            for name, path in official.items()})
         return
     present = find_any(args.sources, LISTS.values())
     more = find_files(args.sources, ['actions.csv', *SUBSETS])

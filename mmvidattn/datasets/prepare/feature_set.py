@@ -87,40 +87,28 @@ def compare(classes: Collection[str], released: Collection[str],
               + ' and '.join(changes))
 
 
-class SegmentFile(NamedTuple):
-    """List of segments to write into the data root.
-
-    Attributes:
-        name: Name of the file.
-        content: Its content.
-        segments: Its segments.
-    """
-    name: str
-    content: bytes
-    segments: list[VideoSegment]
-
-
 def has_features(args: argparse.Namespace, folders: Mapping[str, str]) -> bool:
     """Return True if the user gave features, or the data root has some."""
     return any(getattr(args, modality) or (args.out / folder).is_dir()
                for modality, folder in folders.items())
 
 
-def prepare_segments(args: argparse.Namespace, files: Iterable[SegmentFile],
+def prepare_segments(args: argparse.Namespace,
+                     files: Mapping[str, tuple[bytes, list[VideoSegment]]],
                      classes: Sequence[str] = (),
                      class_file: str = 'label_map.txt') -> None:
     """Write lists of segments and the file of classes into the data root.
 
     Args:
         args: Command line.
-        files: Lists to write.
+        files: Content of each list and its segments, by name.
         classes: Class names, if known.
         class_file: Name of the file of classes.
     """
     output = Output(args.out, args.force)
-    for one in files:
-        output.write(args.out / one.name, one.content)
-        print(f'{args.out / one.name}: {len(one.segments)} segments of '
-              f'{len(videos_of(one.segments))} videos')
+    for name, (content, segments) in files.items():
+        output.write(args.out / name, content)
+        print(f'{args.out / name}: {len(segments)} segments of '
+              f'{len(videos_of(segments))} videos')
     if classes:
         output.write(args.out / class_file, join_lines(classes))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..annotations.custom.labeled_videos import some
+from ..annotations.labeled_videos import some
 from ..annotations.video_segment import (
     Fault,
     VideoSegment,

@@ -2,15 +2,15 @@
 """Recipe for THUMOS'14, for online detection."""
 import argparse
 
-from ..annotations.published.thumos14 import (
-    CLASSES,
-    SPLITS,
+from ..annotations.published import (
+    THUMOS14,
+    THUMOS14_SPLITS,
     read_data_info,
     read_thumos14,
 )
 from ..annotations.video_segment import Fault, videos_of
 from . import feature_set
-from .feature_set import SegmentFile, has_features, prepare_segments
+from .feature_set import has_features, prepare_segments
 from .feature_targets import BACKGROUND, named_targets
 from .files import find_any, join_lines
 
@@ -32,7 +32,7 @@ VIDEOS = dict(val=200, test=213)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this data set."""
     feature_set.add_arguments(parser, FOLDERS)
-    parser.add_argument('--split', choices=SPLITS,
+    parser.add_argument('--split', choices=THUMOS14_SPLITS,
                         help='split (default: all available splits)')
     parser.add_argument(
         '--data-info', metavar='FILE',
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def prepare(args: argparse.Namespace, fault: Fault) -> None:
     """Write the data root."""
-    names = {split: f'{CLASSES[0]}_{split}.txt' for split in SPLITS
+    names = {split: f'{THUMOS14[0]}_{split}.txt' for split in THUMOS14_SPLITS
              if args.split in (None, split)}
     files = find_any(args.sources, names.values())
     order, released = [], {}
@@ -50,7 +50,7 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
         info = read_data_info(args.data_info, 'THUMOS')
         released = dict(val=info.train_videos, test=info.test_videos)
         order = info.train_videos + info.test_videos
-        if tuple(info.classes[1:]) != CLASSES:
+        if tuple(info.classes[1:]) != THUMOS14:
             raise ValueError(f'{args.data_info} must have the known classes '
                              f'of THUMOS, got {", ".join(info.classes)}')
     parts = []
@@ -66,15 +66,15 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
             print(f'{split}: {len(videos)} videos; the released protocol has '
                   f'{VIDEOS[split]}')
         parts.append(feature_set.Part(segments, split))
-    classes = [BACKGROUND, *CLASSES]
+    classes = [BACKGROUND, *THUMOS14]
     if args.rate > 0 and not has_features(args, FOLDERS):
         # Models that read pixels need only the segments of each split.
-        prepare_segments(args, [SegmentFile(
-            f'{part.list_name}.csv', join_lines([
+        prepare_segments(args, {
+            f'{part.list_name}.csv': (join_lines([
                 'video,start,end,label',
                 *(f'{one.video},{one.start:g},{one.end:g},'
                   f'{one.labels["action"]}' for one in part.segments)]),
-            part.segments) for part in parts], classes, 'classes.txt')
+                part.segments) for part in parts}, classes, 'classes.txt')
         return
     feature_set.prepare_parts(args, parts, named_targets(classes), FOLDERS,
                               fault, classes=classes, order=order)

@@ -2,7 +2,11 @@
 """Recipe for TVSeries, for online detection."""
 import argparse
 
-from ..annotations.published.tvseries import CLASSES, VIDEOS, read_tvseries
+from ..annotations.published import (
+    TVSERIES,
+    TVSERIES_VIDEOS,
+    read_tvseries,
+)
 from ..annotations.video_segment import Fault, videos_of
 from . import feature_set
 from .feature_targets import BACKGROUND, known_classes, named_targets
@@ -34,15 +38,15 @@ def prepare(args: argparse.Namespace, fault: Fault) -> None:
     for list_name, expected in names.items():
         segments = [
             one for name in expected if name in files for one in known_classes(
-                read_tvseries(files[name], list_name, fault=fault), CLASSES,
+                read_tvseries(files[name], list_name, fault=fault), TVSERIES,
                 fault)]
-        unknown = {*videos_of(segments)} - {*VIDEOS[list_name]}
+        unknown = {*videos_of(segments)} - {*TVSERIES_VIDEOS[list_name]}
         if unknown:
-            feature_set.compare([*VIDEOS[list_name], *unknown],
-                                VIDEOS[list_name], f'{list_name}.txt')
+            feature_set.compare([*TVSERIES_VIDEOS[list_name], *unknown],
+                                TVSERIES_VIDEOS[list_name], f'{list_name}.txt')
         if segments:
             parts.append(feature_set.Part(segments, list_name))
-    classes = [BACKGROUND, *CLASSES]
+    classes = [BACKGROUND, *TVSERIES]
     feature_set.prepare_parts(
         args, parts, named_targets(classes), FOLDERS, fault, classes=classes,
-        order=VIDEOS['train'] + VIDEOS['test'])
+        order=TVSERIES_VIDEOS['train'] + TVSERIES_VIDEOS['test'])

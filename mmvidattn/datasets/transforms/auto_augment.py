@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """AutoAugment and RandAugment for clips, based on Pillow."""
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +16,8 @@ INTERPOLATIONS = {
     'bicubic': Image.Resampling.BICUBIC,
 }
 Interpolation = Literal[(*INTERPOLATIONS, 'random')]
+# Color of uncovered pixels.
+GRAY = 128, 128, 128
 
 
 class Op(NamedTuple):
@@ -151,14 +153,7 @@ class _ClipAugment(OptionTransform):
     Required and modified key: ``imgs``, a list of ``(H, W, 3)`` uint8 arrays.
     """
 
-    def __init__(self, fill: int | Sequence[int],
-                 interpolation: Interpolation) -> None:
-        color = (fill, ) * 3 if isinstance(fill, int) else tuple(fill)
-        if len(color) != 3 or not all(
-                isinstance(c, int) and 0 <= c <= 255 for c in color):
-            raise ValueError('fill must be one or three integers in [0, 255], '
-                             f'got {fill!r}')
-        self.fill = color
+    def __init__(self, interpolation: Interpolation) -> None:
         self.interpolation = interpolation
 
     def draw(self) -> list[tuple[str, float]]:
@@ -188,7 +183,7 @@ class _ClipAugment(OptionTransform):
             if interpolation == 'random':
                 interpolation = np.random.choice(['bilinear', 'bicubic'])
             picture = OPS[name].apply(
-                picture, value, fillcolor=self.fill,
+                picture, value, fillcolor=GRAY,
                 resample=INTERPOLATIONS[interpolation])
         # A copy, because later transforms write into the frames.
         return np.array(picture)
@@ -218,17 +213,14 @@ class AutoAugment(_ClipAugment):
 
     Args:
         policy: ``'v0'``.
-        fill: Color of uncovered pixels, one number or three. Defaults to
-            128, mid gray.
         interpolation: ``'nearest'``, ``'bilinear'``, ``'bicubic'``, or
             ``'random'``, which draws bilinear or bicubic for each frame like
             timm. Defaults to ``'bilinear'``.
     """
 
     def __init__(self, policy: Literal['v0'],
-                 fill: int | Sequence[int] = 128,
                  interpolation: Interpolation = 'bilinear') -> None:
-        super().__init__(fill=fill, interpolation=interpolation)
+        super().__init__(interpolation)
         self.policy = policy
 
     def draw(self) -> list[tuple[str, float]]:
@@ -247,8 +239,8 @@ class AutoAugment(_ClipAugment):
 class RandAugment(_ClipAugment):
     """`RandAugment <https://arxiv.org/abs/1909.13719>`_ for clips.
 
-    ``num_ops`` operations are drawn per sample, uniformly and with
-    replacement. All of its frames get the same operations, signs and
+    ``num_ops`` of the paper's 14 operations are drawn per sample, uniformly
+    and with replacement. All of its frames get the same operations, signs and
     magnitudes. No operation mirrors the frames.
 
     Use it after the crop, and before ``RandomErasing`` and ``FormatShape``.
@@ -261,34 +253,23 @@ class RandAugment(_ClipAugment):
             each operation. The sum is clipped to [0, 10]. Defaults to 0.
         prob: Probability that a drawn operation is applied. Defaults to 1 as
             in the paper; timm uses 0.5.
-        ops: Names of the operations to draw from. Defaults to the paper's
-            14, which are all operations except ``invert`` and
-            ``solarize_add``.
-        fill: Option of :class:`AutoAugment`.
         interpolation: Option of :class:`AutoAugment`.
     """
 
     def __init__(self, num_ops: Count = 2, magnitude: NotNegative = 9,
                  magnitude_std: NotNegative = 0.0, prob: Fraction = 1.0,
-                 ops: Sequence[str] | None = None,
-                 fill: int | Sequence[int] = 128,
                  interpolation: Interpolation = 'bilinear') -> None:
-        super().__init__(fill=fill, interpolation=interpolation)
-        ops = list(RAND_OPS if ops is None else ops)
-        unknown = [name for name in ops if name not in OPS]
-        if unknown or not ops:
-            raise ValueError(f'ops must be from {list(OPS)}, got {ops}')
+        super().__init__(interpolation)
         if magnitude > 10:
             raise ValueError(f'magnitude must be in [0, 10], got {magnitude}')
         self.num_ops = num_ops
         self.magnitude = magnitude
         self.magnitude_std = magnitude_std
         self.prob = prob
-        self.ops = ops
 
     def draw(self) -> list[tuple[str, float]]:
         drawn = []
-        for name in np.random.choice(self.ops, self.num_ops).tolist():
+        for name in np.random.choice(RAND_OPS, self.num_ops).tolist():
             if np.random.rand() >= self.prob:
                 continue
             magnitude = np.random.normal(self.magnitude, self.magnitude_std)

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from mmvidattn.datasets.annotations.custom.labeled_videos import (
+from mmvidattn.datasets.annotations.labeled_videos import (
     LabeledVideo,
     read_labeled_videos,
 )

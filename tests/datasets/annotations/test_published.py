@@ -6,13 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mmvidattn.datasets.annotations.custom.segment_csv import (
+from mmvidattn.datasets.annotations import published
+from mmvidattn.datasets.annotations.segment_csv import (
     read_segment_file,
-)
-from mmvidattn.datasets.annotations.published import (
-    rulstm,
-    thumos14,
-    tvseries,
 )
 from mmvidattn.datasets.annotations.video_segment import (
     describe,
@@ -31,7 +27,7 @@ def test_rulstm(tmp_path, header):
     path = tmp_path / 'training.csv'
     text = (EK100 / 'training.csv').read_text()
     path.write_text(header + text.replace('\n', '\r\n') + '\n', newline='')
-    result = rulstm.read_rulstm(path, num_classes=rulstm.EK100_CLASSES)
+    result = published.read_rulstm(path, num_classes=published.EK100_CLASSES)
     assert [one.id for one in result] == [
         'P01_01_0', 'P01_01_1', 'P01_01_10', 'P01_01_100']
     first = result[0]
@@ -43,16 +39,16 @@ def test_rulstm(tmp_path, header):
 
 
 def test_rulstm_variants():
-    result = rulstm.read_rulstm(EK100 / 'test_timestamps.csv')
+    result = published.read_rulstm(EK100 / 'test_timestamps.csv')
     assert [(one.id, one.labels) for one in result] == [
         ('P01_101_0', {}), ('P01_101_1', {})]
-    result = rulstm.read_rulstm(LINES / 'egtea/training1.csv',
-                                num_classes=rulstm.EGTEA_CLASSES)
+    result = published.read_rulstm(LINES / 'egtea/training1.csv',
+                                num_classes=published.EGTEA_CLASSES)
     assert [(one.id, one.video, one.labels['action']) for one in result] == [
         ('2', 'P07-R01-PastaSalad', 2), ('7', 'P15-R01-PastaSalad', 13)]
-    assert rulstm.read_rulstm_actions(EK100 / 'actions.csv')[1] == (
+    assert published.read_rulstm_actions(EK100 / 'actions.csv')[1] == (
         'take spoon', 0, 1)
-    assert rulstm.read_rulstm_actions(LINES / 'egtea/actions.csv')[2] == (
+    assert published.read_rulstm_actions(LINES / 'egtea/actions.csv')[2] == (
         'Take_eating:utensil', 2, 2)
 
 
@@ -73,13 +69,13 @@ def test_official_epic_equals_rulstm_except_for_frames():
 
 def test_thumos14(request):
     folder = request.getfixturevalue('thumos14')
-    result = thumos14.read_thumos14(folder, 'val')
+    result = published.read_thumos14(folder, 'val')
     frisbee = [one for one in result if one.video.endswith('264')]
     assert [(one.start, one.end) for one in frisbee] == [
         (61.8, 63.2), (62.8, 64.5), (59.4, 60.7)]
     kept, counts = fit_to_videos(result, {'video_validation_0000264': 283.5})
     assert kept == result and describe(counts) == '1 overlapping (kept)'
-    result = thumos14.read_thumos14(folder, 'test')
+    result = published.read_thumos14(folder, 'test')
     # The file lasts 176.13 s; with 150 s, a segment is cut.
     name = 'video_test_0000270'
     kept, counts = fit_to_videos(result, {name: 150})
@@ -89,7 +85,7 @@ def test_thumos14(request):
 
 
 def test_tvseries():
-    result = tvseries.read_tvseries(LINES / 'tvseries/GT-train.txt', 'train')
+    result = published.read_tvseries(LINES / 'tvseries/GT-train.txt', 'train')
     assert [(*one[1:4], one.labels['action'], one.subset) for one in result
             ] == [('24_ep1', 12.4, 14., 'Pick something up', 'train'),
                   ('24_ep1', 13., 13.6, 'Point', 'train')]
@@ -108,11 +104,11 @@ def test_rejects_invalid_segment(tmp_path, line, error):
     path = tmp_path / 'training.csv'
     path.write_text((EK100 / 'training.csv').read_text() + line + '\n')
     with pytest.raises(ValueError, match=error):
-        rulstm.read_rulstm(path, num_classes=rulstm.EK100_CLASSES)
+        published.read_rulstm(path, num_classes=published.EK100_CLASSES)
     if 'expected' not in error:
         faults = []
-        result = rulstm.read_rulstm(path, num_classes=rulstm.EK100_CLASSES,
-                                    fault=faults.append)
+        result = published.read_rulstm(
+            path, num_classes=published.EK100_CLASSES, fault=faults.append)
         assert len(result) == 4 and len(faults) == 1
 
 
@@ -143,11 +139,11 @@ def rows_of(path):
 
 
 @pytest.mark.parametrize('name, number, classes', [
-    ('ek100_rulstm/training.csv', 67217, rulstm.EK100_CLASSES),
-    ('ek100_rulstm/validation.csv', 9668, rulstm.EK100_CLASSES),
+    ('ek100_rulstm/training.csv', 67217, published.EK100_CLASSES),
+    ('ek100_rulstm/validation.csv', 9668, published.EK100_CLASSES),
     ('ek100_rulstm/test_timestamps.csv', 13092, None),
-    ('egtea_rulstm/training1.csv', 8299, rulstm.EGTEA_CLASSES),
-    ('egtea_rulstm/validation1.csv', 2022, rulstm.EGTEA_CLASSES)])
+    ('egtea_rulstm/training1.csv', 8299, published.EGTEA_CLASSES),
+    ('egtea_rulstm/validation1.csv', 2022, published.EGTEA_CLASSES)])
 def test_real_rulstm(real, name, number, classes):
     result = read_segment_file(real / name, num_classes=classes)
     rows = rows_of(real / name)
@@ -162,11 +158,11 @@ def test_real_rulstm(real, name, number, classes):
 def test_real_data_info(real):
     for name in 'testra', 'lstr':
         path = real / f'{name}_data_info.json'
-        thumos = thumos14.read_data_info(path, 'THUMOS')
-        assert tuple(thumos.classes[1:]) == thumos14.CLASSES
+        thumos = published.read_data_info(path, 'THUMOS')
+        assert tuple(thumos.classes[1:]) == published.THUMOS14
         assert (len(thumos.train_videos), len(thumos.test_videos)) == (200,
                                                                        213)
-        info = thumos14.read_data_info(path, 'TVSeries')
-        assert tuple(info.classes[1:]) == tvseries.CLASSES
-        assert tuple(info.train_videos) == tvseries.VIDEOS['train']
-        assert tuple(info.test_videos) == tvseries.VIDEOS['test']
+        info = published.read_data_info(path, 'TVSeries')
+        assert tuple(info.classes[1:]) == published.TVSERIES
+        assert tuple(info.train_videos) == published.TVSERIES_VIDEOS['train']
+        assert tuple(info.test_videos) == published.TVSERIES_VIDEOS['test']

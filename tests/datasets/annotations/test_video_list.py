@@ -47,10 +47,9 @@ def test_unicode_separators_do_not_end_a_line(read):
     ('a 0\nb 1\na 1', "line 3: 'a 1': line 1 gives it the label 0", {}),
     ('\n'.join(['x'] * 12), '11 more lines are invalid$', {}),
     ('', 'lists no videos', {}), ('\n \n', 'lists no videos', {}),
-    (b'a 0\n\xff\xfe 1', 'line 2: not UTF-8 text .byte 0xff', {}),
-    ('a 0\nb\0 1', 'line 2: zero byte', {}),
-    ('a 0\nb 1'.encode('utf-16'), 'line 1: not UTF-8 text', {}),
-    (pickle.dumps(['a']), 'not UTF-8 text', {}),
+    (b'a 0\n\xff\xfe 1', 'text in UTF-8, got the byte 0xff in line 2', {}),
+    ('a 0\nb\0 1', 'line 2: .* zero byte', {}),
+    (pickle.dumps(['a']), 'must be text in UTF-8', {}),
     ('a,0\nb 1', 'line 2.*no label', dict(delimiter=',')),
     ('a 1 0\nb', "line 2.*<path> <label> ...", dict(
         multi_class=True)),

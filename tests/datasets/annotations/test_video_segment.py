@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmvidattn.datasets.annotations.custom.labeled_videos import (
+from mmvidattn.datasets.annotations.labeled_videos import (
     read_labeled_videos,
 )
-from mmvidattn.datasets.annotations.custom.segment_csv import read_segment_file
+from mmvidattn.datasets.annotations.segment_csv import read_segment_file
 from mmvidattn.datasets.annotations.video_segment import read_columns, seconds
 
 

@@ -11,15 +11,13 @@ from mmaction.registry import DATASETS
 
 from mmvidattn.apis import load_config
 from mmvidattn.commands import main
-from mmvidattn.datasets.annotations.custom.segment_csv import read_segment_file
-from mmvidattn.datasets.annotations.custom.video_list import read_video_list
-from mmvidattn.datasets.annotations.published.thumos14 import (
-    CLASSES as THUMOS14,
+from mmvidattn.datasets.annotations.published import (
+    THUMOS14,
+    TVSERIES,
+    TVSERIES_VIDEOS,
 )
-from mmvidattn.datasets.annotations.published.tvseries import (
-    CLASSES as TVSERIES,
-)
-from mmvidattn.datasets.annotations.published.tvseries import VIDEOS
+from mmvidattn.datasets.annotations.segment_csv import read_segment_file
+from mmvidattn.datasets.annotations.video_list import read_video_list
 
 LINES = Path(__file__).parents[1] / 'annotations/lines'
 
@@ -132,7 +130,7 @@ def test_keeps_released_targets_on_request(thumos14, tmp_path):
 
 
 def test_tvseries_trains_on_train_and_val(tmp_path):
-    names = VIDEOS['train'] + VIDEOS['test']
+    names = TVSERIES_VIDEOS['train'] + TVSERIES_VIDEOS['test']
     rgb = write_features(tmp_path / 'rgb', dict.fromkeys(names, 500))
     lists = [LINES / f'tvseries/GT-{split}.txt' for split in ('val', 'train')]
     prepare('tvseries', *lists, tmp_path / '0', '--rgb', rgb)

@@ -69,11 +69,6 @@ def test_rejects_segment_without_frames(tmp_path):
             load(path, *OURS, segment=segment)
 
 
-def test_shows_its_options():
-    text = repr(Compose([dict(type='VideoReaderInit', num_threads=3)]))
-    assert "num_threads=3, io_backend='disk'" in text
-
-
 def test_rejects_the_removed_choice_of_a_decoder():
     with pytest.raises(ValueError, match='has no option backend .*remove it'):
         Compose([dict(type='VideoReaderInit', backend='opencv')])

@@ -1,17 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Files of annotation programs: one module with a reader and a writer each.
 
-``files`` has the functions that read and write any format, ``videos`` finds
-the annotated videos in a folder, and ``summary`` counts the classes and
-compares with the videos.
+``any_format`` reads and writes all formats, ``videos`` finds the annotated
+videos in a folder, and ``summary`` counts the classes and compares with the
+videos.
 """
-from .base import Annotations, VideoInfo
-from .files import (
+from .any_format import (
     FORMATS,
     choose_format,
     read_annotations,
     write_annotations,
 )
+from .base import Annotations, VideoInfo
 from .summary import summarize
 from .videos import VideoFolder
 

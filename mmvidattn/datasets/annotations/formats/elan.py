@@ -22,7 +22,7 @@ from xml.etree.ElementTree import (
 )
 
 from ....utils.files import write_atomically
-from ..custom.labeled_videos import count
+from ..labeled_videos import count
 from ..video_segment import VideoSegment, parse_number
 from .base import (
     Annotations,

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ....utils.files import write_atomically
 from ...video_facts import VIDEO_SUFFIXES
-from ..custom.labeled_videos import count
+from ..labeled_videos import count
 from ..video_segment import VideoSegment
 from .base import (
     Annotations,
@@ -33,7 +33,7 @@ from .base import (
 )
 
 # Rate at which Label Studio counts frames if its tag <Video> states none.
-DEFAULT_RATE = 24.
+DEFAULT_RATE = 24., "Label Studio's default; --fps gives another rate"
 # Address of a file below LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT.
 LOCAL_FILES = '/data/local-files/?d='
 # Addresses without a host. A path such as /data/a.mp4 is a file.
@@ -80,7 +80,8 @@ def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
         video = _video(data)
         stated = data.read('fps', Entry.positive) or (
             data.read('frame_rate', Entry.positive))
-        rate, source = _rate(stated, options.fps)
+        rate, source = (stated, 'data.fps') if stated else (
+            (options.fps, '--fps') if options.fps else DEFAULT_RATE)
         subset = data.read('subset', Entry.text)
         found.add_video(video, fps=stated, subset=subset)
         results = predictions = task.read('predictions', list, [])
@@ -109,15 +110,6 @@ def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
     found.remarks += [f'{count(number, kind)} left out'
                       for kind, number in sorted(left_out.items())]
     return found
-
-
-def _rate(stated: float | None, option: float | None) -> tuple[float, str]:
-    """Return the rate at which frames were counted, and where it is from."""
-    if stated:
-        return stated, 'data.fps'
-    if option:
-        return option, '--fps'
-    return DEFAULT_RATE, "Label Studio's default; --fps gives another rate"
 
 
 def _submitted(task: Entry) -> list[Entry]:

@@ -2,7 +2,7 @@
 """Summary of annotations, and comparison with the videos."""
 from collections.abc import Mapping, Sequence
 
-from ..custom.labeled_videos import some
+from ..labeled_videos import some
 from ..video_segment import VideoSegment
 from .base import (
     Annotations,

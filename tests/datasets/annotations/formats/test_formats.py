@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import pytest
 
-from mmvidattn.datasets.annotations.custom.segment_csv import (
-    read_segment_csv,
-)
 from mmvidattn.datasets.annotations.formats import (
     FORMATS,
     VideoInfo,
     read_annotations,
     write_annotations,
+)
+from mmvidattn.datasets.annotations.segment_csv import (
+    read_segment_csv,
 )
 from mmvidattn.datasets.annotations.video_segment import VideoSegment
 

@@ -6,7 +6,8 @@ import os.path as osp
 from mmengine.fileio import exists, get
 from mmengine.logging import print_log
 
-from ....utils.lines import refuse_pickle, split_lines
+from ...utils.lines import refuse_pickle, split_lines
+from .video_segment import decode_text
 
 
 def read_video_list(ann_file: str, *, delimiter: str = ' ',
@@ -45,10 +46,13 @@ def read_video_list(ann_file: str, *, delimiter: str = ' ',
     shape = f'<path>{delimiter}<label>' + f'{delimiter}...' * multi_class
     entries, faults, seen = [], [], {}
     repeated = []
-    for number, line in enumerate(_lines(ann_file), 1):
+    text = decode_text(get(ann_file), ann_file)
+    for number, line in enumerate(split_lines(text), 1):
         if not line.strip():
             continue
         try:
+            if '\0' in line:
+                raise ValueError('zero byte')
             name, label = _parse(
                 line.strip(), delimiter, multi_class, num_classes)
             if folder is not None:
@@ -96,22 +100,6 @@ def check_inside(path: str, folder: str, where: str = '') -> None:
     root = osp.realpath(folder)
     if osp.commonpath([root, osp.realpath(path)]) != root:
         raise ValueError(f'{where}{path} leads out of {folder}')
-
-
-def _lines(ann_file: str) -> list[str]:
-    data = get(ann_file)
-    try:
-        text = data.decode('utf-8-sig')
-    except UnicodeDecodeError as error:
-        number = data.count(b'\n', 0, error.start) + 1
-        raise ValueError(
-            f'{ann_file}, line {number}: not UTF-8 text (byte '
-            f'{data[error.start]:#04x}); expected a list of videos') from None
-    if '\0' in text:
-        number = text.count('\n', 0, text.index('\0')) + 1
-        raise ValueError(f'{ann_file}, line {number}: zero byte; expected '
-                         'text with a list of videos')
-    return split_lines(text)
 
 
 def _parse(line: str, delimiter: str, multi_class: bool,

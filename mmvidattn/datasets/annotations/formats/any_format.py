@@ -7,8 +7,8 @@ from typing import Any
 
 from ....utils.arguments import Positive, check_arguments
 from ....utils.lines import refuse_pickle
-from ..custom import segment_csv
-from ..custom.labeled_videos import similar_names
+from .. import segment_csv
+from ..labeled_videos import similar_names
 from ..video_segment import VideoSegment, checked, read_text
 from . import activitynet, elan, label_studio
 from .base import (

@@ -7,7 +7,8 @@ import pytest
 import torch
 from mmaction.registry import METRICS
 
-from mmvidattn.evaluation import mean_top_k_recall
+from mmvidattn.evaluation import marginal_scores, mean_top_k_recall
+from mmvidattn.evaluation.segment_scores import read_segment_scores
 
 
 def sample(segment, labels, rows, mode='testra', **scores):
@@ -124,16 +125,11 @@ def test_reads_actions(samples, tmp_path):
     (dict(actions='ACTIONS'), 'line 2: expected number 0, verb'),
     (dict(subsets=dict(unseen='none.csv')), 'none.csv does not exist'),
     (dict(subsets=dict(unseen='ACTIONS')), "line 1: 'id,verb' is not a .*id"),
-    (dict(subsets=dict(tail=dict(verbs=[1]))), "keys of tail .*got 'verbs'"),
-    (dict(subsets=dict(tail=dict(noun='VERBS'))),
-     'verbs.csv must list nouns for tail, .* verbs'),
 ], ids=lambda value: None)
 def test_invalid_options(tmp_path, kwargs, error):
     path = tmp_path / 'actions.csv'
     path.write_text('id,verb\nx,1\n')
-    (tmp_path / 'verbs.csv').write_text('verb\n1\n')
-    text = json.dumps(kwargs).replace('ACTIONS', str(path)).replace(
-        'VERBS', str(tmp_path / 'verbs.csv'))
+    text = json.dumps(kwargs).replace('ACTIONS', str(path))
     with pytest.raises(ValueError, match=error):
         build(**json.loads(text))
 
@@ -183,26 +179,15 @@ def naive_recall(samples, part, k=5):
     (dict(video='P01_11\n'), dict(video={0, 1, 2, 3})),
     (dict(some='narration_id\nP01_11_10\n'), dict(some={2})),
     (dict(tail_verb='verb\n2\n10\n'), dict(tail_verb={3, 4, 5})),
-    (dict(tail_verb=dict(verb='2\n10\n')), dict(tail_verb={3, 4, 5})),
-    # An action belongs to the tail if its verb or noun does.
-    (dict(tail_action=dict(verb='verb\n10\n', noun='noun\n49\n')),
-     dict(tail_action={2, 5})),
 ], ids=['segments', 'participants', 'no heading', 'videos', 'heading',
-        'classes', 'classes without heading', 'union'])
+        'classes'])
 def test_subset_lists(tmp_path, lists, members):
-    paths = []
-
-    def write(text):
-        if isinstance(text, dict):
-            return {kind: write(each) for kind, each in text.items()}
-        paths.append(tmp_path / f'{len(paths)}.csv')
-        paths[-1].write_text(text)
-        return str(paths[-1])
-
+    path = tmp_path / 'list.csv'
+    path.write_text(*lists.values())
     rng = np.random.default_rng(0)
     samples = [named(rng, row[0], *map(int, row[4:]))
                for row in csv.reader(SEGMENTS.splitlines())]
-    result = evaluate(samples, subsets=write(lists), k=40)
+    result = evaluate(samples, subsets=dict.fromkeys(lists, str(path)), k=40)
     assert list(result)[0] == 'online/action_top40_recall_testra'
     for name, inside in members.items():
         stem, _, last = name.rpartition('_')
@@ -255,3 +240,83 @@ def test_rejects_non_finite_scores():
             metric.process(None, [sample('s7', labels, [0], **parts)])
     # A segment without steps has zero scores, whatever the tensor holds.
     metric.process(None, [sample('s7', labels, [], action=scores)])
+
+
+@pytest.fixture
+def case():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(80, 12))
+    labels = rng.integers(9, size=80)
+    return scores, labels
+
+
+@pytest.mark.parametrize('k', [1, 5])
+def test_matches_naive(case, k):
+    scores, labels = case
+    recalls = []
+    for c in set(labels.tolist()):
+        hits = [
+            c in sorted(range(12), key=lambda i: -row[i])[:k]
+            for row, label in zip(scores, labels) if label == c]
+        recalls.append(sum(hits) / len(hits))
+    assert mean_top_k_recall(scores, labels, k) == pytest.approx(
+        np.mean(recalls))
+
+
+def test_last_classes_win_ties():
+    zeros = np.zeros((12, 12))
+    hits = [mean_top_k_recall(zeros[:1], np.array([c])) for c in range(12)]
+    assert hits == [0] * 7 + [1] * 5
+
+
+def test_marginals_are_sums_of_softmax(case):
+    scores, _ = case
+    part = np.arange(12) % 4
+    result = marginal_scores(scores, part, 5)
+    soft = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    for p in range(4):
+        np.testing.assert_allclose(result[:, p], soft[:, part == p].sum(1))
+    assert not result[:, 4].any()
+
+
+def test_rejects_invalid_arrays(case):
+    scores, labels = case
+    with pytest.raises(ValueError, match='k must .*got 0'):
+        mean_top_k_recall(*case, k=0)
+    with pytest.raises(ValueError, match=r'got \(80, 12\) and \(79,\)'):
+        mean_top_k_recall(scores, labels[:79])
+    scores[3, 1] = -np.inf
+    with pytest.raises(ValueError, match='scores .*1 of'):
+        mean_top_k_recall(scores, labels)
+
+
+SCORES = {
+    # Four segments of a video; class 0 is the background.
+    'pred_action': torch.tensor(
+        [[9., 1., 2.], [9., 3., 4.], [9., 5., 6.], [9., 7., 8.]]),
+    # Two anticipation tokens.
+    'pred_anticipated_action': torch.arange(24.).reshape(4, 2, 3)}
+
+
+def test_rows_of_a_stream():
+    """Row 0 is the detection, higher rows are anticipation tokens."""
+    result = read_segment_scores(dict(
+        SCORES, is_whole_video=True, video_name='v',
+        segment_id=[1, 2, 'c', 4],
+        segment_labels=[dict(action=0), {}, {}, {}],
+        score_rows=[[0], [1], [2], []]))
+    assert [segment.id for segment in result] == ['1', '2', 'c', '4']
+    assert [segment.seen for segment in result] == [True, True, True, False]
+    assert result[0].labels == dict(action=0)
+    assert [segment.scores['action'].tolist() for segment in result] == [
+        [1, 2], [7, 8], [16, 17], [0, 0]]
+
+
+@pytest.mark.parametrize('rows, scores', [
+    ([2], [5, 6]), ([3], [7, 8]), ([], [0, 0])])
+def test_rows_of_a_window(rows, scores):
+    result, = read_segment_scores(dict(
+        SCORES, is_whole_video=False, video_name='v', segment_id=1,
+        segment_labels={}, score_rows=rows))
+    assert result.seen == bool(rows)
+    assert result.scores['action'].tolist() == scores

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ....utils.files import write_atomically
-from ..published.rulstm import FPS, read_epic_kitchens, read_rulstm
-from ..video_segment import (
+from ...utils.files import write_atomically
+from .published import FPS, read_epic_kitchens, read_rulstm
+from .video_segment import (
     SEPARATORS,
     VideoSegment,
     own_name,
@@ -53,7 +53,7 @@ def read_segment_csv(path: str | Path,
     optional. An empty ``end`` is unknown.
 
     ``columns`` and ``fps`` read another program's table, see
-    :func:`~..video_segment.read_table`.
+    :func:`~.video_segment.read_table`.
     """
     names, _ = next(read_rows(path), ([], ''))
     if columns is None and not has_segment_columns(names):

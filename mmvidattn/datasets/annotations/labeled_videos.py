@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...video_facts import VIDEO_SUFFIXES
-from ..video_segment import read_table, seconds
+from ..video_facts import VIDEO_SUFFIXES
+from .video_segment import read_table, seconds
 
 COLUMNS = 'video', 'label', 'start', 'end', 'split', 'group'
 SPLITS = dict(train='train', training='train', val='val', valid='val',
@@ -62,7 +62,7 @@ def read_labeled_videos(source: Path, multi_label: bool = False,
         multi_label: Accept several lines with different labels for a video or
             segment of a CSV file. Defaults to False.
         columns: Columns of another program's table, see
-            :func:`~..video_segment.read_table`.
+            :func:`~.video_segment.read_table`.
         fps: Frames per second, if ``columns`` has frame numbers.
         more: Further CSV files. A line that occurs in several files is used
             once.
