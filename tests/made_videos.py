@@ -2,8 +2,9 @@
 """Videos of several kinds, with the number of each frame in its pixels."""
 import io
 import struct
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from fractions import Fraction
+from itertools import cycle, islice
 from pathlib import Path
 
 import av
@@ -73,6 +74,27 @@ def write_video(path: Path, codec: str, lost: Container[int] = (),
                    for packet in stream.encode(frame)]
         container.mux([packet for number, packet in enumerate(packets)
                        if number not in lost])
+    return path
+
+
+def write_at(path: Path, times: Sequence[float], codec: str = 'mjpeg',
+             rate: int = 10, unit: int = 1000) -> Path:
+    """Write a video whose frames start at these times in seconds."""
+    with av.open(str(path), 'w') as container:
+        stream = container.add_stream(codec, rate=rate)
+        stream.width, stream.height = WIDTH, HEIGHT
+        stream.pix_fmt = 'yuvj420p' if codec == 'mjpeg' else 'yuv420p'
+        stream.time_base = Fraction(1, unit)
+        stream.codec_context.time_base = Fraction(1, unit)
+        frames: list = [*islice(cycle(images()), len(times)), None]
+        for number, image in enumerate(frames):
+            if image is not None:
+                image = av.VideoFrame.from_ndarray(image, format='rgb24')
+                image.pts, image.time_base = number, Fraction(1, unit)
+            # Encoders refuse equal times.
+            for packet in stream.encode(image):
+                packet.pts = packet.dts = round(unit * times[packet.pts])
+                container.mux(packet)
     return path
 
 
@@ -267,7 +289,7 @@ def make(kind: str, folder: Path) -> Path:
     if kind == 'cut in its first group':
         return cut(folder / 'first.mp4', make('one group', folder), CUT / FPS)
     if kind in ('late', 'two', 'resized'):
-        suffix = 'mkv' if kind == 'resized' else 'mp4'
+        suffix = 'mp4' if kind == 'late' else 'mkv'
         return write_tracks(folder / f'{kind}.{suffix}', kind)
     if kind == 'not coded':
         return not_coded(folder / 'not_coded.avi', NOT_CODED)

@@ -18,7 +18,7 @@ from ..utils.files import write_atomically
 from ..utils.lines import read_lines
 from ..utils.printable import brief, echo, printable
 from ..utils.ray_engine import run_with_ray
-from ..utils.remote_files import is_url, local_path
+from ..utils.remote_files import is_url, local_path, without_secrets
 
 LIST_SUFFIXES = '.csv', '.txt'
 # Faults to repeat in the last line.
@@ -50,11 +50,12 @@ def plan_videos(inputs: Iterable[str | Path]) -> dict[str, str]:
         names = None
         if os.path.splitext(path)[1].lower() in LIST_SUFFIXES:
             found, names = _read_list(path)
-            first, last = min(found), max(found)
+            shown = [*map(without_secrets, found)]
+            first, last = min(shown), max(shown)
             shared = os.path.commonprefix([first, last])
             begin = (first if first == last else shared).rfind('/') + 1
         elif is_url(path):
-            found, begin = [path], path.rfind('/') + 1
+            found, begin = [path], without_secrets(path).rfind('/') + 1
         elif os.path.isdir(path):
             found = list_videos(path)
             # list_videos leaves out the current folder.
@@ -63,15 +64,16 @@ def plan_videos(inputs: Iterable[str | Path]) -> dict[str, str]:
             found = [str(Path(path))]
             begin = len(found[0]) - len(Path(path).name)
         else:
-            raise ValueError(f'{path} does not exist')
+            raise ValueError(f'{without_secrets(path)} does not exist')
         if names is None:
-            names = [os.path.splitext(video[begin:])[0].replace('/', '_')
-                     for video in found]
+            names = [os.path.splitext(without_secrets(video)[begin:])[0
+                     ].replace('/', '_') for video in found]
         videos.update(zip(found, names))
     count = Counter(videos.values())
     if len(count) < len(videos):
         name = min(name for name, times in count.items() if times > 1)
-        same = [video for video, other in videos.items() if other == name]
+        same = [without_secrets(video)
+                for video, other in videos.items() if other == name]
         raise ValueError(f'{" and ".join(same)} would both have the name '
                          f'{name}')
     return videos
@@ -180,6 +182,7 @@ def process_videos(task: str, videos: Mapping[str, str], out: Path,
         for source, fault in track(done, task, total=len(left),
                                    console=Console(stderr=True)):
             if fault:
+                source = without_secrets(source)
                 failed[source] = fault
                 echo(f'{source}: {fault}', file=sys.stderr)
     echo(f'{out}: {len(left) - len(failed)} videos written, '

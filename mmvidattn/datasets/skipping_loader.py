@@ -13,7 +13,12 @@ from mmengine.structures import BaseDataElement
 
 from ..utils.arguments import Count, check_arguments
 from ..utils.printable import brief
-from ..utils.remote_files import RemoteError, is_url, local_path
+from ..utils.remote_files import (
+    RemoteError,
+    is_url,
+    local_path,
+    without_secrets,
+)
 
 ON_ERROR = ('skip', 'raise')
 NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
@@ -65,8 +70,9 @@ class SkippingLoader:
                 ``max_failures`` consecutive samples fail.
         """
         info = dataset.get_data_info(idx)
-        name = next((str(info[key]) for key in NAMES if info.get(key)),
-                    f'sample {idx}')
+        name = without_secrets(next(
+            (str(info[key]) for key in NAMES if info.get(key)),
+            f'sample {idx}'))
         try:
             # Get a remote file first: the time of decoding excludes it.
             local_video(info)

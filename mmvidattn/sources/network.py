@@ -32,6 +32,9 @@ FIRST_DELAY, MAX_DELAY = 0.25, 5.
 class Stream:
     """Stream from a URL or a named pipe, decoded by PyAV.
 
+    If the size of the frames changes, they are scaled to the size of the first
+    one.
+
     Args:
         address: URL or path.
         timeout: Maximum seconds for opening or reading a URL.
@@ -49,6 +52,7 @@ class Stream:
             address, timeout=timeout if is_url else None, options=options)
         keep_in_forks(self)
         self._decoded = self._decode()
+        self._size: tuple[int, int] | None = None
         try:
             stream = video_stream(self._container)
         except ValueError:
@@ -68,7 +72,9 @@ class Stream:
 
     def retrieve(self) -> np.ndarray:
         """Return the frame, RGB ``(H, W, 3)``."""
-        return to_rgb(self.frame)
+        if self._size is None:
+            self._size = self.frame.width, self.frame.height
+        return to_rgb(self.frame, self._size)
 
     def release(self) -> None:
         """Close the stream."""

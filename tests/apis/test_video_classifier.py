@@ -332,11 +332,12 @@ LAYOUT = r'uint8 \[T, H, W, 3\], got '
     (lambda c: c(Path(__file__).with_name('none')), 'video .*none does not'),
     (lambda c: next(c.windows('none.mp4', 1)), 'video none.mp4 does not'),
     (lambda c: c('.'), 'no videos in the folder'),
-    (lambda c: next(c.windows(97, 1)), 'camera 97: .*does not exist')])
+    (lambda c: next(c.windows(97, 1)), 'camera 97: .*does not exist'),
+    (lambda c: c('http://u:secret@[::1/x'), r'http://\[::1/x: .*IPv6')])
 def test_rejected_inputs(classifier, call, error):
     with pytest.raises((ValueError, FileNotFoundError), match=error) as info:
         call(classifier)
-    assert '\n' not in str(info.value)
+    assert '\n' not in str(info.value) and 'secret' not in str(info.value)
 
 
 @pytest.mark.parametrize('bad', [torch.nan, torch.inf], ids=str)

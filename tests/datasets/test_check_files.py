@@ -6,7 +6,7 @@ import time
 
 import av
 import pytest
-from made_videos import LENGTH, write_video
+from made_videos import LENGTH, make, write_video
 
 from mmvidattn.datasets import check_files as check
 from mmvidattn.utils.remote_files import RemoteError
@@ -78,6 +78,11 @@ def test_names_a_file_that_was_cut_off(tmp_path, suffix):
     path.write_bytes(path.read_bytes()[:path.stat().st_size * 2 // 5])
     fault = check.find_fault(str(path), every_frame=True)
     assert 'the file is cut off after' in str(fault)
+
+
+def test_a_picture_later_than_the_sound_is_not_cut_off(tmp_path):
+    path = make('late', tmp_path)
+    assert check.find_fault(str(path), every_frame=True) is None
 
 
 def test_reports_a_missing_file(tmp_path):

@@ -67,8 +67,9 @@ def test_videos_equal_local_videos(videos):
         assert a['data_samples'].filename == f'memory://b/videos/{i}.mp4'
 
 
-def test_bad_and_missing_videos_are_reported(videos, store):
-    store.pipe('/b/list.txt', b'bad.mp4 0\nmissing.mp4 0\n0.mp4 3\n')
+def test_bad_and_missing_videos_are_reported(videos, store, logged):
+    store.pipe('/b/list.txt',
+               b'bad.mp4 0\nmissing.mp4?sig=secret 0\n0.mp4 3\n')
     dataset = build()
     assert dataset.prepare_data(0) is None
     assert dataset.prepare_data(1) is None
@@ -76,10 +77,13 @@ def test_bad_and_missing_videos_are_reported(videos, store):
     assert list(reasons) == ['memory://b/videos/bad.mp4',
                              'memory://b/videos/missing.mp4']
     assert 'FileNotFoundError' in reasons['memory://b/videos/missing.mp4']
+    assert not any('secret' in line for line in logged)
     kept = build(test_mode=True, on_error='skip')
     assert [info['filename'] for info in map(kept.get_data_info,
                                              range(len(kept)))] == [
         'memory://b/videos/0.mp4']
+    assert any('videos/missing.mp4 (FileNotFoundError' in line
+               for line in logged)
 
 
 def test_a_lost_server_stops_the_run_instead_of_skipping(videos, store,

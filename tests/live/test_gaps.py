@@ -1,30 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Long gaps, and jumps back, in the time of a source."""
-from fractions import Fraction
-
-import av
 import numpy as np
 import pytest
-from live_fixtures import CLASSES, make_images
+from live_fixtures import CLASSES
+from made_videos import write_at
 
 from mmvidattn.live import FeatureStreamModel, StreamRun
+from mmvidattn.live.segments import find_segments
 from mmvidattn.sources import VideoFile, open_source
-
-
-def write_at(path, times, codec='mjpeg', rate=10, unit=1000):
-    """Write a video whose frames start at these times in seconds."""
-    with av.open(str(path), 'w') as out:
-        stream = out.add_stream(codec, rate=rate)
-        stream.width = stream.height = 64
-        stream.pix_fmt = 'yuvj420p' if codec == 'mjpeg' else 'yuv420p'
-        stream.time_base = Fraction(1, unit)
-        stream.codec_context.time_base = Fraction(1, unit)
-        for image, time in zip(make_images(len(times)), times):
-            frame = av.VideoFrame.from_ndarray(image, format='rgb24')
-            frame.pts, frame.time_base = round(unit * time), Fraction(1, unit)
-            out.mux(stream.encode(frame))
-        out.mux(stream.encode())
-    return path
 
 
 @pytest.fixture(scope='module')
@@ -60,6 +43,15 @@ def test_actions_and_state_end_at_a_long_gap(
     assert not [d for d in found if 3 < d.time < 1.5 + gap]
     starts = {e['start'] for e in events if e['event'] == 'start'}
     assert len(starts) == 2 and max(starts) >= 1.5 + gap
+
+
+def test_segments_of_a_file_end_at_a_long_gap(model, tmp_path):
+    path = write_at(tmp_path / 'gap.mkv', [
+        *np.arange(20) / 10, *16 + np.arange(20) / 10])
+    found = find_segments(StreamRun(model, path), model.new_event_detector(),
+                          'gap')
+    assert {one.start < 10 for one in found} == {True, False}
+    assert all(one.end < 3 or one.start > 15 for one in found)
 
 
 def test_joined_recordings_restart(model, tmp_path):

@@ -99,7 +99,8 @@ def test_damaged_video_is_an_error(broken_clip, clip):
 
 @pytest.mark.parametrize('kind, where', [
     ('interlaced', 'file'), ('interlaced MPEG-2', 'web'),
-    ('interlaced MPEG-2', 'pipe'), ('cut', 'file'),
+    ('interlaced MPEG-2', 'pipe'), ('cut', 'file'), ('two', 'pipe'),
+    ('resized', 'pipe'), ('without a length', 'web'),
     ('transport stream', 'file')])
 def test_difficult_videos_give_all_frames(web, tmp_path, kind, where):
     path = make(kind, tmp_path)
@@ -114,9 +115,11 @@ def test_difficult_videos_give_all_frames(web, tmp_path, kind, where):
         threading.Thread(target=source.write_bytes, daemon=True,
                          args=[path.read_bytes()]).start()
     first = CUT if kind == 'cut' else 0
+    opened = open_source(source)
+    assert opened.live == (where == 'pipe')
     # Do not read on from a pipe: reopening it waits for a writer.
     got = np.stack([frame.image for frame in islice(
-        open_source(source), LENGTH if where == 'pipe' else None)])
+        opened, LENGTH if where == 'pipe' else None)])
     assert numbers_of(got) == list(range(first, LENGTH))
     expected = np.stack(images())[first:]
     assert np.abs(got - expected.astype(int)).mean((0, 2, 3)).max() < 20
@@ -268,6 +271,8 @@ def test_incomplete_file_on_the_web_is_an_error(web, clip):
      r'file, a folder of frames, the number of a camera, or a URL \(rtsp'),
     ('97', 'cannot open camera 97: it does not exist'),
     ('http://user:secret@127.0.0.1:9/x', 'cannot open http://127.0.0.1:9/x:'),
+    ('http://[::1/secret', r'cannot open http://\[::1/secret: Invalid IPv6'),
+    ('ftp://user:secret@host/x', 'source ftp://host/x does not exist'),
     ('notes.mp4', 'cannot open .*notes.mp4 as a video'),
     ('cut.mp4', 'cannot open .*cut.mp4 as a video: .*Invalid data'),
     ('empty', 'no frames in the folder .*empty; .*.png'),

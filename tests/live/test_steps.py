@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -115,6 +116,12 @@ def test_old_frame_does_not_replace_missing_frames():
     assert [f.index for f in last.frames] == list(range(48, 54))
     *_, last = cut(StepMaker(24, 4, 12), [*range(24), *range(36, 42)])
     assert int(last.images_at([35])[0][0, 0, 0]) == 23
+    maker = StepMaker(24, 4, 12)
+    cut(maker, range(24))
+    maker.add(replace(*frames([24]), jumped_back=True))
+    *_, last = cut(maker, range(25, 30))
+    assert [f.index for f in last.frames] == list(range(24, 30))
+    assert last.jumped_back
 
 
 def test_late_frames_are_ignored():

@@ -14,9 +14,10 @@ from live_fixtures import write_tsn
 
 import mmvidattn
 from mmvidattn.apis import VideoClassifier
-from mmvidattn.apis.many_videos import plan_videos
+from mmvidattn.apis.many_videos import plan_videos, process_videos
 from mmvidattn.commands.extract_features import load_extractor
 from mmvidattn.utils.ray_engine import run_with_ray
+from mmvidattn.utils.remote_files import local_path
 
 NAMES = ['a', 'c', 'sub_a']
 
@@ -125,6 +126,21 @@ def test_names_of_a_list(tmp_path):
         f'{tmp_path}/v/a/1.mp4', f'{tmp_path}/v/b/1.mp4', 's3://b/2.mp4'}
     path.write_text('v/a/1.mp4\nv/b/1.mp4\n')
     assert [*plan_videos([path]).values()] == ['a_1', 'b_1']
+    path.write_text('https://x/a/1.mp4?sig=b/c\nhttps://x/b/1.mp4?sig=d/e\n')
+    assert [*plan_videos([path]).values()] == ['a_1', 'b_1']
+    assert [*plan_videos(['https://u:p/w@x/a.mp4?sig=b/c']).values()] == ['a']
+
+
+def test_failed_videos_are_named_without_secrets(
+        tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    videos = plan_videos(['http://u:secret@127.0.0.1:9/a.mp4?token=secret'])
+    with pytest.raises(SystemExit, match='error: http://127.0.0.1:9/a.mp4: '):
+        process_videos(
+            'Reading', videos, tmp_path, '.npy', lambda: (
+                lambda source, name: local_path(source)),
+            engine=None, processes=1, device='cpu')
+    assert 'secret' not in ''.join(capsys.readouterr())
 
 
 def make_work(out):

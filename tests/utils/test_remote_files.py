@@ -181,7 +181,9 @@ def test_http(web, cache, monkeypatch):
             local_path(f'http://user:secret@{address}/{path}?token=secret')
         assert text in str(caught.value)
         assert 'secret' not in str(caught.value)
+        # A traceback would show the cause.
         assert caught.value.__suppress_context__
+        assert caught.value.__cause__ is None
     with pytest.raises(RemoteError, match='cannot copy http://127.0.0.1:1/a'):
         local_path('http://127.0.0.1:1/a?token=secret')
 

@@ -3,6 +3,8 @@ import gc
 import multiprocessing
 from pathlib import Path
 
+import av
+import cv2
 import numpy as np
 import pytest
 from helpers import slow_down
@@ -17,11 +19,13 @@ from made_videos import (
     make,
     numbers_of,
     require_backend,
+    write_at,
 )
 
+from mmvidattn.utils import video_reader
 from mmvidattn.utils.decord_check import open_decord
 from mmvidattn.utils.frame_times import frame_times
-from mmvidattn.utils.video_reader import _without_ties, open_video
+from mmvidattn.utils.video_reader import open_video
 
 KINDS = ('plain', 'varying rate', 'B-frames', 'mjpeg avi', 'open groups',
          'HEVC', 'B-frames in avi', 'transport stream',
@@ -158,9 +162,39 @@ def test_the_larger_video_is_read(video):
     assert open_video(video('two'))[0].shape == (HEIGHT, WIDTH, 3)
 
 
-def test_equal_time_stamps_are_repaired_locally():
-    times = _without_ties([0, 10, 10, 20, 30, 30, 30], 12)
-    assert times.tolist() == [0, 10, 15, 20, 30, 34, 38]
+def test_equal_time_stamps_are_repaired_locally(tmp_path):
+    path = write_at(tmp_path / 'ties.mkv', [0, .1, .1, .2, .3, 5, 5.1])
+    assert open_video(path).times[:-1] == pytest.approx(
+        [0, .1, .15, .2, .3, 5, 5.1])
+
+
+def test_a_cover_picture_is_not_a_video(tmp_path):
+    path = tmp_path / 'song.aac'
+    with av.open(str(path), 'w') as out:
+        stream = out.add_stream('aac', rate=8000)
+        silence = av.AudioFrame.from_ndarray(
+            np.zeros((1, 8192), np.float32), 'fltp', 'mono')
+        silence.rate = 8000
+        out.mux([*stream.encode(silence), *stream.encode()])
+    picture = b'\0image/jpeg\0\3\0' + cv2.imencode('.jpg', images()[0])[
+        1].tobytes()
+    tag = b'APIC' + len(picture).to_bytes(4, 'big') + b'\0\0' + picture
+    # Seven bits in each byte.
+    size = bytes(len(tag) >> shift & 127 for shift in (21, 14, 7, 0))
+    path.write_bytes(b'ID3\3\0\0' + size + tag + path.read_bytes())
+    with pytest.raises(ValueError, match='lacks a video stream'):
+        open_video(path)
+
+
+def test_opening_decodes_no_frame(video, monkeypatch):
+    def fail(*_):
+        raise AssertionError
+        yield
+
+    monkeypatch.setattr(video_reader, 'decode', fail)
+    for kind in 'plain', 'hidden frames in VP8', 'B-frames in avi':
+        frame_table = video_reader.FrameTable(str(video(kind)))
+        assert len(frame_table.times) == LENGTH + 1
 
 
 def test_dependent_key_frames_are_decoded_from_the_start(video):
