@@ -181,7 +181,7 @@ def _kernel_macs(q: Tensor, k: Tensor, v: Tensor, features: int) -> int:
 
 
 # Multiply-accumulates of each attention in the released code, from the module,
-# q [*, N, G, D], k [*, M, G, D] and v [*, M, G, D].
+# q [*, N, G, F], k [*, M, G, F] and v [*, M, G, D].
 RELEASED_MACS = {
     CosFormerAttention: lambda attention, q, k, v: _kernel_macs(
         q, k, v, 2 * q.shape[-1]),
@@ -192,8 +192,8 @@ RELEASED_MACS = {
         2 * (q.numel() + k.numel()) * attention.key_projection.shape[1]),
     # The projection to features, and the products of the features.
     PerformerAttention: lambda attention, q, k, v: (
-        (q.numel() + k.numel()) * len(attention.projection)
-        + _kernel_macs(q, k, v, len(attention.projection))),
+        (q.numel() + k.numel()) * attention.head_dims
+        + _kernel_macs(q, k, v, q.shape[-1])),
     SoftmaxAttention: lambda attention, q, k, v: 2 * q.numel() * k.shape[-3],
 }
 

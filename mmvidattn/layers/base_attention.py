@@ -18,6 +18,7 @@ class BaseAttention(nn.Module):
             attention without tables accepts sequences of any shape.
 
     Attributes:
+        feature_dims: Width F of a mapped query or key. Defaults to D.
         takes_shapes: True if :meth:`forward` also takes the axes of the
             sequences.
         is_causal: True if the attention has :meth:`forward_causal`, for the
@@ -29,21 +30,34 @@ class BaseAttention(nn.Module):
     def __init__(self, head_dims: int, num_heads: int,
                  seq_shape: tuple[int, ...]) -> None:
         super().__init__()
-        self.head_dims = head_dims
+        self.head_dims = self.feature_dims = head_dims
         self.num_heads = num_heads
         self.seq_shape = tuple(seq_shape)
 
     def feature_map(self, x: Tensor) -> Tensor:
-        """Map queries or keys [*, D]; called before feature fixation."""
+        """Map queries or keys [*, G, D] to [*, G, F].
+
+        Called before feature fixation, which reweights the F channels.
+        """
         return x
+
+    def key_map(self, k: Tensor, token_axes: tuple[int, ...]) -> Tensor:
+        """Map keys. Defaults to :meth:`feature_map`.
+
+        Args:
+            k: [*, G, D].
+            token_axes: Axes of the keys that a query attends to, for maps that
+                compare keys.
+        """
+        return self.feature_map(k)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor,
                 *shapes: tuple[int, ...]) -> Tensor:
         """Attend with queries and keys after feature map and fixation.
 
         Args:
-            q: [*, N, G, D].
-            k: [*, M, G, D].
+            q: [*, N, G, F].
+            k: [*, M, G, F].
             v: [*, M, G, D].
             *shapes: With ``takes_shapes``, the axes of the N queries and of
                 the M keys, in row-major order.

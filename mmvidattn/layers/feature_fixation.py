@@ -40,6 +40,8 @@ class FeatureFixation(nn.Module):
         across_heads: Use one map for the channels of all heads, so that the
             ratio of a channel depends on every channel of its token.
             Defaults to False.
+        feature_dims: Width F of a mapped query or key. If it is not D, values
+            can only be concatenated. Defaults to D.
     """
 
     def __init__(self,
@@ -49,7 +51,8 @@ class FeatureFixation(nn.Module):
                  shared: bool | None = None,
                  aggregate: Aggregate = 'concat',
                  num_heads: Count = 1,
-                 across_heads: bool = False) -> None:
+                 across_heads: bool = False,
+                 feature_dims: Count | None = None) -> None:
         super().__init__()
         separate = mode == 'separate'
         if inputs is None:
@@ -65,18 +68,27 @@ class FeatureFixation(nn.Module):
         self.shared = shared
         self.aggregate = aggregate
         self.across_heads = across_heads
-        num_inputs = len(inputs) if not separate and aggregate == 'concat' \
-            else 1
-        dims = num_heads * head_dims if across_heads else head_dims
-        if shared:
-            self.gate = nn.Linear(num_inputs * dims, dims)
-        else:
-            self.q_gate = nn.Linear(num_inputs * dims, dims)
-            self.k_gate = nn.Linear(num_inputs * dims, dims)
+        out_dims = head_dims if feature_dims is None else feature_dims
+        in_dims = out_dims
+        if not separate and aggregate == 'concat':
+            in_dims = 2 * out_dims + head_dims * (inputs == 'qkv')
+        elif inputs == 'qkv' and out_dims != head_dims:
+            raise ValueError(
+                f"aggregate={aggregate!r} of 'qkv' requires features of "
+                f'head_dims={head_dims} channels, got {out_dims}')
+        heads = num_heads if across_heads else 1
+        for name in ['gate'] if shared else ['q_gate', 'k_gate']:
+            self.add_module(name, nn.Linear(heads * in_dims, heads * out_dims))
 
     def forward(self, q: Tensor, k: Tensor,
                 v: Tensor) -> tuple[Tensor, Tensor]:
-        """Reweight mapped queries and keys; q, k and v are [*, G, D]."""
+        """Reweight mapped queries and keys.
+
+        Args:
+            q: [*, G, F].
+            k: [*, G, F].
+            v: [*, G, D].
+        """
         if not self.across_heads:
             return self._reweight(q, k, v)
         fixed = self._reweight(*(x.flatten(-2) for x in (q, k, v)))
@@ -95,9 +107,10 @@ class FeatureFixation(nn.Module):
     def _reweight(self, q: Tensor, k: Tensor,
                   v: Tensor) -> tuple[Tensor, Tensor]:
         if self.mode == 'separate':
-            return (q * self._ratio(self.q_gate, q),
-                    k * self._ratio(self.k_gate, k))
-        inputs = (q, k, v)[:len(self.inputs)]
+            return (q * self._ratio(self.q_gate, q.to(v.dtype)),
+                    k * self._ratio(self.k_gate, k.to(v.dtype)))
+        # Features can be wider than the dtype of the model.
+        inputs = [x.to(v.dtype) for x in (q, k, v)[:len(self.inputs)]]
         if self.shared:
             ratio = self._ratio(self.gate, *inputs)
             return q * ratio, k * ratio

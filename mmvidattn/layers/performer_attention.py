@@ -3,7 +3,7 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor
 
-from ..ops import performer_attention, random_projection
+from ..ops import linear_attention, performer_features, random_projection
 from ..ops.linear_attention import Order
 from ..ops.performer import Kind
 from ..utils.arguments import Count, Natural, Positive, check_arguments
@@ -18,7 +18,9 @@ class PerformerAttention(BaseAttention):
     Linear attention with random features, without parameters. The projection
     is drawn once and stored in the checkpoint.
 
-    Differs from the paper: training never redraws the projection.
+    Differs from the paper: training never redraws the projection. In the
+    pattern 'window', the maximum that is subtracted from the exponents of keys
+    is taken over the clip.
 
     Args:
         head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
@@ -48,19 +50,26 @@ class PerformerAttention(BaseAttention):
         self.register_buffer(
             'projection', random_projection(num_features, head_dims,
                                             generator))
+        self.feature_dims = num_features
         self.kind = kind
         self.order = order
         self.eps = eps
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return performer_attention(
-            q,
+    def feature_map(self, q: Tensor) -> Tensor:
+        return performer_features(
+            q, self.projection, kind=self.kind, is_query=True, eps=self.eps)
+
+    def key_map(self, k: Tensor, token_axes: tuple[int, ...]) -> Tensor:
+        return performer_features(
             k,
-            v,
             self.projection,
             kind=self.kind,
-            order=self.order,
+            is_query=False,
+            token_axes=token_axes,
             eps=self.eps)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return linear_attention(q, k, v, order=self.order, eps=0.)
 
     def extra_repr(self) -> str:
         return (f'num_features={len(self.projection)}, kind={self.kind!r}, '

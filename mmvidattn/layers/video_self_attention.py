@@ -19,6 +19,9 @@ from .neighbor_shift import NeighborShift
 
 PATTERNS = 'space', 'time', 'joint', 'window', 'causal'
 Pattern = Literal[PATTERNS]
+# Axes of [B, T, H, W] over which keys attend together.
+TOKEN_AXES = dict(space=(2, 3), time=(1, ), joint=(1, 2, 3),
+                  window=(1, 2, 3), causal=(1, 2, 3))
 
 
 @check_arguments
@@ -142,8 +145,13 @@ class VideoSelfAttention(nn.Module):
                              'SoftmaxAttention with window_frames, got '
                              f'{attention}')
         self.decay = None if decay is None else FrameDecay(num_heads, **decay)
+        features = self.attention.feature_dims
+        if fixation_first and features != head_dims:
+            raise ValueError('fixation_first=True requires features of '
+                             f'{head_dims} channels, the width of a head, got '
+                             f'{features} of {attention}')
         self.fixation = None if fixation is None else FeatureFixation(
-            head_dims, num_heads=num_heads, **fixation)
+            head_dims, num_heads=num_heads, feature_dims=features, **fixation)
         self.proj = nn.Linear(embed_dims, embed_dims)
         self.dropout = nn.Dropout(dropout)
 
@@ -230,7 +238,8 @@ class VideoSelfAttention(nn.Module):
             kv = self._shift(kv, state)
         q, k, v = (x.unflatten(-1, (self.num_heads, -1))
                    for x in (q.squeeze(-2), *kv.unbind(-2)))
-        q, k = self.attention.feature_map(q), self.attention.feature_map(k)
+        q = self.attention.feature_map(q)
+        k = self.attention.key_map(k, TOKEN_AXES[self.pattern])
         if self.fixation is not None:
             q, k = self.fixation(q, k, v)
         if self.fixation_first:

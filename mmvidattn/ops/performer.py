@@ -54,6 +54,7 @@ def performer_features(x: Tensor,
                        *,
                        kind: str = 'favor',
                        is_query: bool,
+                       token_axes: tuple[int, ...] = (-3, ),
                        eps: float | None = None) -> Tensor:
     r"""Compute random features whose products estimate attention scores.
 
@@ -75,6 +76,8 @@ def performer_features(x: Tensor,
         projection: W from :func:`random_projection`, [m, D].
         kind: 'favor' or 'relu'. Defaults to 'favor'.
         is_query: True if ``x`` are queries.
+        token_axes: Axes of the tokens of a sequence. Defaults to (-3, ), the
+            axis N.
         eps: Added to each feature. Defaults to 1e-6 for 'favor' and 1e-3 for
             'relu'.
 
@@ -99,7 +102,7 @@ def performer_features(x: Tensor,
             return (x @ projection.T * m**-0.5).relu() + eps
         x = x * D**-0.25
         h = x @ projection.T
-        largest = h.amax(-1 if is_query else (-3, -1), keepdim=True)
+        largest = h.amax(-1 if is_query else (*token_axes, -1), keepdim=True)
         lengths = x.square().sum(dim=-1, keepdim=True) / 2
         return ((h - largest - lengths).exp() + eps) * m**-0.5
 

@@ -14,6 +14,7 @@ from registered import arguments_for, classes_of
 from torch import nn
 
 from mmvidattn.layers import BaseAttention, VideoSelfAttention
+from mmvidattn.layers.video_self_attention import TOKEN_AXES
 from mmvidattn.ops import landmark_grid
 from mmvidattn.ops.cosformer import naive_cosformer_attention
 from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
@@ -24,7 +25,6 @@ from mmvidattn.ops.orthoformer import (
     naive_orthoformer_attention,
     naive_orthogonal_landmarks,
 )
-from mmvidattn.ops.performer import naive_performer_attention
 from mmvidattn.ops.rotary_positions import naive_rotary_positions
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
 
@@ -109,8 +109,8 @@ TWINS = {
     'LinearAttention': lambda a, q, k, v, *_: naive_linear_attention(q, k, v),
     'CosFormerAttention': lambda a, q, k, v, *_: naive_cosformer_attention(
         q, k, v),
-    'PerformerAttention': lambda a, q, k, v, *_: naive_performer_attention(
-        q, k, v, a.projection, a.kind),
+    'PerformerAttention': lambda a, q, k, v, *_: naive_linear_attention(
+        q, k, v, eps=0.),
     'LinformerAttention': _linformer,
     'OrthoformerAttention': _orthoformer,
     'LARAAttention': _lara,
@@ -166,17 +166,18 @@ def by_sequence(module, x, pattern):
     q, k, v = module.qkv(x).chunk(3, -1)
     for shift in module.shifts:
         k, v = (naive_neighbor_shift(y, shift.plan) for y in (k, v))
-    q, k, v = (y.flatten(1, 3).unflatten(-1, (HEADS, -1)) for y in (q, k, v))
-    q, k = attention.feature_map(q), attention.feature_map(k)
+    q, k, v = (y.unflatten(-1, (HEADS, -1)) for y in (q, k, v))
+    q, k = attention.feature_map(q), attention.key_map(k, TOKEN_AXES[pattern])
     if module.fixation is not None:
         q, k = module.fixation(q, k, v)
+    q, k, v = (y.flatten(1, 3) for y in (q, k, v))
 
     def attend(*args):
         if twin := TWINS.get(type(attention).__name__):
             return twin(attention, *args)
         return attention(*args[:None if attention.takes_shapes else 3])
 
-    out = torch.empty_like(q)
+    out = torch.empty_like(v)
     for queries, keys, *shapes in sequences(grid, pattern):
         for b in range(len(x)):
             out[b, queries] = attend(

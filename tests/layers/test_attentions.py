@@ -3,6 +3,7 @@
 """
 import pytest
 import torch
+from einops import rearrange
 
 from mmvidattn.layers import (
     FactorizedDotAttention,
@@ -20,7 +21,9 @@ from mmvidattn.ops.lara import (
     naive_landmark_pool,
     naive_lara_attention,
 )
+from mmvidattn.ops.linear_attention import naive_linear_attention
 from mmvidattn.ops.neighbor_shift import naive_neighbor_shift
+from mmvidattn.ops.performer import naive_performer_features
 
 GRID = (4, 3, 5)
 LINEAR = dict(type='LinearAttention', offset='auto')
@@ -52,6 +55,37 @@ def test_fixation_first_shifts_reweighted_keys(across_heads):
     assert torch.allclose(module(x), want, atol=1e-10)
     module.fixation_first = False
     assert not torch.allclose(module(x), want, atol=1e-3)
+
+
+@pytest.mark.parametrize('pattern', ['time', 'space', 'joint'])
+@pytest.mark.parametrize('fixation', [None, {}, dict(mode='separate')])
+def test_performer_gates_the_features_of_each_sequence(pattern, fixation):
+    """Eqs. 4 and 5 of feature fixation gate mapped queries and keys."""
+    module = _module(dict(type='PerformerAttention', num_features=5), pattern,
+                     fixation=fixation)
+    x = torch.randn(2, *GRID, 12, dtype=torch.float64)
+    axes = dict(time='b h w t', space='b t h w', joint='b t h w')[pattern]
+    split = dict(time=3, space=2, joint=1)[pattern]
+    q, k, v = (rearrange(y, f'b t h w (g d) -> {axes} g d', g=3).flatten(
+        split, 3) for y in module.qkv(x).chunk(3, -1))
+    q, k = (naive_performer_features(y, module.attention.projection, 'favor',
+                                     is_query) for y, is_query in
+            ((q, True), (k, False)))
+    if fixation is not None:
+        q, k = module.fixation(q, k, v)
+    y = naive_linear_attention(q, k, v, eps=0.).flatten(-2)
+    sizes = dict(zip('thw', GRID))
+    y = y.reshape(2, *(sizes[axis] for axis in axes[2:].split()), 12)
+    want = module.proj(rearrange(y, f'{axes} c -> b t h w c'))
+    assert torch.allclose(module(x), want, atol=1e-12)
+
+
+def test_fixation_of_features_of_another_width_is_limited():
+    performer = dict(type='PerformerAttention', num_features=5)
+    with pytest.raises(ValueError, match="'add'.*head_dims=4.*got 5"):
+        _module(performer, fixation=dict(aggregate='add'))
+    with pytest.raises(ValueError, match='fixation_first.*4.*got 5'):
+        _module(performer, fixation={}, fixation_first=True, shifts=[TSM])
 
 
 @pytest.mark.parametrize('weighting', WEIGHTINGS)

@@ -4,6 +4,8 @@ import torch
 from mmvidattn.ops import temporal_smoothing_attention
 from mmvidattn.ops.temporal_smoothing import (
     log_temporal_kernel,
+    naive_temporal_smoothing_attention,
+    window_smoothing,
 )
 
 
@@ -20,6 +22,16 @@ def test_kernel_has_the_floor_of_the_released_code():
     assert kernel.dtype == torch.float32 and kernel[-1].abs() < 1e-6
     assert (kernel[0] - torch.tensor(1e-10).log()).abs() < 1e-3
     assert (kernel[-11] - 10 * torch.tensor(0.9).log()).abs() < 1e-5
+
+
+def test_float64_keeps_the_kernel_exact():
+    """A kernel in float32 would be wrong by 1e-8."""
+    q, k, v = _qkv(m=512)
+    got = temporal_smoothing_attention(q, k, v, decay=0.97)
+    scores = torch.einsum('bkgd,bngd->bkng', k, q) * q.shape[-1]**-0.5
+    want = naive_temporal_smoothing_attention(q, k, v, decay=0.97)
+    for y in got, window_smoothing(scores, v, decay=0.97):
+        assert (y - want).norm() < 1e-13 * want.norm()
 
 
 def test_half_precision_keeps_the_kernel_exact():

@@ -52,7 +52,7 @@ def test_rows_match_probing_with_single_keys(attention):
     attention.forward = seeded
     given = captured(attention, 15, 15)
     q, k, v = given.inputs
-    q, k = attention.feature_map(q), attention.feature_map(k)
+    q, k = attention.feature_map(q), attention.key_map(k, (1, ))
     given = given._replace(inputs=(q, k, v))
     rows = tool.attention_rows(given, 1, torch.tensor([3, 14]))
     want = []

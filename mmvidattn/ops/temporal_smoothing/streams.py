@@ -77,8 +77,8 @@ def window_smoothing(scores: Tensor,
     with without_autocast(scores.device.type):
         if decay != 1:
             kernel = log_temporal_kernel(
-                scores.shape[-3], decay, scores.device)
-            scores = scores + kernel.to(scores.dtype)[:, None, None]
+                scores.shape[-3], decay, scores.device, scores.dtype)
+            scores = scores + kernel[:, None, None]
         if mask is not None:
             scores = scores.masked_fill(~mask[..., None, None], -torch.inf)
         return torch.einsum('...kng,...kge->...nge', scores.softmax(dim=-3), v)

@@ -13,16 +13,20 @@ FLOOR = 1e-10
 
 def log_temporal_kernel(length: int,
                         decay: float,
-                        device: torch.device | None = None) -> Tensor:
+                        device: torch.device | None = None,
+                        dtype: torch.dtype = torch.float32) -> Tensor:
     """Return log(decay ** age) for the samples of a memory, oldest first.
 
     Args:
         length: Number of samples M; the newest has age 0.
         decay: Weight of a sample relative to the next newer one, in (0, 1].
         device: Device of the result. Defaults to the CPU.
+        dtype: Dtype of the result, at least float32, because the logarithms
+            go down to -23. Rounded to half precision, they would change the
+            weights by some percent. Defaults to float32.
 
     Returns:
-        float32, [M].
+        [M].
 
     Raises:
         ValueError: If ``decay`` is not in (0, 1].
@@ -30,7 +34,7 @@ def log_temporal_kernel(length: int,
     if not 0 < decay <= 1:
         raise ValueError(f'decay must be in (0, 1], got {decay}')
     age = torch.arange(length - 1, -1, -1, device=device)
-    return (decay**age.double() + FLOOR).log().float()
+    return (decay**age.double() + FLOOR).log().to(dtype)
 
 
 def temporal_smoothing_attention(q: Tensor,
@@ -73,17 +77,19 @@ def temporal_smoothing_attention(q: Tensor,
     if decay == 1:
         return softmax_attention(
             q, k, v, scale=scale, dropout_p=dropout_p, key_mask=key_mask)
-    bias = log_temporal_kernel(k.shape[-3], decay, k.device)
-    # The logarithms go down to -23. Rounded to half precision, they would
-    # change the weights by some percent.
+    dtype = v.dtype
+    q, k, v = at_least_float32(q, k, v)
+    bias = log_temporal_kernel(k.shape[-3], decay, k.device, k.dtype)
     with without_autocast(k.device.type):
         y = softmax_attention(
-            *at_least_float32(q, k, v),
+            q,
+            k,
+            v,
             scale=scale,
             dropout_p=dropout_p,
             key_mask=key_mask,
             bias=bias)
-    return y.to(v.dtype)
+    return y.to(dtype)
 
 
 def naive_temporal_smoothing_attention(
