@@ -86,7 +86,9 @@ class DualFormer(BaseBackbone):
 
     Differs from the paper, like the released code: each stage embeds patches
     with a strided convolution and LayerNorm, and adds positions after its
-    first block; see also :class:`GlobalPyramid`.
+    first block; see also :class:`GlobalPyramid`. ``patch_merging='linear'``
+    and ``pooling='factorized'`` follow the paper, as in
+    ``configs/dualformer_paper_*.py``.
 
     Differs from the released code: the network accepts clips of any size, and
     a converted kernel keeps its sum, so that its response to a still video
@@ -104,6 +106,10 @@ class DualFormer(BaseBackbone):
         in_channels: Channels of a frame. Defaults to 3.
         patch_size: Frames, rows and columns of a patch. Defaults to
             (2, 4, 4).
+        patch_merging: Reduction of tokens before the second to the fourth
+            stage: 'conv' (strided convolution, then LayerNorm) or 'linear' (as
+            in Swin: LayerNorm and a linear layer of four concatenated tokens).
+            Defaults to 'conv'.
         temporal_pooling: Temporal stride between the stages (Table 7).
             Defaults to (1, 1, 1).
         pattern: Attentions of each stage: 'LG' (local and global
@@ -160,7 +166,8 @@ class DualFormer(BaseBackbone):
                  drop_path_rate: Fraction = 0.,
                  with_cp: bool = False,
                  init_std: NotNegative = 0.02,
-                 init_cfg: dict | None = None) -> None:
+                 init_cfg: dict | None = None,
+                 patch_merging: Literal['conv', 'linear'] = 'conv') -> None:
         super().__init__(num_frames, with_cp, init_std, init_cfg)
         arch = self.choose_arch(arch)
         windows = window_size
@@ -171,6 +178,11 @@ class DualFormer(BaseBackbone):
             if len(value) != NUM_STAGES:
                 raise ValueError(f'{name} must have an entry for each of the '
                                  f'{NUM_STAGES} stages, got {value}')
+        from mmaction.models.backbones.swin import PatchMerging
+        if patch_merging == 'linear' and tuple(temporal_pooling) != (1, 1, 1):
+            raise ValueError("patch_merging='linear' requires "
+                             'temporal_pooling=(1, 1, 1), got '
+                             f'{temporal_pooling}')
         self.patch_embeds = nn.ModuleList()
         self.blocks = nn.ModuleList()
         self.pegs = nn.ModuleList()
@@ -181,7 +193,10 @@ class DualFormer(BaseBackbone):
         channels = in_channels
         for i, patch in enumerate(patches):
             dims, num_heads = arch['embed_dims'] * 2**i, arch['num_heads'][i]
-            self.patch_embeds.append(PatchEmbed3d(channels, dims, patch))
+            if i and patch_merging == 'linear':
+                self.patch_embeds.append(PatchMerging(channels))
+            else:
+                self.patch_embeds.append(PatchEmbed3d(channels, dims, patch))
             grid_shape = tuple(-(-n // k) for n, k in zip(grid_shape, patch))
             kernels = self._kernels(grid_shape, pyramid_sizes[i])
             self.blocks.append(nn.ModuleList())

@@ -55,9 +55,9 @@ class LinearVideoTransformer(BaseBackbone):
     only these yield the paper's parameters and FLOPs: overlapping patches
     with stride 14, a depth-wise convolution in the MLP in place of positions,
     attention in time before attention in space, ReLU with an offset, a gate
-    for each head, the temporal shift in the spatial attention and the spatial
-    shift in the temporal attention. ``configs/linear_ff_paper_ssv2.py``
-    follows the paper's text.
+    within each head (with weights that all heads share), the temporal shift in
+    the spatial attention and the spatial shift in the temporal attention.
+    ``configs/linear_ff_paper_ssv2.py`` follows the paper's text.
 
     Not in the paper: ``pattern='causal'``, which runs as a stream
     (:meth:`forward_causal`). Each frame attends to itself and to all previous

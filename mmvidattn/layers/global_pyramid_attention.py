@@ -13,7 +13,7 @@ from .patch_conv import PatchConv3d
 
 Size = tuple[int, int, int]
 
-Pooling = Literal['dwconv', 'conv', 'avg']
+Pooling = Literal['dwconv', 'factorized', 'conv', 'avg']
 # Side of the first of the two kernels of a coarse level.
 COARSE_STEP = 7
 
@@ -78,7 +78,8 @@ class GlobalPyramid(nn.Module):
     Like the released code, it differs from the paper: the finest level is a
     single convolution. A coarser level has two convolutions, first in space,
     then in space and time, with BatchNorm and ReLU between them. A LayerNorm
-    follows. (The paper factorizes every level into time and space.)
+    follows. ``pooling='factorized'`` is the paper's pyramid (Eq. 3): each
+    level has a convolution in space, then one in time, and no norm follows.
 
     Differs from the released code: incomplete blocks of the finest level are
     padded with zeros; the released code skips them.
@@ -88,8 +89,8 @@ class GlobalPyramid(nn.Module):
         kernels: Block (frames, rows, columns) of each level, the finest
             first. If empty, the tokens are the priors.
         pooling: Reduction of a block to a prior: 'dwconv' (depth-wise
-            convolution), 'conv' (full convolution) or 'avg' (mean). Defaults
-            to 'dwconv'.
+            convolution), 'factorized' (two depth-wise convolutions), 'conv'
+            (full convolution) or 'avg' (mean). Defaults to 'dwconv'.
     """
 
     def __init__(self,
@@ -101,17 +102,22 @@ class GlobalPyramid(nn.Module):
         for i, kernel in enumerate(kernels):
             if pooling == 'avg':
                 level = AveragePool3d(kernel)
+            elif pooling == 'factorized':
+                level = nn.Sequential(*(
+                    PatchConv3d(embed_dims, embed_dims, size, by_channel=True)
+                    for size in ((1, *kernel[1:]), (kernel[0], 1, 1))))
             elif i and min(kernel[1:]) >= COARSE_STEP:
                 level = CoarseLevel(embed_dims, kernel, pooling == 'dwconv')
             else:
                 level = PatchConv3d(embed_dims, embed_dims, kernel,
                                     pooling == 'dwconv')
             self.levels.append(level)
-        self.norm = nn.LayerNorm(embed_dims) if kernels else None
+        has_norm = self.levels and pooling != 'factorized'
+        self.norm = nn.LayerNorm(embed_dims) if has_norm else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         """Reduce tokens [B, T, H, W, C] to priors [B, S, C]."""
-        if self.norm is None:
+        if not self.levels:
             return x.flatten(1, 3)
         priors = [level(x).flatten(1, 3) for level in self.levels]
         return self.norm(torch.cat(priors, dim=1))

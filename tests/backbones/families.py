@@ -205,6 +205,7 @@ OPTIONS = {
         'whole': dict(pyramid_sizes=((), ) * 4),
         'conv': dict(pooling='conv'),
         'avg': dict(pooling='avg'),
+        'paper': dict(pooling='factorized', patch_merging='linear'),
         'no-position': dict(position='none'),
         'relative': dict(position='relative'),
         'padded': dict(window_size=(3, 3, 3), position='relative'),

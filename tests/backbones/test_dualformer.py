@@ -76,6 +76,8 @@ def test_golden_kernels(size, shared_dir):
      r'pyramid_sizes.*got \(\(8, 7, 7'),
     (dict(drop_path_rate=1.), 'drop_path_rate.*got 1.0'),
     (dict(pyramid_sizes=((), )), 'pyramid_sizes.*4 stages'),
+    (dict(patch_merging='linear', temporal_pooling=(1, 2, 1)),
+     r'temporal_pooling.*\(1, 2, 1\)'),
     (dict(window_size=(8, 7)), r'window_size.*\(8, 7\)'),
     (dict(arch=dict(ARCH, num_heads=(3, 1, 1, 1))), 'embed_dims=8.*heads=3'),
 ])

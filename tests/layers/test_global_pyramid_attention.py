@@ -13,6 +13,12 @@ def _level_by_hand(level, x, kernel, coarse, pooling):
     if pooling == 'avg':
         kernel = tuple(map(min, kernel, x.shape[2:]))
         y = F.avg_pool3d(x, kernel, ceil_mode=True, count_include_pad=False)
+    elif pooling == 'factorized':
+        for conv, size in zip(level, ((1, *kernel[1:]), (kernel[0], 1, 1))):
+            pad = [-n % k for k, n in zip(size, x.shape[2:])]
+            x = F.pad(x, (0, pad[2], 0, pad[1], 0, pad[0]))
+            x = F.conv3d(x, conv.weight, conv.bias, size, groups=x.shape[1])
+        y = x
     elif coarse:
         for conv in (level.conv1, level.conv2):
             groups = x.shape[1] if pooling == 'dwconv' else 1
@@ -34,7 +40,7 @@ def _level_by_hand(level, x, kernel, coarse, pooling):
     return y.flatten(2).transpose(1, 2)
 
 
-@pytest.mark.parametrize('pooling', ['dwconv', 'conv', 'avg'])
+@pytest.mark.parametrize('pooling', ['dwconv', 'factorized', 'conv', 'avg'])
 @pytest.mark.parametrize('grid', [(6, 14, 28), (5, 15, 29), (1, 3, 4)],
                          ids=lambda grid: 'x'.join(map(str, grid)))
 def test_matches_torch_convolutions_and_attention(grid, pooling):
@@ -51,8 +57,9 @@ def test_matches_torch_convolutions_and_attention(grid, pooling):
         _level_by_hand(level, volume, kernel, i == 1, pooling)
         for i, (level, kernel) in enumerate(
             zip(module.pyramid.levels, KERNELS))], 1)
-    norm = module.pyramid.norm
-    priors = F.layer_norm(priors, (8, ), norm.weight, norm.bias)
+    if pooling != 'factorized':
+        norm = module.pyramid.norm
+        priors = F.layer_norm(priors, (8, ), norm.weight, norm.bias)
     k, v = module.kv(priors).chunk(2, -1)
     q = module.q(x.flatten(1, 3))
     heads = []
