@@ -98,16 +98,13 @@ class FakeRun:
     """The parts of a run that the page reads."""
     rate = 4.
     ignore = {0}
-    began = None
     top_actions = StreamRun.top_actions
-    set_threshold = StreamRun.set_threshold
-    thresholds = StreamRun.thresholds
 
     def __init__(self, name, classes, **options):
         self.name, self.classes = name, classes
         self.status = 'running'
         self.events = EventLog()
-        self._event_detector = EventDetector(classes, **options)
+        self.event_detector = EventDetector(classes, **options)
 
     def report(self):
         return dict(name=self.name, status=self.status, rate=self.rate,

@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..online import MIN_DURATION, OFF, ON
 from ..utils.exits import CTRL_C, Stopped, one_line_errors, program_name
 from ..utils.printable import LAYOUT, echo, printable
 from ._options import add_cfg_options, add_device, add_model
@@ -59,10 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--plot', type=Path, metavar='FILE', help='write an image of the '
         'scores over time (the last hour) to this .png file')
     for name, meaning, default in (
-            ('on', 'score at which an action starts', '0.5'),
+            ('on', 'score at which an action starts', ON),
             ('off', 'score below which an action ends',
-             '0.3; both are scaled with a lower --on'),
-            ('min-duration', 'minimum seconds of an action', '0.5')):
+             f'{OFF}; both are scaled with a lower --on'),
+            ('min-duration', 'minimum seconds of an action', MIN_DURATION)):
         add(f'--{name}', type=float,
             help=f"{meaning} (default: the config's, or else {default})")
     add('--thresholds', type=Path, metavar='FILE',
@@ -255,12 +256,44 @@ class Worker(threading.Thread):
         self._log_events()
 
     def _log_events(self) -> None:
-        from ..live.terminal import describe_event
-
         for event in self.source_run.events.recent:
             if event['id'] > self._last_id:
                 self._last_id = event['id']
                 self._log(describe_event(event))
+
+
+def describe_event(event: dict) -> str:
+    """Describe an event in one line."""
+    if event['event'] == 'start':
+        return f'{event["class"]} started at {event["start"]:.2f} s'
+    return (f'{event["class"]} from {event["start"]:.2f} to '
+            f'{event["end"]:.2f} s, peak score {event["peak"]:.2f}')
+
+
+def describe_report(report: dict[str, Any]) -> str:
+    """Describe counts and latency of :meth:`StreamRun.report` in one line."""
+    stages = ', '.join(f'{stage} {ms["median"]:.1f}'
+                       for stage, ms in report['latency'].items())
+    lost = ''.join(f', {number} items lost by {name}'
+                   for name, number in report['lost'].items())
+    duration = f'step of {1000 / report["rate"]:g} ms'
+    timing = (f'median ms of a {duration}: {stages}' if stages else
+              f'no complete {duration}')
+    return (f'{report["steps"]} steps, {report["dropped"]} dropped, '
+            f'{report["missing"]} missing{lost}; {timing}')
+
+
+def describe_peaks(run: 'StreamRun') -> str:
+    """Describe the highest score of each class, and its threshold."""
+    thresholds = run.event_detector.thresholds()
+    changed = {**thresholds['tuned'], **thresholds['changed']}
+    initial = thresholds['on'],
+    scores = ', '.join(
+        f'{name} {score:.2f} of {changed.get(name, initial)[0]:.2f}'
+        for name, score in run.top_actions(run.peaks, 6).items())
+    return ('no events. Highest score of each class, of the score at which '
+            f'its actions start (--on): {scores}. An action must also last '
+            'for --min-duration')
 
 
 def wait_for(workers: Sequence[Worker], forever: bool,
@@ -287,7 +320,6 @@ def stop_service(*args: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from ..apis.sliding import SlidingClassifier
-    from ..live.terminal import describe_peaks, describe_report
 
     signal.signal(signal.SIGTERM, stop_service)
 
@@ -307,12 +339,12 @@ def run(args: argparse.Namespace) -> None:
             if run.resumed:
                 log(f'{run.source.name} {run.resumed}')
             for sink in group:
-                run.add_sink(sink, log)
+                run.add_sink(sink)
         if args.serve:
             page = stack.enter_context(make_page(args, runs))
             log(f'page: {page.url} (until Ctrl-C)')
             for i, run in enumerate(runs):
-                run.add_sink(page.sink(i), log)
+                run.add_sink(page.sink(i))
         workers = [Worker(run, log) for run in runs]
         for worker in workers:
             worker.start()

@@ -16,8 +16,13 @@ from ..apis.models import get_model
 from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.frame_times import ConstantRate
 from ..utils.video_reader import open_video
-from .networks import ImageInput, find_network, is_network
-from .optical_flow import FlowMethod, OpticalFlow
+from .networks import (
+    FlowMethod,
+    ImageInput,
+    OpticalFlow,
+    find_network,
+    is_network,
+)
 from .steps import frame_indices, num_steps, source_frames
 
 # Transforms that choose and read the frames of a clip. They are removed,
@@ -29,41 +34,31 @@ CLASSIFIER = 'cls_head.fc_cls'
 NEEDED = 'takes', 'mean', 'std'
 
 
-class LayerInput:
-    """Recorder of the input of a layer.
-
-    Args:
-        model: Network.
-        layer: Name of the layer in it.
+def input_of(model: nn.Module, layer: str) -> Callable[..., Tensor]:
+    """Return a function that runs a network, and returns a layer's input.
 
     Raises:
-        ValueError: If the layer does not exist.
+        ValueError: If the layer does not exist. The function raises a
+            ``RuntimeError`` if the layer does not run.
     """
+    module = dict(model.named_modules()).get(layer)
+    if module is None:
+        raise ValueError(
+            f'layer must be a module of the network, got {layer!r}; linear '
+            'layers are ' + ', '.join(n for n, m in model.named_modules()
+                                      if isinstance(m, nn.Linear)))
+    inputs: list[Tensor] = []
+    module.register_forward_pre_hook(
+        lambda module, args: inputs.append(args[0].detach()))
 
-    def __init__(self, model: nn.Module, layer: str) -> None:
-        module = dict(model.named_modules()).get(layer)
-        if module is None:
-            raise ValueError(
-                f'layer must be a module of the network, got {layer!r}; '
-                'linear layers are '
-                + ', '.join(n for n, m in model.named_modules()
-                            if isinstance(m, nn.Linear)))
-        self.layer = layer
-        self._inputs: list[Tensor] = []
-        module.register_forward_pre_hook(
-            lambda module, args: self._inputs.append(args[0].detach()))
+    def run(*args: Any, **kwargs: Any) -> Tensor:
+        inputs.clear()
+        model(*args, **kwargs)
+        if not inputs:
+            raise RuntimeError(f'layer {layer} did not run')
+        return inputs[0]
 
-    def of(self, run: Callable[[], Any]) -> Tensor:
-        """Return the layer's first input while a function runs the network.
-
-        Raises:
-            RuntimeError: If the layer did not run.
-        """
-        self._inputs.clear()
-        run()
-        if not self._inputs:
-            raise RuntimeError(f'layer {self.layer} did not run')
-        return self._inputs[0]
+    return run
 
 
 class RecognizerFeatures:
@@ -86,7 +81,7 @@ class RecognizerFeatures:
                 transform for transform in transforms
                 if not any(word in transform['type'] for word in READERS)
             ])
-        self._input = LayerInput(self.model, layer)
+        self._run = input_of(self.model, layer)
         self._sample = dict(
             modality='Flow' if flow else 'RGB',
             clip_len=self.clip_len,
@@ -103,14 +98,9 @@ class RecognizerFeatures:
             img_shape=shape))
 
     def __call__(self, samples: Sequence[dict]) -> Tensor:
-        """Compute the features of n prepared clips, [n, C].
-
-        Raises:
-            RuntimeError: If the layer did not run.
-        """
+        """Compute the features of n prepared clips, [n, C]."""
         data = self.model.data_preprocessor(pseudo_collate(samples), False)
-        features = self._input.of(
-            lambda: self.model(**data, mode='tensor', stage='head'))
+        features = self._run(**data, mode='tensor', stage='head')
         # Average over crops and all other axes.
         return features.reshape(
             len(samples), -1, features.shape[-1]).mean(dim=1)
@@ -150,22 +140,17 @@ class ModuleFeatures:
         self.clip_len = clip_len or 1
         self.model = model.to(device).eval()
         self.device = device
-        self._input = layer and LayerInput(model, layer)
+        self._layer = layer
+        self._run = input_of(model, layer) if layer else self.model
 
     def __call__(self, samples: Sequence[Tensor]) -> Tensor:
-        """Compute the features of n prepared clips, [n, C].
-
-        Raises:
-            ValueError: If the features are not [B, C].
-            RuntimeError: If the layer did not run.
-        """
+        """Compute the features of n prepared clips, [n, C]."""
         x = torch.cat([*samples]).to(self.device)
-        features = (self._input.of(lambda: self.model(x)) if self._input
-                    else self.model(x))
+        features = self._run(x)
         if not isinstance(features, Tensor) or features.dim() != 2 or (
                 len(features) != len(x)):
-            where = (f'layer {self._input.layer} of {self.name} reads'
-                     if self._input else f'{self.name} gives')
+            where = (f'layer {self._layer} of {self.name} reads'
+                     if self._layer else f'{self.name} gives')
             what = (f'a tensor of shape {list(features.shape)}'
                     if isinstance(features, Tensor)
                     else f'a {type(features).__name__}')
@@ -336,7 +321,9 @@ class VideoFeatures:
         """
         reader = ConstantRate(open_video(video))
         fps = reader.fps
-        rate = self.rate_of(fps)
+        extractor, rate = self.recognizer, self.rate
+        if self.every is not None:
+            rate = (extractor.sample_fps or fps) / self.every
         steps = num_steps(len(reader), fps, rate)
         if not steps:
             raise ValueError(
@@ -344,24 +331,13 @@ class VideoFeatures:
                 f'step of 1/{rate:g} s')
         rows, batch = [], []
         for step in range(steps):
-            batch.append(self.clip(reader, step, fps))
+            indices = extractor.frame_indices(step, fps, rate)
+            images = reader.get_batch(indices.clip(max=len(reader) - 1))
+            batch.append(extractor.clip(list(images)))
             if len(batch) == self.batch_size or step == steps - 1:
-                rows.append(self.recognizer.features(batch).cpu().numpy())
+                rows.append(extractor.features(batch).cpu().numpy())
                 batch = []
         rows = np.concatenate(rows)
         if not np.isfinite(rows).all():
             raise ValueError('the features have nan or infinity')
         return rows
-
-    def rate_of(self, fps: float) -> float:
-        """Return the steps per second for a frame rate."""
-        if self.every is None:
-            return self.rate
-        return (self.recognizer.sample_fps or fps) / self.every
-
-    def clip(self, reader: ConstantRate, step: int,
-             fps: float) -> Sequence[np.ndarray]:
-        """Read the clip of a step."""
-        indices = self.recognizer.frame_indices(step, fps, self.rate_of(fps))
-        images = reader.get_batch(indices.clip(max=len(reader) - 1))
-        return self.recognizer.clip(list(images))

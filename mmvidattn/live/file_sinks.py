@@ -82,7 +82,7 @@ class PlotSink(Sink):
         run = self._run
         times, scores = map(np.array, zip(*self._scores))
         draw_score_curves(
-            self._path, times, scores, run.classes, run.rate, None,
+            self._path, times, scores, run.classes, run.rate,
             [e for e in run.events.recent if e['event'] == 'end'], run.ignore,
             run.source.name)
 

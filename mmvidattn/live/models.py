@@ -110,14 +110,10 @@ class BaseLiveModel:
             self.online.get('events', {}), events)
 
     def dataset_values(self, config: str | Path, **needed: str) -> list:
-        """Return values of the test data set.
-
-        Args:
-            config: Name of the config, for the error.
-            **needed: Meaning of each key.
+        """Return values of the test data set by key.
 
         Raises:
-            ValueError: If a key is missing.
+            ValueError: If a key is missing; ``needed`` has its meaning.
         """
         dataset = (self.cfg.get('test_dataloader') or {}).get('dataset') or {}
         missing = [f'{key} ({meaning})' for key, meaning in needed.items()

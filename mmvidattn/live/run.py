@@ -1,8 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Run of a live model on one source, and a detector from a config."""
+import inspect
 import time
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields
@@ -13,36 +14,18 @@ import numpy as np
 
 from ..sources import Source, open_source
 from ..utils.arguments import Count, Positive, check_arguments
-from .health import Health, Latency
 from .models import BaseLiveModel, load_live_model
 from .run_files import EventLog, StateFile, read_events
 from .sinks import Sink, SinkThread
 from .steps import Detection, Step, StepReader
 
-
-@check_arguments
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of a run.
-
-    Attributes:
-        events_file: File to which each event is written immediately, in JSON
-            Lines format.
-        realtime: Play a recording in real time, like a live source.
-        fps: Frames per second; see :func:`open_source`.
-        queue_size: Maximum number of waiting steps.
-        state_file: File in which the state is saved every ``state_seconds``.
-            If this run is stopped or killed, another run can resume from the
-            file. A recording resumes at the next frame, and its events file is
-            byte-equal in the end. A live source skips the frames in between.
-        state_seconds: Seconds between saves of the state.
-    """
-    events_file: str | None = None
-    realtime: bool = False
-    fps: float | None = None
-    queue_size: Count = 4
-    state_file: str | None = None
-    state_seconds: Positive = 10.
+# Seconds after which the computation of a step is considered stuck.
+STUCK_SECONDS = 60.
+# Stages as in the paper's Table 7. `total` is the sum of the stages before
+# it, and `lag` is the time from a step's last frame to its scores.
+STAGES = 'decode', 'flow', 'features', 'head', 'total', 'lag'
+# Number of latest steps in a report.
+WINDOW = 1000
 
 
 @dataclass
@@ -66,6 +49,30 @@ class Progress:
     ended: bool = False
 
 
+class Latency:
+    """Durations of the stages of a run's latest steps."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, deque[float]] = {
+            stage: deque(maxlen=WINDOW) for stage in STAGES
+        }
+
+    def add(self, seconds: Mapping[str, float]) -> None:
+        """Add the seconds of each stage of a step."""
+        for stage, value in seconds.items():
+            self._seconds[stage].append(value)
+
+    def report(self) -> dict[str, dict[str, float]]:
+        """Return ``median`` and ``p95`` of each stage, in milliseconds."""
+        return {
+            stage: dict(
+                median=1000 * float(np.median(values)),
+                p95=1000 * float(np.quantile(values, 0.95)))
+            for stage, values in self._seconds.items() if values
+        }
+
+
+@check_arguments
 class StreamRun:
     """Live detection in one source, for a single iteration.
 
@@ -79,8 +86,16 @@ class StreamRun:
     Args:
         model: Model, which any number of runs may share.
         source: Source, or an argument of :func:`open_source`.
-        events_file: File of :class:`RunOptions`.
-        **options: Other options of :class:`RunOptions`.
+        events_file: File to which each event is written immediately, in JSON
+            Lines format.
+        realtime: Play a recording in real time, like a live source.
+        fps: Frames per second; see :func:`open_source`.
+        queue_size: Maximum number of waiting steps.
+        state_file: File in which the state is saved every ``state_seconds``.
+            If this run is stopped or killed, another run can resume from the
+            file. A recording resumes at the next frame, and its events file is
+            byte-equal in the end. A live source skips the frames in between.
+        state_seconds: Seconds between saves of the state.
 
     Raises:
         ValueError: If the source cannot be opened or is not suitable for the
@@ -88,7 +103,6 @@ class StreamRun:
             iterating, if the source fails or hangs.
 
     Attributes:
-        options: Options of the run.
         model: The mmaction2 model.
         extractors: Extractors of the model, if any.
         classes: Names of the K classes.
@@ -98,11 +112,12 @@ class StreamRun:
         session: :class:`mmvidattn.online.StreamSession` or
             :class:`mmvidattn.SlidingClassifier` of the source.
         latency: Duration of the latest steps.
-        health: Health of the run.
+        failure: Error that ended the run; '' if there was none.
+        event_detector: Detector of the starts and ends of actions.
         events: Latest events (:class:`EventLog`).
         peaks: Highest score of each class since this run started, [K].
-        log: Function that gets a line about each long gap. Defaults to
-            ``warnings.warn``.
+        log: Function that gets a line about each long gap and each new error
+            of a sink. Defaults to ``warnings.warn``.
         resumed: Description of the state that the run resumed from; '' if
             there was none.
     """
@@ -110,52 +125,57 @@ class StreamRun:
     def __init__(self, model: BaseLiveModel,
                  source: int | str | Path | Source,
                  events_file: str | Path | None = None,
-                 **options: Any) -> None:
-        self.options = RunOptions(events_file, **options)
+                 *,
+                 realtime: bool = False,
+                 fps: float | None = None,
+                 queue_size: Count = 4,
+                 state_file: str | Path | None = None,
+                 state_seconds: Positive = 10.) -> None:
         self._live_model = model
         self.model = model.model
         self.extractors = model.extractors
         self.classes = model.classes
         self.ignore = model.ignore
-        self.source = open_source(source, self.options.realtime,
-                                  self.options.fps)
+        self.source = open_source(source, realtime, fps)
         self._scorer = model.new_scorer(self.source.fps)
         self.session = self._scorer.session
         self.rate = self._scorer.rate
-        self._event_detector = model.new_event_detector()
+        self.event_detector = model.new_event_detector()
         self._reader = StepReader(
-            self.source, self.rate, self._scorer.reach,
-            self.options.queue_size, model.max_gap)
+            self.source, self.rate, self._scorer.reach, queue_size,
+            model.max_gap)
         self._progress = Progress()
         self.latency = Latency()
-        self.health = Health(self.source)
+        self.failure = ''
+        self._has_scored = False
+        self._busy_since: float | None = None
         self.peaks = np.zeros(len(self.classes), np.float32)
         self._sinks: list[SinkThread] = []
         self._started = self._stopped = False
         self.log: Callable[[str], None] = warnings.warn
         self.resumed = ''
         self._state_file, events_size = None, None
-        if self.options.state_file is not None:
+        if state_file is not None:
             self._state_file = StateFile(
-                self.options.state_file, self.options.state_seconds,
+                state_file, state_seconds,
                 dict(source=self.source.name, fps=self.source.fps,
                      rate=self.rate, classes=list(self.classes)))
             state = self._state_file.read()
             if state is not None:
-                events_size = self._resume(state)
+                events_size = self._resume(state, events_file)
         # Open the file last, so that a wrong argument does not create a file.
-        self.events = EventLog(self.options.events_file, events_size)
+        self.events = EventLog(events_file, events_size)
         if self._state_file is not None:
             self._state_file.write(self._state())
 
     def with_source(self, source: int | str | Path | Source,
-                    events_file: str | Path | None = None,
-                    realtime: bool = False,
-                    fps: float | None = None) -> 'StreamRun':
-        """Create a run of the same model on another source."""
-        other = StreamRun(self._live_model, source, events_file=events_file,
-                          realtime=realtime, fps=fps,
-                          queue_size=self.options.queue_size)
+                    **options: Any) -> 'StreamRun':
+        """Create a run of the same model on another source.
+
+        ``options`` are the other arguments of :class:`StreamRun`.
+        """
+        other = StreamRun(self._live_model, source, **{
+            'queue_size': self._reader.queue.size, **options})
         other.log = self.log
         return other
 
@@ -170,27 +190,36 @@ class StreamRun:
         return self._reader.steps.missing
 
     @property
-    def bad_frames(self) -> int:
-        """Number of empty frames, and of steps with non-finite features."""
-        return self._reader.steps.bad_frames + self._scorer.num_bad
+    def is_ready(self) -> bool:
+        """True if the source gives frames, and its first step has been scored.
 
-    def add_sink(self, sink: Sink,
-                 log: Callable[[str], None] = warnings.warn) -> None:
+        Also true after an end without an error.
+        """
+        return not self.failure and (self._progress.ended or (
+            self._has_scored and self.source.status in ('running', 'ended')))
+
+    @property
+    def problem(self) -> str:
+        """Reason why the run cannot continue; '' if it can."""
+        busy_since = self._busy_since
+        if not self.failure and busy_since and (
+                time.monotonic() - busy_since > STUCK_SECONDS):
+            return f'a step has taken longer than {STUCK_SECONDS:g} s'
+        return self.failure
+
+    def add_sink(self, sink: Sink) -> None:
         """Add a sink that gets the detections in a separate thread.
 
         A sink that is too slow for a live source loses the oldest items. A
-        recording waits for ``lossless`` sinks.
-
-        Args:
-            sink: Sink, closed when the run ends.
-            log: Function that gets a line about each new error.
+        recording waits for ``lossless`` sinks. The end of the run closes it.
         """
         self._sinks.append(SinkThread(
-            sink, not (sink.lossless and not self.source.live), log))
+            sink, not (sink.lossless and not self.source.live), self.log))
 
     def report(self) -> dict[str, Any]:
         """Return the status of the source, counts and latency until now.
 
+        ``bad_frames`` counts empty frames, and steps with non-finite features.
         ``lost`` has the number of lost items of each sink that lost any.
         """
         lost = Counter()
@@ -198,23 +227,14 @@ class StreamRun:
             lost[sink.sink.name] += sink.dropped + sink.failed
         return dict(
             name=self.source.name,
-            status=self.health.failure or self.source.status,
+            status=self.failure or self.source.status,
             rate=self.rate,
             steps=self._progress.num_done,
             dropped=self.dropped,
             missing=self.missing,
-            bad_frames=self.bad_frames,
+            bad_frames=self._reader.steps.bad_frames + self._scorer.num_bad,
             lost=dict(+lost),
             latency=self.latency.report())
-
-    def set_threshold(self, name: str, on: float | None) -> None:
-        """Change a class's thresholds (:meth:`EventDetector.set_threshold`).
-        """
-        self._event_detector.set_threshold(name, on)
-
-    def thresholds(self) -> dict[str, Any]:
-        """Return the thresholds (:meth:`EventDetector.thresholds`)."""
-        return self._event_detector.thresholds()
 
     def top_actions(self, scores: np.ndarray, k: int) -> dict[str, float]:
         """Return the k most probable actions of scores [K], best first."""
@@ -228,21 +248,22 @@ class StreamRun:
         self._started = True
         if self._progress.ended:
             self.source.status = 'ended'
-            self.health.ended = True
             self._close()
             return
         try:
             with closing(iter(self._reader)) as steps:
                 for step in steps:
+                    self._busy_since = time.monotonic()
                     detection = self._detect(step)
+                    self._has_scored, self._busy_since = True, None
                     for sink in self._sinks:
                         sink.write(detection)
                     yield detection
                     if self._state_file is not None:
                         self._state_file.write_if_due(self._state)
-            self._progress.ended = self.health.ended = not self._stopped
+            self._progress.ended = not self._stopped
         except Exception as error:
-            self.health.failure = f'failed: {error}'
+            self.failure = f'failed: {error}'
             raise
         finally:
             self._finish()
@@ -254,39 +275,38 @@ class StreamRun:
 
     def _detect(self, step: Step) -> Detection:
         progress = self._progress
-        with self.health.watch_step():
-            # 1. Skip the steps that were dropped or missing.
-            events = []
-            num_skipped = step.number - progress.next_step
-            progress.num_skipped += num_skipped
-            if num_skipped > self._scorer.max_skip or step.jumped_back:
-                events = self._end_actions()
-                self._scorer.reset()
-                self._report_gap(step, num_skipped)
-            elif num_skipped:
-                self._scorer.skip(num_skipped)
-            # 2. Score the step, and measure.
-            scores, seconds = self._scorer.scores(
-                step, has_next=len(self._reader.queue) > 0)
-            decode = sum(frame.decode_time for frame in step.new_frames)
-            seconds = dict(decode=decode, **seconds)
-            seconds['total'] = sum(seconds.values())
-            seconds['lag'] = time.monotonic() - step.frames[-1].at
-            self.latency.add(seconds)
-            # 3. Advance.
-            progress.next_step = step.number + 1
-            progress.next_frame = step.frames[-1].index + 1
-            progress.clock = time.time() - seconds['lag']
-            progress.num_done += 1
-            self.peaks = np.fmax(self.peaks, scores[0])
-            # 4. Detect events, and write them.
-            end = self._time_of(progress.next_step)
-            events += self._event_detector.update(
-                self._time_of(step.number), end, scores[0])
-            self.events.write(events)
+        # 1. Skip the steps that were dropped or missing.
+        events = []
+        num_skipped = step.number - progress.next_step
+        progress.num_skipped += num_skipped
+        if num_skipped > self._scorer.max_skip or step.jumped_back:
+            events = self._end_actions()
+            self.session.reset()
+            self._report_gap(step, num_skipped)
+        elif num_skipped:
+            self._scorer.skip(num_skipped)
+        # 2. Score the step, and measure.
+        scores, seconds = self._scorer.scores(
+            step, has_next=len(self._reader.queue) > 0)
+        decode = sum(frame.decode_time for frame in step.new_frames)
+        seconds = dict(decode=decode, **seconds)
+        seconds['total'] = sum(seconds.values())
+        seconds['lag'] = time.monotonic() - step.frames[-1].at
+        self.latency.add(seconds)
+        # 3. Advance.
+        progress.next_step = step.number + 1
+        progress.next_frame = step.frames[-1].index + 1
+        progress.clock = time.time() - seconds['lag']
+        progress.num_done += 1
+        self.peaks = np.fmax(self.peaks, scores[0])
+        # 4. Detect events, and write them.
+        end = self._time_of(progress.next_step)
+        events += self.event_detector.update(
+            self._time_of(step.number), end, scores[0])
+        self.events.write(events)
         return Detection(step.number, end, scores[0], scores[1:], events,
                          [frame.image for frame in step.new_frames], seconds,
-                         self._event_detector.active_since)
+                         self.event_detector.active_since)
 
     def _report_gap(self, step: Step, num_skipped: int) -> None:
         seconds = num_skipped / self.rate
@@ -299,7 +319,7 @@ class StreamRun:
                      f'{start:.2f} s')
 
     def _end_actions(self) -> list[dict]:
-        return self._event_detector.finish(
+        return self.event_detector.finish(
             self._time_of(self._progress.next_step))
 
     def _time_of(self, step: int) -> float:
@@ -309,12 +329,12 @@ class StreamRun:
     def _finish(self) -> None:
         """End the actions, unless another run can continue them."""
         can_resume = self._state_file is not None and not (
-            self._progress.ended or self.health.failure)
+            self._progress.ended or self.failure)
         events = [] if can_resume else self._end_actions()
         try:
             self.events.write(events)
             # After a failure, keep the last saved state.
-            if self._state_file is not None and not self.health.failure:
+            if self._state_file is not None and not self.failure:
                 self._state_file.write(self._state())
         finally:
             self._close(events)
@@ -330,14 +350,15 @@ class StreamRun:
         return dict(
             asdict(self._progress),
             scorer=self._scorer.state_dict(),
-            event_detector=self._event_detector.state_dict(),
+            event_detector=self.event_detector.state_dict(),
             dropped=self.dropped,
             events_size=self.events.size)
 
-    def _resume(self, state: Mapping[str, Any]) -> int:
+    def _resume(self, state: Mapping[str, Any],
+                events_file: str | Path | None) -> int:
         """Continue from a state. Return the size of its events file."""
         self._scorer.load_state_dict(state['scorer'])
-        self._event_detector.load_state_dict(state['event_detector'])
+        self.event_detector.load_state_dict(state['event_detector'])
         progress = self._progress = Progress(
             **{part.name: state[part.name] for part in fields(Progress)})
         at = f'at {progress.next_step / self.rate:.2f} s'
@@ -356,39 +377,30 @@ class StreamRun:
             self.source.start_at(
                 progress.next_frame + round(gap * self.source.fps))
             self.resumed = f'resumes {at}, after a gap of {gap:.1f} s'
-            if self.options.events_file is not None:
-                size = self._replay(size)
+            if events_file is not None:
+                # A live source cannot repeat the events after the state.
+                events, size = read_events(events_file, size)
+                self._replay(events)
         return size
 
-    def _replay(self, size: int) -> int:
-        """Apply events that were written after the state was saved.
-
-        A live source cannot repeat them.
-
-        Args:
-            size: Size of the events file when the state was saved.
-
-        Returns:
-            Size of the events file now.
-        """
-        events, size = read_events(self.options.events_file, size)
+    def _replay(self, events: Sequence[Mapping]) -> None:
+        """Apply events that were written after the state was saved."""
         for event in events:
-            self._event_detector.replay(event)
+            self.event_detector.replay(event)
         if not events:
-            return size
+            return
         step = round(events[-1]['time'] * self.rate)
         number = step - self._progress.next_step
         if number > 0:
             # These steps were scored after the state was saved.
             self._progress.num_skipped += number
             if number > self._scorer.max_skip:
-                self._scorer.reset()
+                self.session.reset()
             else:
                 self._scorer.skip(number)
             self._progress.next_step = step
             self._reader.start_at(
                 step, self.dropped, self.missing + number)
-        return size
 
 
 class OnlineDetector(StreamRun):
@@ -411,8 +423,7 @@ class OnlineDetector(StreamRun):
         source: Source, or an argument of :func:`open_source`. Required; pass
             it by name after a bundle, ``OnlineDetector('bundle', source=0)``.
         extractors: Extractors of :class:`FeatureStreamModel`.
-        **options: Other options of these classes, and options of
-            :class:`~mmvidattn.live.run.RunOptions`.
+        **options: Other options of these classes and of :class:`StreamRun`.
 
     Raises:
         ValueError: If the config, the checkpoint, the extractors and the
@@ -427,11 +438,11 @@ class OnlineDetector(StreamRun):
         if source is None:
             raise ValueError('source must be a video, a camera or a stream, '
                              'got None')
-        names = {field.name for field in fields(RunOptions)}
-        run_options = {k: options.pop(k) for k in names & options.keys()}
+        names = inspect.signature(StreamRun).parameters
+        run_options = {k: options.pop(k) for k in names if k in options}
         # Open the source before building the model: it fails most often.
-        source = open_source(source, run_options.get('realtime', False),
-                             run_options.get('fps'))
+        source = open_source(source, run_options.pop('realtime', False),
+                             run_options.pop('fps', None))
         model = load_live_model(config, checkpoint, extractors=extractors,
                                 **options)
         super().__init__(model, source, **run_options)

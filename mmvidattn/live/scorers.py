@@ -194,10 +194,6 @@ class SessionScorer:
         self.session.skip(
             number, None if self._elapsed is None else number * self._elapsed)
 
-    def reset(self) -> None:
-        """Forget the stream until now."""
-        self.session.reset()
-
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the session."""
         return self.session.state_dict()
@@ -250,10 +246,6 @@ class ClipScorer:
 
     def skip(self, number: int) -> None:
         """Do nothing, because the next step has the frames of its window."""
-
-    def reset(self) -> None:
-        """Forget the frames until now."""
-        self.session.reset()
 
     def state_dict(self) -> dict[str, Any]:
         """Return an empty state; a resumed run reads its window again."""

@@ -86,7 +86,7 @@ class LivePage:
 
     A client can then request the pictures of an event, and change the
     threshold of a class for all clients and all outputs of the run
-    (:meth:`StreamRun.set_threshold`). ``/healthz`` and ``/readyz`` need no
+    (:meth:`EventDetector.set_threshold`). ``/healthz`` and ``/readyz`` need no
     token. They return only ``ok``, or status 503 with the number of runs that
     are not ok.
 
@@ -130,9 +130,9 @@ class LivePage:
         app.add_api_route('/page.js', partial(_file, SCRIPT))
         app.add_api_websocket_route('/live', self._client)
         app.add_api_route('/healthz', lambda: _answer(
-            [not run.health.problem for run in runs]))
+            [not run.problem for run in runs]))
         app.add_api_route('/readyz', lambda: _answer(
-            [run.health.is_ready for run in runs]))
+            [run.is_ready for run in runs]))
         config = uvicorn.Config(
             app, host=host, port=port, ws_max_size=MAX_INCOMING,
             ws_per_message_deflate=False, proxy_headers=False,
@@ -227,7 +227,7 @@ class LivePage:
                     lost={_shown_name(sink): number
                           for sink, number in report['lost'].items()},
                     age=latest and round(time.monotonic() - latest, 1),
-                    thresholds=run.thresholds(),
+                    thresholds=run.event_detector.thresholds(),
                     events=list(run.events.recent)[-MAX_WAITING:])
 
     def _hello(self) -> dict:
@@ -365,7 +365,8 @@ class LivePage:
         on = message.get('on')
         if on is not None and type(on) not in (int, float):
             raise ValueError(f'on must be a number or null, got {on!r}')
-        self._runs[source].set_threshold(message.get('class'), on)
+        self._runs[source].event_detector.set_threshold(
+            message.get('class'), on)
 
     def _clip(self, source: int, message: dict) -> dict:
         """Return the pictures of an event."""

@@ -10,8 +10,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from ..utils.remote_files import without_secrets
-from .bounded_queue import BoundedQueue
-from .steps import Detection
+from .steps import BoundedQueue, Detection
 
 # Seconds after the end of a run in which a sink may process waiting items.
 CLOSE_SECONDS = 5.
@@ -184,7 +183,6 @@ class SinkThread:
         if line not in self._errors and len(self._errors) < MAX_ERRORS:
             self._errors.add(line)
             self._log(line)
-
 
 
 def check_webhook(url: str) -> SplitResult:

@@ -5,6 +5,10 @@
 """
 from ..lazy import lazy_package
 
+# Default scores that start and end an action, and its least duration. They
+# stand here, so that a help text need not import numpy.
+ON, OFF, MIN_DURATION = 0.5, 0.3, 0.5
+
 lazy_package(__name__, dict(
     mat=['MAT'],
     miniroad=['MiniROAD'],

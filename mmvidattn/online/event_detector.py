@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..utils.arguments import NotNegative, check_arguments
-from .event_thresholds import (
-    MIN_DURATION,
-    OFF,
-    ON,
-    check_class_thresholds,
-    check_on_off,
-    smooth,
-)
+from . import MIN_DURATION, OFF, ON
+from .event_thresholds import check_class_thresholds, check_on_off, smooth
 
 
 @dataclass

@@ -13,9 +13,8 @@ import numpy as np
 from ..utils.arguments import NotNegative, check_arguments
 from ..utils.files import write_atomically
 from ..version import __version__
+from . import MIN_DURATION
 
-# Default scores that start and end an action, and its least duration.
-ON, OFF, MIN_DURATION = 0.5, 0.3, 0.5
 FORMAT = 1
 
 

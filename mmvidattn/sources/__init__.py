@@ -3,7 +3,7 @@
 from ..lazy import lazy_package
 
 lazy_package(__name__, dict(
-    base=['MAX_GAP', 'Frame', 'RecordedSource', 'Source'],
-    files=['FrameFolder', 'VideoFile'],
+    files=['MAX_GAP', 'Frame', 'FrameFolder', 'RecordedSource', 'Source',
+           'VideoFile'],
     network=['LiveSource'],
     open_source=['open_source']))

@@ -12,7 +12,7 @@ import numpy as np
 from ..utils.frame_times import MAX_FPS
 from ..utils.remote_files import without_secrets
 from ..utils.video_reader import keep_in_forks, to_rgb, video_stream
-from .base import Frame, Source
+from .files import Frame, Source
 
 SCHEMES = 'rtsp', 'rtsps', 'rtmp', 'http', 'https', 'udp', 'tcp', 'srt'
 EXPECTED = ('a source is a video file, a folder of frames, the number of a '

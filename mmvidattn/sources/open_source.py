@@ -5,8 +5,7 @@ from tempfile import TemporaryDirectory
 
 from ..utils.arguments import Positive, check_arguments
 from ..utils.remote_files import download_file, without_secrets
-from .base import Source
-from .files import FrameFolder, VideoFile
+from .files import FrameFolder, Source, VideoFile
 from .network import DEFAULT_FPS, EXPECTED, SCHEMES, TIMEOUT, LiveSource
 
 

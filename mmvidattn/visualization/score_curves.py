@@ -15,25 +15,20 @@ MAX_CURVES = 8
 MIN_PEAK = 0.1
 
 
-def choose_classes(scores: np.ndarray, truth: np.ndarray | None = None,
+def choose_classes(scores: np.ndarray,
                    ignore: Sequence[int] = (0, )) -> list[int]:
-    """Choose the classes to draw: first those in the ground truth.
+    """Choose the classes with the highest peaks, to draw them.
 
-    Within both groups, higher peaks come first. Classes that never reach
-    ``MIN_PEAK`` are left out.
+    Classes that never reach ``MIN_PEAK`` are left out.
 
     Args:
         scores: Scores [T, K].
-        truth: Ground truth [T', K], 0 or 1. Defaults to None.
         ignore: Classes to leave out. Defaults to (0, ).
 
     Returns:
         From 1 to ``MAX_CURVES`` classes, sorted.
     """
     rank = np.nanmax(scores, axis=0)
-    if truth is not None:
-        rank = rank + truth.any(axis=0)
-    rank = rank.copy()
     rank[list(ignore)] = -1
     best = np.argsort(-rank, kind='stable')[:MAX_CURVES]
     return sorted(int(i) for i in best
@@ -42,14 +37,13 @@ def choose_classes(scores: np.ndarray, truth: np.ndarray | None = None,
 
 def draw_score_curves(path: str | Path, times: np.ndarray,
                       scores: np.ndarray, names: Sequence[str], rate: float,
-                      truth: np.ndarray | None = None,
                       events: Sequence[dict] = (),
                       ignore: Sequence[int] = (0, ),
                       caption: str = '') -> None:
     """Write an image with a row for each class that shows its score.
 
-    Bands mark the class in the ground truth, and bars at the bottom mark
-    events. The curve has a gap where steps are missing.
+    Bars at the bottom mark events. The curve has a gap where steps are
+    missing.
 
     Args:
         path: Path of the image, a png.
@@ -57,25 +51,18 @@ def draw_score_curves(path: str | Path, times: np.ndarray,
         scores: Probabilities [T, K].
         names: Names of the K classes.
         rate: Steps per second.
-        truth: Ground truth of all steps of the video, 0 or 1, [T', K].
-            Defaults to None.
         events: Completed actions, with ``index``, ``start`` and ``end``.
             Defaults to ().
         ignore: Classes to leave out. Defaults to (0, ).
         caption: Caption of the image. Defaults to ''.
 
     Raises:
-        ValueError: If T = 0, or the ground truth has a different number of
-            classes.
+        ValueError: If T = 0.
     """
     if not len(times):
         raise ValueError('cannot draw scores: the stream ended before its '
                          'first step')
-    if truth is not None and (truth.ndim != 2
-                              or truth.shape[1] != scores.shape[1]):
-        raise ValueError(f'truth must have shape [steps, {scores.shape[1]}], '
-                         f'got {list(truth.shape)}')
-    shown = choose_classes(scores, truth, ignore)
+    shown = choose_classes(scores, ignore)
     # NaN breaks the line where steps are missing.
     gaps = np.flatnonzero(np.diff(times) > 1.5 / rate) + 1
     at = np.insert(times, gaps, np.nan)
@@ -84,11 +71,6 @@ def draw_score_curves(path: str | Path, times: np.ndarray,
     axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     for row, (axis, i) in enumerate(zip(axes, shown)):
         color = f'C{row}'
-        if truth is not None:
-            shown_steps = np.pad((truth[:, i] > 0).astype(np.int8), 1)
-            edges = np.flatnonzero(np.diff(shown_steps)).reshape(-1, 2)
-            for start, end in edges / rate:
-                axis.axvspan(start, end, color=color, alpha=0.18, linewidth=0)
         axis.plot(at, np.insert(scores[:, i], gaps, np.nan), color=color,
                   linewidth=1.4)
         for event in events:

@@ -3,6 +3,7 @@
 import sys
 import types
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -17,7 +18,12 @@ from mmvidattn.commands.extract_features import load_extractor
 from mmvidattn.convert import convert
 from mmvidattn.live import FeatureExtractor, OnlineDetector
 from mmvidattn.live.models import _merge
-from mmvidattn.live.networks import ImageInput
+from mmvidattn.live.networks import (
+    FLOWS,
+    ImageInput,
+    OpticalFlow,
+    quantize_flow,
+)
 from mmvidattn.live.steps import frame_indices, source_frames
 
 FRAMES = dict(takes='frames', mean=0.5, std=0.25, resize=32)
@@ -105,14 +111,10 @@ def test_features_are_the_output_or_the_input_of_a_layer():
                                model.fc(means).detach().repeat(2, 1))
     assert (layer.width, output.width, output.clip_len) == (3, 2, 1)
     assert not any(module.training for module in model.modules())
-
-
-def test_layer_must_run():
-    model = Pooled()
     model.unused = nn.Linear(2, 2)
     extractor = FeatureExtractor(model, input=FRAMES, layer='unused')
     with pytest.raises(RuntimeError, match='layer unused did not run'):
-        extractor.features([[_image()]])
+        extractor.features([[image]])
 
 
 def test_features_of_frames_are_averaged():
@@ -141,18 +143,16 @@ def test_features_of_frames_are_averaged():
     (dict(config='linear_ff_tiny_motion', input=FRAMES),
      'input is not for recognizers'),
     (dict(config='hf://owner/model'), 'pass MODULE:CALLABLE'),
-    (dict(config='timm://resnet18'), 'pass MODULE:CALLABLE'),
+    (dict(config='tsn_bninception_flow', flow='raft'),
+     "flow must be .*'farneback'.* got 'raft'"),
+    (dict(config='tsn_bninception_flow', flow_side=0),
+     'flow_side must be a positive number, got 0'),
+    (dict(config='tsn_bninception_flow', bound=-1.),
+     'bound must be a positive number, got -1.0'),
 ])
 def test_rejects_networks(kwargs, error):
     with pytest.raises(ValueError, match=error):
         FeatureExtractor(**kwargs)
-
-
-def test_rejects_output_of_another_shape():
-    extractor = FeatureExtractor(nn.Conv2d(3, 4, 3), input=FRAMES)
-    with pytest.raises(ValueError, match=(
-            r'Conv2d gives .* \[1, 4, 30, 30\] .* must be \[1, C\]')):
-        extractor.features([[_image(32, 32)]])
 
 
 def test_network_of_a_function_loads_weights(tmp_path):
@@ -170,9 +170,11 @@ def test_network_of_a_function_loads_weights(tmp_path):
     assert torch.equal(extractor.model.fc.weight, model.fc.weight)
     with pytest.raises(FileNotFoundError, match='none.pth'):
         FeatureExtractor(make_pooled(), 'none.pth', input=FRAMES)
-
-
-WHITE = [np.full((32, 32, 3), 255, np.uint8)]
+    # Features must be one row for each image.
+    extractor = FeatureExtractor(nn.Conv2d(3, 4, 3), input=FRAMES)
+    with pytest.raises(ValueError, match=(
+            r'Conv2d gives .* \[1, 4, 30, 30\] .* must be \[1, C\]')):
+        extractor.features([[_image(32, 32)]])
 
 
 def test_frames_are_sampled_at_another_rate():
@@ -292,3 +294,39 @@ def test_streaming_matches_extraction(clip, tmp_path, monkeypatch):
     assert len(scores) == len(want) > 10 and scores[0].shape == (
         len(CLASSES), )
     np.testing.assert_allclose(torch.cat(rows), want, atol=1e-5, rtol=0)
+
+
+def test_flow_is_quantized_to_bytes():
+    flow = np.array([[[0, -20.], [20, 30]]])
+    assert quantize_flow(flow, 20).tolist() == [[[128, 0], [255, 255]]]
+
+
+@pytest.mark.parametrize('method', FLOWS)
+def test_flow_of_a_shifted_image(method):
+    if method == 'tvl1' and not hasattr(cv2, 'optflow'):
+        pytest.skip('OpenCV lacks the contrib modules')
+    noise = np.random.default_rng(0).integers(
+        0, 255, (16, 16, 3)).astype(np.uint8)
+    image = cv2.resize(noise, (64, 64), interpolation=cv2.INTER_CUBIC)
+    images = [np.roll(image, 2 * t, axis=1) for t in range(3)]
+    flow = OpticalFlow(method, side=48)
+    flows = flow(images)
+    assert [each.shape for each in flows] == [(48, 48, 2)] * 2
+    for each in flows:
+        # 2 pixels of 64 to the right are 1.5 of 48.
+        inside = each[8:-8, 8:-8] / (255 / 40) - 20
+        assert np.median(inside[..., 0]) == pytest.approx(1.5, abs=0.25)
+        assert np.median(inside[..., 1]) == pytest.approx(0, abs=0.25)
+    if method == 'tvl1':
+        # denseflow uses the defaults of OpenCV's CUDA version.
+        x = flow._estimator
+        assert (x.getTau(), x.getLambda(), x.getTheta(), x.getScalesNumber(),
+                x.getWarpingsNumber(), x.getEpsilon(), x.getScaleStep()) == (
+                    0.25, 0.15, 0.3, 5, 5, 0.01, 0.8)
+        assert x.getOuterIterations() * x.getInnerIterations() == 300
+
+
+def test_missing_contrib_is_named(monkeypatch):
+    monkeypatch.delattr(cv2, 'optflow', raising=False)
+    with pytest.raises(ValueError, match='pip install opencv-contrib-python'):
+        OpticalFlow('tvl1')

@@ -177,7 +177,7 @@ class ScriptedRun(FakeRun):
             end = start + 1 / self.rate
             scores = np.zeros(len(self.classes), np.float32)
             scores[:2] = 1 - jump, jump
-            events = self._event_detector.update(start, end, scores)
+            events = self.event_detector.update(start, end, scores)
             self.events.write(events)
             image = np.full((36, 64, 3), 255 * jump, np.uint8)
             page.publish(source, Detection(
@@ -228,24 +228,24 @@ def test_sliders_apply_from_the_next_step(browser, scripted):
     assert texts(browser, '.now li') == []
     # 0.15 lower, below the current score.
     slide(browser, 'jump', Keys.ARROW_LEFT * 15)
-    wait_until(lambda: run.thresholds()['changed'] == {
+    wait_until(lambda: run.event_detector.thresholds()['changed'] == {
         'jump': (.35, pytest.approx(.21))})
     assert texts(browser, '.now li') == []
     run.play(page, 0, .4)
     wait_until(lambda: texts(browser, '.now li') == ['jump since 0:03.2'])
     # The action ends because the new threshold is above its score.
     slide(browser, 'jump', Keys.END)
-    wait_until(lambda: run.thresholds()['changed'] == {
+    wait_until(lambda: run.event_detector.thresholds()['changed'] == {
         'jump': (1., pytest.approx(.6))})
     run.play(page, 0, .4)
     wait_until(lambda: texts(browser, '.now li') == [])
     assert rows(browser, 0)[0] == 'jump0:03.20:03.50.40'
-    assert other.thresholds()['changed'] == {}
+    assert other.event_detector.thresholds()['changed'] == {}
     # The change is there after a reload, and a click resets it.
     browser.refresh()
     wait_until(lambda: texts(browser, '.changed') == ['1.00'])
     browser.find_element(By.CSS_SELECTOR, '.reset').click()
-    wait_until(lambda: run.thresholds()['changed'] == {})
+    wait_until(lambda: run.event_detector.thresholds()['changed'] == {})
     wait_until(lambda: texts(browser, '.changed') == [])
 
 

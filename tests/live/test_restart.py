@@ -7,7 +7,6 @@ import random
 import shutil
 import signal
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -183,14 +182,14 @@ def test_stop_keeps_actions_in_progress(model, uninterrupted, tmp_path):
     # After the end, another run changes nothing.
     run = StreamRun(model, Recording(), **options(tmp_path))
     assert 'had ended at 10.00 s' in run.resumed
-    assert list(run) == [] and run.health.is_ready and not run.health.problem
+    assert list(run) == [] and run.is_ready and not run.problem
     assert run.report()['status'] == 'ended'
     assert (tmp_path / 'events.jsonl').read_bytes() == uninterrupted[0]
     assert list(run.events.recent)[-1]['id'] == len(
         uninterrupted[0].splitlines()) - 1
 
 
-@pytest.mark.parametrize('away', [0, 3600], ids=['short', 'an-hour'])
+@pytest.mark.parametrize('away', [-3600, 3600], ids=['clock-set-back', 'hour'])
 def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     """Events after the saved state are neither lost nor repeated."""
     run = StreamRun(model, Camera(120), **options(tmp_path))
@@ -214,7 +213,7 @@ def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     # The gap is measured by the clock, from the time of the state.
     gap = float(run.resumed.split()[-2])
     known = json.loads(before.splitlines()[-1])['time']
-    assert gap >= away
+    assert gap >= max(0, away)
     assert first / 4 == pytest.approx(max(gap, known), abs=2)
     assert run.missing >= first - 1
     list(steps)
@@ -222,11 +221,7 @@ def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     assert data.startswith(before)
     events = [json.loads(line) for line in data.splitlines()]
     assert [event['id'] for event in events] == list(range(len(events)))
-    check_pairs(events)
-
-
-def check_pairs(events):
-    """Check that each action starts once and then ends once."""
+    # Each action starts once and then ends once.
     open_ = {}
     for event in events:
         if event['event'] == 'start':
@@ -243,11 +238,14 @@ def test_resumes_a_clip_model(clip_files, clip, tmp_path):
     """The frames of the window are read again."""
     expected = list(OnlineDetector(*clip_files, clip))
     run = OnlineDetector(*clip_files, clip, **options(tmp_path))
+    run.event_detector.set_threshold('up', .9)
     half = len(expected) // 2
     for number, _ in enumerate(run, 1):
         if number == half:
             break
     run = OnlineDetector(*clip_files, clip, **options(tmp_path))
+    # Thresholds of the page are kept.
+    assert run.event_detector.thresholds()['changed']['up'][0] == .9
     result = list(run)
     assert len(result) == len(expected) - half
     for got, want in zip(result, expected[half:]):
@@ -293,19 +291,37 @@ def test_rejects_state_of_another_source(model, clip, tmp_path):
     assert (tmp_path / 'state').read_bytes() == before
 
 
-def test_event_log_continues_a_file(tmp_path):
-    path = Path(tmp_path / 'events.jsonl')
+def test_written_events_are_synced_to_the_disk(tmp_path, monkeypatch):
+    path = tmp_path / 'events.jsonl'
+    log, lengths, fsync = EventLog(path), [], os.fsync
+
+    def note(descriptor):
+        lengths.append(os.fstat(descriptor).st_size)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, 'fsync', note)
+    log.write([dict(event='start'), dict(event='end')])
+    log.write([])
+    log.close()
+    assert lengths == [path.stat().st_size]
+
+
+def test_event_log_continues_a_file_with_any_characters(tmp_path):
+    path = tmp_path / 'new' / 'events.jsonl'
+    first, second, third = (
+        {'id': i, 'class': 'ä\u2028\x85\x0c\r\nx'} for i in range(3))
     log = EventLog(path)
-    log.write([dict(id=0), dict(id=1, name='ä')])
+    log.write([first])
+    # Before it is closed.
+    assert read_events(path, 0) == ([first], log.size)
     size = log.size
-    log.write([dict(id=2)])
+    log.write([second])
     log.close()
-    assert read_events(path, size) == ([dict(id=2)], path.stat().st_size)
+    assert read_events(path, size) == ([second], path.stat().st_size)
     log = EventLog(path, size)
-    assert list(log.recent) == [dict(id=0), dict(id=1, name='ä')]
-    log.write([dict(id=3)])
+    assert list(log.recent) == [first]
+    log.write([third])
     log.close()
-    assert [json.loads(line)['id'] for line in path.read_text(
-        'utf-8').splitlines()] == [0, 1, 3]
+    assert read_events(path, 0)[0] == [first, third]
     with pytest.raises(ValueError, match='must have events up to byte 5'):
         EventLog(path, 5)

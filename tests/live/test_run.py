@@ -10,7 +10,8 @@ import decord
 import numpy as np
 import pytest
 import torch
-from live_fixtures import Script, write_tsn
+from live_fixtures import CLASSES, Script, write_tsn
+from made_videos import write_at
 
 import mmvidattn
 from mmvidattn.live import (
@@ -22,9 +23,10 @@ from mmvidattn.live import (
     open_source,
     steps,
 )
+from mmvidattn.live.segments import find_segments
 from mmvidattn.online import StreamSession
+from mmvidattn.sources import VideoFile
 
-CLASSES = ['background', 'jump', 'run', 'swim']
 STEPS = 28
 
 
@@ -68,16 +70,6 @@ def test_scores_match_windows_of_extracted_features(found, files, clip):
     assert np.ptp([d.scores for d in detections], axis=0).max() > 0.2
 
 
-def test_untrained_background_has_probability_zero(found, files, clip):
-    _, detections, _ = found
-    run = OnlineDetector(*files, clip, **options(
-        **{'model.cls_head.loss_cls.ignore_index': 0}))
-    for one, two in zip(run, detections, strict=True):
-        assert one.scores[0] == 0 and not one.anticipated[:, 0].any()
-        np.testing.assert_allclose(
-            one.scores[1:], two.scores[1:] / two.scores[1:].sum(), atol=1e-5)
-
-
 def test_events_match_a_detector_on_the_scores(found, files):
     run, detections, path = found
     naive = EventDetector(CLASSES, on=.3, off=.2, min_duration=.25)
@@ -110,20 +102,14 @@ def test_slow_machine_drops_the_oldest_steps(model):
     assert run.session.num_bad_frames == run.dropped
 
 
-def test_session_skips_a_gap(model):
-    run = StreamRun(model, Script([*range(12), *range(30, 42)]))
-    assert [d.step for d in run] == [0, 1, 2, 3, 10, 11, 12, 13]
-    assert run.missing == run.session.num_bad_frames == 6
-    assert run.session.num_steps == 14
-
-
 @pytest.mark.parametrize('memory_steps, num_steps', [(7, 14), (6, 4)])
-def test_gap_as_long_as_the_memory_resets_the_session(model, monkeypatch,
-                                                    memory_steps, num_steps):
+def test_session_skips_a_gap_shorter_than_the_memory(
+        model, monkeypatch, memory_steps, num_steps):
     monkeypatch.setattr(model, 'memory_steps', memory_steps)
     run = StreamRun(model, Script([*range(12), *range(30, 42)]))
-    assert len([*run]) == 8
-    assert run.session.num_steps == num_steps
+    assert [d.step for d in run] == [0, 1, 2, 3, 10, 11, 12, 13]
+    assert run.missing == 6 and run.session.num_steps == num_steps
+    assert run.session.num_bad_frames == (6 if num_steps == 14 else 0)
 
 
 def test_long_gap_restarts_the_session(model, monkeypatch):
@@ -323,7 +309,7 @@ def test_model_gets_rgb_and_flow_features(files, clip, tmp_path, monkeypatch):
 def test_runs_share_only_the_model(files, clip, found):
     detector = OnlineDetector(*files, clip)
     other = detector.with_source(clip)
-    assert detector.classes == other.classes == CLASSES
+    assert detector.classes == other.classes == [*CLASSES]
     assert other.model is detector.model
     assert other.extractors is detector.extractors
     for name in 'session', 'latency', 'events', 'source':
@@ -332,3 +318,43 @@ def test_runs_share_only_the_model(files, clip, found):
     for run in detector, other:
         np.testing.assert_array_equal([d.scores for d in run],
                                       [d.scores for d in found[1]])
+
+
+@pytest.fixture(scope='module')
+def eager(files):
+    """Model in which each class is an action all the time."""
+    return FeatureStreamModel(
+        *files, events=dict(on=1e-5, off=1e-6, min_duration=.25))
+
+
+def test_segments_of_a_file_end_at_a_long_gap(eager, tmp_path):
+    path = write_at(tmp_path / 'gap.mkv', [
+        *np.arange(20) / 10, *16 + np.arange(20) / 10])
+    found = find_segments(StreamRun(eager, path), eager.new_event_detector(),
+                          'gap')
+    assert {one.start < 10 for one in found} == {True, False}
+    assert all(one.end < 3 or one.start > 15 for one in found)
+
+
+def test_joined_recordings_restart(eager, tmp_path):
+    path = write_at(tmp_path / 'part.ts', np.arange(100) / 25, 'mpeg2video',
+                    25, 25)
+    both = tmp_path / 'two.ts'
+    both.write_bytes(2 * path.read_bytes())
+    run, lines = StreamRun(eager, both), []
+    run.log = lines.append
+    found = list(run)
+    line, = lines
+    assert 'jumped back' in line
+    # Time goes on, and the actions in progress end.
+    assert 7 < found[-1].time < 9
+    cut = [e for d in found for e in d.events if e.get('cut')]
+    assert len(cut) == len(CLASSES) - 1
+    assert all(3 < e['end'] < 5 for e in cut)
+
+
+def test_frames_keep_their_place_after_a_gap(tmp_path):
+    path = write_at(tmp_path / 'gap.mkv', [0, .1, .2, 20, 20.1])
+    frames = [*open_source(path)]
+    assert isinstance(open_source(path), VideoFile)
+    assert [round(f.index / 10, 1) for f in frames] == [0, .1, .2, 20, 20.1]

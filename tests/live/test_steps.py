@@ -14,7 +14,7 @@ from mmvidattn.live.steps import (
     num_steps,
 )
 
-RATES = [(24, 4), (30, 4), (25, 4), (12, 3), (29.97, 4), (30, 7.5), (5, 5)]
+RATES = [(24, 4), (25, 4), (29.97, 4), (30, 7.5), (5, 5)]
 
 
 def frames(indices):
@@ -59,14 +59,11 @@ def test_live_clips_match_clips_of_the_file(fps, rate, clip_len, interval):
     steps = cut(StepMaker(fps, rate, (clip_len - 1) * interval), range(150))
     assert len(steps) >= 20
     for step in steps:
+        assert len(step.frames) <= (
+            (clip_len - 1) * interval + math.ceil(fps / rate) + 1)
         expected = frame_indices(step.number, fps, rate, clip_len, interval)
         images = step.images_at(expected)
         assert [int(image[0, 0, 0]) for image in images] == expected.tolist()
-
-
-def test_memory_is_bounded():
-    steps = cut(StepMaker(24, 4, 12), range(5000))
-    assert max(len(step.frames) for step in steps) <= 12 + 6 + 1
 
 
 def test_earlier_frame_replaces_missing_frame():
@@ -87,13 +84,6 @@ def test_steps_without_frames_are_missing():
     assert maker.missing == 4 + 3
     assert [[f.index for f in s.new_frames] for s in steps[1:]] == [[7],
                                                                     [40, 41]]
-
-
-def test_empty_frames_are_counted():
-    maker = StepMaker(24, 4, 0)
-    assert not maker.add(Frame(np.zeros((0, 0, 3), np.uint8), 0, 0., 0.))
-    assert [step.number for step in cut(maker, range(1, 6))] == [0]
-    assert maker.bad_frames == 1
 
 
 @pytest.mark.parametrize('fps, rate', RATES)
@@ -124,10 +114,13 @@ def test_old_frame_does_not_replace_missing_frames():
     assert last.jumped_back
 
 
-def test_late_frames_are_ignored():
+def test_late_and_empty_frames_are_ignored():
     maker = StepMaker(24, 4, 0)
     step, = cut(maker, [0, 2, 2, 1, 5, 5])
     assert [f.index for f in step.new_frames] == [0, 2, 5]
+    assert not maker.add(Frame(np.zeros((0, 0, 3), np.uint8), 6, 0., 0.))
+    assert maker.bad_frames == 1
+    assert [step.number for step in cut(maker, range(7, 12))] == [1]
 
 
 def test_rejects_fewer_frames_than_steps():

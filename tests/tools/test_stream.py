@@ -17,7 +17,6 @@ from live_fixtures import Hook
 from mmvidattn.commands import make_parser, stream
 from mmvidattn.evaluation.events import detect_events, tune_thresholds
 from mmvidattn.live import load_live_model
-from mmvidattn.live.terminal import describe_event
 from mmvidattn.online.frame_scores import read_frame_scores
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +40,7 @@ def test_video_plot_and_events(run_main, files, clip, tmp_path, monkeypatch,
     events = [json.loads(line) for line in (
         tmp_path / 'events.jsonl').read_text().splitlines()]
     assert events
-    assert all(map(out.__contains__, map(describe_event, events)))
+    assert all(map(out.__contains__, map(stream.describe_event, events)))
 
 
 def test_stream_without_events_reports_the_highest_scores(

@@ -9,13 +9,8 @@ import numpy as np
 from scipy.ndimage import uniform_filter
 
 from ...datasets.annotations.video_segment import VideoSegment
-from ...online.event_thresholds import (
-    MIN_DURATION,
-    OFF,
-    ON,
-    Thresholds,
-    smooth,
-)
+from ...online import MIN_DURATION, OFF, ON
+from ...online.event_thresholds import Thresholds, smooth
 from ...online.frame_scores import FrameScores, check_scores
 from ...utils.arguments import NotNegative, check_arguments
 from .alarms import Alarms

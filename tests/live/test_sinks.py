@@ -1,0 +1,385 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Sinks: their threads, webhooks, clips of actions and folders of scores."""
+import base64
+import json
+import os
+import resource
+import sys
+import threading
+import time
+from contextlib import closing
+from email.utils import formatdate
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+from live_fixtures import Hook, num_handles, wait_until
+
+from mmvidattn.live import Detection, sinks
+from mmvidattn.live.file_sinks import ScoreSink, SegmentSink
+from mmvidattn.live.sinks import (
+    EventSink,
+    Sink,
+    SinkThread,
+    TryAgain,
+    WebhookSink,
+)
+from mmvidattn.online.frame_scores import read_frame_scores
+
+NONE = np.zeros(0)
+
+
+def step_of(step=0, events=()):
+    return Detection(step, (step + 1) / 4, NONE, NONE, events, (), {})
+
+
+class Recorder(Sink):
+    name = 'recorder'
+    queue_size = 4
+
+    def __init__(self, wait=0., errors=()):
+        self.wait, self.errors = wait, dict(errors)
+        self.found, self.closed = [], False
+        self.go = threading.Event()
+        self.go.set()
+
+    def write(self, detection):
+        self.go.wait()
+        time.sleep(self.wait)
+        if detection.step in self.errors:
+            raise self.errors[detection.step]
+        self.found.append(detection.step)
+
+    def close(self):
+        self.closed = True
+
+
+def test_blocked_sink_does_not_delay_the_run():
+    sink, lines = Recorder(), []
+    thread = SinkThread(sink, drop=True, log=lines.append)
+    sink.go.clear()
+    for step in range(40):
+        thread.write(step_of(step))
+    assert not sink.found
+    # The sink has taken at most one item, and the latest four are queued.
+    assert thread.dropped in (35, 36)
+    sink.go.set()
+    thread.close()
+    assert sink.found[-4:] == [36, 37, 38, 39] and sink.closed
+    assert len(sink.found) + thread.dropped == 40
+    # The report of the run counts them.
+    assert lines == []
+
+
+def test_recording_waits_for_the_sink_and_each_error_is_logged_once():
+    errors = {i: OSError('disk full') for i in range(20)}
+    errors[30] = KeyError('x')
+    sink, lines = Recorder(wait=0.002, errors=errors), []
+    thread = SinkThread(sink, drop=False, log=lines.append)
+    for step in range(40):
+        thread.write(step_of(step))
+    thread.close()
+    assert sink.found == [*range(20, 30), *range(31, 40)] and sink.closed
+    assert lines == ['recorder: disk full', "recorder: 'x'"]
+    assert thread.failed == 21
+
+
+def test_hanging_sink_is_abandoned(monkeypatch):
+    monkeypatch.setattr(sinks, 'CLOSE_SECONDS', 0.1)
+    sink, lines = Recorder(), []
+    thread = SinkThread(sink, drop=True, log=lines.append)
+    sink.go.clear()
+    thread.write(step_of())
+    thread.write(step_of())
+    thread.close()
+    assert lines == ['recorder hangs and was abandoned']
+    assert thread.dropped == 2
+    assert not sink.closed
+    sink.go.set()
+
+
+def test_event_sink_gets_events_at_the_end_of_the_source():
+    sink, result = EventSink(), []
+    sink.write = result.append
+    thread = SinkThread(sink, True, pytest.fail)
+    thread.write(step_of(0))
+    thread.write(step_of(1, [1, 2]))
+    thread.finish([3])
+    thread.close()
+    assert result == [1, 2, 3]
+
+
+EVENT = {'id': 7, 'event': 'start', 'class': 'tänzen', 'start': 1.5}
+
+
+@pytest.fixture
+def hook():
+    with closing(Hook()) as hook:
+        yield hook
+
+
+@pytest.fixture
+def other():
+    with closing(Hook()) as other:
+        yield other
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(sinks, 'FIRST_DELAY', 0.01)
+    monkeypatch.setattr(sinks, 'MAX_DELAY', 0.05)
+
+
+def test_webhook_posts_an_event(hook):
+    sink = WebhookSink(f'http://me:p%40ss@{hook.host}/in?key=1', 'door')
+    assert sink.name == f'http://{hook.host}/in'
+    sink.write(EVENT)
+    (path, headers, data), = hook.found
+    assert path == '/in?key=1'
+    assert json.loads(data) == {**EVENT, 'source': 'door'}
+    assert headers['Content-Type'] == 'application/json'
+    assert headers['Authorization'] == 'Basic ' + base64.b64encode(
+        b'me:p@ss').decode()
+    sink.close()
+
+
+@pytest.mark.parametrize('answer', [
+    (302, 'x'), (503, ''), b'no HTTP\r\n\r\n'], ids=str)
+def test_webhook_is_repeated_until_it_is_delivered(hook, other, quick, answer):
+    """After anything except 2xx; redirects are not followed."""
+    if not isinstance(answer, bytes):
+        answer = answer[0], {
+            'Location': f'http://me:secret@{other.host}/'} if answer[1] else {}
+    hook.answers += [answer] * 3
+    lines = []
+    sink = WebhookSink(f'http://me:secret@{hook.host}/in', 'door')
+    thread = SinkThread(sink, True, lines.append)
+    thread._put(EVENT)
+    thread._put({**EVENT, 'id': 8})
+    wait_until(lambda: len(hook.found) == 5)
+    thread.close()
+    assert [event['id'] for event in hook.events] == [7, 7, 7, 7, 8]
+    assert len(set(hook.keys)) == len({*hook.keys[:4]}) + 1 == 2
+    assert all('Authorization' in headers for _, headers, _ in hook.found)
+    assert other.found == []
+    assert (thread.dropped, thread.failed) == (0, 0)
+    # The error is logged once.
+    line, = lines
+    assert line.startswith(f'http://{hook.host}/in: ')
+    assert 'secret' not in line
+    if not isinstance(answer, bytes):
+        assert f'status {answer[0]}' in line
+        assert ('redirect' in line) == bool(answer[1])
+
+
+def test_refused_event_is_skipped_and_counted(hook, quick):
+    hook.answers.append((422, {}))
+    lines = []
+    thread = SinkThread(
+        WebhookSink(f'http://{hook.host}/', 'door'), True, lines.append)
+    thread._put(EVENT)
+    thread._put({**EVENT, 'id': 8})
+    wait_until(lambda: len(hook.found) == 2)
+    thread.close()
+    assert [event['id'] for event in hook.events] == [7, 8]
+    assert thread.failed == 1 and '422' in lines[0]
+
+
+def test_delays_double_and_respect_retry_after(hook):
+    sink, result = WebhookSink(f'http://{hook.host}/', 'door'), []
+    date = formatdate(time.time() + 100, usegmt=True)
+    texts = ['', '0', '-3', 'nan', 'x', '10', '9999', 'inf', date]
+    for text in texts + [''] * 3:
+        hook.answers.append((429, {'Retry-After': text}))
+        with pytest.raises(TryAgain, match='429') as error:
+            sink.write(EVENT)
+        result.append(error.value.seconds)
+    assert result[:8] == [1, 2, 4, 8, 16, 32, 300, 300]
+    assert 95 < result[8] <= 100
+    assert result[9:] == [60] * 3
+    sink.write(EVENT)
+    hook.answers.append((500, {}))
+    with pytest.raises(TryAgain, match='500') as error:
+        sink.write(EVENT)
+    assert error.value.seconds == 1
+    sink.close()
+
+
+def test_number_of_waiting_events_is_bounded(hook, quick, monkeypatch):
+    monkeypatch.setattr(WebhookSink, 'queue_size', 5)
+    hook.answers += [(500, {})] * 3
+    monkeypatch.setattr(sinks, 'FIRST_DELAY', 60)
+    thread = SinkThread(
+        WebhookSink(f'http://{hook.host}/', 'door'), True, lambda line: None)
+    thread._put(EVENT)
+    wait_until(lambda: hook.found)
+    for number in range(8, 28):
+        thread._put({**EVENT, 'id': number})
+    hook.answers.clear()
+    thread.close()
+    assert [event['id'] for event in hook.events[1:]] == [
+        23, 24, 25, 26, 27]
+    assert thread.dropped == 16
+
+
+@pytest.mark.parametrize('url', [
+    'ftp://host/', 'host', 'http://u:secret@:80/', 'http://host:port/',
+    'http://host/\x01'])
+def test_rejects_webhooks(url):
+    with pytest.raises(ValueError, match='a webhook must be ') as error:
+        WebhookSink(url, 'door')
+    assert 'secret' not in str(error.value)
+
+
+def test_missing_library_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'httpx', None)
+    with pytest.raises(ValueError, match=r'"mmvidattn\[webhook\]"'):
+        WebhookSink('http://host/', 'door')
+
+
+RUN = SimpleNamespace(source=SimpleNamespace(fps=8.), rate=4.)
+
+
+def brightness(number):
+    """Brightness of a frame, different from the previous frame."""
+    return 37 * number % 200 + 20
+
+
+def frames_of(step, events=(), num=2, since=None):
+    images = [np.full((64, 480, 3), brightness(2 * step + i), np.uint8)
+              for i in range(num)]
+    return Detection(step, (step + 1) / 4, NONE, NONE, events, images, {},
+                     since)
+
+
+def end(start, stop, start_id=3):
+    return {'event': 'end', 'class': 'jump', 'start': start, 'end': stop,
+            'start_id': start_id}
+
+
+def check_frames(path, numbers):
+    """Check that a clip has these frames."""
+    np.testing.assert_allclose(
+        shown(path), [brightness(number) for number in numbers], atol=6)
+
+
+def shown(path):
+    """Return the brightness of a clip's frames below the caption."""
+    video, result = cv2.VideoCapture(str(path)), []
+    assert video.get(cv2.CAP_PROP_FPS) == 8
+    while True:
+        is_read, image = video.read()
+        if not is_read:
+            return result
+        result.append(image[-48:].mean())
+
+
+def test_clip_has_the_action_and_its_margins(tmp_path):
+    sink = SegmentSink(tmp_path, RUN, before=.5, after=1.)
+    for step in range(40):
+        sink.write(frames_of(step, [end(4., 5.)] * (step == 20),
+                             since=4. if 16 <= step < 20 else None))
+        # The clip is written when the second after the action has passed.
+        assert sink.path(3).exists() == (step >= 23)
+    sink.close()
+    assert sink.path(3).name == '000003.mp4'
+    # The clip lasts from 3.5 s to 6 s, at 8 frames per second.
+    check_frames(sink.path(3), range(28, 48))
+    assert [path.name for path in tmp_path.iterdir()] == ['000003.mp4']
+
+
+def test_close_writes_the_last_actions(tmp_path):
+    sink = SegmentSink(tmp_path, RUN)
+    for step in range(8):
+        sink.write(frames_of(step, [end(.5, 1.5, 0)] * (step == 6),
+                             since=.5 if step < 6 else 1.))
+    for last in sink.finish([end(1., 2., 1)]):
+        sink.write(last)
+    sink.close()
+    check_frames(sink.path(0), range(16))
+    check_frames(sink.path(1), range(16))
+
+
+def test_earlier_frame_replaces_missing_frames(tmp_path):
+    sink = SegmentSink(tmp_path, RUN, before=0, after=0)
+    for step in 0, 1, 2, 6, 7:
+        sink.write(frames_of(step, [end(0., 2.)] * (step == 7),
+                             since=None if step == 7 else 0.))
+    check_frames(sink.path(3), [*range(6), *[5] * 6, *range(12, 16)])
+
+
+def test_buffer_is_bounded_and_keeps_the_latest_frames(tmp_path):
+    sink = SegmentSink(tmp_path, RUN, before=0, after=0, max_bytes=60_000)
+    for step in range(100):
+        sink.write(frames_of(step, [end(0., 25.)] * (step == 99), since=0.))
+        assert sink._num_bytes == sum(
+            data.nbytes for _, data in sink._frames) <= 60_000
+    number = len(shown(sink.path(3)))
+    assert 2 < number < 100
+    check_frames(sink.path(3), range(200 - number, 200))
+
+
+@pytest.mark.parametrize('options', [
+    dict(before=-1), dict(after=float('nan'))])
+def test_rejects_options(tmp_path, options):
+    with pytest.raises(ValueError, match=f'{next(iter(options))} must be'):
+        SegmentSink(tmp_path, RUN, **options)
+
+
+def noisy(step, events=()):
+    """Make a detection whose clip is larger than any buffer."""
+    rng = np.random.default_rng(step)
+    images = rng.integers(0, 255, (2, 96, 480, 3), np.uint8)
+    return Detection(step, (step + 1) / 4, NONE, NONE, events, [*images], {},
+                     step / 4)
+
+
+@pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),
+                    reason='counts open files in /proc')
+def test_failed_write_leaves_no_file_and_no_handle(tmp_path):
+    sink = SegmentSink(tmp_path, RUN, before=0, after=0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = num_handles()
+    for number, size in enumerate((0, 40, 9_000, 30_000)):
+        sink.write(noisy(2 * number))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            with pytest.raises(OSError):
+                sink.write(noisy(2 * number + 1, [
+                    end(number / 2, number / 2 + .5, number)]))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert not list(tmp_path.iterdir()), size
+        assert num_handles() == before, size
+    sink.write(noisy(8))
+    sink.write(noisy(9, [end(2., 2.5, 4)]))
+    assert [path.name for path in tmp_path.iterdir()] == ['000004.mp4']
+    assert len(shown(sink.path(4))) == 4
+
+
+def run_of(name, classes=('background', 'jump')):
+    return SimpleNamespace(source=SimpleNamespace(name=name), rate=4.,
+                           classes=list(classes), ignore={0})
+
+
+def write(folder, name, steps):
+    sink = ScoreSink(folder, run_of(name))
+    for step in steps:
+        scores = np.array([1 - step / 8, step / 8], np.float32)
+        sink.write(Detection(step, (step + 1) / 4, scores, np.zeros((0, 2)),
+                             [], (), {}))
+    sink.close()
+
+
+def test_sources_share_a_folder_and_missing_steps_are_filled(tmp_path):
+    write(tmp_path / 'x', 'a.mp4', [0, 1, 2])
+    write(tmp_path / 'x', 'b.mp4', [2, 3, 6])
+    write(tmp_path / 'x', 'empty.mp4', [])
+    found = read_frame_scores(tmp_path / 'x')
+    assert {name: (each.scores[:, 1] * 8).tolist()
+            for name, each in found.videos.items()} == {
+                'a.mp4': [0, 1, 2], 'b.mp4': [2, 2, 2, 3, 3, 3, 6]}
+    write(tmp_path / 'x', 'a.mp4', [5])
+    assert read_frame_scores(tmp_path / 'x').videos['a.mp4'].scores.shape == (
+        6, 2)
