@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from mmaction.registry import MODELS
@@ -107,10 +106,6 @@ class MiniROADStep(StreamStep):
     A stream's memory is the state of the GRU, ``hidden``, [B, layers, C]; and
     ``row``, the last good frame. Sample rates have no effect.
     """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.prepare()
 
     def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
         gru, zeros = self.model.backbone.gru, self.example.new_zeros

@@ -168,6 +168,9 @@ class VideoStep(StreamStep):
         return {name: x.to(self.example.device, self.frame_dtype)
                 for name, x in frames.items()}
 
+    def prepare(self) -> None:
+        """Do nothing, because no frame is projected in advance."""
+
     def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
         backbone = self.model.backbone
         state = backbone.encoder.initial_state(batch_size)
@@ -232,11 +235,8 @@ class VideoStep(StreamStep):
              elapsed: float | None = None) -> None:
         """Age the state by missing frames without scoring them.
 
-        Args:
-            number: Number of missing frames of each stream.
-            state: State of :meth:`forward`. Updated in place.
-            elapsed: Duration of all these frames, in nominal frame intervals.
-                Defaults to ``number``.
+        ``elapsed`` is the duration of all these frames, in nominal frame
+        intervals. Defaults to ``number``.
         """
         state['gap'].add_(number if elapsed is None else elapsed)
         state['count'].add_(number)

@@ -28,10 +28,9 @@ class StreamStep(nn.Module):
     (:meth:`fits`), is replaced by the last good frame, or by zeros if there
     was none.
 
-    Subclasses implement :meth:`initial_memory` and :meth:`scored`. In
-    addition, they implement :meth:`update` and :meth:`skip`; or they implement
-    :meth:`take` and :meth:`repeat`, and call :meth:`prepare` at the end of
-    their constructor.
+    Subclasses implement :meth:`initial_memory` and :meth:`scored`; and either
+    :meth:`take` and :meth:`repeat`, or :meth:`prepare`, :meth:`update` and
+    :meth:`skip`.
 
     Args:
         model: :class:`mmvidattn.recognizers.OnlineActionDetector` in eval
@@ -66,6 +65,7 @@ class StreamStep(nn.Module):
         self.stretch_long_memory = (
             self.stretches_by_default if stretch_long_memory is None
             else stretch_long_memory)
+        self.prepare()
 
     def check_kernel(self, kernel: str | None) -> None:
         """Raise a ValueError if the kernel does not fit the model."""
@@ -111,13 +111,9 @@ class StreamStep(nn.Module):
 
     def blank_frames(self, batch_size: int,
                      value: float = 0.) -> dict[str, Tensor]:
-        """Return frames that are filled with one value.
+        """Return a frame of each stream that is filled with one value.
 
         Inputs with a default, such as the elapsed time, get their default.
-
-        Args:
-            batch_size: Number of streams B.
-            value: The value. Defaults to 0; nan for missing frames.
         """
         return {
             name: torch.full(
@@ -186,7 +182,10 @@ class StreamStep(nn.Module):
 
     @torch.no_grad()
     def prepare(self) -> None:
-        """Compute the projections of a frame of zeros."""
+        """Compute what depends only on the weights.
+
+        Defaults to the projections of a frame of zeros.
+        """
         projected = self.project(self.blank_frames(1))
         for name, x in projected.items():
             self.register_buffer(f'zero_{name}', x)
@@ -238,10 +237,7 @@ class StreamStep(nn.Module):
 
     @torch.no_grad()
     def initial_state(self, batch_size: int = 1) -> dict[str, Tensor]:
-        """Return the state of streams before their first frame.
-
-        Args:
-            batch_size: Number of streams B.
+        """Return the state of B streams before their first frame.
 
         Returns:
             ``count`` and ``num_bad``, the number of all frames and of bad
@@ -269,18 +265,15 @@ class StreamStep(nn.Module):
             frames; ``bad_frame``, bool [B]. And the given state.
         """
         bad = self.update(features, state)
-        return dict(self.read(state), bad_frame=bad), state
+        scores = self.model.cls_head(self.scored(state))
+        return dict(scores, bad_frame=bad), state
 
     def update(self, features: Mapping[str, Tensor],
                state: dict[str, Tensor]) -> Tensor:
         """Update the state with a frame of each stream, in place.
 
-        Args:
-            features: Features of :meth:`forward`.
-            state: State of :meth:`forward`.
-
         Returns:
-            Whether the frame was bad and replaced, bool, [B].
+            True for a bad frame, which was replaced, bool [B].
         """
         step = state['count'].clone()
         features = {
@@ -301,26 +294,9 @@ class StreamStep(nn.Module):
         state['num_bad'].add_(~good)
         return ~good
 
-    def read(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Score the newest frame of each stream.
-
-        Args:
-            state: State of :meth:`forward` after at least one frame. It is
-                not changed.
-
-        Returns:
-            Logits of :meth:`forward`.
-        """
-        return self.model.cls_head(self.scored(state))
-
     @torch.no_grad()
     def skip(self, number: int, state: dict[str, Tensor]) -> None:
-        """Advance the state past missing frames, without scoring them.
-
-        Args:
-            number: Number of missing frames of each stream.
-            state: State of :meth:`forward`. Updated in place.
-        """
+        """Advance the state past missing frames, without scoring them."""
         if number < 1:
             return
         self.update(self.blank_frames(len(state['count']), torch.nan), state)

@@ -8,8 +8,7 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ..utils.arguments import Count, Fraction, Natural, Share, check_arguments
-from .attention import causal_bias
-from .block import Activation, OnlineTransformer, Reader
+from .block import Activation, OnlineTransformer, Reader, causal_bias
 from .encoder import MemoryEncoder
 from .feature_inputs import (
     FeatureProjection,

@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Stream steps of networks that read windows: TeSTra, LSTR and MAT."""
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +16,7 @@ from ..ops.temporal_smoothing import (
     window_smoothing,
     write_row,
 )
-from .attention import ProjectedAttention
+from .block import ProjectedAttention
 from .stream_step import StreamStep, keep_last_row
 from .windows import WindowReader, long_memory_frames, work_memory_start
 
@@ -36,8 +35,7 @@ class TeSTraStep(StreamStep):
     See :class:`StreamStep` for the arguments.
     """
 
-    def __init__(self, model: nn.Module, *args, **kwargs) -> None:
-        super().__init__(model, *args, **kwargs)
+    def prepare(self) -> None:
         backbone = self.model.backbone
         # Frames between the first and the last sample of the work memory.
         self.work_reach = (backbone.work_memory_length - 1) * self.work_rate
@@ -51,7 +49,7 @@ class TeSTraStep(StreamStep):
             self.register_buffer('position_scores', scores)
             self.register_buffer('position_values', values)
         self.register_buffer('limit', self._limit())
-        self.prepare()
+        super().prepare()
 
     @property
     def stretches_by_default(self) -> bool:
@@ -291,10 +289,6 @@ class MATStep(StreamStep):
     and every token of the work memory attends to a future that depends on all
     of them.
     """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.prepare()
 
     @property
     def stretches_by_default(self) -> bool:

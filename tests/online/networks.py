@@ -1,14 +1,22 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Small online detectors with MiniROAD or MAT."""
+"""Small online detectors with MiniROAD or MAT, and videos for them."""
 import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidattn.datasets.feature_windows import (
     dense_long_indices,
     long_padding_mask,
 )
 
+ATEN = torch.ops.aten
+# Ops that wait for the device, because a number or a size is read.
+WAITING = {
+    ATEN._local_scalar_dense.default, ATEN.nonzero.default,
+    ATEN.masked_select.default, ATEN.is_nonzero.default,
+    ATEN.repeat_interleave.Tensor, ATEN._unique2.default
+}
 BACKBONES = dict(
     miniroad=dict(
         type='MiniROAD', embed_dims=8, proj_dims=12, num_layers=2,
@@ -18,6 +26,17 @@ BACKBONES = dict(
         long_memory_length=12, work_memory_length=5,
         num_anticipation_tokens=2, num_groups=3, num_queries=4,
         num_future_queries=6, num_future_tokens=9))
+
+
+class NeverWait(TorchDispatchMode):
+    """Mode in which an op that waits for the device is an error."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        masks = func is ATEN.index.Tensor and [
+            x for x in args[1] if x is not None and x.dtype == torch.bool]
+        if func in WAITING or masks:
+            raise RuntimeError(f'{func} waits for the device')
+        return func(*args, **(kwargs or {}))
 
 
 def build_detector(name, head=None, **kwargs):

@@ -8,27 +8,35 @@ import io
 import random
 import warnings
 
-import numpy as np
 import pytest
 import torch
 from helpers import relative
 from mmaction.registry import MODELS
 from mmengine.model import BaseModule
-from online.networks import window_of
+from online.networks import NeverWait, window_of
 
 import mmvidattn
 from mmvidattn.apis.config import load_config
 from mmvidattn.online import StreamSession, dense_features, make_stream_step
 from mmvidattn.online.stream_session import STEPS
 
-LENGTH = 60
-MEMORY = dict(long_memory_length=8, work_memory_length=4, num_groups=2)
+# Longer than all memories.
+LENGTH = 36
+OPTIONS = dict(
+    long_memory_length=9, work_memory_length=4, num_groups=3, embed_dims=16,
+    num_heads=2, ffn_dims=24)
 DROPOUT = 'p', 'drop_rate', 'dropout'
-# Further variants of a network, by config options.
+# Further variants of a network, by options of the backbone.
 VARIANTS = {
-    'OnlineVideoEncoder-softmax': {'model.backbone.encoder.attention': dict(
+    'OnlineVideoEncoder-softmax': {'encoder.attention': dict(
         _delete_=True, type='SoftmaxAttention', window_frames=4)},
+    # The window contains all earlier samples.
+    'TeSTra-smoothing': {'decay': .8, 'long_memory_length': LENGTH // 2},
+    'TeSTra-lstr': {'long_memory_pos_embed': True, 'fusion': 'none'},
+    'TeSTra-fused-long': {'fusion': 'long'},
 }
+# Samples of the long memory and of the work memory.
+RATES = {'TeSTra-lstr': (3, 2)}
 
 
 def build(name):
@@ -37,15 +45,23 @@ def build(name):
     configs = {load_config(config).model.backbone.type: config
                for config in mmvidattn.list_models('*_tiny_synthetic')}
     known = inspect.signature(MODELS.get(network).__init__).parameters
+    options = {key: value for key, value in OPTIONS.items() if key in known}
+    options.update(VARIANTS.get(name, {}))
+    changes = {f'model.backbone.{key}': x for key, x in options.items()}
+    if 'embed_dims' in options:
+        changes['model.cls_head.in_channels'] = options['embed_dims']
     torch.manual_seed(0)
-    model = mmvidattn.get_model(configs[network], cfg_options={
-        **{f'model.backbone.{key}': value for key, value in MEMORY.items()
-           if key in known}, **VARIANTS.get(name, {})})
+    model = mmvidattn.get_model(configs[network], cfg_options=changes)
     for key, x in model.named_parameters():
         if 'log_factor' not in key:
             torch.nn.init.normal_(x, 'norm' in key and 'weight' in key, .3)
-    model.name = name
+    model.name, model.rates = name, RATES.get(name, (2, 1))
     return model.double().eval()
+
+
+def open_session(model):
+    return StreamSession(model, *model.rates, kernel=(
+        'smoothing' if model.name == 'TeSTra-smoothing' else None))
 
 
 @pytest.fixture(scope='module', params=[
@@ -67,25 +83,35 @@ def videos(model):
         256, (LENGTH, 3, 32, 32), generator=gen).double()) for _ in range(4)]
 
 
+def clips_of(model, video):
+    """Return frames as input of an ``OnlineVideoEncoder``."""
+    frames = model.data_preprocessor.normalize(video['frames'], channel_dim=-3)
+    return frames.double().transpose(0, 1)[None]
+
+
+def tables_of(model):
+    """Return the dataset's windows: first step, long memory, work, mask."""
+    L, (long_rate, work_rate) = model.backbone.work_memory_length, model.rates
+    first = (L - 1) * work_rate
+    stretch = open_session(model).step.stretch_long_memory
+    long, masks, starts, _ = zip(*(
+        window_of(model.backbone, t, long_rate, work_rate, stretch)
+        for t in range(first, LENGTH)))
+    work = torch.tensor(starts)[:, None] + work_rate * torch.arange(L)
+    return first, torch.stack(long), work, torch.stack(masks)
+
+
 @torch.no_grad()
 def whole(model, video):
     """Return the first scored frame, and the scores of an entire video."""
     backbone = model.backbone
     if 'frames' in video:
-        frames = model.data_preprocessor.normalize(
-            video['frames'], channel_dim=-3).double()
-        x = backbone.forward_causal(
-            dict(frames=frames.transpose(0, 1)[None]))[0][0]
+        x = backbone.forward_causal(dict(frames=clips_of(model, video)))[0][0]
         x = torch.cat([x[:, None], backbone.anticipate(x)], dim=1)
         return 0, model.cls_head(x)['action']
-    L = backbone.work_memory_length
-    stretch = make_stream_step(model).stretch_long_memory
-    long, masks, starts, _ = zip(*(
-        window_of(backbone, t, 4, 1, stretch) for t in range(L - 1, LENGTH)))
-    work = torch.tensor(starts)[:, None] + torch.arange(L)
-    x = dense_features(backbone, video, torch.stack(long), work,
-                       torch.stack(masks))
-    return L - 1, model.cls_head(x)['action']
+    first, *tables = tables_of(model)
+    x = dense_features(backbone, video, *tables, batch_size=7)
+    return first, model.cls_head(x)['action']
 
 
 def at(video, t):
@@ -105,55 +131,88 @@ def test_every_registered_network_has_a_contract():
     assert found == set(STEPS)
 
 
+@torch.no_grad()
+def test_windows_equal_the_whole_video(model, videos):
+    first, want = whole(model, videos[0])
+    backbone = model.backbone
+    if 'frames' in videos[0]:
+        x, state = clips_of(model, videos[0]), None
+        parts = []
+        for chunk in x.split([1, 15, 20], dim=2):
+            y, state = backbone.forward_causal(dict(frames=chunk), state)
+            parts.append(y)
+        got = model.cls_head(torch.cat(parts, dim=1)[0])['action']
+        assert relative(got, want[:, 0]) < 1e-6
+        # A clip ends with the anticipated steps.
+        got = model(dict(frames=x))['action'][0, LENGTH - 1:]
+        assert relative(got, want[-1]) < 1e-6
+        return
+    L = backbone.work_memory_length
+    _, long, work, mask = tables_of(model)
+    if model.name == 'MiniROAD':
+        # In a test, a window starts with the state of the video before.
+        got = model({name: x[None] for name, x in videos[0].items()})[
+            'action'][0, L - 1:, None]
+    else:
+        frames = torch.cat([long, work], dim=1)
+        got = model({**at(videos[0], frames), 'padding_mask': mask})[
+            'action'][:, L - 1:]
+    assert relative(got, want) < 1e-9
+
+
 def test_stream_equals_the_whole_video(model, videos):
     """However many frames are pushed at once."""
     first, want = whole(model, videos[0])
-    got = StreamSession(model).push(videos[0])['action']
+    got = open_session(model).push(videos[0])['action']
     assert relative(got[first:], want) < 1e-6
-    session, parts, t, rng = StreamSession(model), [], 0, random.Random(0)
-    while t < LENGTH:
-        number = rng.randint(1, 9)
-        parts.append(session.push(
-            {name: x[t:t + number] for name, x in videos[0].items()}))
+    session, parts, t, rng = open_session(model), [], 0, random.Random(0)
+    while t < 16:
+        number = rng.randint(1, 6)
+        parts.append(session.push(at(videos[0], slice(t, t + number))))
         t += number
-    assert torch.equal(torch.cat([part['action'] for part in parts]), got)
+    assert torch.equal(torch.cat([part['action'] for part in parts]), got[:t])
     # The scores depend on the video.
     assert relative(whole(model, videos[1])[1], want) > 1e-3
-    assert session.num_steps == LENGTH and not session.num_bad_frames
+    assert session.num_steps == t and not session.num_bad_frames
 
 
-def test_dropout_is_off(model, videos):
-    video = {name: x[:20] for name, x in videos[0].items()}
-    want = StreamSession(model).push(video)['action']
-    changed = build(model.name)
-    changed.load_state_dict(model.state_dict())
-    for module in changed.modules():
+def test_a_killed_stream_resumes_with_the_same_bits(model, videos):
+    """In another model with the same weights; and without dropout."""
+    session, file = open_session(model), io.BytesIO()
+    session.push(at(videos[0], slice(0, 13)))
+    torch.save([model.state_dict(), session.state_dict()], file)
+    file.seek(0)
+    weights, state = torch.load(file, weights_only=True)
+    other = build(model.name)
+    other.load_state_dict(weights)
+    for module in other.modules():
         for name in DROPOUT:
             if isinstance(getattr(module, name, None), float):
                 setattr(module, name, .9)
-    assert torch.equal(StreamSession(changed).push(video)['action'], want)
+    resumed = open_session(other)
+    resumed.load_state_dict(state)
+    rest = at(videos[0], slice(13, 30))
+    assert torch.equal(resumed.push(rest)['action'],
+                       session.push(rest)['action'])
 
 
-def test_streams_join_leave_reset_and_resume(model, videos):
+def test_streams_join_leave_and_reset(model, videos):
     """Random batches of streams of any age equal each stream alone."""
-    want = [StreamSession(model).push(at(video, slice(0, 20)))
+    want = [open_session(model).push(at(video, slice(0, 12)))
             for video in videos]
-    sessions = [StreamSession(model)]
+    sessions = [open_session(model)]
     sessions += [sessions[0].spawn() for _ in videos[1:]]
     rng, resets = random.Random(0), 0
-    for _ in range(60):
+    for _ in range(30):
         some = rng.sample(range(4), rng.randint(1, 4))
         if rng.random() < .1:
             sessions[some[0]].reset()
             resets += 1
         if rng.random() < .2:
-            file = io.BytesIO()
-            torch.save(sessions[some[0]].state_dict(), file)
-            file.seek(0)
+            state = sessions[some[0]].state_dict()
             sessions[some[0]] = sessions[0].spawn()
-            sessions[some[0]].load_state_dict(
-                torch.load(file, weights_only=True))
-        some = [i for i in some if sessions[i].num_steps < 20]
+            sessions[some[0]].load_state_dict(state)
+        some = [i for i in some if sessions[i].num_steps < 12]
         ages = [sessions[i].num_steps for i in some]
         found = StreamSession.push_many(
             [sessions[i] for i in some],
@@ -161,13 +220,13 @@ def test_streams_join_leave_reset_and_resume(model, videos):
         for i, t, result in zip(some, ages, found):
             assert result.keys() == want[i].keys()
             assert relative(result['action'], want[i]['action'][t]) < 1e-9
-    assert resets and max(x.num_steps for x in sessions) == 20
+    assert resets and max(x.num_steps for x in sessions) == 12
 
 
-@pytest.mark.parametrize('age', [0, 1, 13])
+@pytest.mark.parametrize('age', [0, 9])
 def test_skips_and_bad_frames_equal_missing_frames(model, videos, age):
     """For any number of frames, even more than the memories hold."""
-    start, number = StreamSession(model), 0
+    start, number = open_session(model), 0
     if age:
         start.push(at(videos[0], slice(0, age)))
     missing = start.spawn()
@@ -176,10 +235,16 @@ def test_skips_and_bad_frames_equal_missing_frames(model, videos, age):
     next(iter(bad.values())).view(-1)[3] = torch.nan
     huge = {name: torch.full_like(x, torch.finfo(x.dtype).max)
             for name, x in bad.items()}
-    for gap in 1, 2, 7, 70:
+    before = start.state_dict()['state']
+    quietly(start.skip, 0)
+    for name, x in start.state_dict()['state'].items():
+        assert torch.equal(x, before[name]), name
+    for gap in 1, 2, 7, 40:
         skipped, other = start.spawn(), missing.spawn()
         skipped.load_state_dict(start.state_dict())
-        quietly(skipped.skip, gap)
+        with pytest.warns(UserWarning, match=f'frame.* {age} ') as warned:
+            skipped.skip(gap)
+        assert len(warned) == 1
         while number < gap:
             frame = (None, bad, huge)[number % 3]
             assert quietly(missing.push, frame)['bad_frame']
@@ -187,39 +252,99 @@ def test_skips_and_bad_frames_equal_missing_frames(model, videos, age):
         other.load_state_dict(missing.state_dict())
         assert skipped.num_steps == other.num_steps == age + gap
         assert skipped.num_bad_frames == other.num_bad_frames == gap
-        got, want = (session.push(at(videos[0], slice(20, 24)))['action']
+        got, want = (session.push(at(videos[0], slice(20, 23)))['action']
                      for session in (skipped, other))
         assert relative(got, want) < 1e-6, gap
 
 
-def test_state_has_a_constant_size(model, videos):
+@torch.no_grad()
+def test_steps_run_the_same_kernels_on_the_same_memory(model):
     """Exported programs and CUDA graphs rely on it."""
-    step = make_stream_step(model)
+    step = open_session(model).step
     for x in step.initial_state(2).values():
         assert len(x) == 2 and len(x.unique()) == 1
-    state = step.initial_state(1)
+    state, kernels = step.initial_state(3), []
     before = {name: (x.data_ptr(), x.shape) for name, x in state.items()}
-    with torch.no_grad():
-        for t in range(9):
-            frame, = step.split_frames(at(videos[0], t))[0]
-            step({name: x[None] for name, x in frame.items()}, state)
+    gen = torch.Generator().manual_seed(0)
+
+    class Record(NeverWait):
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = super().__torch_dispatch__(func, types, args, kwargs)
+            kernels[-1].append((func, getattr(out, 'shape', None)))
+            return out
+
+    for t in range(4):
+        frames = step.random_frames(3, gen)
+        if t == 2:
+            next(iter(frames.values()))[1] = torch.nan
+        kernels.append([])
+        with Record():
+            step(frames, state)
+        state['count'][1] += 5 * (t == 1)
+    assert all(each == kernels[0] for each in kernels)
     assert {name: (x.data_ptr(), x.shape)
             for name, x in state.items()} == before
-    assert state['count'] == 9
+    assert state['count'].tolist() == [4, 9, 4]
+    assert state['num_bad'].tolist() == [0, 1, 0]
 
 
-def test_rejects_training_mode_and_other_frames(model, videos):
-    session, frame = StreamSession(model), at(videos[0], 0)
-    for name, x in frame.items():
-        with pytest.raises(ValueError, match=name):
-            session.push({**frame, name: x[..., 1:]})
-    with pytest.raises(ValueError, match='must have'):
-        session.push(dict(other=next(iter(frame.values()))))
+def test_every_parameter_gets_a_gradient(model, videos):
+    model.train()
+    backbone = model.backbone
+    length = backbone.long_memory_length + (backbone.work_memory_length or 9)
+    if 'frames' in videos[0]:
+        inputs = dict(frames=clips_of(model, videos[0])[:, :, :length])
+    else:
+        inputs = {name: x[None, :length] for name, x in videos[0].items()}
+    # Some networks have features of several rounds.
+    found = getattr(backbone, 'stages', backbone)(inputs)
+    parts = [found] if torch.is_tensor(found) else sum(found, [])
+    try:
+        sum(model.cls_head(x)['action'].square().sum()
+            for x in parts).backward()
+    finally:
+        model.eval()
+    still = {name for name, p in model.named_parameters()
+             if p.grad is None or not 0 < p.grad.abs().sum() < float('inf')}
+    model.zero_grad()
+    assert not still
+
+
+def test_rejects_frames_and_sessions(model, videos):
+    session, frame = open_session(model), at(videos[0], 0)
+    other = next(iter(frame.values()))
+    for features, message in (
+            *(({**frame, name: x[..., 1:]}, name)
+              for name, x in frame.items()),
+            *(({**frame, name: x[None, None]}, name)
+              for name, x in frame.items()),
+            ({name: x[None][:0] for name, x in frame.items()}, 'T >= 1'),
+            (dict(other=other), 'must have .* got other')):
+        with pytest.raises(ValueError, match=message):
+            session.push(features)
+    for sessions, frames, message in (
+            ([session] * 2, [frame] * 2, 'got one twice'),
+            ([session, open_session(model)], [frame] * 2, 'session.spawn()'),
+            ([session], [frame] * 2, 'got 2 for 1'),
+            ([session], [at(videos[0], slice(0, 2))], 'must be one frame')):
+        with pytest.raises(ValueError, match=message):
+            StreamSession.push_many(sessions, frames)
+    assert StreamSession.push_many([], []) == []
+    with pytest.raises(ValueError, match='number must be at least 0, got -1'):
+        session.skip(-1)
+    with pytest.raises(ValueError, match='kernel must be'):
+        StreamSession(model, kernel='box')
+    with pytest.raises(ValueError, match='of version 1, got 2'):
+        session.load_state_dict(dict(session.state_dict(), version=2))
+    with pytest.raises(ValueError, match='the state of state_dict must be'):
+        state = session.state_dict()
+        session.load_state_dict(dict(state, state=dict(
+            state['state'], count=torch.zeros(1))))
     assert session.num_steps == 0
     model.train()
     try:
         with pytest.raises(ValueError, match='eval mode'):
-            StreamSession(model)
+            make_stream_step(model)
     finally:
         model.eval()
-    assert np.isfinite(session.num_bytes)

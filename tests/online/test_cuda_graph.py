@@ -1,68 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Properties of a CUDA graph that can be tested without CUDA."""
+"""CUDA graphs, and their properties that can be tested without CUDA."""
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 import torch
-from online.networks import frame_of, video_of
-from torch.utils._python_dispatch import TorchDispatchMode
+from helpers import relative
+from online.networks import NeverWait, frame_of, video_of
 
 from mmvidattn.online import StreamSession, stream_session
 from mmvidattn.online.stream_session import CUDAGraphStep
-
-ATEN = torch.ops.aten
-# Ops that wait for the device, because a number or a size is read.
-WAITING = {
-    ATEN._local_scalar_dense.default, ATEN.nonzero.default,
-    ATEN.masked_select.default, ATEN.is_nonzero.default,
-    ATEN.repeat_interleave.Tensor, ATEN._unique2.default
-}
-
-
-class NeverWait(TorchDispatchMode):
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        masks = func is ATEN.index.Tensor and [
-            x for x in args[1] if x is not None and x.dtype == torch.bool]
-        if func in WAITING or masks:
-            raise RuntimeError(f'{func} waits for the device')
-        return func(*args, **(kwargs or {}))
 
 
 def frames_of(model, streams, seed):
     """Make a frame for each stream."""
     return video_of(model, streams, torch.float32, seed)
-
-
-@pytest.mark.parametrize('name, kernel', [
-    ('anticipation', 'window'), ('anticipation', 'smoothing'),
-    ('lstr', 'window'), ('verbs-and-nouns', 'smoothing'),
-    ('short-only', 'window')])
-@torch.no_grad()
-def test_step_can_be_recorded(detector, name, kernel):
-    """Every step runs the same kernels on the same memory."""
-    model = detector(name).eval()
-    step = StreamSession(model, kernel=kernel).step
-    state = step.initial_state(3)
-    places = {n: (x.data_ptr(), x.shape) for n, x in state.items()}
-    kernels = []
-
-    class Record(NeverWait):
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            out = super().__torch_dispatch__(func, types, args, kwargs)
-            shape = getattr(out, 'shape', None)
-            kernels[-1].append((func, shape))
-            return out
-
-    for t in range(12):
-        kernels.append([])
-        with Record():
-            step(frames_of(model, 3, t), state)
-        state['count'][1] += 5 * (t == 7)
-    assert {n: (x.data_ptr(), x.shape) for n, x in state.items()} == places
-    assert all(step_kernels == kernels[0] for step_kernels in kernels)
 
 
 def test_never_wait_detects_waiting_ops():
@@ -134,17 +86,16 @@ def cuda(monkeypatch):
             make(*args, **kwargs)))
 
 
-@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
-def test_replayed_session_has_the_same_scores(detector, cuda, kernel):
+def test_replayed_session_has_the_same_scores(detector, cuda):
     model = detector('anticipation').eval()
-    session = StreamSession(model, kernel=kernel, cuda_graph=True)
+    session = StreamSession(model, cuda_graph=True)
     # Recording does not change the state.
     assert session.num_steps == 0 and session.num_bad_frames == 0
-    want = StreamSession(model, kernel=kernel)
+    want = StreamSession(model)
     assert isinstance(session._batch.graph, CUDAGraphStep)
     kept = []
-    for t in range(30):
-        if t == 15:
+    for t in range(12):
+        if t == 7:
             session.reset(), want.reset()
         frame = frame_of(frames_of(model, 1, t), 0)
         kept.append((session.push(frame)['action'],
@@ -160,7 +111,30 @@ def test_replayed_session_has_the_same_scores(detector, cuda, kernel):
                           atol=1e-5)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs CUDA')
+@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
+def test_cuda_graph_gives_the_scores_of_the_step(detector, kernel):
+    model = detector('anticipation').eval().cuda()
+    video = {n: x.cuda() for n, x in
+             video_of(model, 30, torch.float32).items()}
+    want = StreamSession(model, kernel=kernel).push(video)['action']
+    sessions = [StreamSession(model, kernel=kernel)]
+    sessions.append(sessions[0].spawn())
+    StreamSession.record_graph(sessions)
+    for _ in range(2):
+        for t in range(30):
+            for out in StreamSession.push_many(sessions,
+                                               [frame_of(video, t)] * 2):
+                assert relative(out['action'], want[t]) < 1e-5
+        for session in sessions:
+            session.reset()
+
+
 def test_rejects_other_devices(detector):
     with pytest.raises(ValueError, match='cuda_graph=True needs a model on a '
                        'CUDA device, got one on cpu'):
         StreamSession(detector('laplace').eval(), cuda_graph=True)
+    session = StreamSession(detector('laplace').eval())
+    for owner in StreamSession, session:
+        with pytest.raises(ValueError, match='on a CUDA device, got one on c'):
+            owner.record_graph([session])

@@ -46,6 +46,9 @@ def test_action_starts_at_on_and_ends_below_off():
                              ('end', .5, 1.25, 1.5)]
     assert events[0]['class'] == 'jump' and events[0]['index'] == 1
     assert events[1]['peak'] == 0.6
+    # The end of the stream ends an action.
+    start, end = run(jump(.1, .9, .9, .9))
+    assert (end['end'], end['cut']) == (1., True)
 
 
 @pytest.mark.parametrize('dtype', [np.float32, np.float64])
@@ -58,11 +61,6 @@ def test_scores_equal_to_a_threshold_reach_it(dtype):
                   for t, row in enumerate(rows)]
         assert [[event['event'] for event in step] for step in events] == [
             ['start'], [], ['end']]
-
-
-def test_end_of_the_stream_ends_actions():
-    start, end = run(jump(.1, .9, .9, .9))
-    assert (end['end'], end['cut']) == (1., True)
 
 
 def test_active_since_is_the_oldest_action_in_progress():
@@ -95,11 +93,21 @@ def test_matches_naive(least):
                     (start, start + least) for start, _ in expected]
 
 
+def tuned(name='jump', **rules):
+    return dict(thresholds={name: rules})
+
+
 @pytest.mark.parametrize('options, error', [
     (dict(on=.3, off=.5), '0 < off <= on <= 1, got on=0.3, off=0.5'),
     (dict(on=1.5), '0 < off <= on <= 1'),
     (dict(off=0), '0 < off <= on <= 1'),
     (dict(min_duration=-1), 'min_duration must be .*got -1'),
+    (tuned('swim', on=.5, off=.3), "must be an action, got 'swim'"),
+    (tuned('background', on=.5, off=.3), 'must be an action'),
+    (tuned(on=.5), "thresholds of 'jump' must be numbers"),
+    (tuned(on=.5, off=.6), '0 < off <= on <= 1'),
+    (tuned(on=.5, off=.3, smoothing=-1), 'smoothing must be'),
+    (tuned(on=.5, off=.3, tau=1), "'tau'"),
 ])
 def test_rejects_options(options, error):
     with pytest.raises(ValueError, match=error):
@@ -271,18 +279,6 @@ def test_nan_does_not_stay_in_the_average():
         if events:
             break
     assert (t, events[0]['start']) == (3, 3)
-
-
-@pytest.mark.parametrize('thresholds, message', [
-    (dict(swim=dict(on=.5, off=.3)), "must be an action, got 'swim'"),
-    (dict(background=dict(on=.5, off=.3)), 'must be an action'),
-    (dict(jump=dict(on=.5)), "thresholds of 'jump' must be numbers"),
-    (dict(jump=dict(on=.5, off=.6)), '0 < off <= on <= 1'),
-    (dict(jump=dict(on=.5, off=.3, smoothing=-1)), 'smoothing must be'),
-    (dict(jump=dict(on=.5, off=.3, tau=1)), "'tau'")])
-def test_rejects_tuned_thresholds(thresholds, message):
-    with pytest.raises(ValueError, match=message):
-        EventDetector(NAMES, thresholds=thresholds)
 
 
 def test_options_of_all_classes_drop_earlier_tuned_thresholds():

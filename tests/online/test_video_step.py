@@ -10,11 +10,7 @@ from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
 from mmvidattn.layers import FrameDecay
-from mmvidattn.online import (
-    StreamSession,
-    make_stream_step,
-    online_video_encoder,
-)
+from mmvidattn.online import StreamSession, online_video_encoder
 
 MEAN, STD = [100., 120., 130.], [50., 60., 70.]
 HALF_LIFE = 4., 30.
@@ -126,7 +122,7 @@ def test_dropped_frames_age_the_state_and_repeat_the_scores(model):
         assert relative(out['action'], want[3:]) < 1e-10
 
 
-@pytest.mark.parametrize('at_once', [0, 3 * 32 * 32 * 2, 10**6])
+@pytest.mark.parametrize('at_once', [0, 3 * 32 * 32 * 2])
 def test_large_batches_are_processed_in_parts(model, monkeypatch, at_once):
     monkeypatch.setattr(online_video_encoder, 'VALUES_AT_ONCE', at_once)
     videos = [video_like(6, seed) for seed in range(5)]
@@ -150,8 +146,7 @@ def test_large_batches_are_processed_in_parts(model, monkeypatch, at_once):
             out = StreamSession.push_many(sessions, frames)
         assert [bool(x['bad_frame']) for x in out] == [
             i == 3 and t == 2 for i in range(5)]
-    assert set(batches) == {0: {1}, 3 * 32 * 32 * 2: {1, 2}, 10**6: {5}}[
-        at_once]
+    assert set(batches) == ({1, 2} if at_once else {1})
     for i, (video, result) in enumerate(zip(videos, out)):
         elapsed = [1.] * 6
         if i == 3:
@@ -187,34 +182,6 @@ def test_rejects_options(model):
                   elapsed=torch.zeros(1, 3)), r'\[B, T\] = \[1, 2\]')):
         with pytest.raises(ValueError, match=message):
             model.backbone(inputs)
-
-
-@torch.no_grad()
-def test_step_can_be_recorded(model):
-    """Every step runs the same kernels on the same memory."""
-    from online.test_cuda_graph import NeverWait
-
-    step = make_stream_step(model)
-    state = step.initial_state(3)
-    places = {name: x.data_ptr() for name, x in state.items()}
-    gen, kernels = torch.Generator().manual_seed(0), []
-
-    class Record(NeverWait):
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            kernels[-1].append(func)
-            return super().__torch_dispatch__(func, types, args, kwargs)
-
-    for t in range(5):
-        frames = step.random_frames(3, gen)
-        if t == 3:
-            frames['frames'][1] = torch.nan
-        kernels.append([])
-        with Record():
-            step(frames, state)
-    assert all(each == kernels[0] for each in kernels)
-    assert {name: x.data_ptr() for name, x in state.items()} == places
-    assert state['num_bad'].tolist() == [0, 1, 0]
 
 
 def test_bfloat16_stays_close_and_keeps_float32_sums(model, monkeypatch):
