@@ -17,7 +17,7 @@ from .neighbor_shift import (
     neighbor_shift,
     shift_gradient,
 )
-from .precision import without_autocast
+from .precision import at_least_float32, without_autocast
 
 
 class Gate(NamedTuple):
@@ -83,8 +83,9 @@ def fixated_attention(qkv: Tensor, weights: Sequence[Tensor],
                       options: Options) -> Tensor:
     """Shift keys and values, map and gate queries and keys, and attend.
 
-    For training: only ``qkv`` is kept for the backward pass, which computes
-    the rest again. A second derivative raises an error.
+    For training: only mapped queries and keys, and values are kept for the
+    backward pass, which computes the gates again. A second derivative raises
+    an error.
 
     Args:
         qkv: Projections, [B, T, H, W, 3 C].
@@ -103,36 +104,37 @@ class _FixatedAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, options: Options,
                 *weights: Tensor) -> Tensor:
+        inputs = _inputs(qkv, options)
         with without_autocast(qkv.device.type):
-            q, k, v = inputs = _inputs(qkv, options)
-            ratios = _ratios(inputs, weights, options)
+            q, k, v = wide = _widen(inputs, options)
+            ratios = _ratios(wide, weights, options)
             if ratios:
-                q.mul_(ratios[0])
-                k.mul_(ratios[-1])
+                q, k = q * ratios[0], k * ratios[-1]
             y = qkv.new_empty(*qkv.shape[:-1], qkv.shape[-1] // 3)
             _write(_attend(q, k, v, options)[0], y, options)
         ctx.options = options
-        ctx.save_for_backward(qkv, *weights)
+        ctx.save_for_backward(*inputs, *weights)
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        qkv, *weights = ctx.saved_tensors
+        saved = ctx.saved_tensors
+        inputs, weights = saved[:3], saved[3:]
         options = ctx.options
-        with without_autocast(qkv.device.type):
-            q, k, v = inputs = _inputs(qkv, options)
-            ratios = _ratios(inputs, weights, options)
+        result = grad.new_empty(*grad.shape[:-1], 3 * grad.shape[-1])
+        with without_autocast(grad.device.type):
+            q, k, v = wide = _widen(inputs, options)
+            ratios = _ratios(wide, weights, options)
             if ratios:
                 q, k = q * ratios[0], k * ratios[-1]
             grads = _attention_gradients(
                 q, k, v, _heads(grad, options, q.dtype), options)
             del q, k
             weight_grads = _gate_gradients(
-                inputs, ratios, weights, grads, options)
-            for grad, x in zip(grads, inputs[:2]):
+                wide, ratios, weights, grads, options)
+            for grad, x in zip(grads, wide[:2]):
                 _map_gradient_(grad, x, options)
-            result = qkv.new_empty(qkv.shape)
             q_part, kv_part = result.unflatten(-1, (3, -1)).split(
                 (1, 2), dim=-2)
             _write(grads[0], q_part.squeeze(-2), options)
@@ -140,24 +142,21 @@ class _FixatedAttention(torch.autograd.Function):
                   else torch.empty_like(kv_part, dtype=v.dtype))
             for x, part in zip(grads[1:], kv.unbind(-2)):
                 _write(x, part, options)
-            for shift in reversed(options.shifts):
-                kv = shift_gradient(kv, *shift)
-            if options.shifts:
-                kv_part.copy_(kv)
+            for i, shift in reversed([*enumerate(options.shifts)]):
+                kv = shift_gradient(kv, *shift, out=None if i else kv_part)
         return result, None, *weight_grads
 
 
 def _inputs(qkv: Tensor, options: Options) -> list[Tensor]:
     """Return mapped queries and keys, and values, [S, N, D] each.
 
-    S are the sequences of all heads. The tensors are new, and at least in
-    float32.
+    S are the sequences of all heads. The tensors are new. In half precision,
+    the offset is not added yet: it would hide small values.
     """
-    dtype = torch.promote_types(qkv.dtype, torch.float32)
     q, kv = qkv.unflatten(-1, (3, -1)).split((1, 2), dim=-2)
     for shift in options.shifts:
         kv = neighbor_shift(kv, *shift)
-    q, k, v = (_heads(x, options, dtype)
+    q, k, v = (_heads(x, options, qkv.dtype)
                for x in (q.squeeze(-2), *kv.unbind(-2)))
     for x in q, k:
         if options.kernel == 'relu':
@@ -166,9 +165,22 @@ def _inputs(qkv: Tensor, options: Options) -> list[Tensor]:
             x.sigmoid_()
         elif options.kernel == 'elu+1':
             F.elu_(x).add_(1)
-        if options.offset:
-            x.add_(options.offset)
+    _add_offset([q, k], options, qkv.dtype.itemsize > 2)
     return [q, k, v]
+
+
+def _widen(inputs: Sequence[Tensor], options: Options) -> list[Tensor]:
+    """Return the result of :func:`_inputs` at least in float32."""
+    wide = [*at_least_float32(*inputs)]
+    _add_offset(wide[:2], options, wide[0] is not inputs[0])
+    return wide
+
+
+def _add_offset(tensors: Sequence[Tensor], options: Options,
+                condition: bool) -> None:
+    if options.offset and condition:
+        for x in tensors:
+            x.add_(options.offset)
 
 
 def _heads(x: Tensor, options: Options, dtype: torch.dtype) -> Tensor:
@@ -294,11 +306,10 @@ def _gate_gradients(inputs: Sequence[Tensor], ratios: Sequence[Tensor],
 
 def _map_gradient_(grad: Tensor, y: Tensor, options: Options) -> None:
     """Multiply by the derivative of the feature map with the result y."""
-    y = y.sub_(options.offset) if options.offset else y
     if options.kernel == 'relu':
         torch.ops.aten.threshold_backward.grad_input(
-            grad, y, 0, grad_input=grad)
-    elif options.kernel == 'sigmoid':
-        grad.mul_(y).mul_(1 - y)
-    elif options.kernel == 'elu+1':
-        grad.mul_(y.clamp_max_(1))
+            grad, y, options.offset, grad_input=grad)
+    elif options.kernel != 'identity':
+        y = y - options.offset
+        grad.mul_(y.mul_(1 - y) if options.kernel == 'sigmoid'
+                  else y.clamp_max_(1))

@@ -322,19 +322,26 @@ class _Shift(torch.autograd.Function):
 
 
 def shift_gradient(grad: Tensor, plan: Sequence[Fold],
-                   segment_frames: int | None = None) -> Tensor:
+                   segment_frames: int | None = None,
+                   out: Tensor | None = None) -> Tensor:
     """Return the gradient of the input of :func:`neighbor_shift`.
 
     Args:
         grad: Gradient of its result, [B, T, H, W, *, C].
         plan, segment_frames: As in :func:`neighbor_shift`.
+        out: Tensor to write to. Defaults to a new one.
     """
-    shape = grad.shape
+    out = torch.empty_like(grad) if out is None else out
+    result = out
     if segment_frames is not None:
-        grad = grad.reshape(-1, segment_frames, *shape[2:])
-    result = grad.clone(memory_format=torch.contiguous_format)
+        grad, result = (x.unflatten(1, (-1, segment_frames)).flatten(0, 1)
+                        for x in (grad, out))
+    end = 0
     for fold in plan:
-        part, y = (z[..., fold.start:fold.stop] for z in (result, grad))
+        result[..., end:fold.start] = grad[..., end:fold.start]
+        end = fold.stop
+        part, y = (z[..., fold.start:end] for z in (result, grad))
+        here, there = _places(fold, grad.shape)
         if fold.boundary == 'replicate':
             for dim, (offset, length) in enumerate(
                     zip(fold.offset, grad.shape[1:4]), start=1):
@@ -343,14 +350,17 @@ def shift_gradient(grad: Tensor, plan: Sequence[Fold],
                     y = torch.zeros_like(y).index_add(
                         dim, there.clamp(0, length - 1), y)
             part.copy_(y)
-            continue
-        here, there = _places(fold, grad.shape)
-        if fold.boundary == 'zero':
-            part.zero_()
-        else:
+        elif fold.boundary == 'self':
+            part.copy_(y)
             part[here] = 0
-        part[there] += y[here]
-    return result.view(shape)
+            part[there] += y[here]
+        else:
+            back = fold._replace(offset=[-n for n in fold.offset])
+            for edge in _edges(back, grad.shape):
+                part[edge] = 0
+            part[there] = y[here]
+    result[..., end:] = grad[..., end:]
+    return out
 
 
 def _places(fold: Fold, shape: Sequence[int]
