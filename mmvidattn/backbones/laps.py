@@ -17,6 +17,9 @@ from ..utils.arguments import Count, Fraction, check_arguments
 from .base import BaseBackbone
 
 Attention = Literal['2d', '3d', 'leap']
+# The attention of all layers or by layer, see
+# :func:`mmvidattn.layers.video_transformer_block.attention_of_layers`.
+Attentions = Attention | Sequence[Attention] | dict
 # Shifts for networks without class tokens.
 Shift = Literal['none', 'plain', 'periodic']
 TokenShift = Literal['none', 'plain', 'periodic', 'token']
@@ -32,7 +35,6 @@ class LAPSBackbone(BaseBackbone):
 
     Args:
         num_frames: Clip length T.
-        attention: '2d', '3d' or 'leap'.
         shift: 'none', 'plain', 'periodic' or, with class tokens, 'token'.
         pyramid: Levels R of leap attention, repeated over the attentions.
         shift_fraction: Fraction of the channels from the previous frame, and
@@ -45,24 +47,19 @@ class LAPSBackbone(BaseBackbone):
         ValueError: If the frames form no pairs at a level of the pyramid.
     """
 
-    def __init__(self, num_frames: Count, attention: Attention,
-                 shift: TokenShift, pyramid: Sequence[Count],
-                 shift_fraction: Fraction, shift_first: First,
-                 **kwargs) -> None:
+    def __init__(self, num_frames: Count, shift: TokenShift,
+                 pyramid: Sequence[Count], shift_fraction: Fraction,
+                 shift_first: First, **kwargs) -> None:
         super().__init__(num_frames, **kwargs)
         if not pyramid:
             raise ValueError('pyramid must have at least one level, got '
                              f'{pyramid!r}')
-        self.attention = attention
+        # True if attention or shift connects frames.
+        self.mixes_frames = shift != 'none'
         self.shift = shift
         self.pyramid = tuple(pyramid)
         self.shift_fraction = shift_fraction
         self.shift_first = shift_first
-
-    @property
-    def mixes_frames(self) -> bool:
-        """Return True if attention or shift connects frames."""
-        return self.attention != '2d' or self.shift != 'none'
 
     def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
         """Return one group for each frame."""
@@ -82,9 +79,10 @@ class LAPSBackbone(BaseBackbone):
         """Encode frames [B T, C, H, W] to [B T, *]."""
         raise NotImplementedError
 
-    def mixing(self, index: int) -> FrameMixing:
-        """Return the frame mixing of attention number ``index``."""
-        return FrameMixing(self.num_frames, self.attention,
+    def mixing(self, attention: Attention, index: int) -> FrameMixing:
+        """Return a frame mixing of level ``index`` in the pyramid."""
+        self.mixes_frames |= attention != '2d'
+        return FrameMixing(self.num_frames, attention,
                            self.pyramid[index % len(self.pyramid)],
                            self.shift, self.shift_fraction, self.shift_first)
 

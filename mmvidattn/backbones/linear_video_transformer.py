@@ -5,6 +5,7 @@ Paper: *Linear Video Transformer with Feature Fixation*,
 https://arxiv.org/abs/2210.08164. Authors' code:
 https://github.com/OpenNLPLab/Linear_VideoTransformer.
 """
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -18,7 +19,10 @@ from ..layers import (
     VideoSelfAttention,
     VideoTransformerBlock,
 )
-from ..layers.video_transformer_block import stochastic_depth_rates
+from ..layers.video_transformer_block import (
+    attention_of_layers,
+    stochastic_depth_rates,
+)
 from ..utils.arguments import (
     Count,
     Fraction,
@@ -89,8 +93,9 @@ class LinearVideoTransformer(BaseBackbone):
         embed_dims, num_layers, num_heads: Values that override ``arch``.
         mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
         attention: Config of a :class:`BaseAttention`, such as
-            ``dict(type='SoftmaxAttention')``. Defaults to LinearAttention
-            with ReLU and ``offset='auto'``.
+            ``dict(type='SoftmaxAttention')``, for all layers or by layer,
+            see :func:`attention_of_layers`. Defaults to LinearAttention with
+            ReLU and ``offset='auto'``.
         pattern: 'factorized' (time and space), 'joint' (all tokens),
             'windowed' (tokens of the ``window_frames`` nearest frames) or
             'causal' (tokens of the same and of all previous frames).
@@ -145,7 +150,7 @@ class LinearVideoTransformer(BaseBackbone):
                  num_layers: Count | None = None,
                  num_heads: Count | None = None,
                  mlp_ratio: Positive = 4,
-                 attention: dict = dict(
+                 attention: dict | Sequence[dict] = dict(
                      type='LinearAttention', kernel='relu', offset='auto'),
                  pattern: Pattern = 'factorized',
                  order: Order = 'time_space',
@@ -199,7 +204,6 @@ class LinearVideoTransformer(BaseBackbone):
         options = dict(
             embed_dims=embed_dims,
             num_heads=arch['num_heads'],
-            attention=attention,
             grid_shape=(num_frames, *grid),
             fixation=fixation,
             qkv_bias=qkv_bias,
@@ -210,8 +214,10 @@ class LinearVideoTransformer(BaseBackbone):
         both = in_time + in_space
         apart = shift_placement == 'complementary'
         self.blocks = nn.ModuleList()
-        for rate in stochastic_depth_rates(drop_path_rate,
-                                           arch['num_layers']):
+        for rate, layer_attention in zip(
+                stochastic_depth_rates(drop_path_rate, arch['num_layers']),
+                attention_of_layers(attention, arch['num_layers'])):
+            options['attention'] = layer_attention
             if pattern == 'factorized':
                 attentions = dict(
                     temporal_attn=VideoSelfAttention(

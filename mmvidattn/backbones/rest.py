@@ -15,7 +15,10 @@ from torch import Tensor, nn
 
 from ..layers import MLP, VideoTransformerBlock
 from ..layers.temporal import FrameMixing
-from ..layers.video_transformer_block import stochastic_depth_rates
+from ..layers.video_transformer_block import (
+    attention_of_layers,
+    stochastic_depth_rates,
+)
 from ..ops import softmax_attention
 from ..ops.precision import at_least_float32
 from ..utils.arguments import (
@@ -27,7 +30,7 @@ from ..utils.arguments import (
 )
 from ..utils.checks import check_divides
 from .base import block_names, run_blocks
-from .laps import Attention, First, LAPSBackbone, Shift
+from .laps import Attention, Attentions, First, LAPSBackbone, Shift
 
 # Stride of the keys and values of each stage.
 REDUCTIONS = 8, 4, 2, 1
@@ -177,7 +180,7 @@ class ResT(LAPSBackbone):
                  arch: str | dict = 'small',
                  num_frames: Count = 8,
                  in_channels: Count = 3,
-                 attention: Attention = 'leap',
+                 attention: Attentions = 'leap',
                  shift: Shift = 'periodic',
                  pyramid: Sequence[Count] = (1, 2, 3),
                  shift_fraction: Fraction = 0.125,
@@ -188,12 +191,12 @@ class ResT(LAPSBackbone):
                  init_std: NotNegative = 0.02,
                  init_cfg: dict | None = None) -> None:
         super().__init__(
-            num_frames, attention, shift, pyramid, shift_fraction,
-            shift_first, with_cp=with_cp, init_std=init_std,
-            init_cfg=init_cfg)
+            num_frames, shift, pyramid, shift_fraction, shift_first,
+            with_cp=with_cp, init_std=init_std, init_cfg=init_cfg)
         arch = self.choose_arch(arch)
-        rates = iter(
-            stochastic_depth_rates(drop_path_rate, sum(arch['num_layers'])))
+        total = sum(arch['num_layers'])
+        rates = iter(stochastic_depth_rates(drop_path_rate, total))
+        attentions = iter(attention_of_layers(attention, total, Attention))
         width = arch['embed_dims']
         self.stem = _Stem(in_channels, width)
         for stage, (num_layers, num_heads, reduction) in enumerate(
@@ -207,7 +210,7 @@ class ResT(LAPSBackbone):
             blocks = nn.ModuleList(
                 VideoTransformerBlock(
                     dict(attn=_EMSA(width, num_heads, reduction,
-                                    self.mixing(i))),
+                                    self.mixing(next(attentions), i))),
                     MLP(width, int(mlp_ratio * width)),
                     width, next(rates), eps=1e-5)
                 for i in range(num_layers))

@@ -15,11 +15,14 @@ from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
 from ..layers.temporal import FrameMixing, LAPSAttention
-from ..layers.video_transformer_block import stochastic_depth_rates
+from ..layers.video_transformer_block import (
+    attention_of_layers,
+    stochastic_depth_rates,
+)
 from ..utils.arguments import Count, Fraction, NotNegative, check_arguments
 from ..utils.checks import to_pair
 from .base import block_names, run_blocks
-from .laps import Attention, First, LAPSBackbone, Shift
+from .laps import Attention, Attentions, First, LAPSBackbone, Shift
 
 GROUPS = 8
 # Patch size of each stage, in pixels of the previous stage.
@@ -138,7 +141,7 @@ class Visformer(LAPSBackbone):
                  num_frames: Count = 8,
                  img_size: Count | tuple[Count, Count] = 224,
                  in_channels: Count = 3,
-                 attention: Attention = 'leap',
+                 attention: Attentions = 'leap',
                  shift: Shift = 'periodic',
                  pyramid: Sequence[Count] = (1, 2, 3),
                  shift_fraction: Fraction = 0.25,
@@ -148,9 +151,8 @@ class Visformer(LAPSBackbone):
                  init_std: NotNegative = 0.02,
                  init_cfg: dict | None = None) -> None:
         super().__init__(
-            num_frames, attention, shift, pyramid, shift_fraction,
-            shift_first, with_cp=with_cp, init_std=init_std,
-            init_cfg=init_cfg)
+            num_frames, shift, pyramid, shift_fraction, shift_first,
+            with_cp=with_cp, init_std=init_std, init_cfg=init_cfg)
         arch = self.choose_arch(arch)
         stem, width = arch['stem_channels'], arch['embed_dims']
         if width % (2 * GROUPS):
@@ -165,7 +167,10 @@ class Visformer(LAPSBackbone):
         rates = iter(
             stochastic_depth_rates(drop_path_rate, sum(arch['num_layers'])))
         grid = [(side + 1) // 2 for side in sides]
-        channels, attentions = stem, 0
+        # The first stage has no attention.
+        attentions = enumerate(attention_of_layers(
+            attention, sum(arch['num_layers'][1:]), Attention))
+        channels = stem
         for stage, (patch, out, num_layers) in enumerate(
                 zip(PATCHES, (width // 2, width, 2 * width),
                     arch['num_layers']), start=1):
@@ -180,8 +185,8 @@ class Visformer(LAPSBackbone):
             for _ in range(num_layers):
                 mixing = None
                 if stage > 1:
-                    mixing = self.mixing(attentions)
-                    attentions += 1
+                    i, layer_attention = next(attentions)
+                    mixing = self.mixing(layer_attention, i)
                 blocks.append(
                     _Block(out, arch['num_heads'], mixing, next(rates)))
             self.add_module(f'stage{stage}', blocks)

@@ -14,7 +14,10 @@ from torch import Tensor, nn
 
 from ..layers import MLP, PatchEmbed, VideoTransformerBlock
 from ..layers.temporal import LAPSAttention
-from ..layers.video_transformer_block import stochastic_depth_rates
+from ..layers.video_transformer_block import (
+    attention_of_layers,
+    stochastic_depth_rates,
+)
 from ..utils.arguments import (
     Count,
     Fraction,
@@ -24,7 +27,7 @@ from ..utils.arguments import (
 )
 from ..utils.checks import check_divides, to_pair
 from .base import run_blocks
-from .laps import Attention, First, LAPSBackbone, TokenShift
+from .laps import Attention, Attentions, First, LAPSBackbone, TokenShift
 
 
 class _Block(VideoTransformerBlock):
@@ -83,7 +86,7 @@ class VisionTransformerLAPS(LAPSBackbone):
                  img_size: Count | tuple[Count, Count] = 224,
                  in_channels: Count = 3,
                  patch_size: Count = 16,
-                 attention: Attention = 'leap',
+                 attention: Attentions = 'leap',
                  shift: TokenShift = 'periodic',
                  pyramid: Sequence[Count] = (1, 2, 3, 1),
                  shift_fraction: Fraction = 0.25,
@@ -94,9 +97,8 @@ class VisionTransformerLAPS(LAPSBackbone):
                  init_std: NotNegative = 0.02,
                  init_cfg: dict | None = None) -> None:
         super().__init__(
-            num_frames, attention, shift, pyramid, shift_fraction,
-            shift_first, with_cp=with_cp, init_std=init_std,
-            init_cfg=init_cfg)
+            num_frames, shift, pyramid, shift_fraction, shift_first,
+            with_cp=with_cp, init_std=init_std, init_cfg=init_cfg)
         arch = self.choose_arch(arch)
         sides = to_pair(img_size)
         check_divides(patch_size=patch_size, img_size=sides)
@@ -112,12 +114,13 @@ class VisionTransformerLAPS(LAPSBackbone):
         self.blocks = nn.ModuleList(
             _Block(
                 dict(attn=LAPSAttention(width, arch['num_heads'],
-                                        self.mixing(i))),
+                                        self.mixing(layer_attention, i))),
                 MLP(width, int(mlp_ratio * width)),
                 width, rate)
-            for i, rate in enumerate(
-                stochastic_depth_rates(drop_path_rate,
-                                       arch['num_layers'])))
+            for i, (rate, layer_attention) in enumerate(zip(
+                stochastic_depth_rates(drop_path_rate, arch['num_layers']),
+                attention_of_layers(attention, arch['num_layers'],
+                                    Attention))))
         self.norm = nn.LayerNorm(width, eps=1e-6)
 
     def encode_images(self, x: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ Authors' code:
 https://github.com/google-research/scenic/tree/main/scenic/projects/vivit.
 """
 import math
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
@@ -21,7 +22,10 @@ from ..layers import (
 )
 from ..layers.mlp import Approximation
 from ..layers.tubelet_embed import inflate_kernel
-from ..layers.video_transformer_block import stochastic_depth_rates
+from ..layers.video_transformer_block import (
+    attention_of_layers,
+    stochastic_depth_rates,
+)
 from ..utils.arguments import (
     Count,
     Fraction,
@@ -81,7 +85,7 @@ class Encoder(nn.Module):
                  embed_dims: int,
                  num_heads: int,
                  mlp_ratio: float,
-                 attention: dict,
+                 attention: dict | Sequence[dict],
                  fixation: dict | None,
                  pool: str,
                  qkv_bias: bool,
@@ -97,10 +101,11 @@ class Encoder(nn.Module):
         options = dict(
             embed_dims=embed_dims,
             num_heads=num_heads,
-            attention=attention,
             fixation=fixation,
             qkv_bias=qkv_bias,
             drop_rate=drop_rate)
+        num_behind = 0 if causal else num_temporal_layers or 0
+        attentions = attention_of_layers(attention, num_layers + num_behind)
         T, H, W = grid_shape
         self.frame_wise = pattern == 'space'
         self.pos_embed = self.cls_token = None
@@ -120,7 +125,8 @@ class Encoder(nn.Module):
             embed_dims, eps=norm_eps) if pre_norm else nn.Identity()
         self.blocks = nn.ModuleList(
             VideoTransformerBlock(
-                _attentions(pattern, grid_shape, decay=decay, **options),
+                _attentions(pattern, grid_shape, decay=decay,
+                            attention=layer_attention, **options),
                 MLP(
                     embed_dims,
                     int(mlp_ratio * embed_dims),
@@ -130,7 +136,9 @@ class Encoder(nn.Module):
                 rate,
                 norm_eps,
                 scale_by_keep=drop_path_scale)
-            for rate in stochastic_depth_rates(drop_path_rate, num_layers))
+            for rate, layer_attention in zip(
+                stochastic_depth_rates(drop_path_rate, num_layers),
+                attentions))
         self.norm = nn.LayerNorm(embed_dims, eps=norm_eps)
         self.temporal = None
         self.average_frames = num_temporal_layers == 0
@@ -145,7 +153,8 @@ class Encoder(nn.Module):
                 drop_path_scale=drop_path_scale,
                 norm_eps=norm_eps,
                 gelu_approximate=gelu_approximate,
-                **{**options, **(causal or {})})
+                **options,
+                **(causal or dict(attention=attentions[num_layers:])))
 
     def forward(self, x: Tensor, with_cp: bool = False) -> Tensor:
         """Encode tokens [B, T, H, W, D].
@@ -221,6 +230,12 @@ def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
                 decay: dict | None) -> dict[str, nn.Module]:
     """Build the attentions of a block by name, in the order of use."""
     if pattern == 'dot':
+        if attention.get('type') != 'SoftmaxAttention' or {*attention} - {
+                'type', 'dropout'} or fixation is not None:
+            raise ValueError("model='fact_dot' requires fixation=None and "
+                             "attention=dict(type='SoftmaxAttention'), "
+                             'optionally with dropout, got fixation='
+                             f'{fixation} and attention={attention}')
         return dict(
             attn=FactorizedDotAttention(
                 embed_dims,
@@ -299,10 +314,12 @@ class ViViT(BaseBackbone):
             for Model 2. With 0 the outputs of the frames are averaged
             (Table 2, average pooling baseline). Defaults to 4.
         mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
-        attention: Config of a :class:`BaseAttention`. Model 4 only accepts
-            'SoftmaxAttention' and its ``dropout``. With a class token the
-            tokens form one column, (1 + N, 1), that token first. Defaults to
-            ``dict(type='SoftmaxAttention')``.
+        attention: Config of a :class:`BaseAttention`, for all layers or by
+            layer, see :func:`attention_of_layers`; in Model 2, the layers of
+            the temporal encoder follow those of the spatial encoder. Model 4
+            only accepts 'SoftmaxAttention' and its ``dropout``. With a class
+            token the tokens form one column, (1 + N, 1), that token first.
+            Defaults to ``dict(type='SoftmaxAttention')``.
         fixation: Options of :class:`mmvidattn.layers.FeatureFixation`, not
             for Model 4. Defaults to None, for no fixation, as in the paper.
         order: 'time_space' or 'space_time', only for Model 3. Defaults to
@@ -334,8 +351,9 @@ class ViViT(BaseBackbone):
         embed_init_std: Standard deviation of the initial class tokens and
             position tables. Defaults to 0.02.
         causal: Make the temporal encoder causal, only for Model 2, with these
-            options: ``attention``, ``dict(type='LinearAttention')`` or
-            ``dict(type='SoftmaxAttention', window_frames=W)``, by default
+            options: ``attention``, ``dict(type='LinearAttention')``,
+            ``dict(type='GatedDeltaAttention')`` or ``dict(
+            type='SoftmaxAttention', window_frames=W)``, by default
             LinearAttention with ReLU and ``offset='auto'``; and ``decay``,
             see :class:`mmvidattn.layers.FrameDecay`, by default None.
             Defaults to None: the temporal encoder is bidirectional.
@@ -363,7 +381,8 @@ class ViViT(BaseBackbone):
                  num_heads: Count | None = None,
                  num_temporal_layers: Natural | None = None,
                  mlp_ratio: Positive = 4,
-                 attention: dict = dict(type='SoftmaxAttention'),
+                 attention: dict | Sequence[dict] = dict(
+                     type='SoftmaxAttention'),
                  order: Order | None = None,
                  pool: Pool | None = None,
                  zero_init_temporal: bool | None = None,
@@ -406,15 +425,6 @@ class ViViT(BaseBackbone):
         if pool == 'cls' and not has_token:
             raise ValueError(f'model={model!r} has no class token: pool must '
                              "be 'mean', 'mean_norm' or None, got 'cls'")
-        if model == 'fact_dot' and (
-                attention.get('type') != 'SoftmaxAttention'
-                or set(attention) - {'type', 'dropout'}):
-            raise ValueError("attention of model='fact_dot' must be "
-                             "dict(type='SoftmaxAttention'), optionally with "
-                             f'dropout, got {attention}')
-        if model == 'fact_dot' and fixation is not None:
-            raise ValueError("fixation of model='fact_dot' must be None, got "
-                             f'{fixation}')
         embed_dims = arch['embed_dims']
         self.patch_init = patch_init
         self.embed_init_std = embed_init_std

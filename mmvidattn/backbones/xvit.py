@@ -6,6 +6,8 @@ https://arxiv.org/abs/2106.05968. The linear video transformer builds on it;
 its authors' code also contains XViT:
 https://github.com/OpenNLPLab/Linear_VideoTransformer.
 """
+from collections.abc import Sequence
+
 import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
@@ -17,7 +19,10 @@ from ..layers import (
     VideoTransformerBlock,
 )
 from ..layers.mlp import Approximation
-from ..layers.video_transformer_block import stochastic_depth_rates
+from ..layers.video_transformer_block import (
+    attention_of_layers,
+    stochastic_depth_rates,
+)
 from ..ops.neighbor_shift import TEMPORAL_MODES
 from ..utils.arguments import (
     Count,
@@ -74,7 +79,8 @@ class XViT(BaseBackbone):
             ``num_heads``. Defaults to 'base'.
         embed_dims, num_layers, num_heads: Values that override ``arch``.
         mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
-        attention: Config of a :class:`BaseAttention`. Its sequences are the
+        attention: Config of a :class:`BaseAttention`, for all layers or by
+            layer, see :func:`attention_of_layers`. Its sequences are the
             tokens of a frame as one column, (1 + H' W', 1), the class token
             first. Defaults to ``dict(type='SoftmaxAttention')``.
         fixation: Options of :class:`mmvidattn.layers.FeatureFixation`, as in
@@ -113,7 +119,8 @@ class XViT(BaseBackbone):
                  num_layers: Count | None = None,
                  num_heads: Count | None = None,
                  mlp_ratio: Positive = 4,
-                 attention: dict = dict(type='SoftmaxAttention'),
+                 attention: dict | Sequence[dict] = dict(
+                     type='SoftmaxAttention'),
                  fixation: dict | None = None,
                  temporal_shift: dict | None = dict(mode='tsm', divisor=4),
                  qkv_bias: bool = True,
@@ -157,12 +164,13 @@ class XViT(BaseBackbone):
         self.pre_norm = nn.LayerNorm(
             embed_dims, eps=norm_eps) if pre_norm else nn.Identity()
         self.blocks = nn.ModuleList()
-        for rate in stochastic_depth_rates(drop_path_rate,
-                                           arch['num_layers']):
+        for rate, layer_attention in zip(
+                stochastic_depth_rates(drop_path_rate, arch['num_layers']),
+                attention_of_layers(attention, arch['num_layers'])):
             attn = VideoSelfAttention(
                 embed_dims,
                 arch['num_heads'],
-                attention,
+                layer_attention,
                 (num_frames, 1 + rows * columns, 1),
                 pattern='space',
                 fixation=fixation,

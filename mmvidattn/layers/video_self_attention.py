@@ -141,9 +141,9 @@ class VideoSelfAttention(nn.Module):
                 seq_shape=self._shapes(grid_shape)[1],
                 **attention))
         if pattern == 'causal' and not self.attention.is_causal:
-            raise ValueError("pattern='causal' requires LinearAttention, or "
-                             'SoftmaxAttention with window_frames, got '
-                             f'{attention}')
+            raise ValueError("pattern='causal' requires LinearAttention, "
+                             'GatedDeltaAttention, or SoftmaxAttention with '
+                             f'window_frames, got {attention}')
         self.decay = None if decay is None else FrameDecay(num_heads, **decay)
         features = self.attention.feature_dims
         if fixation_first and features != head_dims:

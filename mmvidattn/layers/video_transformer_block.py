@@ -1,11 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
+from ..utils.arguments import check_type
 from ..utils.modules import named, part_of
+
+A = TypeVar('A')
 
 
 class VideoTransformerBlock(nn.Module):
@@ -121,6 +126,46 @@ def rescale_blocks(blocks: nn.ModuleList) -> None:
         for number, block in enumerate(blocks, 1):
             for layer in block.attn.proj, block.mlp.fc2:
                 layer.weight /= math.sqrt(2 * number)
+
+
+def attention_of_layers(attention: A | Sequence[A] | Mapping[str, Any],
+                        num_layers: int, kind: Any = dict) -> list[A]:
+    """Return the attention of each layer, from input to output.
+
+    Args:
+        attention: The attention of all layers; or a list with an entry for
+            each layer; or ``dict(layers={5: ATTENTION}, rest=ATTENTION)``,
+            where the first layer has the number 0.
+        num_layers: Number of layers.
+        kind: Annotation of an attention, see
+            :func:`mmvidattn.utils.arguments.check_type`. Defaults to dict.
+
+    Raises:
+        ValueError: If a list has another length, a layer does not exist, or
+            an entry does not match ``kind``.
+    """
+    if isinstance(attention, Mapping) and 'layers' in attention:
+        # The keys are text in JSON and in --cfg-options.
+        layers = {str(i): x for i, x in attention['layers'].items()}
+        if {*attention} != {'layers', 'rest'} or not {*layers} <= {
+                str(i) for i in range(num_layers)}:
+            raise ValueError(
+                'attention by layer must be dict(layers={NUMBER: ATTENTION}, '
+                f'rest=ATTENTION) with numbers from 0 to {num_layers - 1}, '
+                f'got {dict(attention)}')
+        chosen = [layers.get(str(i), attention['rest'])
+                  for i in range(num_layers)]
+    elif isinstance(attention, (list, tuple)):
+        chosen = list(attention)
+        if len(chosen) != num_layers:
+            raise ValueError(
+                f'a list of attentions must have an entry for each of the '
+                f'{num_layers} layers, got {len(chosen)}')
+    else:
+        chosen = [attention] * num_layers
+    for i, entry in enumerate(chosen):
+        check_type(f'attention of layer {i}', entry, kind)
+    return chosen
 
 
 class StochasticDepth(DropPath):

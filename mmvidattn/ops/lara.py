@@ -6,16 +6,12 @@ are means of neighboring tokens.
 """
 import itertools
 import math
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from .attention_inputs import check_attention_inputs
 from .precision import at_least_float32, without_autocast
-
-Weighting = Literal['mis-opt', 'mis-bh', 'mis-biased']
-WEIGHTINGS = get_args(Weighting)
 
 
 def landmark_grid(shape: tuple[int, ...],
@@ -118,10 +114,7 @@ def lara_attention(q: Tensor,
                    v: Tensor,
                    query_landmarks: Tensor,
                    key_landmarks: Tensor,
-                   omega: Tensor | None = None,
-                   *,
-                   weighting: str = 'mis-opt',
-                   alpha: float = 1.) -> Tensor:
+                   omega: Tensor | None = None) -> Tensor:
     r"""Estimate softmax attention by multiple importance sampling.
 
     There are C landmarks :math:`\mu_c`, each the sum of a query landmark and
@@ -131,26 +124,13 @@ def lara_attention(q: Tensor,
     .. math::
         y_n &= \sum_c s_{nc} \sum_m softmax_m(xi(k_m, \omega_c)) v_m \\
         s_n &= softmax_c(\log a_{nc} + xi(q_n, \omega_c)
-               + \log \sum_m \exp xi(k_m, \omega_c) - \log p_c)
-
-    The weightings differ in the assumed density :math:`p_c` of a sample and
-    in its weight :math:`a_{nc}`:
-
-    ============ ================================== ==========================
-    weighting    p_c                                a_nc
-    ============ ================================== ==========================
-    'mis-opt'    density of the landmark,           the landmark's share in
-                 exp xi(mu_c, omega_c)              the mixture, plus
-                                                    alpha (t_nc - mean_c t_nc)
-    'mis-bh'     the mixture,                       1
-                 sum_d exp xi(mu_d, omega_c)
-    'mis-biased' the mixture                        exp(mu_c q_n / sqrt(D))
-    ============ ================================== ==========================
+               + \log \sum_m \exp xi(k_m, \omega_c) - xi(\mu_c, \omega_c)) \\
+        a_{nc} &= softmax_d(xi(\mu_d, \omega_c))_c + t_{nc} - mean_c t_{nc}
 
     where t is the softmax over the queries n of the products of query and
-    query landmark, and a is at least 1e-8. The computation is at least in
-    float32, also under autocast, because the bound 1e-8 would be zero in
-    float16.
+    query landmark, and a is at least 1e-8 (the weighting 'mis-opt' of the
+    released code). The computation is at least in float32, also under
+    autocast, because the bound 1e-8 would be zero in float16.
 
     Args:
         q: Queries, [*, N, G, D].
@@ -159,19 +139,13 @@ def lara_attention(q: Tensor,
         query_landmarks: [*, C, G, D].
         key_landmarks: [*, C, G, D].
         omega: Samples, [*, C, G, D]. Defaults to the landmarks.
-        weighting: 'mis-opt', 'mis-bh' (balance heuristic) or 'mis-biased'.
-            Defaults to 'mis-opt'.
-        alpha: Strength of the correction term of 'mis-opt'. Defaults to 1.
 
     Returns:
         [*, N, G, E], in the dtype of ``v``.
 
     Raises:
-        ValueError: If the shapes do not match or ``weighting`` is unknown.
+        ValueError: If the shapes do not match.
     """
-    if weighting not in WEIGHTINGS:
-        raise ValueError(
-            f'weighting must be one of {WEIGHTINGS}, got {weighting!r}')
     check_attention_inputs('lara_attention', q, k, v)
     _check_landmarks(q, query_landmarks, key_landmarks,
                      key_landmarks if omega is None else omega)
@@ -185,21 +159,13 @@ def lara_attention(q: Tensor,
     with without_autocast(q.device.type):
         of_keys = _log_kernel(omega, k)
         kv = of_keys.softmax(dim=-1) @ v
-        mu = query_landmarks + key_landmarks
-        densities = _log_kernel(omega, mu)
-        mixture = densities.logsumexp(dim=-1)
+        densities = _log_kernel(omega, query_landmarks + key_landmarks)
+        density = densities.diagonal(dim1=-2, dim2=-1)
+        share = (density - densities.logsumexp(dim=-1)).exp().unsqueeze(-2)
+        t = (scale * (q @ query_landmarks.mT)).softmax(dim=-2)
+        a = share + t - t.mean(dim=-1, keepdim=True)
         # The term |q|^2 is the same for all landmarks and cancels.
-        scores = scale * (q @ omega.mT)
-        if weighting == 'mis-opt':
-            density = densities.diagonal(dim1=-2, dim2=-1)
-            t = (scale * (q @ query_landmarks.mT)).softmax(dim=-2)
-            share = (density - mixture).exp().unsqueeze(-2)
-            a = share + alpha * (t - t.mean(dim=-1, keepdim=True))
-            scores = scores + a.clamp(min=1e-8).log()
-        else:
-            density = mixture
-            if weighting == 'mis-biased':
-                scores = scores + scale * (q @ mu.mT)
+        scores = scale * (q @ omega.mT) + a.clamp(min=1e-8).log()
         bias = of_keys.logsumexp(dim=-1) - density
         y = (scores + bias.unsqueeze(-2)).softmax(dim=-1) @ kv
     return y.transpose(-3, -2).to(dtype)
@@ -225,9 +191,7 @@ def naive_lara_attention(q: Tensor,
                          v: Tensor,
                          query_landmarks: Tensor,
                          key_landmarks: Tensor,
-                         omega: Tensor | None = None,
-                         weighting: str = 'mis-opt',
-                         alpha: float = 1.) -> Tensor:
+                         omega: Tensor | None = None) -> Tensor:
     """Reference of :func:`lara_attention` without logarithms.
 
     Its exponentials may overflow.
@@ -248,14 +212,10 @@ def naive_lara_attention(q: Tensor,
     # Density of each landmark at each sample, [*, G, C, C].
     densities = feature(mu)
     mixture = densities.sum(dim=-2, keepdim=True)
-    if weighting == 'mis-opt':
-        density = densities.diagonal(dim1=-2, dim2=-1).unsqueeze(-2)
-        t = (scale * q @ query_landmarks.mT).softmax(dim=-2)
-        a = density / mixture + alpha * (t - t.mean(dim=-1, keepdim=True))
-        a = a.clamp(min=1e-8)
-    else:
-        density = mixture
-        a = (scale * q @ mu.mT).exp() if weighting == 'mis-biased' else 1.
+    density = densities.diagonal(dim1=-2, dim2=-1).unsqueeze(-2)
+    t = (scale * q @ query_landmarks.mT).softmax(dim=-2)
+    a = density / mixture + t - t.mean(dim=-1, keepdim=True)
+    a = a.clamp(min=1e-8)
     weights = a * of_queries * sums / density
     weights = weights / weights.sum(dim=-1, keepdim=True)
     return (weights.nan_to_num(0) @ kv).transpose(-3, -2)

@@ -2,18 +2,12 @@
 """Backbones equal independent transcriptions of the papers, in float64."""
 import pytest
 import torch
-from backbones.families import TINY, build, clips_for
+from backbones.families import build, clips_for
 from helpers import relative
 from torch import nn
 
-from mmvidattn.backbones import (
-    DualFormer,
-    LinearVideoTransformer,
-    Visformer,
-    ViViT,
-)
-from tools.benchmark.references import laps, linear_ff
-from tools.benchmark.references.dualformer import TranscribedDualFormer
+from mmvidattn.backbones import LinearVideoTransformer, ViViT
+from tools.benchmark.references import linear_ff
 from tools.benchmark.references.vivit import TranscribedViViT
 
 
@@ -23,32 +17,19 @@ def linear_ff_of(model):
         softmax=model.blocks[0].spatial_attn.fixation is None)
 
 
-def dualformer_of(model):
-    # Kernels of the pyramids of the tiny model.
-    kernels = (((2, 4, 4), (2, 1, 1)), ((2, 2, 2), (4, 1, 1)),
-               ((2, 2, 2), None), (None, None))
-    network = TranscribedDualFormer(
-        (8, (2, 3, 1, 2), (1, 2, 2, 2)), (2, 4, 4), kernels).double()
-    network.load_state_dict(model.state_dict())
-    return network
-
-
 def vivit_of(model):
     network = TranscribedViViT(8, 32, 2, 32, 4).double()
     network.load_state_dict(model.state_dict())
     return network
 
 
-ARCH = dict(TINY[DualFormer]['arch'], num_layers=(2, 3, 1, 2))
 # The denominators of linear attention differ by 1e-6.
 CASES = {
     'linear_ff': (LinearVideoTransformer, {}, linear_ff_of, 1e-6),
     'linear_ff-softmax': (LinearVideoTransformer, dict(
         attention=dict(type='SoftmaxAttention'), fixation=None),
         linear_ff_of, 1e-6),
-    'dualformer': (DualFormer, dict(arch=ARCH), dualformer_of, 1e-10),
     'vivit': (ViViT, dict(img_size=32), vivit_of, 1e-10),
-    'laps': (Visformer, {}, laps.transcribe, 1e-10),
 }
 
 
@@ -57,7 +38,7 @@ CASES = {
 def test_equals_its_transcription(backbone, options, transcribe, tolerance):
     model = build(backbone, **options).double().eval()
     for p in model.parameters():
-        if p.dim() == 1 or backbone in (LinearVideoTransformer, DualFormer):
+        if p.dim() == 1 or backbone is LinearVideoTransformer:
             nn.init.normal_(p, std=0.3)
     reference = transcribe(model).double().eval()
     clips = clips_for(model, **options).double()

@@ -131,11 +131,11 @@ def test_patch_init_without_a_checkpoint(patch_init):
     (dict(model='fact_dot', arch='tiny', num_heads=None),
      'num_heads must be even.*got 3'),
     (dict(model='fact_dot', attention=dict(type='LinearAttention')),
-     "attention of model='fact_dot'.*got.*'LinearAttention'"),
+     "fact_dot' requires .*attention=.*got.*'LinearAttention'"),
     (dict(model='fact_dot', attention=dict(
         type='SoftmaxAttention', drop=.1)), "with dropout, got.*'drop'"),
     (dict(model='fact_dot', fixation={}),
-     "fixation of model='fact_dot'.*got {}"),
+     "fact_dot' requires fixation=None.*fixation={}"),
     (dict(num_frames=7), 'num_frames.*tubelet_frames=2, got 7'),
     (dict(img_size=40), r'img_size=\(40, 40\).*patch_size=16'),
     (dict(sampled_frames=4), 'sampled_frames needs tubelet_frames=1'),

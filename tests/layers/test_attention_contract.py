@@ -18,13 +18,17 @@ from mmvidattn.layers.video_self_attention import TOKEN_AXES
 from mmvidattn.ops import landmark_grid
 from mmvidattn.ops.cosformer import naive_cosformer_attention
 from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
+from mmvidattn.ops.frame_delta_rule import naive_frame_delta_rule
 from mmvidattn.ops.linear_attention import naive_linear_attention
 from mmvidattn.ops.linformer import naive_linformer_attention
+from mmvidattn.ops.mala import naive_mala_attention
 from mmvidattn.ops.neighbor_shift import naive_neighbor_shift
 from mmvidattn.ops.orthoformer import (
     naive_orthoformer_attention,
     naive_orthogonal_landmarks,
 )
+from mmvidattn.ops.polaformer import naive_polaformer_attention
+from mmvidattn.ops.rala import naive_rala_attention
 from mmvidattn.ops.rotary_positions import naive_rotary_positions
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
 
@@ -42,11 +46,7 @@ VARIANTS = {
         dict(num_projections=6, share_projection=True)],
     'OrthoformerAttention': [dict(num_landmarks=n) for n in (1, 3, 20)],
     'RotaryAttention': [{}, dict(paired=False), dict(span=5)],
-    'LARAAttention': [
-        dict(num_landmarks=9),
-        dict(num_landmarks=9, pooling='all-heads', alpha=.5),
-        dict(num_landmarks=9, pooling='no-param', weighting='mis-bh'),
-        dict(num_landmarks=9, mix_keys=True, weighting='mis-biased')],
+    'LARAAttention': [dict(num_landmarks=9)],
 }
 CASES = [(cls, options) for cls in classes_of('layers')
          for options in VARIANTS.get(cls.__name__, [{}])]
@@ -78,20 +78,27 @@ def _lara(attention, q, k, v, query_shape, key_shape):
                                 (k, key_shape, attention.k_generator)):
         y = naive_landmark_pool(
             x, shape, (1, ) * (len(shape) - axes) + grid)
-        if isinstance(generator, nn.Sequential):
-            linear, norm = generator
-            z = y.flatten(-2) if attention.pooling == 'all-heads' else y
-            z = z @ linear.weight.T + linear.bias
-            z = z - z.mean(-1, keepdim=True)
-            z = z / (z.square().mean(-1, keepdim=True) + 1e-5).sqrt()
-            y = (z * norm.weight + norm.bias).reshape(y.shape)
-        landmarks.append(y)
-    if attention.mix_keys:
-        y = landmarks[1].transpose(0, 1)
-        scores = y @ y.mT / attention.head_dims**.5
-        landmarks[1] = (scores.softmax(-1) @ y).transpose(0, 1)
-    return naive_lara_attention(q, k, v, *landmarks, sum(landmarks),
-                                attention.weighting, attention.alpha)
+        linear, norm = generator
+        y = _mapped(linear, y)
+        y = y - y.mean(-1, keepdim=True)
+        y = y / (y.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        landmarks.append(y * norm.weight + norm.bias)
+    return naive_lara_attention(q, k, v, *landmarks, sum(landmarks))
+
+
+def _mapped(linear, x):
+    return x @ linear.weight.T + linear.bias
+
+
+def _gated_delta(attention, q, k, v, *shapes):
+    """Treat the sequence as the first frame of a stream."""
+    beta = 1 / (1 + (-_mapped(attention.rates, torch.cat([k, v], -1))).exp())
+    y = naive_frame_delta_rule(
+        *(x[None, None] for x in (q, k, v, beta[..., 0])),
+        q.new_zeros(1, 1, HEADS))[0, 0]
+    y = y / (y.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+    gate = _mapped(attention.gate, q)
+    return y * attention.norm.weight * gate / (1 + (-gate).exp())
 
 
 def _rotary(attention, q, k, v, query_shape, key_shape):
@@ -115,6 +122,12 @@ TWINS = {
     'OrthoformerAttention': _orthoformer,
     'LARAAttention': _lara,
     'RotaryAttention': _rotary,
+    'MALAAttention': lambda a, q, k, v, *_: naive_mala_attention(q, k, v),
+    'RALAAttention': lambda a, q, k, v, *_: naive_rala_attention(
+        q, k, v) * _mapped(a.gate, q),
+    'PolaFormerAttention': lambda a, q, k, v, *_: naive_polaformer_attention(
+        q, k, v, 1 + 4 / (1 + (-a.power).exp())) * _mapped(a.gate, q),
+    'GatedDeltaAttention': _gated_delta,
 }
 
 

@@ -16,11 +16,7 @@ from mmvidattn.layers import (
     VideoSelfAttention,
 )
 from mmvidattn.ops import feature_map
-from mmvidattn.ops.lara import (
-    WEIGHTINGS,
-    naive_landmark_pool,
-    naive_lara_attention,
-)
+from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
 from mmvidattn.ops.neighbor_shift import naive_neighbor_shift
 from mmvidattn.ops.performer import naive_performer_features
@@ -88,29 +84,24 @@ def test_fixation_of_features_of_another_width_is_limited():
         _module(performer, fixation={}, fixation_first=True, shifts=[TSM])
 
 
-@pytest.mark.parametrize('weighting', WEIGHTINGS)
-def test_lara_draws_samples_around_the_landmarks_in_training(weighting):
-    attention = LARAAttention(4, 3, GRID, num_landmarks=9, pooling='no-param',
-                              weighting=weighting).train()
+def test_lara_draws_samples_around_the_landmarks_in_training():
+    attention = LARAAttention(4, 3, GRID, num_landmarks=9).double().train()
     q, k, v = torch.randn(3, 60, 3, 4, dtype=torch.float64).unbind(0)
     torch.manual_seed(5)
     y = attention(q, k, v, GRID, GRID)
     torch.manual_seed(5)
     noise = torch.randn(8, 3, 4, dtype=torch.float64)
-    landmarks = [naive_landmark_pool(x, GRID, (2, 2, 2)) for x in (q, k)]
-    want = naive_lara_attention(
-        q, k, v, *landmarks, sum(landmarks) + noise, weighting, 1.)
+    landmarks = [
+        generator(naive_landmark_pool(x, GRID, (2, 2, 2)))
+        for x, generator in ((q, attention.q_generator),
+                             (k, attention.k_generator))]
+    want = naive_lara_attention(q, k, v, *landmarks, sum(landmarks) + noise)
     assert (y - want).norm() < 1e-10 * want.norm()
 
 
-@pytest.mark.parametrize('name, kwargs', [
-    ('lara_pool_mis-opt', dict()),
-    ('lara_pool_mis-bh', dict(weighting='mis-bh')),
-    ('lara_no-param-pool_mis-opt', dict(pooling='no-param')),
-])
-def test_golden_lara(golden, name, kwargs):
+def test_golden_lara(golden):
     """Outputs of the released code in evaluation, for a 2D grid of tokens."""
-    g = golden('linear/golden_attn.pt')[name]
+    g = golden('linear/golden_attn.pt')['lara_pool_mis-opt']
     names = {
         f'{x}_bar_gen.{released}': f'attention.{x}_generator.{ours}'
         for x in 'qk' for released, ours in ((2, 0), (3, 1))
@@ -120,8 +111,8 @@ def test_golden_lara(golden, name, kwargs):
         module, _, kind = key.rpartition('.')
         state_dict[f'{names.get(module, module)}.{kind}'] = value
     module = VideoSelfAttention(
-        48, 3, dict(type='LARAAttention', num_landmarks=g['num_landmarks'],
-                    **kwargs), (1, 6, 6), pattern='space').double().eval()
+        48, 3, dict(type='LARAAttention', num_landmarks=g['num_landmarks']),
+        (1, 6, 6), pattern='space').double().eval()
     module.load_state_dict(state_dict)
     y = module(g['x'].unsqueeze(1).double()).squeeze(1)
     assert (y - g['out']).norm() < 1e-10 * g['out'].norm()
@@ -172,8 +163,6 @@ def test_linformer_has_a_row_for_each_key(pattern, window, keys):
     (VideoSelfAttention, (12, 3, LINEAR, GRID), dict(decay={}),
      "decay requires pattern='causal'"),
     (VideoSelfAttention, (10, 3, LINEAR, GRID), {}, 'embed_dims=10.*heads=3'),
-    (LARAAttention, (4, 3, (17, 17)), dict(pooling='light'),
-     "'per-head', 'all-heads', 'no-param'.*'light'"),
     (LARAAttention, (4, 3, (17, 17)), dict(num_landmarks=50), 'got 50'),
     (FactorizedDotAttention, (12, 3), {}, 'even.*got 3'),
     (FactorizedDotAttention, (14, 4), {}, 'embed_dims=14.*num_heads=4'),

@@ -9,14 +9,18 @@ from helpers import relative
 from mmvidattn.ops import (
     cosformer_attention,
     fixation_ratio,
+    frame_delta_rule,
     lara_attention,
     leap_attention,
     linear_attention,
     linformer_attention,
+    mala_attention,
     neighbor_shift,
     orthoformer_attention,
     performer_attention,
     periodic_shift,
+    polaformer_attention,
+    rala_attention,
     random_projection,
     shift_plan,
     softmax_attention,
@@ -25,7 +29,10 @@ from mmvidattn.ops import (
 from mmvidattn.ops.cosformer import naive_cosformer_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
 from mmvidattn.ops.linformer import naive_linformer_attention
+from mmvidattn.ops.mala import naive_mala_attention
 from mmvidattn.ops.performer import naive_performer_attention
+from mmvidattn.ops.polaformer import naive_polaformer_attention
+from mmvidattn.ops.rala import naive_rala_attention
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
 
 HALVES = [torch.float16, torch.bfloat16]
@@ -67,7 +74,7 @@ class _Case:
         # Parameters stay in float32, as in a module.
         dtype = torch.promote_types(v.dtype, torch.float32)
         extra = self.extra(k).to(dtype) if self.extra else ()
-        if self.op is performer_attention:
+        if self.op in (performer_attention, polaformer_attention):
             extra = (extra, )
         return function(q, k, v, *extra, **self.kwargs, **kwargs)
 
@@ -94,6 +101,13 @@ CASES = dict(
         linformer_attention,
         naive_linformer_attention,
         extra=lambda k: _mixtures(k.shape[-3] if k.dim() > 2 else 1)),
+    mala=_Case(mala_attention, naive_mala_attention, mapped=True),
+    rala=_Case(rala_attention, naive_rala_attention, mapped=True),
+    polaformer=_Case(
+        polaformer_attention,
+        naive_polaformer_attention,
+        extra=lambda k: torch.linspace(1.2, 3, k.shape[-2:].numel()).view(
+            k.shape[-2:])),
     softmax=_Case(softmax_attention, naive_softmax_attention),
 )
 LINEAR = [name for name in CASES if name not in ('linformer', 'softmax')]
@@ -122,9 +136,11 @@ TOKENS, LANDMARKS, CLIP = (2, 4, 1, 4), (2, 3, 1, 4), (1, 4, 2, 1, 4)
 QKV = [(2, 4, 1, 4), (2, 5, 1, 4), (2, 5, 1, 3)]
 DIFFERENTIATED = {
     **{name: (case, QKV) for name, case in CASES.items()},
-    'lara-opt': (lara_attention, [TOKENS] * 3 + [LANDMARKS] * 3),
-    'lara-bh': (partial(lara_attention, weighting='mis-bh'),
-                [TOKENS] * 3 + [LANDMARKS] * 2),
+    'polaformer': (CASES['polaformer'], [*QKV[:2], (2, 5, 1, 4)]),
+    'frame-delta': (lambda q, k, v, b, g: frame_delta_rule(
+        q, k, v, b.sigmoid(), -g.exp()), [(1, 3, 1, 1, 4), *[(1, 3, 2, 1, 4)]
+                                          * 2, (1, 3, 2, 1), (1, 3, 1)]),
+    'lara': (lara_attention, [TOKENS] * 3 + [LANDMARKS] * 3),
     'orthoformer': (orthoformer_attention, [TOKENS] * 3 + [LANDMARKS]),
     'leap': (partial(leap_attention, level=1), [CLIP] * 3),
     'smoothing': (partial(temporal_smoothing_attention, decay=0.9),

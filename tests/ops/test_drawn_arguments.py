@@ -15,18 +15,22 @@ from mmvidattn.ops import (
     feature_map,
     fixation_ratio,
     frame_causal_linear_attention,
+    frame_delta_rule,
     landmark_grid,
     landmark_pool,
     lara_attention,
     leap_attention,
     linear_attention,
     linformer_attention,
+    mala_attention,
     neighbor_shift,
     orthoformer_attention,
     orthogonal_landmarks,
     performer_attention,
     periodic_shift,
     plain_shift,
+    polaformer_attention,
+    rala_attention,
     random_projection,
     shift_plan,
     softmax_attention,
@@ -39,10 +43,12 @@ from mmvidattn.ops.feature_fixation import naive_fixation_ratio
 from mmvidattn.ops.frame_causal_linear_attention import (
     naive_frame_causal_linear_attention,
 )
+from mmvidattn.ops.frame_delta_rule import naive_frame_delta_rule
 from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
 from mmvidattn.ops.leap import naive_leap_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
 from mmvidattn.ops.linformer import naive_linformer_attention
+from mmvidattn.ops.mala import naive_mala_attention
 from mmvidattn.ops.neighbor_shift import (
     causal_neighbor_shift,
     causal_plan,
@@ -56,6 +62,8 @@ from mmvidattn.ops.orthoformer import (
 from mmvidattn.ops.patch_conv import patch_conv
 from mmvidattn.ops.performer import naive_performer_attention
 from mmvidattn.ops.periodic_shift import naive_periodic_shift
+from mmvidattn.ops.polaformer import naive_polaformer_attention
+from mmvidattn.ops.rala import naive_rala_attention
 from mmvidattn.ops.softmax_attention import naive_softmax_attention
 from mmvidattn.ops.temporal_smoothing.rings import (
     fill_rows,
@@ -209,6 +217,46 @@ def check_cosformer(data):
         *d.qkv())
 
 
+def check_mala_and_rala(data):
+    d = Draw(data)
+    op, naive = d.of([(mala_attention, naive_mala_attention),
+                      (rala_attention, naive_rala_attention)])
+    order = d.of(['auto', 'left', 'right'])
+    d.same_attention(
+        lambda q, k, v: op(feature_map(q, 'elu+1'), feature_map(k, 'elu+1'),
+                           v, order=order),
+        lambda q, k, v: naive(feature_map(q, 'elu+1'),
+                              feature_map(k, 'elu+1'), v), *d.qkv())
+
+
+def check_polaformer(data):
+    d = Draw(data)
+    q, k, v = d.qkv()
+    v = torch.cat([v, -v.flip(-1)], dim=-1)
+    power = 1 + d.tensor(*k.shape[-2:], dtype=torch.float64).abs()
+    order = d.of(['auto', 'left', 'right'])
+    d.same_attention(
+        lambda *x: polaformer_attention(*x, power.to(torch.promote_types(
+            d.dtype, torch.float32)), order=order),
+        lambda *x: naive_polaformer_attention(*x, power), q, k, v)
+
+
+def check_frame_delta_rule(data):
+    d = Draw(data)
+    B, T, N, M, G, D, E = (d.size(1, n) for n in (2, 9, 4, 4, 3, 5, 5))
+    q, k, v = (d.tensor(B, T, *rest) for rest in (
+        (N, G, D), (M, G, D), (M, G, E)))
+    beta = d.tensor(B, T, M, G).sigmoid()
+    log_gate = -d.tensor(B, T, G, dtype=torch.float32).abs()
+    inputs, parts, state = (q, k, v, beta, log_gate), [], None
+    frames = d.size(1, 9)
+    for part in zip(*(x.split(frames, dim=1) for x in inputs)):
+        y, state = frame_delta_rule(*part, state)
+        parts.append(y)
+    assert y.dtype == d.dtype
+    d.same(torch.cat(parts, 1), naive_frame_delta_rule(*_double(*inputs)), v)
+
+
 def check_performer(data):
     d = Draw(data)
     q, k, v = d.qkv(scale=.5)
@@ -270,12 +318,10 @@ def check_lara(data):
     shape = *q.shape[:-3], C, *q.shape[-2:]
     landmarks = d.tensor(*shape), d.tensor(*shape)
     omega = d.tensor(*shape) if d.of([0, 1]) else None
-    weighting = d.of(['mis-opt', 'mis-bh', 'mis-biased'])
-    got = lara_attention(q, k, v, *landmarks, omega, weighting=weighting)
+    got = lara_attention(q, k, v, *landmarks, omega)
     d.same(got, naive_lara_attention(
         *_double(q, k, v, *landmarks),
-        None if omega is None else omega.double(), weighting=weighting),
-        v, tolerance=1e-4)
+        None if omega is None else omega.double()), v, tolerance=1e-4)
 
 
 def check_landmark_pool(data):

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from helpers import relative
 
 from mmvidattn.ops import landmark_grid, lara_attention
-from mmvidattn.ops.lara import WEIGHTINGS, naive_lara_attention
+from mmvidattn.ops.lara import naive_lara_attention
 
 
 def _tensors(lead, N, M, G, D, E, C, dtype=torch.float64):
@@ -18,19 +18,7 @@ def _tensors(lead, N, M, G, D, E, C, dtype=torch.float64):
         for length, width in [(N, D), (M, D), (M, E), (C, D), (C, D), (C, D)])
 
 
-def test_weightings_differ_and_alpha_zero_equals_the_balance_heuristic():
-    tensors = _tensors((2, ), 9, 9, 2, 8, 8, 4)
-    opt, balanced, biased = (
-        lara_attention(*tensors, weighting=w) for w in WEIGHTINGS)
-    assert relative(opt, balanced) > 1e-3
-    assert relative(biased, balanced) > 1e-3
-    # With alpha=0 the density of the landmark cancels.
-    opt = lara_attention(*tensors, weighting='mis-opt', alpha=0)
-    assert relative(opt, balanced) < 1e-12
-
-
-@pytest.mark.parametrize('weighting', WEIGHTINGS)
-def test_many_samples_approach_softmax_attention(weighting):
+def test_many_samples_approach_softmax_attention():
     """For w ~ N(0, sqrt(D)), E[exp(xi(q, w) + xi(k, w))] = exp(q k / sqrt(D)).
 
     Landmarks at zero give all samples the same weight.
@@ -45,27 +33,24 @@ def test_many_samples_approach_softmax_attention(weighting):
 
     def error(num_samples):
         landmarks = (x[:, :num_samples] for x in (zero, zero, omega))
-        y = lara_attention(q, k, v, *landmarks, weighting=weighting)
+        y = lara_attention(q, k, v, *landmarks)
         return relative(y, want)
 
     assert error(2000) < 0.03 < 0.1 < error(5)
 
 
-@pytest.mark.parametrize('weighting', WEIGHTINGS)
 @pytest.mark.parametrize('dtype, tolerance', [
     pytest.param(torch.float16, 2e-3, id='fp16'),
     pytest.param(torch.bfloat16, 2e-2, id='bf16')])
 @pytest.mark.parametrize('autocast', [False, True])
-def test_half_precision_with_large_activations(weighting, dtype, tolerance,
-                                             autocast):
+def test_half_precision_with_large_activations(dtype, tolerance, autocast):
     tensors = [8 * x for x in _tensors((1, ), 500, 500, 1, 16, 16, 9, dtype)]
-    want = lara_attention(
-        *(x.double() for x in tensors), weighting=weighting)
+    want = lara_attention(*(x.double() for x in tensors))
     if autocast:
         tensors = [x.float() for x in tensors]
         tolerance = 1e-4
     with torch.autocast('cpu', dtype=dtype, enabled=autocast):
-        y = lara_attention(*tensors, weighting=weighting)
+        y = lara_attention(*tensors)
     assert y.isfinite().all() and relative(y, want) < tolerance
 
 

@@ -53,8 +53,6 @@ CASES = [
     (ops.performer_attention, (Q, K, V, zeros(8)), {}, r'got \(8,\)'),
     *((ops.linformer_attention, (Q, K, V, zeros(E), zeros(F)), {}, 'M=9 from')
       for E, F in (((6, 3), (6, 3)), ((9, 3), (9, 4)), ((9, ), (9, )))),
-    (ops.lara_attention, (Q, K, V, LANDMARKS, LANDMARKS),
-     dict(weighting='mis'), "'mis-opt', 'mis-bh', 'mis-biased'.*'mis'"),
     (ops.lara_attention, (Q, K, V, LANDMARKS, LANDMARKS[:, :3]), {},
      r'key_landmarks and omega \[\*, C, G, D\]'),
     (ops.lara_attention, (Q, K, V, *[LANDMARKS] * 2, LANDMARKS[..., :7]), {},

@@ -6,10 +6,9 @@
     python tools/benchmark/models.py --against OTHER_CHECKOUT --tasks step
     python tools/benchmark/models.py --device cuda --dtype bfloat16 --batch 1 8
 
-Each family's network runs beside a transcription of the paper's equations or
-of the released code, with the same weights, in processes that run in turns
-(TeSTra's transcription is in ``streams.py``). Large networks have fewer
-layers. No times are printed unless outputs and gradients agree to 1e-6 in
+The linear video transformer and ViViT run beside a transcription of the
+paper's equations, with the same weights, in processes that run in turns
+(TeSTra's is in ``streams.py``). Large networks have fewer layers. No times are printed unless outputs and gradients agree to 1e-6 in
 float64, and outputs in the measured precision to 1e-3 (float32) or 5e-2
 (bfloat16). Peak memory is what a call adds to the process (CPU), or all
 allocated memory (CUDA).
@@ -207,23 +206,7 @@ def transcribe_linear_ff(model: nn.Module, shape: tuple[int, int, int]
                       num_layers=len(model.backbone.blocks))
 
 
-def transcribe_laps(model: nn.Module, shape: tuple[int, int, int]
-                    ) -> nn.Module:
-    from tools.benchmark.references.laps import transcribe
-    return transcribe(model.backbone)
-
-
-def transcribe_dualformer(model: nn.Module, shape: tuple[int, int, int]
-                          ) -> nn.Module:
-    from tools.benchmark.references.dualformer import TranscribedDualFormer
-    network = TranscribedDualFormer('tiny')
-    network.load_state_dict(model.backbone.state_dict())
-    return network
-
-
-TRANSCRIBE = dict(
-    linear_ff=transcribe_linear_ff, vivit=transcribe_vivit,
-    laps=transcribe_laps, dualformer=transcribe_dualformer)
+TRANSCRIBE = dict(linear_ff=transcribe_linear_ff, vivit=transcribe_vivit)
 
 
 if __name__ == '__main__':

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Steps of streams, beside the released step, and by the length of memories.
+"""Steps of streams, beside the released step.
 
     python tools/benchmark/streams.py
     python tools/benchmark/streams.py --tables step --against OTHER_CHECKOUT
@@ -13,7 +13,6 @@
   ``--history`` frames, beside a pass of 16 frames. A stream must have the
   scores of the pass to 1e-5.
 * streams: steps of 1 to 64 streams in one push, and in bfloat16.
-* memory: a step by the length of the long memory, which changes the scores.
 
 Times are for ``--steps`` steps.
 """
@@ -35,10 +34,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.benchmark import common
 from tools.benchmark.references.testra_stream import TranscribedStream
 
-TABLES = 'step', 'causal', 'streams', 'memory'
-CONFIGS = dict(
-    testra='testra_thumos14', lstr='lstr_thumos14', mat='mat_thumos14',
-    causal='linear_ff_causal_thumos14_rgb')
+TABLES = 'step', 'causal', 'streams'
+CONFIGS = dict(testra='testra_thumos14',
+               causal='linear_ff_causal_thumos14_rgb')
 TOLERANCE = 1e-5
 LOW_PRECISION = 5e-2
 RATE = 4
@@ -53,9 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--streams', nargs='+', type=int, default=[1, 8, 64],
         help='streams in one push')
-    parser.add_argument(
-        '--lengths', nargs='+', type=int, default=[32, 512, 2048],
-        help='lengths of the long memory')
     parser.add_argument('--history', type=int, default=1000)
     parser.add_argument('--layers', type=int, default=12,
                         help='layers of the causal network')
@@ -101,13 +96,6 @@ def benchmarks(args: argparse.Namespace
                     kind='testra', kernel='smoothing', streams=n,
                     dtype=dtype, **steps)
                 for n in args.streams}, tolerances)
-    if 'memory' in args.tables:
-        for kind, kernel in (('testra', 'smoothing'), ('testra', 'window'),
-                             ('lstr', 'window'), ('mat', 'window')):
-            yield (f'{args.steps} steps of {kind}, {kernel}, by samples', {
-                f'{n} samples': dict(
-                    kind=kind, kernel=kernel, length=n, alone=True, **steps)
-                for n in args.lengths}, tolerances)
 
 
 def prepare(kind: str, device: str, weights: str, steps: int = 1,
@@ -118,26 +106,23 @@ def prepare(kind: str, device: str, weights: str, steps: int = 1,
     if kind == 'causal':
         return prepare_causal(device, weights, **options)
     config = CONFIGS['testra' if kind == 'released' else kind]
-    length = options.pop('length', None)
-    model = mmvidattn.get_model(config, device=device, cfg_options=(
-        {'model.backbone.long_memory_length': length} if length else None))
-    share_weights(model, weights if length is None else None)
+    model = mmvidattn.get_model(config, device=device)
+    share_weights(model, weights)
     if kind == 'released':
         return prepare_released(model, steps)
     return prepare_session(model, steps, **options)
 
 
-def share_weights(model: nn.Module, weights: str | None) -> None:
+def share_weights(model: nn.Module, weights: str) -> None:
     """Load the weights of an earlier variant, or write random ones."""
-    if weights and Path(weights).exists():
+    if Path(weights).exists():
         model.load_state_dict(torch.load(weights, weights_only=True))
         return
     for p in model.parameters():
         # Initial biases are zero, which would hide their effect.
         if p.dim() == 1:
             p.data += 0.02 * torch.randn_like(p)
-    if weights:
-        torch.save(model.state_dict(), weights)
+    torch.save(model.state_dict(), weights)
 
 
 def frames_of(model: nn.Module, length: int = 64) -> list[dict[str, Tensor]]:
@@ -168,8 +153,7 @@ def prepare_released(model: nn.Module, steps: int) -> common.Prepared:
 
 def prepare_session(model: nn.Module, steps: int, kernel: str,
                     dtype: str = 'float32', compiled: bool = False,
-                    graph: bool = False, streams: int = 1,
-                    alone: bool = False) -> common.Prepared:
+                    graph: bool = False, streams: int = 1) -> common.Prepared:
     frames = frames_of(model)
     session = StreamSession(
         copy.deepcopy(model).to(common.DTYPES[dtype]), RATE, kernel=kernel)
@@ -183,7 +167,7 @@ def prepare_session(model: nn.Module, steps: int, kernel: str,
     first = model.backbone.work_memory_length - 1
     scores = torch.stack([x['action'][-1] for x in scores[first:]])
     results = {}
-    if kernel == 'smoothing' and not alone:
+    if kernel == 'smoothing':
         results['rounded' if dtype == 'bfloat16' else 'scores'] = (
             scores.float())
 

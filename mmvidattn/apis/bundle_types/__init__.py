@@ -38,10 +38,11 @@ HEADS = (
 # Parts of networks, and the losses that heads build by default.
 LAYERS = (
     # Of mmvidattn.
-    'CosFormerAttention', 'DRN', 'LARAAttention', 'LinearAttention',
-    'LinformerAttention', 'MultiClassCrossEntropyLoss',
-    'OrthoformerAttention', 'PerformerAttention', 'SoftmaxAttention',
-    'TokenLabelLoss',
+    'CosFormerAttention', 'DRN', 'GatedDeltaAttention', 'LARAAttention',
+    'LinearAttention', 'LinformerAttention', 'MALAAttention',
+    'MultiClassCrossEntropyLoss', 'OrthoformerAttention',
+    'PerformerAttention', 'PolaFormerAttention', 'RALAAttention',
+    'SoftmaxAttention', 'TokenLabelLoss',
     # Of mmaction2, mmengine, mmcv and torch.
     'BCELossWithLogits', 'BN', 'BN1d', 'BN2d', 'BN3d', 'BaseDataPreprocessor',
     'BaseTransformerLayer', 'Conv', 'Conv1d', 'Conv2d', 'Conv2plus1d',

@@ -11,7 +11,8 @@ import torch
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
-from .frame_mixing import FrameMixing
+from ..video_transformer_block import attention_of_layers
+from .frame_mixing import FrameMixing, Reach
 
 MIXING = 'frame_mixing'
 # Known children of attentions; they process each token separately.
@@ -27,7 +28,7 @@ def inflate(model: nn.Module,
             num_frames: int,
             pyramid: Sequence[int] = (1, 2, 3),
             shift: str = 'periodic',
-            attention: str = 'leap',
+            attention: str | Sequence[str] | dict = 'leap',
             shift_fraction: float = 0.25,
             shift_first: str = 'next',
             skip: Sequence[str] = ()) -> nn.Module:
@@ -55,7 +56,8 @@ def inflate(model: nn.Module,
         pyramid: Levels R of leap attention, repeated over the attentions in
             the order of ``model.modules()``. Defaults to (1, 2, 3).
         shift: 'none', 'plain' or 'periodic'. Defaults to 'periodic'.
-        attention: '2d', '3d' or 'leap'. Defaults to 'leap'.
+        attention: '2d', '3d' or 'leap', for all attentions or for each, see
+            :func:`attention_of_layers`. Defaults to 'leap'.
         shift_fraction: Fraction of the channels from the previous frame, and
             from the next frame. Defaults to 0.25.
         shift_first: Source of the first part, the 'next' or the 'previous'
@@ -102,8 +104,10 @@ def inflate(model: nn.Module,
 
     # 3. Add the hooks.
     mixings = [
-        FrameMixing(num_frames, attention, pyramid[i % len(pyramid)], shift,
-                    shift_fraction, shift_first) for i in range(len(layers))
+        FrameMixing(num_frames, reach, pyramid[i % len(pyramid)], shift,
+                    shift_fraction, shift_first)
+        for i, reach in enumerate(
+            attention_of_layers(attention, len(layers), Reach))
     ]
     for module, mixing in zip(layers.values(), mixings):
         module.add_module(MIXING, mixing)

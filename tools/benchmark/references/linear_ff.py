@@ -190,13 +190,8 @@ class TranscribedLinearVideoTransformer(nn.Module):
 def transcribe(model: nn.Module, **kwargs) -> nn.Module:
     """Build the transcription with the weights of our backbone."""
     reference = TranscribedLinearVideoTransformer(**kwargs)
-    copy_weights(model, reference)
-    return reference.to(next(model.parameters()).device)
-
-
-def copy_weights(model: nn.Module, reference: nn.Module) -> None:
-    """Copy the weights of our backbone to the transcription."""
     state = {name.replace('_attn_norm.', '_norm.'): value
              for name, value in model.state_dict().items()}
     state['temporal_embed'] = state['temporal_embed'].squeeze(2)
     reference.load_state_dict(state)
+    return reference.to(next(model.parameters()).device)

@@ -12,8 +12,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tools.benchmark.references.dualformer import _MLP, _attend
-
 
 class _Attention(nn.Module):
 
@@ -27,7 +25,8 @@ class _Attention(nn.Module):
         B, N, C = x.shape
         q, k, v = self.qkv(x).reshape(
             B, N, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
-        return self.proj(_attend(q, k, v).transpose(1, 2).reshape(B, N, C))
+        y = (q * q.shape[-1]**-0.5 @ k.mT).softmax(dim=-1) @ v
+        return self.proj(y.transpose(1, 2).reshape(B, N, C))
 
 
 class _Block(nn.Module):
@@ -37,13 +36,15 @@ class _Block(nn.Module):
         self.attn_norm = nn.LayerNorm(embed_dims, eps=1e-6)
         self.attn = _Attention(embed_dims, num_heads)
         self.mlp_norm = nn.LayerNorm(embed_dims, eps=1e-6)
-        self.mlp = _MLP(embed_dims)
+        self.mlp = nn.ModuleDict(dict(
+            fc1=nn.Linear(embed_dims, 4 * embed_dims),
+            fc2=nn.Linear(4 * embed_dims, embed_dims)))
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.attn_norm(x))
         # The released code approximates GELU.
-        y = F.gelu(self.mlp.fc1(self.mlp_norm(x)), approximate='tanh')
-        return x + self.mlp.fc2(y)
+        y = F.gelu(self.mlp['fc1'](self.mlp_norm(x)), approximate='tanh')
+        return x + self.mlp['fc2'](y)
 
 
 class TranscribedViViT(nn.Module):
