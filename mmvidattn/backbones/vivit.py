@@ -524,16 +524,6 @@ class ViViT(BaseBackbone):
         """Return the temporal encoder of Model 2, else None."""
         return self.encoder.temporal
 
-    def forward_spatial(self, x: Tensor) -> Tensor:
-        """Encode clips [B, C, T, H, W] for the temporal encoder: [B, T', D].
-        """
-        self.check_clips(x)
-        return self.encode_frames(x)
-
-    def forward_temporal(self, x: Tensor) -> Tensor:
-        """Compute features [B, D] from :meth:`forward_spatial`."""
-        return self.forward_encoded(x)
-
     def layer_groups(self) -> list[list[str]]:
         """List depths; the temporal encoder follows the spatial one."""
         groups = [['patch_embed', 'encoder.pos_embed', 'encoder.cls_token',

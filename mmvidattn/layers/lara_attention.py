@@ -16,9 +16,10 @@ class LARAAttention(BaseAttention):
 
     The landmarks are pooled queries and keys, see
     :func:`mmvidattn.ops.landmark_grid`, after a linear map and a LayerNorm
-    that all heads share (released as 'pool', 'light'). In training, samples are drawn around
-    the landmarks at each call; in evaluation, the samples are the landmarks. A
-    table of the paper on feature fixation calls this attention RALA.
+    that all heads share (released as 'pool', 'light'). In training, samples
+    are drawn around the landmarks at each call; in evaluation, the samples are
+    the landmarks. A table of the paper on feature fixation calls this
+    attention RALA; see :class:`RALAAttention`.
 
     Differs from the released code:
 

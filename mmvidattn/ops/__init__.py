@@ -10,7 +10,7 @@ lazy_package(__name__, dict(
     frame_causal_softmax_attention=['frame_causal_softmax_attention'],
     frame_delta_rule=['frame_delta_rule'],
     lara=['landmark_grid', 'landmark_pool', 'lara_attention'],
-    leap=['leap_attention', 'leap_pair', 'leap_unpair'],
+    leap=['leap_pair', 'leap_unpair'],
     linear_attention=['cheaper_order', 'linear_attention'],
     linformer=['linformer_attention'],
     mala=['mala_attention'],

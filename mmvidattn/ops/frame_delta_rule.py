@@ -62,8 +62,7 @@ def frame_delta_rule(q: Tensor,
     if state is None:
         state = initial_memory(v, k.shape[-1])
     with without_autocast(v.device.type):
-        q, k, v, beta, log_gate, state = at_least_float32(
-            q, k, v, beta, log_gate, state)
+        q, k, v, beta, state = at_least_float32(q, k, v, beta, state)
         q, k, v = (x.transpose(2, 3) for x in (q, k, v))
         # [B, T, G, D, M]
         rated = (k * beta.transpose(2, 3).unsqueeze(-1)).mT
@@ -72,7 +71,7 @@ def frame_delta_rule(q: Tensor,
         # The root of a sum below 1 does not matter, and has no gradient at 0.
         bound = bound.clamp(min=1).sqrt()
         overlap, added = overlap / bound, added / bound
-        gates = log_gate.exp()[..., None, None]
+        gates = log_gate.exp().to(q.dtype)[..., None, None]
         states = []
         for t in range(q.shape[1]):
             state = state * gates[:, t]

@@ -8,7 +8,7 @@ tokens, by a transpose and a reshape instead of a gather.
 import torch
 from torch import Tensor
 
-from .softmax_attention import naive_softmax_attention, softmax_attention
+from .softmax_attention import naive_softmax_attention
 
 
 def leap_step(num_frames: int, level: int) -> int:
@@ -64,32 +64,6 @@ def leap_unpair(x: Tensor, level: int, num_frames: int) -> Tensor:
     return x.transpose(2, 3).flatten(1, 3)
 
 
-def leap_attention(q: Tensor,
-                   k: Tensor,
-                   v: Tensor,
-                   *,
-                   level: int,
-                   scale: float | None = None) -> Tensor:
-    """Softmax attention within pairs of frames T / 2^R apart, Eq. 8-13.
-
-    Args:
-        q: Queries, [B, T, N, G, D].
-        k: Keys, [B, T, M, G, D].
-        v: Values, [B, T, M, G, E].
-        level: Pyramid level R.
-        scale: Factor of the scores. Defaults to ``D ** -0.5``.
-
-    Returns:
-        [B, T, N, G, E].
-
-    Raises:
-        ValueError: If not every frame has a partner or the shapes do not fit.
-    """
-    y = softmax_attention(
-        *(leap_pair(x, level) for x in (q, k, v)), scale=scale)
-    return leap_unpair(y, level, q.shape[1])
-
-
 def leap_frames(num_frames: int, level: int) -> tuple[list[int], list[int]]:
     """Return paired frames (A[j], B[j]) with B[j] = A[j] + S."""
     step = num_frames // 2**level
@@ -101,17 +75,13 @@ def leap_frames(num_frames: int, level: int) -> tuple[list[int], list[int]]:
     return first, second
 
 
-def naive_leap_attention(q: Tensor,
-                         k: Tensor,
-                         v: Tensor,
-                         level: int,
-                         scale: float | None = None) -> Tensor:
-    """Reference of :func:`leap_attention`: Algorithm 1 of the LAPS paper."""
+def naive_leap_attention(q: Tensor, k: Tensor, v: Tensor,
+                         level: int) -> Tensor:
+    """Reference of leap attention: Algorithm 1 of the LAPS paper."""
     N = q.shape[2]
     out = q.new_empty(*q.shape[:-1], v.shape[-1])
     for a, b in zip(*leap_frames(q.shape[1], level)):
         pair = naive_softmax_attention(
-            *(torch.cat([x[:, a], x[:, b]], dim=1) for x in (q, k, v)),
-            scale=scale)
+            *(torch.cat([x[:, a], x[:, b]], dim=1) for x in (q, k, v)))
         out[:, a], out[:, b] = pair[:, :N], pair[:, N:]
     return out

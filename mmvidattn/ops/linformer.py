@@ -12,10 +12,10 @@ def linformer_attention(q: Tensor,
                         k: Tensor,
                         v: Tensor,
                         key_projection: Tensor,
-                        value_projection: Tensor,
-                        *,
-                        scale: float | None = None) -> Tensor:
-    """Compute ``softmax(scale Q (E^T K)^T) (F^T V)``, at least in float32.
+                        value_projection: Tensor) -> Tensor:
+    """Compute ``softmax(Q (E^T K)^T / sqrt(D)) (F^T V)``.
+
+    The computation is at least in float32, also under autocast.
 
     Args:
         q: Queries, [*, N, G, D].
@@ -23,7 +23,6 @@ def linformer_attention(q: Tensor,
         v: Values, [*, M, G, D'].
         key_projection: E, mixes M keys to P in every head, [M, P].
         value_projection: F, mixes M values to P in every head, [M, P].
-        scale: Factor of the scores. Defaults to ``D ** -0.5``.
 
     Returns:
         [*, N, G, D'], in the dtype of ``v``.
@@ -42,11 +41,8 @@ def linformer_attention(q: Tensor,
     q, k, v, key_projection, value_projection = at_least_float32(
         q, k, v, key_projection, value_projection)
     with without_autocast(q.device.type):
-        y = softmax_attention(
-            q,
-            _project(k, key_projection),
-            _project(v, value_projection),
-            scale=scale)
+        y = softmax_attention(q, _project(k, key_projection),
+                              _project(v, value_projection))
     return y.to(dtype)
 
 
@@ -59,11 +55,9 @@ def naive_linformer_attention(q: Tensor,
                               k: Tensor,
                               v: Tensor,
                               key_projection: Tensor,
-                              value_projection: Tensor,
-                              scale: float | None = None) -> Tensor:
+                              value_projection: Tensor) -> Tensor:
     """Reference of :func:`linformer_attention` with the full matrix."""
     k = torch.einsum('mp,...mgd->...pgd', key_projection, k)
     v = torch.einsum('mp,...mge->...pge', value_projection, v)
-    scale = q.shape[-1]**-0.5 if scale is None else scale
-    scores = torch.einsum('...ngd,...pgd->...gnp', q, k) * scale
+    scores = torch.einsum('...ngd,...pgd->...gnp', q, k) * q.shape[-1]**-0.5
     return torch.einsum('...gnp,...pge->...nge', scores.softmax(-1), v)

@@ -135,7 +135,7 @@ class FineTunedRecognizer3D(Recognizer3D):
                 "frozen features need a model with freeze='spatial' or "
                 f"'backbone' and without a neck, got freeze={self.freeze!r}")
         encode = (self.backbone if self.freeze == 'backbone' else
-                  self.backbone.forward_spatial)
+                  self.backbone.encode_frames)
         features = encode(inputs.flatten(0, 1))
         if not isinstance(features, Tensor):
             raise ValueError(
@@ -163,7 +163,7 @@ class FineTunedRecognizer3D(Recognizer3D):
             return super().extract_feat(inputs, stage, data_samples, test_mode)
         x = inputs.values.flatten(0, 1)
         if self.freeze == 'spatial':
-            x = self.backbone.forward_temporal(x)
+            x = self.backbone.forward_encoded(x)
         if stage == 'head' and self.with_cls_head:
             x = self.cls_head(x)
         return x, {}

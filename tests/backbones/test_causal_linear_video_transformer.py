@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Causal linear video transformer: streams and the masked clip."""
-import numpy as np
 import pytest
 import torch
 from causal_schedules import Causal, run_schedule, whole_streams
@@ -40,18 +39,6 @@ def _masked_attention(q, k, v, decay, state, elapsed, *, eps):
         q, k, v, decay, elapsed, eps), state
 
 
-def _stream(model, x, elapsed, seed):
-    """Process the frames in parts of random sizes."""
-    rng, start, state, parts = np.random.default_rng(seed), 0, None, []
-    while start < x.shape[2]:
-        part = slice(start, start + int(rng.choice([1, 1, 1, 2, 40])))
-        y, state = model.forward_causal(x[:, :, part], state,
-                                        elapsed[:, part])
-        parts.append(y)
-        start = part.stop
-    return torch.cat(parts, dim=2)
-
-
 @EACH
 def test_streams_that_join_skip_and_reset_equal_masked_clips(
         options, monkeypatch):
@@ -76,18 +63,6 @@ def test_streams_that_join_skip_and_reset_equal_masked_clips(
                             _masked_attention)
         want = whole_streams(masked, x, elapsed, resets)
     assert (got - want).abs().max() < 1e-10
-
-
-@pytest.mark.slow
-@EACH
-def test_stream_of_10000_frames_in_float32(options):
-    model = _build(**options)
-    x = torch.randn(1, 3, 10_000, 4, 8)
-    elapsed = torch.rand(1, 10_000)
-    with torch.no_grad():
-        want, _ = model.forward_causal(x.double(), elapsed=elapsed.double())
-        got = _stream(model.float(), x, elapsed, seed=1)
-    assert relative(got, want) < 1e-5
 
 
 @EACH

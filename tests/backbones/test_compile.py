@@ -5,16 +5,7 @@ import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._pytree import tree_iter
 
-from mmvidattn.backbones import (
-    DualFormer,
-    InflatedBackbone,
-    LinearVideoTransformer,
-    ResT,
-    Visformer,
-    VisionTransformerLAPS,
-    ViViT,
-    XViT,
-)
+import mmvidattn.backbones as zoo
 
 # torch selects another convolution for fewer than 16 images, so two clips need
 # at least 16 frames; ResT halves their number.
@@ -24,31 +15,31 @@ SMALL = dict(embed_dims=32, num_layers=1, num_heads=2)
 LINEAR_FF = dict(SMALL, img_size=28)
 VIVIT = dict(SMALL, img_size=32)
 MODELS = {
-    'linear_ff': (LinearVideoTransformer, LINEAR_FF),
-    'linear_ff-frames': (LinearVideoTransformer,
+    'linear_ff': (zoo.LinearVideoTransformer, LINEAR_FF),
+    'linear_ff-frames': (zoo.LinearVideoTransformer,
                          dict(LINEAR_FF, patch_frames=3, pattern='joint')),
     'linear_ff-window': (
-        LinearVideoTransformer,
+        zoo.LinearVideoTransformer,
         dict(LINEAR_FF, pattern='windowed', window_frames=3,
              temporal_shift=dict(mode='tsm', divisor=4,
                                  boundary='replicate'))),
-    **{f'vivit-{model}': (ViViT, dict(VIVIT, model=model))
+    **{f'vivit-{model}': (zoo.ViViT, dict(VIVIT, model=model))
        for model in ('joint', 'fact_attention', 'fact_dot')},
     'vivit-fact_encoder': (
-        ViViT, dict(VIVIT, model='fact_encoder', num_temporal_layers=1)),
-    'xvit': (XViT, VIVIT),
-    'visformer': (Visformer, dict(
+        zoo.ViViT, dict(VIVIT, model='fact_encoder', num_temporal_layers=1)),
+    'xvit': (zoo.XViT, VIVIT),
+    'visformer': (zoo.Visformer, dict(
         arch=dict(stem_channels=8, embed_dims=32, depths=(1, 1, 1),
                   num_heads=2), img_size=32)),
-    'rest': (ResT, dict(
+    'rest': (zoo.ResT, dict(
         arch=dict(embed_dims=16, depths=(1, 1, 1, 1),
                   num_heads=(1, 2, 4, 8)))),
-    'vit': (VisionTransformerLAPS, dict(arch=SMALL, img_size=32)),
-    'dualformer': (DualFormer, dict(
+    'vit': (zoo.VisionTransformerLAPS, dict(arch=SMALL, img_size=32)),
+    'dualformer': (zoo.DualFormer, dict(
         arch=dict(embed_dims=16, num_layers=(2, 1, 1, 1),
                   num_heads=(1, 2, 2, 4)), img_size=32,
         window_size=(3, 3, 5))),
-    'inflated': (InflatedBackbone, dict(
+    'inflated': (zoo.InflatedBackbone, dict(
         model='timm.deit_tiny_patch16_224',
         model_cfg=dict(img_size=32, depth=1))),
 }
@@ -70,7 +61,7 @@ def _cases():
 def test_one_graph_for_any_batch_size(name, training):
     """Check that one clip and several clips take at most two compilations."""
     backbone, kwargs = MODELS[name]
-    if backbone is InflatedBackbone:
+    if backbone is zoo.InflatedBackbone:
         pytest.importorskip('timm')
     torch.manual_seed(0)
     frames = NUM_FRAMES.get(name, T)
@@ -78,7 +69,7 @@ def test_one_graph_for_any_batch_size(name, training):
     torch._dynamo.reset()
     counter = CompileCounterWithBackend('aot_eager' if training else 'eager')
     compiled = torch.compile(model, fullgraph=True, backend=counter)
-    side = 28 if backbone is LinearVideoTransformer else 32
+    side = 28 if backbone is zoo.LinearVideoTransformer else 32
     with torch.set_grad_enabled(training):
         for batch in (1, 2, 5):
             clips = torch.randn(batch, 3, frames, side, side)

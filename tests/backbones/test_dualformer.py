@@ -39,18 +39,6 @@ def test_accepts_sizes_that_the_released_code_rejects(frames, height, width):
         assert p.grad.isfinite().all() and p.grad.abs().max() > 0, name
 
 
-def test_options_reach_every_layer():
-    model = _build(in_channels=5, mlp_ratio=2, qkv_bias=False, drop_rate=.1)
-    assert model.patch_embeds[0].projection.in_channels == 5
-    for blocks in model.blocks:
-        local, pyramid = (block.attn for block in blocks)
-        for layer in (local.qkv, pyramid.q, pyramid.kv):
-            assert layer.bias is None
-        for block in blocks:
-            assert block.mlp.fc1.out_features == 2 * block.mlp.fc1.in_features
-            assert block.mlp.dropout.p == .1
-
-
 @pytest.mark.parametrize('size', ['tiny', 'tiny_16f_ucf101'])
 def test_golden_kernels(size, shared_dir):
     want = json.loads((shared_dir / 'goldens/dualformer/gp_kernels.json'

@@ -32,13 +32,6 @@ def test_token_branch_is_an_mlp_per_token():
         12, 24, 7]
 
 
-def test_testing_uses_only_the_clip():
-    head = TokenLabelHead(7, 6).eval()
-    x = _features()
-    expected = head.fc_cls(x.mean((2, 3, 4)))
-    assert torch.allclose(head(x), expected, atol=1e-6)
-
-
 @pytest.mark.parametrize('gamma', [0., 0.3, 1.])
 def test_loss_weights_clip_and_tokens(gamma):
     head = TokenLabelHead(7, 6, gamma=gamma).eval()

@@ -17,8 +17,8 @@ from mmvidattn.layers import BaseAttention, VideoSelfAttention
 from mmvidattn.layers.video_self_attention import TOKEN_AXES
 from mmvidattn.ops import landmark_grid
 from mmvidattn.ops.cosformer import naive_cosformer_attention
-from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
 from mmvidattn.ops.frame_delta_rule import naive_frame_delta_rule
+from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
 from mmvidattn.ops.linformer import naive_linformer_attention
 from mmvidattn.ops.mala import naive_mala_attention

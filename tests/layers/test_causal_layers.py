@@ -158,12 +158,8 @@ RING = dict(type='SoftmaxAttention', window_frames=7)
 DECAY = dict(half_life=(4., 64.))
 ATTENTIONS = {
     'linear': dict(attention=LINEAR),
-    'linear-decay': dict(attention=LINEAR, decay=DECAY),
-    'linear-shift-fixation': dict(
-        attention=LINEAR, fixation={}, shifts=[SHIFTS['tsm'][0]]),
     'linear-all': dict(attention=LINEAR, decay=DECAY, fixation={},
                        shifts=[SHIFTS['tsm'][0]]),
-    'softmax': dict(attention=RING),
     'softmax-decay-shift': dict(attention=RING, decay=DECAY,
                                 shifts=[SHIFTS['tsm'][0]]),
 }

@@ -42,27 +42,6 @@ def test_matches_naive(dtype, rel):
         3 * naive_logit_loss(a, b, 2.5), rel=rel)
 
 
-def test_is_zero_for_equal_predictions():
-    x = torch.randn(4, 6, requires_grad=True)
-    # The norm of features and a shift of all logits have no effect.
-    assert FeatureDistillationLoss()(2 * x, x.detach()) < 1e-12
-    assert LogitDistillationLoss()(x + 5, x.detach()).abs() < 1e-5
-    gradient, = torch.autograd.grad(
-        FeatureDistillationLoss()(x, x.detach()), x)
-    assert gradient.abs().max() < 1e-6
-
-
-def test_gradient_does_not_shrink_with_temperature():
-    torch.manual_seed(0)
-    student = torch.randn(8, 5, dtype=torch.double, requires_grad=True)
-    teacher = torch.randn(8, 5, dtype=torch.double)
-    hot, hotter = (
-        torch.autograd.grad(
-            LogitDistillationLoss(t)(student, teacher), student)[0]
-        for t in (100., 200.))
-    assert torch.allclose(hot, hotter, rtol=0.05, atol=1e-4)
-
-
 @pytest.mark.parametrize('loss', [
     LogitDistillationLoss, FeatureDistillationLoss])
 def test_rejects_different_shapes(loss):

@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from mmvidattn.ops import (
     cosformer_attention,
@@ -19,7 +18,6 @@ from mmvidattn.ops import (
     landmark_grid,
     landmark_pool,
     lara_attention,
-    leap_attention,
     linear_attention,
     linformer_attention,
     mala_attention,
@@ -38,14 +36,12 @@ from mmvidattn.ops import (
     token_shift,
 )
 from mmvidattn.ops.cosformer import naive_cosformer_attention
-from mmvidattn.ops.depthwise_conv import depthwise_conv
 from mmvidattn.ops.feature_fixation import naive_fixation_ratio
 from mmvidattn.ops.frame_causal_linear_attention import (
     naive_frame_causal_linear_attention,
 )
 from mmvidattn.ops.frame_delta_rule import naive_frame_delta_rule
 from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
-from mmvidattn.ops.leap import naive_leap_attention
 from mmvidattn.ops.linear_attention import naive_linear_attention
 from mmvidattn.ops.linformer import naive_linformer_attention
 from mmvidattn.ops.mala import naive_mala_attention
@@ -59,7 +55,6 @@ from mmvidattn.ops.orthoformer import (
     naive_orthoformer_attention,
     naive_orthogonal_landmarks,
 )
-from mmvidattn.ops.patch_conv import patch_conv
 from mmvidattn.ops.performer import naive_performer_attention
 from mmvidattn.ops.periodic_shift import naive_periodic_shift
 from mmvidattn.ops.polaformer import naive_polaformer_attention
@@ -273,21 +268,11 @@ def check_linformer(data):
     d = Draw(data)
     q, k, v = d.qkv()
     wide = torch.promote_types(d.dtype, torch.float32)
-    P, scale = d.size(), d.of([None, 1.5])
+    P = d.size()
     E, F_ = (d.tensor(k.shape[-3], P, dtype=wide) for _ in range(2))
     d.same_attention(
-        lambda *x: linformer_attention(*x, E, F_, scale=scale),
-        lambda *x: naive_linformer_attention(
-            *x, *_double(E, F_), scale=scale), q, k, v)
-
-
-def check_leap(data):
-    d = Draw(data)
-    level = d.size(1, 3)
-    T = 2**level * d.size(1, 2)
-    q, k, v = d.qkv(lead=(d.size(1, 2), T))
-    d.same(leap_attention(q, k, v, level=level),
-           naive_leap_attention(*_double(q, k, v), level=level), v)
+        lambda *x: linformer_attention(*x, E, F_),
+        lambda *x: naive_linformer_attention(*x, *_double(E, F_)), q, k, v)
 
 
 def check_orthoformer(data):
@@ -431,39 +416,6 @@ def check_periodic_shift(data):
     expected[:, :, :1] = naive_periodic_shift(
         flat[:, :, :1, None], fraction, first)[:, :, :, 0]
     assert torch.equal(token_shift(flat, fraction, first), expected)
-
-
-def check_depthwise(data):
-    d = Draw(data, FULL)
-    kernel = tuple(d.of([1, 3, 5]) for _ in range(3))
-    C = d.size(1, 6)
-    x = d.tensor(d.size(1, 2), *d.sizes(3, high=6), C)
-    weight = d.tensor(C, 1, *kernel)
-    bias = d.of([None, d.tensor(C)])
-    expected = F.conv3d(
-        x.double().movedim(-1, 1), weight.double(),
-        None if bias is None else bias.double(), groups=C,
-        padding=[size // 2 for size in kernel]).movedim(1, -1)
-    d.same(depthwise_conv(x, weight, bias), expected)
-
-
-def check_patches(data):
-    d = Draw(data, FULL)
-    kernel = d.sizes(3, high=3)
-    C = d.size(1, 4)
-    x = d.tensor(d.size(1, 2), *(
-        size * d.size(1, 2) + d.size(0, size - 1) for size in kernel), C)
-    groups = d.of([1, C])
-    K = C if groups == C else d.size(1, 5)
-    weight = d.tensor(K, C // groups, *kernel)
-    if weight.shape[1] != C and weight.shape[1] != 1:
-        return
-    bias = d.of([None, d.tensor(K)])
-    expected = F.conv3d(
-        x.double().movedim(-1, 1), weight.double(),
-        None if bias is None else bias.double(), stride=kernel,
-        groups=groups).movedim(1, -1)
-    d.same(patch_conv(x, weight, bias), expected)
 
 
 def check_windows(data):

@@ -37,21 +37,6 @@ def test_matches_naive(window, timed):
         torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize('splits', [[1] * 11, [3, 1, 7], [10, 1], [1, 10]])
-def test_state_split_equals_whole(splits):
-    q, k, v, rates, elapsed = _inputs()
-    whole, last = frame_causal_softmax_attention(
-        q, k, v, 4, rates, None, elapsed)
-    state, parts = None, []
-    for part in zip(*(x.split(splits, dim=1) for x in (q, k, v, elapsed))):
-        y, state = frame_causal_softmax_attention(
-            *part[:3], 4, rates, state, part[3])
-        parts.append(y)
-    assert relative(torch.cat(parts, dim=1), whole) < 1e-14
-    for a, b in zip(state, last):
-        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16])
 def test_low_precision(dtype):
     q, k, v, rates, elapsed = _inputs(dtype=dtype)

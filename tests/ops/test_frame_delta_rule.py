@@ -68,6 +68,15 @@ def test_a_repeated_frame_is_learned():
     assert relative(2 * y[:, -1], v[:, -1]) < 1e-10
 
 
+def test_state_is_float32_for_bfloat16_inputs_and_float64_times():
+    *inputs, gate = _inputs(3, 2)
+    y, state = frame_delta_rule(*(x.bfloat16() for x in inputs), gate)
+    assert y.dtype == torch.bfloat16 and state.dtype == torch.float32
+    want, _ = frame_delta_rule(
+        *(x.bfloat16().double() for x in inputs), gate)
+    assert relative(y, want) < 5e-3
+
+
 @pytest.mark.parametrize('wrong', range(5))
 def test_rejects_shapes_that_do_not_match(wrong):
     inputs = [*_inputs(3, 2)]

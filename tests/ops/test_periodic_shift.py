@@ -1,9 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import torch
 
-from mmvidattn.ops.periodic_shift import (
-    periodic_shift,
-)
+from mmvidattn.ops.periodic_shift import periodic_shift
 
 
 def test_small_example():

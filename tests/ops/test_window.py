@@ -10,22 +10,6 @@ from mmvidattn.ops.window import (
     window_partition,
 )
 
-SIZES = [((4, 6, 8), (2, 3, 4)), ((5, 7, 9), (2, 3, 4)), ((1, 1, 1), (1, 1,
-                                                                     1)),
-         ((3, 4, 5), (3, 4, 5)), ((3, 4, 5), (4, 7, 7)), ((8, 7, 13), (8, 7,
-                                                                       7))]
-each_size = pytest.mark.parametrize(
-    'grid, window', SIZES, ids=lambda size: 'x'.join(map(str, size)))
-
-
-@each_size
-def test_gradient_of_partition_is_merge(grid, window):
-    x = torch.randn(1, *grid, 2, requires_grad=True)
-    windows, _ = window_partition(x, window)
-    weight = torch.randn_like(windows)
-    windows.backward(weight)
-    assert torch.equal(x.grad, window_merge(weight, window, grid))
-
 
 def test_fit_window_clips_to_the_grid():
     assert fit_window((8, 7, 7), (4, 9, 7)) == (4, 7, 7)

@@ -4,8 +4,9 @@ import json
 import math
 
 import pytest
+from registered import classes_of
 
-from tools.benchmark import common
+from tools.benchmark import attentions, common
 
 DIFFERENT = '''
 import sys
@@ -70,3 +71,40 @@ def test_nan_and_nothing_are_differences():
     for differences in ({}, {'b: y': math.nan}):
         with pytest.raises(SystemExit, match='no times'):
             common.require_agreement(differences, dict(y=1e-3))
+
+
+def test_page_of_attentions_compares_every_attention():
+    options = 'model.backbone.attention'
+    types = {row.options[options]['type'] for row in attentions.ROWS.values()
+             if options in row.options}
+    assert types == {cls.__name__ for cls in classes_of('layers')}
+    page = attentions.PAGE.read_text('utf-8')
+    for row in attentions.ROWS.values():
+        assert page.count(f'| {row.title} |') == 2, row.title
+    assert f'({attentions.PICTURE})' in page
+
+
+def test_attentions_resume_and_write_the_page(tmp_path, monkeypatch):
+    """A row is measured once, and seeds are paired."""
+    calls = []
+    monkeypatch.setattr(attentions, 'train', lambda name, seed, args: (
+        calls.append((name, seed)) or 50 + seed + 10 * (name == 'mala')))
+    monkeypatch.setattr(attentions.subprocess, 'run', lambda words, check: (
+        run(*words[2:])))
+    page = tmp_path / 'page.md'
+    page.write_text('a\n<!-- generated -->\nold\n<!-- end of generated -->b')
+    words = [tmp_path, '--rows', 'softmax', 'mala', '--tokens', 256,
+             '--repeats', 1, '--data', tmp_path, '--page', page]
+
+    def run(*words):
+        monkeypatch.setattr('sys.argv', ['attentions.py', *map(str, words)])
+        attentions.main()
+
+    run(*words, '--seeds', 0, 1)
+    run(*words, '--seeds', 0, 1, 2)
+    assert calls == [(name, seed) for seeds in ((0, 1), (2, ))
+                     for name in ('softmax', 'mala') for seed in seeds]
+    text = page.read_text()
+    assert text.startswith('a\n') and text.endswith('b')
+    assert 'old' not in text and '| 61.0 ± 0.8 | +10.0 ± 0.0 |' in text
+    assert (tmp_path / attentions.PICTURE).stat().st_size > 1000

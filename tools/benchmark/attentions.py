@@ -34,21 +34,13 @@ from mmvidattn.layers import VideoSelfAttention
 from mmvidattn.utils.paired_test import decide
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.benchmark.common import (
-    DTYPES,
-    ROOT,
-    forget_peak,
-    machine,
-    relative,
-    resident,
-    synchronize,
-)
+from tools.benchmark import common
 
 PREFIX = 'linear_ff_motion_'
 ROWS = {row.name.removeprefix(PREFIX): row for row in list_rows()
         if row.name.startswith(PREFIX)}
 CHANNELS, HEADS, SIDE = 512, 8, 16
-PAGE, PICTURE = ROOT / 'docs/attentions.md', 'attention_costs.svg'
+PAGE, PICTURE = common.ROOT / 'docs/attentions.md', 'attention_costs.svg'
 START, END = '<!-- generated -->', '<!-- end of generated -->'
 # Tokens of the picture, and of the columns on memory.
 SHOWN = 16384
@@ -76,13 +68,13 @@ class Attend(nn.Module):
 
 def build(backbone: dict, tokens: int, args: argparse.Namespace
           ) -> tuple[Attend, Tensor]:
-    """Return a module and its input; both are the same in each call."""
+    """Return a module and its input, the same in each call."""
     torch.manual_seed(0)
     num_frames = tokens // SIDE**2
     module = Attend(backbone, num_frames).eval()
     x = torch.randn(1, num_frames, SIDE, SIDE, 3 * CHANNELS)
-    return (module.to(args.device, DTYPES[args.dtype]),
-            x.to(args.device, DTYPES[args.dtype]))
+    return (module.to(args.device, common.DTYPES[args.dtype]),
+            x.to(args.device, common.DTYPES[args.dtype]))
 
 
 def measure(backbone: dict, tokens: int, args: argparse.Namespace
@@ -100,18 +92,16 @@ def measure(backbone: dict, tokens: int, args: argparse.Namespace
     results = {}
     for name, task in dict(forward=torch.no_grad()(lambda: attend(x)),
                            step=step).items():
-        if on_gpu:
-            torch.cuda.reset_peak_memory_stats()
-        else:
-            forget_peak()
-        before, times = resident(), []
+        torch.cuda.reset_peak_memory_stats() if on_gpu else \
+            common.forget_peak()
+        before, times = common.resident(), []
         while len(times) <= args.repeats and sum(times) <= args.limit:
             start = time.perf_counter()
             task()
-            synchronize(args.device)
+            common.synchronize(args.device)
             times.append(time.perf_counter() - start)
         peak = torch.cuda.max_memory_allocated() if on_gpu else (
-            resident('VmHWM') - before)
+            common.resident('VmHWM') - before)
         # The first call is a warm-up.
         results[name] = statistics.median(times[1:] or times)
         results[f'{name} GiB'] = peak / 2**30
@@ -139,7 +129,7 @@ def measure_row(name: str, args: argparse.Namespace) -> None:
         file.write_text(json.dumps(row, indent=1) + '\n')
 
     backbone = load_config(PREFIX + name).model.backbone.to_dict()
-    save('machine', f'{machine(args.device)}, {args.dtype}'
+    save('machine', f'{common.machine(args.device)}, {args.dtype}'
          f'{", compiled" if args.compile else ""}')
     if 'error' not in row:
         meta = argparse.Namespace(device='meta', dtype='float32')
@@ -147,7 +137,7 @@ def measure_row(name: str, args: argparse.Namespace) -> None:
         with torch.no_grad():
             module, x = build(backbone, 1024, args)
             y = module(x)
-            save('error', relative(y, module.double()(x.double())))
+            save('error', common.relative(y, module.double()(x.double())))
     last = 0.
     for tokens in args.tokens:
         # Quadratic costs grow by 16 from one size to the next.
@@ -165,8 +155,8 @@ def write_page(found: dict[str, dict], args: argparse.Namespace) -> None:
     sizes = ' / '.join(f'{tokens // 1024}k' for tokens in args.tokens)
     text = ['| attention | result for a query q | operations |', '|---' * 3]
     text += [f'| {names[name]} | {ROWS[name].note}' for name in found]
-    text += ['', f'| attention | GMAC | GiB forward / step | ms forward {sizes}'
-             f' | ms step {sizes} | error | accuracy | over softmax',
+    text += ['', '| attention | GMAC | GiB forward / step | ms forward '
+             f'{sizes} | ms step {sizes} | error | accuracy | over softmax',
              '|---' * 8]
     figure = Figure((7, 4.5), layout='constrained')
     axes = figure.subplots()
@@ -174,7 +164,7 @@ def write_page(found: dict[str, dict], args: argparse.Namespace) -> None:
         scores, shown = scores_of(row), row.get(str(SHOWN), {})
         base = scores_of(found.get(
             'causal_softmax' if 'causal' in name else 'softmax', {}))
-        common, accuracy, over = scores.keys() & base.keys(), '-', '-'
+        seeds, accuracy, over = scores.keys() & base.keys(), '-', '-'
         if scores:
             mean = statistics.fmean(scores.values())
             accuracy = f'{mean:.1f} ± {statistics.pstdev(scores.values()):.1f}'
@@ -182,8 +172,8 @@ def write_page(found: dict[str, dict], args: argparse.Namespace) -> None:
             axes.plot(1000 * shown['step'], mean, 'o^'['causal' in name])
             axes.annotate(names[name], (1000 * shown['step'], mean), (4, 4),
                           textcoords='offset points', fontsize=8)
-        if 'softmax' not in name and common:
-            verdict = decide([scores[seed] - base[seed] for seed in common])
+        if 'softmax' not in name and seeds:
+            verdict = decide([scores[seed] - base[seed] for seed in seeds])
             over = f'{verdict.mean:+.1f} ± {verdict.half:.1f}'
         gib = ' / '.join(f'{shown[f"{task} GiB"]:.2f}' if shown else '-'
                          for task in ('forward', 'step'))
@@ -193,8 +183,8 @@ def write_page(found: dict[str, dict], args: argparse.Namespace) -> None:
         text.append('| ' + ' | '.join((
             names[name], f'{row["macs"] / 1e9:.2f}', gib, *times,
             f'{row["error"]:.0e}', accuracy, over)))
-    machines = ' or '.join({row['machine'] for row in found.values()})
-    text += ['', f'Machine: {machines}; medians of {args.repeats}.', '',
+    text += ['', 'Machine: ' + ' or '.join(
+        {row['machine'] for row in found.values()}), '',
              f'![Accuracy against time]({PICTURE})', '']
     before, rest = args.page.read_text('utf-8').split(START)
     args.page.write_text('\n'.join([before + START, '', *(
@@ -222,23 +212,21 @@ def main() -> None:
     add('--repeats', type=int, default=5)
     add('--limit', type=float, default=60, metavar='SECONDS')
     add('--device', default='cuda' if torch.cuda.is_available() else 'cpu')
-    add('--dtype', choices=DTYPES, default='float32')
+    add('--dtype', choices=common.DTYPES, default='float32')
     add('--compile', action='store_true')
     add('--page', type=Path, default=PAGE)
-    add('--in-process', action='store_true', help=argparse.SUPPRESS)
+    add('--row', help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    if args.row:
+        measure_row(args.row, args)
+        return
     for name in args.rows:
-        if args.in_process:
-            measure_row(name, args)
-        else:
-            subprocess.run(
-                [sys.executable, __file__, *sys.argv[1:], '--rows', name,
-                 '--in-process'], check=True)
-    if not args.in_process:
-        files = {name: args.out / f'{name}.json' for name in ROWS}
-        write_page({name: json.loads(file.read_text())
-                    for name, file in files.items() if file.exists()}, args)
+        subprocess.run([sys.executable, __file__, *sys.argv[1:], '--row',
+                        name], check=True)
+    files = {name: args.out / f'{name}.json' for name in ROWS}
+    write_page({name: json.loads(file.read_text())
+                for name, file in files.items() if file.exists()}, args)
 
 
 if __name__ == '__main__':

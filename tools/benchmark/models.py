@@ -8,10 +8,10 @@
 
 The linear video transformer and ViViT run beside a transcription of the
 paper's equations, with the same weights, in processes that run in turns
-(TeSTra's is in ``streams.py``). Large networks have fewer layers. No times are printed unless outputs and gradients agree to 1e-6 in
-float64, and outputs in the measured precision to 1e-3 (float32) or 5e-2
-(bfloat16). Peak memory is what a call adds to the process (CPU), or all
-allocated memory (CUDA).
+(TeSTra's is in ``streams.py``). Large networks have fewer layers. No times are
+printed unless outputs and gradients agree to 1e-6 in float64, and outputs in
+the measured precision to 1e-3 (float32) or 5e-2 (bfloat16). Peak memory is
+what a call adds to the process (CPU), or all allocated memory (CUDA).
 """
 import argparse
 import sys

@@ -9,6 +9,8 @@ LINEAR = dict(type='LinearAttention', kernel='relu', offset='auto')
 CLIPS = dict(
     softmax=('Softmax', dict(type='SoftmaxAttention'),
              'softmax(q kᵀ / √D) v | 2 N² D'),
+    rotary=('Softmax, rotary positions', dict(type='RotaryAttention'),
+            'softmax(R q (R k)ᵀ / √D) v, R rotates by position | 2 N² D'),
     linear=('Linear, ReLU', LINEAR,
             'φ(q) Σφ(k)ᵀv / φ(q) Σφ(k)ᵀ, φ = ReLU + D^-½ | 2 N D²'),
     elu=('Linear, ELU + 1', dict(type='LinearAttention', kernel='elu+1'),
