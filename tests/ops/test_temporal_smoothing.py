@@ -9,6 +9,14 @@ from mmvidattn.ops.temporal_smoothing import (
 )
 
 
+def _qkv(lead=(2, ), dtype=torch.float64, n=5, m=31, width=12):
+    gen = torch.Generator().manual_seed(0)
+    q, k = (torch.randn(*lead, length, 3, width, generator=gen,
+                        dtype=torch.float64) for length in (n, m))
+    v = torch.randn(*lead, m, 3, 7, generator=gen, dtype=torch.float64)
+    return [x.to(dtype).requires_grad_() for x in (q, k, v)]
+
+
 def test_kernel_has_the_floor_of_the_released_code():
     kernel = log_temporal_kernel(512, 0.9)
     assert kernel.dtype == torch.float32 and kernel[-1].abs() < 1e-6
