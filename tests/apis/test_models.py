@@ -38,7 +38,7 @@ def test_lists_models_and_ablations():
         'testra_table04_box', 'testra_table04_laplace']
     every = mmvidattn.list_models(ablations=True)
     rows = {*every} - {*names}
-    assert every == sorted({*every}) and len(rows) == 145
+    assert every == sorted({*every}) and len(rows) == 161
     for row in rows:
         path = find_config(row)
         assert path.stem == row and not path.exists()
