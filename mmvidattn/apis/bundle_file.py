@@ -197,9 +197,13 @@ def clean_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     kept = {key: config[key] for key in CONFIG_KEYS if config.get(key)}
     if kept['model'].get('type') in TRAINERS:
+        model = kept['model']
         kept['model'] = dict(type='Recognizer3D', **{
-            key: value for key, value in kept['model'].items()
+            key: value for key, value in model.items()
             if key in RECOGNIZER_KEYS})
+        if model.get('pool_clips', 1) > 1:
+            kept['model'].update(type=model['type'],
+                                 pool_clips=model['pool_clips'])
     dataset = kept.pop('test_dataloader', {}).get('dataset') or {}
     kept['test_dataloader'] = dict(dataset={
         key: dataset[key] for key in DATASET_KEYS if key in dataset})

@@ -30,6 +30,7 @@ from .config import (
     load_config,
     name_of,
 )
+from .published import PUBLISHED, list_published, published_checkpoint
 
 # Folder of the bundles in the package, and the value of ``checkpoint`` that
 # selects them.
@@ -59,9 +60,18 @@ def find_default(name: str | Path) -> Path:
 
 
 def find_weights(name: str | Path, checkpoint: str | Path) -> str | Path:
-    """Return the path of a checkpoint, which may be ``'default'``."""
-    return (find_default(name) / WEIGHTS if checkpoint == DEFAULT else
-            checkpoint)
+    """Return the path of a checkpoint.
+
+    It may be ``'default'``, ``'published'`` or a name from
+    :func:`~mmvidattn.apis.published.list_published`.
+    """
+    if checkpoint == DEFAULT:
+        return find_default(name) / WEIGHTS
+    if str(checkpoint) == PUBLISHED:
+        return published_checkpoint(find_config(name).stem)
+    if str(checkpoint) in list_published() and not Path(checkpoint).exists():
+        return published_checkpoint(str(checkpoint))
+    return checkpoint
 
 
 def published_hash(checkpoint: str | Path) -> str | None:
@@ -97,11 +107,12 @@ def get_model(name: str | Path | Config,
     Args:
         name: Name from :func:`list_models`, path of a config file or of a
             bundle, or a loaded config.
-        checkpoint: Checkpoint of exactly this model, or ``'default'`` for the
-            weights that come with the package. Defaults to the weights of a
-            bundle, or else to random weights. If the checkpoint stores model
-            options (from ``mmvidattn convert --config``), a difference is an
-            error.
+        checkpoint: Checkpoint of exactly this model, ``'default'`` for the
+            weights that come with the package, or ``'published'`` for its
+            authors' weights, see ``configs/published.yml``. Defaults to the
+            weights of a bundle, or else to random weights. If the checkpoint
+            stores model options (from ``mmvidattn convert --config``), a
+            difference is an error.
         device: Device of the model. Defaults to 'cpu'.
         cfg_options: Options to change in the config, by dotted keys, e.g.
             ``{'model.cls_head.num_classes': 8}``.
@@ -142,6 +153,7 @@ def get_model(name: str | Path | Config,
         model.init_weights()
         del model._dump_init_info
     else:
+        checkpoint = find_weights(path, checkpoint)
         meta = load_checkpoint(
             model, checkpoint, published_hash(checkpoint), optional)
         check_model_options(cfg.model, meta, checkpoint)
@@ -156,7 +168,7 @@ def get_model(name: str | Path | Config,
 
 def _check_order(name: str, checkpoint: str | Path | None) -> None:
     """Raise a ``ValueError`` if config and checkpoint are swapped."""
-    if checkpoint is None or checkpoint == DEFAULT:
+    if checkpoint is None or checkpoint in (DEFAULT, PUBLISHED):
         return
     if is_bundle(checkpoint):
         raise ValueError(f'{checkpoint} is a bundle: pass it instead of the '

@@ -100,9 +100,10 @@ class VideoClassifier:
         model: Name from :func:`mmvidattn.list_models`, path of a config or of
             a bundle, loaded config, or model from
             :func:`mmvidattn.get_model`.
-        checkpoint: Checkpoint of exactly this model, or ``'default'`` for the
-            weights that come with the package. Defaults to the weights of a
-            bundle, or else to random weights, with a warning.
+        checkpoint: Checkpoint of exactly this model, ``'default'`` for the
+            weights that come with the package, or ``'published'`` for its
+            authors' weights. Defaults to the weights of a bundle, or else to
+            random weights, with a warning.
         device: Device of the model. Defaults to 'cpu'.
         labels: Class names. Defaults to the names in the checkpoint or else
             in the config. A class without a name is called e.g. ``class 3``.

@@ -14,16 +14,17 @@ from ..apis.models import (
     is_checkpoint,
     is_config,
 )
+from ..apis.published import PUBLISHED, list_published
 from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..utils.printable import echo
 
 
 def split_model(words: Sequence[str], with_sources: bool = True
                 ) -> tuple[list[str], str, str | None]:
-    """Split ``SOURCE ... [BUNDLE | CONFIG CHECKPOINT]``.
+    """Split ``SOURCE ... [BUNDLE | CONFIG CHECKPOINT | PUBLISHED]``.
 
-    Without a model, the default model of the package is used, and a line on
-    stderr reports this.
+    PUBLISHED is a config with published weights. Without a model, the default
+    model of the package is used, and a line on stderr reports this.
 
     Returns:
         Sources, config or bundle, and checkpoint. The checkpoint of a bundle
@@ -61,11 +62,14 @@ def _split(words: Sequence[str]) -> tuple[list[str], str, str | None]:
         raise ValueError(f'the checkpoint {last} needs a config before it, '
                          f'got {before}')
     if before and (is_config(before) or is_checkpoint(last)
-                   or last == DEFAULT):
+                   or last in (DEFAULT, PUBLISHED)):
         if is_checkpoint(before):
             raise ValueError(f'{before} and {last} must be a config and a '
                              'checkpoint, got two checkpoints')
         return rest[:-1], before, last
+    if last in list_published() and is_config(last) and (
+            not is_checkpoint(before)):
+        return rest, last, PUBLISHED
     if is_config(last):
         raise ValueError(
             f'{before} is a checkpoint and {last} a config: swap them'

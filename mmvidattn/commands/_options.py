@@ -29,8 +29,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'model', nargs='*', metavar='MODEL',
         help='BUNDLE, a folder or zip file (see mmvidattn bundle), or CONFIG '
-             'CHECKPOINT, two arguments (default: a small model in the '
-             'package that recognizes eight motions of drawn shapes)')
+             'CHECKPOINT, two arguments, or a name with published weights, '
+             'such as vjepa2_l_ssv2 (default: a small model in the package '
+             'that recognizes eight motions of drawn shapes)')
 
 
 def add_cfg_options(parser: argparse.ArgumentParser) -> None:

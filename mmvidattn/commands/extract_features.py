@@ -4,7 +4,8 @@
     mmvidattn extract-features VIDEOS data/mine/rgb CONFIG \\
         --checkpoint CHECKPOINT --rate 4
 
-CONFIG is an mmaction2 recognizer, or `MODULE:CALLABLE`. Writes `<video>.npy`
+CONFIG is an mmaction2 recognizer, `MODULE:CALLABLE`, or a network of
+transformers, `hf://OWNER/MODEL@REVISION`. Writes `<video>.npy`
 `(steps, width)` for each video, with a step for each 1 / rate seconds. The
 features are the input of a recognizer's classifier, or the output of another
 network. They are causal: a step depends only on frames up to its end. The same
@@ -50,10 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('videos', nargs='+', metavar='VIDEO', help='video file, folder of '
         'videos, or list of videos (.txt or .csv)')
     add('out', type=Path, help='folder to write to')
-    add('config', help='config file or name of a recognizer, or '
-        'MODULE:CALLABLE')
-    add('--checkpoint', help='checkpoint of the network (default: random '
-        'weights)')
+    add('config', help='config file or name of a recognizer, '
+        'MODULE:CALLABLE, or hf://OWNER/MODEL@REVISION for a network of '
+        'transformers')
+    add('--checkpoint', help='checkpoint of the network, or the name of '
+        'published weights (default: random weights)')
     steps = parser.add_mutually_exclusive_group()
     steps.add_argument('--rate', type=positive, default=4.,
                        help='steps per second (default: 4)')
@@ -157,7 +159,7 @@ def run(args: argparse.Namespace) -> None:
         for name in 'videos', 'out', 'processes', 'engine', 'run':
             del options[name]
         videos = plan_videos(args.videos)
-        if args.checkpoint is None:
+        if args.checkpoint is None and not args.config.startswith('hf://'):
             echo(f'{program_name()}: warning: without --checkpoint the '
                  'weights are random', file=sys.stderr)
         # Build the network here first, to report errors once.

@@ -30,9 +30,6 @@ class AttentiveHead(VideoHead):
         num_heads: Number of heads. Defaults to 16.
         num_layers: Number of blocks, including the block of the query.
             Defaults to 4.
-        num_clips: Number of consecutive clips of a video that are pooled
-            together. A test with this many clips and three crops averages
-            three scores. Defaults to 1.
         norm_eps: Added to the variance in LayerNorm. Defaults to 1e-5, as
             released; transformers uses 1e-6.
         **kwargs: Arguments of :class:`~mmvidattn.heads.base.VideoHead`.
@@ -43,13 +40,11 @@ class AttentiveHead(VideoHead):
                  in_channels: Count = 1024,
                  num_heads: Count = 16,
                  num_layers: Count = 4,
-                 num_clips: Count = 1,
                  norm_eps: Positive = 1e-5,
                  **kwargs) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
         check_divides(num_heads=num_heads, in_channels=in_channels)
         self.num_heads = num_heads
-        self.num_clips = num_clips
         # Softmax attention has no table for the grid.
         self.blocks = nn.ModuleList(
             VideoTransformerBlock(
@@ -81,13 +76,9 @@ class AttentiveHead(VideoHead):
         """Pool features [B, C, T, H, W] of clips.
 
         Returns:
-            A vector for each part, [B / num_clips, parts, C].
+            A vector for each part, [B, parts, C].
         """
         x = x.movedim(1, -1)
-        if len(x) % self.num_clips:
-            raise ValueError(f'expected a multiple of num_clips='
-                             f'{self.num_clips} clips, got {len(x)}')
-        x = x.unflatten(0, (-1, self.num_clips)).flatten(1, 2)
         for block in self.blocks:
             x = block(x)
         x = self.cross_norm(x.flatten(1, 3))
@@ -99,7 +90,7 @@ class AttentiveHead(VideoHead):
         return queries + self.mlp(self.mlp_norm(queries))
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
-        """Map features [B, C, T, H, W] to logits [B / num_clips, K]."""
+        """Map features [B, C, T, H, W] to logits [B, K]."""
         pooled = self.dropout(self.pool(x)).unbind(1)
         return torch.cat([getattr(self, name)(y) for name, y in zip(
             self.classifiers, pooled)], dim=-1)

@@ -123,6 +123,9 @@ class ModuleFeatures:
                  device: str | torch.device, layer: str | None,
                  clip_len: int | None, input: Mapping[str, Any]) -> None:
         model, self.name = find_network(config, checkpoint)
+        # A network of the Hub knows its input.
+        input = {**getattr(model, 'image_input', {}), **input}
+        clip_len = clip_len or getattr(model, 'clip_len', None)
         missing = [key for key in NEEDED if key not in input]
         if missing:
             raise ValueError(
@@ -176,7 +179,8 @@ class FeatureExtractor:
 
     Args:
         config: Config file or name of a recognizer; or a network, as an
-            ``nn.Module`` or as ``MODULE:CALLABLE``.
+            ``nn.Module``, ``MODULE:CALLABLE`` or
+            ``hf://OWNER/MODEL@REVISION``.
         checkpoint: Weights; see :func:`find_network` for other networks.
             Defaults to random weights. The classifier's weights may be
             missing.

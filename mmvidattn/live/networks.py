@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Inputs of networks: optical flow, and images for other networks than ours.
 """
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +17,13 @@ from torch import Tensor, nn
 
 from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.checkpoint import load_checkpoint
+from ..utils.remote_files import COMMIT, HUB, HUB_NAME, hub_file
 
-# Prefixes of networks that were removed after 9c2945cd and f42c3bde.
-REMOVED = 'hf://', 'timm://'
+# Prefix of networks that were removed after f42c3bde.
+REMOVED = 'timm://'
+# Files with the input of a network on the Hub, and PIL's interpolations.
+PROCESSORS = 'video_preprocessor_config.json', 'preprocessor_config.json'
+RESAMPLE = {0: 'nearest', 2: 'bilinear', 3: 'bicubic'}
 _CALLABLE = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_][\w.]*')
 Side = Count | tuple[Count, Count]
 FLOWS = 'dis', 'tvl1', 'farneback'
@@ -30,7 +35,7 @@ def is_network(config: Any) -> bool:
     if isinstance(config, nn.Module):
         return True
     text = str(config)
-    return text.startswith(REMOVED) or bool(_CALLABLE.fullmatch(text))
+    return text.startswith((HUB, REMOVED)) or bool(_CALLABLE.fullmatch(text))
 
 
 def find_network(config: str | nn.Module, checkpoint: str | Path | None
@@ -38,8 +43,9 @@ def find_network(config: str | nn.Module, checkpoint: str | Path | None
     """Build a network.
 
     Args:
-        config: Network, or MODULE:CALLABLE: a network that is imported from
-            the module, or that a function of the module returns.
+        config: Network; MODULE:CALLABLE, a network that is imported from the
+            module, or that a function of the module returns; or
+            ``hf://OWNER/MODEL@REVISION``, a network of transformers.
         checkpoint: Weights: a file, or ``hf://OWNER/MODEL@REVISION``. None
             keeps the network's weights.
 
@@ -51,6 +57,8 @@ def find_network(config: str | nn.Module, checkpoint: str | Path | None
     """
     if isinstance(config, nn.Module):
         model, name = config, type(config).__name__
+    elif config.startswith(HUB):
+        model, name = HubNetwork(config), config
     elif config.startswith(REMOVED):
         raise ValueError(
             f'{config} is not supported any more: write a function that '
@@ -74,6 +82,99 @@ def _call(name: str) -> nn.Module:
         raise ValueError(f'{name} must return an nn.Module, got a '
                          f'{type(model).__name__}')
     return model
+
+
+class HubNetwork(nn.Module):
+    """Network of transformers, with the input that its processor describes.
+
+    The features are the pooled output of the network, or else the mean of its
+    tokens. No code of the repository is run.
+
+    Args:
+        name: ``hf://OWNER/MODEL@REVISION``, with a commit as the revision.
+
+    Attributes:
+        image_input: Arguments of :class:`ImageInput`.
+        clip_len: Images in a clip, or None for networks of images.
+
+    Raises:
+        ValueError: If the name has no revision, weights of the network are
+            missing, or the repository does not describe the input.
+        OSError: If the Hub cannot be reached and its cache lacks the files.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        match = HUB_NAME.fullmatch(name)
+        if match is None or not COMMIT.fullmatch(match['revision'] or ''):
+            raise ValueError(f'{name} must be hf://OWNER/MODEL@REVISION, with '
+                             'the 40 hexadecimal digits of a commit')
+        try:
+            from transformers import AutoModel
+        except ImportError as error:
+            raise ImportError(f'{name} needs transformers: pip install '
+                              'transformers') from error
+        self.model, info = AutoModel.from_pretrained(
+            match['repo'], revision=match['revision'],
+            trust_remote_code=False, use_safetensors=True,
+            output_loading_info=True)
+        if missing := sorted(info['missing_keys']):
+            raise ValueError(
+                f'{name} lacks {len(missing)} tensors that this version of '
+                f'transformers expects, such as {missing[0]}, and would start '
+                'from random values there; convert the file with mmvidattn '
+                'convert (configs/start_weights.md), or use another version')
+        config = self.model.config
+        self.clip_len = getattr(config, 'frames_per_clip', None) or getattr(
+            config, 'num_frames', None)
+        self.argument = self.model.main_input_name
+        # Only the features of V-JEPA's encoder are needed.
+        self.options = dict(skip_predictor=True) if hasattr(
+            self.model, 'predictor') else {}
+        self.image_input = dict(
+            _processor_input(name),
+            takes='frames' if self.clip_len is None else 'clips')
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map images [B, C, H, W] or clips [B, C, T, H, W] to [B, D]."""
+        # Video networks of transformers take [B, T, C, H, W].
+        x = x.transpose(1, 2) if x.dim() == 5 else x
+        y = self.model(**{self.argument: x}, **self.options)
+        pooled = getattr(y, 'pooler_output', None)
+        return y.last_hidden_state.mean(dim=1) if pooled is None else pooled
+
+
+def _processor_input(name: str) -> dict[str, Any]:
+    """Read the input of a network from the config of its processor."""
+    for file in PROCESSORS:
+        try:
+            config = json.loads(hub_file(f'{name}/{file}').read_text('utf-8'))
+        except OSError as error:
+            failure = error
+        else:
+            break
+    else:
+        raise failure
+
+    def side(key: str) -> int | tuple[int, int] | None:
+        size = config.get(key)
+        if isinstance(size, dict):
+            size = size.get('shortest_edge') or (size['height'], size['width'])
+        return size
+
+    scale = config.get('rescale_factor', 1 / 255) if config.get(
+        'do_rescale', True) else 1
+    normalized = config.get('do_normalize', True)
+    mean, std = (config[f'image_{part}'] if normalized else [value]
+                 for part, value in (('mean', 0.), ('std', 1.)))
+    if config.get('offset'):
+        # ViViT's processor maps to [-1, 1] first.
+        mean = [value + 1 for value in mean]
+    return dict(
+        mean=mean, std=std, value_range=255 * scale,
+        resize=side('size') if config.get('do_resize', True) else None,
+        crop=side('crop_size') if config.get('do_center_crop') else None,
+        interpolation=RESAMPLE[config.get('resample', 2)])
 
 
 @check_arguments

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from ..layers.lora import add_lora
-from ..utils.arguments import Natural, check_arguments
+from ..utils.arguments import Count, Natural, check_arguments
 
 Part = Literal['backbone', 'spatial']
 
@@ -43,6 +43,10 @@ class FineTunedRecognizer3D(Recognizer3D):
         lora: Arguments of :func:`mmvidattn.layers.add_lora`, such as
             ``dict(rank=8)``; only these updates of the backbone are trained.
             Defaults to None, no LoRA.
+        pool_clips: Number of consecutive clips of a video (``num_clips`` of
+            the pipeline) whose features the head gets as one clip, as in the
+            probes of V-JEPA 2. A video with a single clip is not pooled.
+            Defaults to 1.
         **kwargs: Arguments of ``Recognizer3D``.
 
     Raises:
@@ -53,8 +57,10 @@ class FineTunedRecognizer3D(Recognizer3D):
 
     def __init__(self, backbone: dict, *args: Any,
                  freeze: Part | Natural | None = None,
-                 lora: dict | None = None, **kwargs: Any) -> None:
+                 lora: dict | None = None, pool_clips: Count = 1,
+                 **kwargs: Any) -> None:
         super().__init__(backbone, *args, **kwargs)
+        self.pool_clips = pool_clips
         if lora is not None and freeze is not None:
             raise ValueError('lora already freezes the backbone, got '
                              f'freeze={freeze!r} as well')
@@ -160,13 +166,31 @@ class FineTunedRecognizer3D(Recognizer3D):
                      test_mode: bool = False) -> tuple:
         """Extract features, from clips or from frozen features."""
         if not isinstance(inputs, FrozenFeatures):
-            return super().extract_feat(inputs, stage, data_samples, test_mode)
-        x = inputs.values.flatten(0, 1)
-        if self.freeze == 'spatial':
-            x = self.backbone.forward_encoded(x)
+            views = inputs.shape[1]
+            if stage == 'backbone' or min(self.pool_clips, views) == 1:
+                return super().extract_feat(
+                    inputs, stage, data_samples, test_mode)
+            x, _ = super().extract_feat(inputs, 'neck', data_samples,
+                                        test_mode)
+        else:
+            views = inputs.values.shape[1]
+            x = inputs.values.flatten(0, 1)
+            if self.freeze == 'spatial':
+                x = self.backbone.forward_encoded(x)
+        x = self._pool(x, views)
         if stage == 'head' and self.with_cls_head:
             x = self.cls_head(x)
         return x, {}
+
+    def _pool(self, x: Tensor, views: int) -> Tensor:
+        """Join the features [B V, C, T, *] of clips along the time."""
+        number = min(self.pool_clips, views)
+        if number == 1:
+            return x
+        if views % number:
+            raise ValueError(f'pool_clips={number} must divide the number of '
+                             f'views of a video, got {views}')
+        return x.unflatten(0, (-1, number)).transpose(1, 2).flatten(2, 3)
 
 
 def _frozen_modules(module: nn.Module) -> list[nn.Module]:

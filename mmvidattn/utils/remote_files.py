@@ -167,12 +167,13 @@ def hub_file(name: str) -> Path:
 
     Args:
         name: ``hf://OWNER/MODEL@REVISION``, followed by ``/FILE`` for a file
-            other than model.safetensors. The revision is the 40 hexadecimal
-            digits of a commit, because branches and tags can move.
+            other than model.safetensors, such as config.json. The revision is
+            the 40 hexadecimal digits of a commit, because branches and tags
+            can move.
 
     Raises:
-        ValueError: If the name has another form, or the file is not a
-            .safetensors file; other formats can run code.
+        ValueError: If the name has another form, or the file is neither a
+            .safetensors nor a .json file; other formats can run code.
         ImportError: If huggingface_hub is not installed.
         OSError: If the Hub does not have the file, or cannot be reached and
             the file is not in the cache.
@@ -187,7 +188,7 @@ def hub_file(name: str) -> Path:
             f"commit (on the page of the model under 'Files', 'History'), got "
             f'{match["revision"]!r}')
     file = match['file'] or 'model.safetensors'
-    if not file.endswith('.safetensors'):
+    if not file.endswith(('.safetensors', '.json')):
         raise ValueError(f'{name!r} must name a .safetensors file, got '
                          f'{file!r}')
     try:

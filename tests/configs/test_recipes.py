@@ -17,7 +17,7 @@ SPEC = importlib.util.spec_from_file_location(
 recipes = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(recipes)
 FAMILIES = {'dualformer', 'laps', 'linear_ff', 'mat', 'miniroad', 'testra',
-            'vivit', 'xvit'}
+            'vivit', 'vjepa2', 'xvit'}
 # Configs with another recipe or shift for the model of a row.
 VARIANTS = '*released*', '*_paper_*', '*_v1_*'
 

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from config_cache import load_config
 from helpers import relative
 from mmaction.registry import MODELS
 
@@ -165,3 +166,55 @@ def test_transformers(names):
         want = source(clips.transpose(1, 2)).logits
         got = model.cls_head(model.backbone(clips))
     assert (got - want).abs().max() < 1e-5 * want.abs().max()
+
+
+@pytest.mark.parametrize('num_frames', [FRAMES, 8])
+@pytest.mark.parametrize('width, heads, patch', [
+    (12, 3, 56), (32, 4, 32), (48, 2, 112)])
+def test_equals_transformers_at_other_sizes(width, heads, patch, num_frames):
+    transformers = pytest.importorskip('transformers')
+    torch.manual_seed(0)
+    source = transformers.VideoMAEForVideoClassification(
+        transformers.VideoMAEConfig(
+            hidden_size=width, num_hidden_layers=2, intermediate_size=40,
+            num_attention_heads=heads, patch_size=patch, image_size=SIDE,
+            num_frames=num_frames, num_labels=CLASSES,
+            layer_norm_eps=1e-6)).eval()
+    source.fc_norm.eps = 1e-6
+    state = source.state_dict()
+    if num_frames != FRAMES:
+        # Files do not store the positions, which the converter computes for
+        # 16 frames.
+        state['embeddings.position_embeddings'] = (
+            source.videomae.embeddings.position_embeddings)
+    model = MODELS.build(dict(
+        type='Recognizer3D',
+        backbone=dict(
+            type='ViViT', num_frames=num_frames, img_size=SIDE,
+            patch_size=patch, embed_dims=width, num_layers=2, num_heads=heads,
+            mlp_ratio=40 / width, pool='mean_norm', gelu_approximate='none'),
+        cls_head=dict(type='ViViTHead', num_classes=CLASSES,
+                      in_channels=width))).eval()
+    model.load_state_dict(convert('vivit_videomae', state))
+    clips = torch.randn(2, 3, num_frames, SIDE, SIDE)
+    with torch.no_grad():
+        features = source.videomae(clips.transpose(1, 2)).last_hidden_state
+        got = model.backbone(clips)
+        pairs = [(got, source.fc_norm(features.mean(1))),
+                 (model.cls_head(got), source(clips.transpose(1, 2)).logits)]
+    for ours, theirs in pairs:
+        assert (ours - theirs).abs().max() < 1e-5 * max(
+            1, theirs.abs().max())
+
+
+def test_published_classifier_fits_its_config():
+    transformers = pytest.importorskip('transformers')
+    with torch.device('meta'):
+        source = transformers.VideoMAEForVideoClassification(
+            transformers.VideoMAEConfig(num_labels=400))
+        cfg = load_config('vivit_videomae_b_k400').model
+        # Mixup needs data.
+        cfg.data_preprocessor.pop('blending')
+        model = MODELS.build(cfg)
+    converted = convert('vivit_videomae', _old_names(source.state_dict()))
+    model.load_state_dict(converted, assign=True)

@@ -2,9 +2,11 @@
 """Compare VJEPA2 with transformers, and with names of the authors' files."""
 import pytest
 import torch
+from config_cache import load_config
 from mmaction.registry import MODELS
 
 from mmvidattn.convert import convert
+from mmvidattn.utils.checkpoint import load_state_dict_file
 
 # Width, heads, layers, side of a frame, classes, layers of the pooler.
 SIZES = [(48, 2, 2, 32, 5, 3), (96, 4, 3, 48, 7, 1), (132, 6, 1, 64, 3, 0)]
@@ -41,9 +43,7 @@ def test_equals_transformers(size, num_frames):
     model.load_state_dict(convert('vjepa2', source.state_dict()))
     clips = torch.randn(2, 3, num_frames, side, side)
     with torch.no_grad():
-        features = source.get_vision_features(clips.transpose(1, 2)) \
-            if hasattr(source, 'get_vision_features') else \
-            source.vjepa2.get_vision_features(clips.transpose(1, 2))
+        features = source.vjepa2.get_vision_features(clips.transpose(1, 2))
         got = model.backbone(clips)
         pairs = [(got.flatten(2).mT, features),
                  (model.cls_head.pool(got)[:, 0], source.pooler(features)),
@@ -52,3 +52,119 @@ def test_equals_transformers(size, num_frames):
     for ours, theirs in pairs:
         assert (ours - theirs).abs().max() < 1e-5 * max(
             1, theirs.abs().max())
+
+
+# Our names and the authors', for the tests of their files.
+AUTHORS = (
+    ('backbone.', 'module.backbone.'), ('embed.projection', 'embed.proj'),
+    ('cls_head.blocks', 'module.pooler.blocks'),
+    ('cls_head.query_tokens', 'module.pooler.query_tokens'),
+    ('cls_head.fc_cls', 'module.linear'),
+    ('cls_head.fc_noun', 'module.noun_classifier'),
+    ('cls_head.fc_verb', 'module.verb_classifier'),
+    ('cls_head.query', 'module.pooler.cross_attention_block.xattn.q'),
+    ('cls_head.key_value', 'module.pooler.cross_attention_block.xattn.kv'),
+    ('cls_head.cross_norm', 'module.pooler.cross_attention_block.norm1'),
+    ('cls_head.mlp', 'module.pooler.cross_attention_block.mlp'),
+    ('block.mlp_norm', 'block.norm2'), ('attn_norm', 'norm1'),
+    ('mlp_norm', 'norm2'))
+
+
+def authors_names(state):
+    named = {}
+    for name, value in state.items():
+        for ours, theirs in AUTHORS:
+            name = name.replace(ours, theirs)
+        named[name] = value
+    return named
+
+
+def test_reads_the_files_of_the_authors(tmp_path):
+    """An encoder file has two encoders, a probe file a list of probes."""
+    model = build(48, 2, 2, 5, 1)
+    state = authors_names(model.state_dict())
+    head = {name: value for name, value in state.items()
+            if name.startswith(('module.pooler', 'module.linear'))}
+    encoder = {name: value for name, value in state.items()
+               if name not in head}
+    encoder['module.backbone.pos_embed'] = torch.zeros(1, 4, 48)
+    other = {name: value + 1 for name, value in encoder.items()}
+    torch.save(dict(encoder=other, predictor={'module.a': torch.zeros(1)},
+                    target_encoder=encoder, epoch=3), tmp_path / 'vitl.pt')
+    torch.save(dict(classifiers=[head, other], epoch=3), tmp_path / 'probe.pt')
+    got = {}
+    for name in 'vitl.pt', 'probe.pt':
+        got |= convert('vjepa2', load_state_dict_file(tmp_path / name))
+    want = model.state_dict()
+    assert got.keys() == want.keys()
+    assert all(torch.equal(got[name], want[name]) for name in want)
+
+
+def test_folds_the_embedding_of_videos_of_2_1():
+    model = build(48, 2, 2, 5, 1, version='2.1').backbone.double()
+    state = authors_names({f'backbone.{name}': value for name, value in
+                           model.state_dict().items()})
+    state = {name.replace('backbone.norm.', 'backbone.norms_block.3.'): value
+             for name, value in state.items()}
+    video = torch.randn(1, 1, 48).double()
+    more = {'video_mod_embed': video, 'img_mod_embed': video,
+            'norms_block.0.weight': torch.zeros(48),
+            'norms_block.0.bias': torch.zeros(48),
+            'patch_embed_img.proj.bias': torch.zeros(48)}
+    state |= {f'module.backbone.{name}': value for name, value in more.items()}
+    converted = convert('vjepa2', state)
+    clips = torch.randn(1, 3, 4, 32, 32).double()
+    tokens = model.patch_embed(clips) + video[:, None, None]
+    with torch.no_grad():
+        want = model.forward_encoded(tokens)
+        model.load_state_dict({name.removeprefix('backbone.'): value
+                               for name, value in converted.items()})
+        assert (model(clips) - want).abs().max() < 1e-12
+    assert converted.keys() == {f'backbone.{name}' for name in
+                                model.state_dict()}
+
+
+def test_queries_of_parts_get_our_order():
+    """The authors' order is verb, noun, action."""
+    head = MODELS.build(dict(
+        type='AttentiveHead', num_classes=9, in_channels=16, num_heads=2,
+        num_layers=1, parts=dict(noun=4, verb=3, action=2)))
+    state = {f'cls_head.{name}': value
+             for name, value in head.state_dict().items()}
+    named = authors_names(state)
+    named = {name.replace('cls_head.fc_action', 'module.action_classifier'):
+             value for name, value in named.items()}
+    tokens = torch.arange(48.).view(1, 3, 16)
+    named['module.pooler.query_tokens'] = tokens
+    got = convert('vjepa2', named)
+    assert got.keys() == state.keys()
+    assert torch.equal(got['cls_head.query_tokens'], tokens[:, [1, 0, 2]])
+
+
+@pytest.mark.parametrize('name, sizes', [
+    ('vjepa2_l_ssv2', {}),
+    ('vjepa2_l_diving48', dict(num_labels=48)),
+    ('vjepa2_g_ssv2', dict(
+        hidden_size=1408, num_attention_heads=22, num_hidden_layers=40,
+        mlp_ratio=48 / 11, crop_size=384, frames_per_clip=64))])
+def test_published_sizes_fit_the_configs(name, sizes):
+    transformers = pytest.importorskip('transformers')
+    with torch.device('meta'):
+        source = transformers.VJEPA2ForVideoClassification(
+            transformers.VJEPA2Config(**{'num_labels': 174, **sizes}))
+        model = MODELS.build(load_config(name).model)
+    converted = convert('vjepa2', source.state_dict())
+    model.load_state_dict(converted, assign=True)
+
+
+@pytest.mark.parametrize('arch, sizes', [
+    ('H', dict(hidden_size=1280, num_hidden_layers=32)),
+    ('L', dict(hidden_size=1024, num_hidden_layers=24))])
+def test_published_encoders_fit_the_backbone(arch, sizes):
+    transformers = pytest.importorskip('transformers')
+    with torch.device('meta'):
+        source = transformers.VJEPA2Model(transformers.VJEPA2Config(**sizes))
+        model = MODELS.build(dict(type='VJEPA2', arch=arch))
+    converted = convert('vjepa2', source.state_dict())
+    model.load_state_dict({name.removeprefix('backbone.'): value
+                           for name, value in converted.items()}, assign=True)

@@ -142,7 +142,7 @@ def test_features_of_frames_are_averaged():
     (dict(config='os:such', input=FRAMES), 'that can be imported'),
     (dict(config='linear_ff_tiny_motion', input=FRAMES),
      'input is not for recognizers'),
-    (dict(config='hf://owner/model'), 'pass MODULE:CALLABLE'),
+    (dict(config='hf://owner/model'), 'must be hf://OWNER/MODEL@REVISION'),
     (dict(config='tsn_bninception_flow', flow='raft'),
      "flow must be .*'farneback'.* got 'raft'"),
     (dict(config='tsn_bninception_flow', flow_side=0),

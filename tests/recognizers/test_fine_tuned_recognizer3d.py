@@ -2,6 +2,7 @@
 import pytest
 import torch
 from mmaction.registry import DATASETS, MODELS
+from mmaction.structures import ActionDataSample
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import init_default_scope
 from safetensors.torch import save_file
@@ -41,6 +42,32 @@ def test_freezes_backbone_in_evaluation_mode():
     # With stochastic depth, two calls would differ.
     assert torch.equal(model.backbone(clips), model.backbone(clips))
     assert not model.eval().cls_head.training
+
+
+def test_pools_the_clips_of_a_video_only():
+    head = dict(type='AttentiveHead', num_classes=3, in_channels=24,
+                num_heads=2, num_layers=2)
+    model = build(pool_clips=2, cls_head=head).eval()
+    clips = torch.randn(2, 6, 3, 2, 32, 32)
+    with torch.no_grad():
+        features = model.backbone(clips.flatten(0, 1)).unflatten(0, (2, 6))
+        want = torch.cat([
+            model.cls_head(torch.cat([views[i], views[i + 1]], dim=1)[None])
+            for views in features for i in (0, 2, 4)])
+        got = model(clips, mode='tensor', stage='head')
+        torch.testing.assert_close(got, want)
+        # Batches of single clips are not mixed.
+        torch.testing.assert_close(
+            model(clips[:, :1], mode='tensor', stage='head'),
+            model.cls_head(features[:, 0]))
+    samples = [ActionDataSample().set_gt_label(1) for _ in clips]
+    scores = torch.stack([sample.pred_score for sample in model(
+        clips, samples, mode='predict')])
+    torch.testing.assert_close(scores, want.view(2, 3, 3).mean(1))
+    loss = model(clips[:, :2], samples, mode='loss')['loss_cls']
+    assert loss.isfinite()
+    with pytest.raises(ValueError, match='pool_clips=2 must divide .* got 3'):
+        model(clips[:, :3], mode='tensor', stage='head')
 
 
 @pytest.mark.parametrize('number', [0, 2, 3])

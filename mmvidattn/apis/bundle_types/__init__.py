@@ -15,14 +15,15 @@ from mmengine.registry import Registry
 from ...registered import OLD_NAMES
 from ...utils.printable import printable
 
-RECOGNIZERS = 'OnlineActionDetector', 'Recognizer2D', 'Recognizer3D'
+RECOGNIZERS = ('FineTunedRecognizer3D', 'OnlineActionDetector',
+               'Recognizer2D', 'Recognizer3D')
 PREPROCESSORS = ('ActionDataPreprocessor', 'FeatureStreamPreprocessor',
                  'VideoStreamPreprocessor')
 BACKBONES = (
     # Of mmvidattn.
     'BNInception', 'DualFormer', 'InflatedBackbone',
     'LinearVideoTransformer', 'MAT', 'MiniROAD', 'OnlineVideoEncoder', 'ResT',
-    'TeSTra', 'ViViT', 'Visformer', 'VisionTransformerLAPS', 'XViT',
+    'TeSTra', 'VJEPA2', 'ViViT', 'Visformer', 'VisionTransformerLAPS', 'XViT',
     # Of mmaction2.
     'C2D', 'C3D', 'MViT', 'MobileNetV2', 'MobileNetV2TSM', 'ResNet',
     'ResNet2Plus1d', 'ResNet3d', 'ResNet3dSlowFast', 'ResNet3dSlowOnly',
@@ -30,8 +31,9 @@ BACKBONES = (
     'UniFormer', 'VisionTransformer', 'X3D')
 HEADS = (
     # Of mmvidattn.
-    'LAPSHead', 'LinearVideoTransformerHead', 'MATHead', 'OnlineActionHead',
-    'TokenLabelHead', 'VerbNounHead', 'ViViTHead', 'XViTHead',
+    'AttentiveHead', 'LAPSHead', 'LinearVideoTransformerHead', 'MATHead',
+    'OnlineActionHead', 'TokenLabelHead', 'VerbNounHead', 'ViViTHead',
+    'XViTHead',
     # Of mmaction2.
     'I3DHead', 'MViTHead', 'SlowFastHead', 'TPNHead', 'TRNHead', 'TSMHead',
     'TSNHead', 'TimeSformerHead', 'X3DHead')
@@ -42,7 +44,7 @@ LAYERS = (
     'LinearAttention', 'LinformerAttention', 'MALAAttention',
     'MultiClassCrossEntropyLoss', 'OrthoformerAttention',
     'PerformerAttention', 'PolaFormerAttention', 'RALAAttention',
-    'SoftmaxAttention', 'TokenLabelLoss',
+    'RotaryAttention', 'SoftmaxAttention', 'TokenLabelLoss',
     # Of mmaction2, mmengine, mmcv and torch.
     'BCELossWithLogits', 'BN', 'BN1d', 'BN2d', 'BN3d', 'BaseDataPreprocessor',
     'BaseTransformerLayer', 'Conv', 'Conv1d', 'Conv2d', 'Conv2plus1d',

@@ -1,0 +1,69 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""A tiny V-JEPA 2 from own videos to a stream."""
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from mmaction.registry import MODELS
+
+from mmvidattn import get_model
+from mmvidattn.apis import load_config
+from mmvidattn.commands import main
+
+NAME = 'vjepa2_tiny_motion'
+
+
+def run(*words):
+    main([*map(str, words)])
+
+
+@pytest.fixture(scope='module')
+def probe(motion_dir, tmp_path_factory):
+    """Train a probe on six videos of two classes; return its folder."""
+    folder = tmp_path_factory.mktemp('p')
+    for name, first in (('left', 0), ('up', 2)):
+        (folder / 'videos' / name).mkdir(parents=True)
+        for path in (f'train/{first:06d}', f'val/{first:06d}',
+                     f'train/{first + 8:06d}'):
+            shutil.copy(motion_dir / f'{path}.mp4', folder / 'videos' / name /
+                        f'{path.replace("/", "_")}.mp4')
+    torch.manual_seed(0)
+    torch.save(dict(state_dict=get_model(NAME).state_dict()),
+               folder / 'start.pth')
+    run('finetune', folder / 'videos', '--model', NAME, '--weights',
+        folder / 'start.pth', '--freeze', 'backbone', '--epochs', 1,
+        '--workers', 0, '--work-dir', folder / 'out')
+    return folder
+
+
+def test_probe_predicts_own_classes(probe, motion_dir, capsys):
+    start, trained = (torch.load(path, weights_only=True)['state_dict']
+                      for path in (probe / 'start.pth',
+                                   probe / 'out/best.pth'))
+    changed = {name.split('.')[0] for name, value in trained.items()
+               if value.shape == start[name].shape
+               and not torch.equal(value, start[name])}
+    assert changed == {'cls_head'}
+    run('predict', motion_dir / 'val/000000.mp4', probe / 'out/bundle')
+    assert {'left', 'up'} <= {*capsys.readouterr().out.split()}
+
+
+def test_probe_runs_as_onnx(probe, tmp_path):
+    pytest.importorskip('onnxruntime')
+    run('export', probe / 'out/bundle', tmp_path / 'model.onnx')
+    assert (tmp_path / 'model.onnx').is_file()
+
+
+def test_testra_runs_on_its_features(probe, motion_dir, tmp_path, capsys):
+    clip, weights = motion_dir / 'val/000000.mp4', probe / 'out/best.pth'
+    run('extract-features', clip, tmp_path / 'rgb', NAME, '--checkpoint',
+        weights)
+    features = np.load(tmp_path / 'rgb/000000.npy')
+    assert features.shape[1] == 96 and np.isfinite(features).all()
+    torch.manual_seed(0)
+    detector = MODELS.build(load_config('testra_tiny_videos').model)
+    torch.save(dict(state_dict=detector.state_dict()), tmp_path / 't.pth')
+    run('stream', clip, 'testra_tiny_videos', tmp_path / 't.pth', '--rgb',
+        NAME, weights)
+    assert f'{len(features)} steps' in capsys.readouterr().out
