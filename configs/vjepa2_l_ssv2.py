@@ -11,15 +11,14 @@ img_size = 256
 
 # Two clips of 16 frames, 4 apart, which overlap in short videos. Clips are not
 # flipped, because many classes name a direction.
-sample = dict(
-    type='SampleFrames',
-    clip_len=num_frames,
-    frame_interval=4,
-    num_clips=2,
-    out_of_bound_opt='repeat_last')
 train_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
-    sample,
+    dict(
+        type='SampleFrames',
+        clip_len=num_frames,
+        frame_interval=4,
+        num_clips=2,
+        out_of_bound_opt='repeat_last'),
     dict(type='DecordDecode'),
     dict(
         type='RandAugment',
@@ -39,7 +38,13 @@ train_pipeline = [
 ]
 val_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
-    dict(test_mode=True, **sample),
+    dict(
+        type='SampleFrames',
+        clip_len=num_frames,
+        frame_interval=4,
+        num_clips=2,
+        out_of_bound_opt='repeat_last',
+        test_mode=True),
     dict(type='DecordDecode'),
     dict(type='Resize', scale=(-1, img_size)),
     dict(type='CenterCrop', crop_size=img_size),
@@ -48,7 +53,13 @@ val_pipeline = [
 ]
 test_pipeline = [
     dict(type='DecordInit', io_backend='disk'),
-    dict(test_mode=True, **sample),
+    dict(
+        type='SampleFrames',
+        clip_len=num_frames,
+        frame_interval=4,
+        num_clips=2,
+        out_of_bound_opt='repeat_last',
+        test_mode=True),
     dict(type='DecordDecode'),
     dict(type='Resize', scale=(-1, img_size)),
     dict(type='ThreeCrop', crop_size=img_size),

@@ -168,7 +168,8 @@ def get_model(name: str | Path | Config,
 
 def _check_order(name: str, checkpoint: str | Path | None) -> None:
     """Raise a ``ValueError`` if config and checkpoint are swapped."""
-    if checkpoint is None or checkpoint in (DEFAULT, PUBLISHED):
+    if checkpoint is None or str(checkpoint) in (
+            DEFAULT, PUBLISHED, *list_published()):
         return
     if is_bundle(checkpoint):
         raise ValueError(f'{checkpoint} is a bundle: pass it instead of the '

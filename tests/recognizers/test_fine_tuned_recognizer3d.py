@@ -58,16 +58,16 @@ def test_pools_the_clips_of_a_video_only():
         torch.testing.assert_close(got, want)
         # Batches of single clips are not mixed.
         torch.testing.assert_close(
-            model(clips[:, :1], mode='tensor', stage='head'),
+            model(clips[:, :1].contiguous(), mode='tensor', stage='head'),
             model.cls_head(features[:, 0]))
     samples = [ActionDataSample().set_gt_label(1) for _ in clips]
     scores = torch.stack([sample.pred_score for sample in model(
         clips, samples, mode='predict')])
     torch.testing.assert_close(scores, want.view(2, 3, 3).mean(1))
-    loss = model(clips[:, :2], samples, mode='loss')['loss_cls']
+    loss = model(clips[:, :2].contiguous(), samples, mode='loss')['loss_cls']
     assert loss.isfinite()
     with pytest.raises(ValueError, match='pool_clips=2 must divide .* got 3'):
-        model(clips[:, :3], mode='tensor', stage='head')
+        model(clips[:, :3].contiguous(), mode='tensor', stage='head')
 
 
 @pytest.mark.parametrize('number', [0, 2, 3])
