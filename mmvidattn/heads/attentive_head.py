@@ -84,7 +84,7 @@ class AttentiveHead(VideoHead):
         x = self.cross_norm(x.flatten(1, 3))
         k, v = self.key_value(x).unflatten(
             -1, (2, self.num_heads, -1)).unbind(-3)
-        queries = self.query_tokens.expand(len(x), -1, -1)
+        queries = self.query_tokens.expand(x.shape[0], -1, -1)
         q = self.query(queries).unflatten(-1, (self.num_heads, -1))
         queries = queries + softmax_attention(q, k, v).flatten(-2)
         return queries + self.mlp(self.mlp_norm(queries))
