@@ -11,6 +11,7 @@ import av
 import cv2
 import numpy as np
 import pytest
+from av.stream import Disposition
 from helpers import slow_down
 
 WIDTH, HEIGHT, LENGTH, FPS = 96, 64, 40, 20
@@ -132,7 +133,8 @@ def write_tracks(path: Path, kind: str) -> Path:
     Args:
         path: File to write.
         kind: ``'late'`` starts 1 s after its sound, ``'two'`` has a smaller
-            second video, ``'resized'`` doubles its size at half.
+            first video that is not the default, ``'resized'`` doubles its
+            size at half.
     """
     codec = 'libvpx' if kind == 'resized' else 'mpeg4'
     if codec not in av.codecs_available:
@@ -143,7 +145,11 @@ def write_tracks(path: Path, kind: str) -> Path:
         streams = [new.add_stream(codec, rate=FPS)
                    for _ in range(1 + (kind == 'two'))]
         for number, stream in enumerate(streams):
-            stream.width, stream.height = WIDTH >> number, HEIGHT >> number
+            smaller = kind == 'two' and number == 0
+            stream.width, stream.height = WIDTH >> smaller, HEIGHT >> smaller
+            if kind == 'two':
+                stream.disposition = (Disposition.forced if smaller
+                                      else Disposition.default)
             stream.pix_fmt = 'yuv420p'
         for number, image in enumerate(images()):
             frame = av.VideoFrame.from_ndarray(image, format='rgb24')

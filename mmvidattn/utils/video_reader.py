@@ -351,6 +351,9 @@ def check_end(path: str) -> None:
                 if packet.stream == video:
                     last = packet
         length = (container.duration or 0) / av.time_base
+        if 'matroska' in container.format.name:
+            # The length in its header counts from time 0.
+            length -= start
     if last is not None and last.is_corrupt or end < length - 1:
         raise ValueError(f'the file is cut off after {end:.2f} s'
                          + f' of {length:.2f} s' * (end < length - .01))

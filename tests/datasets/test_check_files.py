@@ -1,12 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import faulthandler
 import os
+import re
 import signal
 import time
 
 import av
+import numpy as np
 import pytest
-from made_videos import LENGTH, make, write_video
+from made_videos import LENGTH, write_at, write_video
 
 from mmvidattn.datasets import check_files as check
 from mmvidattn.utils.remote_files import RemoteError
@@ -80,9 +82,15 @@ def test_names_a_file_that_was_cut_off(tmp_path, suffix):
     assert 'the file is cut off after' in str(fault)
 
 
-def test_a_picture_later_than_the_sound_is_not_cut_off(tmp_path):
-    path = make('late', tmp_path)
+@pytest.mark.parametrize('suffix, codec', [
+    ('mkv', 'mjpeg'), ('mp4', 'mpeg4')])
+def test_a_video_that_begins_late_is_not_cut_off(tmp_path, suffix, codec):
+    path = write_at(tmp_path / f'a.{suffix}', 5 + np.arange(40) / 10, codec)
     assert check.find_fault(str(path), every_frame=True) is None
+    if suffix == 'mkv':
+        path.write_bytes(path.read_bytes()[:path.stat().st_size * 2 // 5])
+        fault = check.find_fault(str(path), every_frame=True)
+        assert re.search(r'after 1\.\d+ s of 4\.\d+ s', str(fault))
 
 
 def test_reports_a_missing_file(tmp_path):

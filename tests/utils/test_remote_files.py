@@ -72,6 +72,7 @@ def test_join_url(folder, name, expected):
     ('https://b.s3.amazonaws.com/a.mp4?X-Amz-Signature=secret',
      'https://b.s3.amazonaws.com/a.mp4'),
     ('https://x/a.mp4?sig=secret#secret', 'https://x/a.mp4'),
+    ('https://x/a.mp4#t=secret', 'https://x/a.mp4'),
     ('hf://owner/model@1/a.mp4', 'hf://owner/model@1/a.mp4'),
     ('http://[::1/secret', 'http://[::1/secret'), ('a@b.mp4', 'a@b.mp4')])
 def test_secrets_are_hidden(url, shown):

@@ -158,7 +158,7 @@ def test_frames_have_the_size_of_the_first(video):
     assert {image.shape for image in reader.frames()} == {shape}
 
 
-def test_the_larger_video_is_read(video):
+def test_the_default_video_is_read(video):
     assert open_video(video('two'))[0].shape == (HEIGHT, WIDTH, 3)
 
 

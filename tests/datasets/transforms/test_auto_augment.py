@@ -7,7 +7,6 @@ from PIL import Image, ImageEnhance, ImageOps
 
 from mmvidattn.datasets.transforms import auto_augment
 from mmvidattn.datasets.transforms.auto_augment import (
-    GRAY,
     OPS,
     AutoAugment,
     RandAugment,
@@ -116,11 +115,12 @@ def test_rejects_option_out_of_range():
 # Policy "v0"
 
 LEVELLESS = 'equalize', 'auto_contrast', 'invert'
+MIDDLE = 128, 128, 128
 
 
 def _affine(image, matrix):
     return image.transform(image.size, Image.Transform.AFFINE, matrix,
-                           resample=Image.Resampling.BICUBIC, fillcolor=GRAY)
+                           resample=Image.Resampling.BICUBIC, fillcolor=MIDDLE)
 
 
 def _each(image, function):
@@ -144,7 +144,7 @@ def _with_bits(image, bits):
 # timm's operations by level and sign.
 V0_REFERENCES = dict(
     rotate=lambda x, level, s: x.rotate(
-        s * 3 * level, resample=Image.Resampling.BICUBIC, fillcolor=GRAY),
+        s * 3 * level, resample=Image.Resampling.BICUBIC, fillcolor=MIDDLE),
     shear_x=lambda x, level, s: _affine(x, (1, s * .03 * level, 0, 0, 1, 0)),
     shear_y=lambda x, level, s: _affine(x, (1, 0, 0, s * .03 * level, 1, 0)),
     translate_y=lambda x, level, s: _affine(

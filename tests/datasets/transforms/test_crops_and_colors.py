@@ -78,12 +78,14 @@ def test_colors_match_the_released_code(drawn, monkeypatch):
     # Far from 0 and 255, because HSV needs values in [0, 1].
     frames = list(np.random.default_rng(0).integers(
         50, 200, (2, 16, 16, 3), np.uint8))
-    order = iter(drawn)
-    monkeypatch.setattr(np.random, 'uniform', lambda low, high: next(order))
+    order, ranges = iter(drawn), []
+    monkeypatch.setattr(np.random, 'uniform', lambda *limits: (
+        ranges.append(limits), next(order))[1])
     got = ScenicColorJitter(prob=1., gray_prob=0.)(dict(imgs=frames))['imgs']
     for frame, result in zip(frames, got):
         assert result.dtype == np.uint8
         np.testing.assert_allclose(result, _expected(frame, *drawn), atol=0.51)
+    assert ranges == [(-.125, .125), (.6, 1.4), (.6, 1.4), (-.2, .2)]
 
 
 def test_colors_and_gray_are_independent():
