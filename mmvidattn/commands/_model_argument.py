@@ -18,6 +18,8 @@ from ..apis.published import PUBLISHED, list_published
 from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..utils.printable import echo
 
+EXPORTED = '.onnx', '.pt2'
+
 
 def split_model(words: Sequence[str], with_sources: bool = True
                 ) -> tuple[list[str], str, str | None]:
@@ -36,6 +38,11 @@ def split_model(words: Sequence[str], with_sources: bool = True
             False.
         FileNotFoundError: If no model is given and a source does not exist.
     """
+    for word in words:
+        if Path(word).suffix in EXPORTED:
+            raise ValueError(f'{word} is an exported model, which runs '
+                             'without mmvidattn: use the script beside it, or '
+                             'give the bundle, or the config and checkpoint')
     sources, *model = _split(words)
     for word in sources:
         if is_bundle(word):

@@ -98,6 +98,14 @@ def add_fps(parser: argparse.ArgumentParser) -> None:
         "rate (default: the program's, 24 for Label Studio)")
 
 
+def add_amp(parser: argparse.ArgumentParser) -> None:
+    """Add the option --amp."""
+    parser.add_argument(
+        '--amp', action='store_true',
+        help='compute in bfloat16 where it is faster: on a GPU, and on a CPU '
+        'with bfloat16 units (MMVIDATTN_BFLOAT16=force: on any CPU)')
+
+
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that process long lists of videos."""
     parser.add_argument(
@@ -123,6 +131,7 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
     add_cfg_options(parser)
     add('--compile', action='store_true', help='compile the backbone with '
         'torch.compile: slower to start, then faster')
+    add_amp(parser)
     add('--default-runtime', action='store_true',
         help='add the runner and hooks of configs/_base_/default_runtime.py '
         'to a config that does not inherit them, such as a config of '

@@ -29,6 +29,7 @@ from ..utils.exits import one_line_errors, program_name
 from ..utils.printable import echo
 from ._options import (
     DictAction,
+    add_amp,
     add_cfg_options,
     add_device,
     add_engine,
@@ -83,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='threads per process (default: 1)')
     add('--batch-size', type=at_least(1), default=16,
         help='number of steps per batch (default: 16)')
+    add_amp(parser)
     add_device(parser)
     add_cfg_options(parser)
     add_engine(parser)
@@ -99,6 +101,7 @@ def load_extractor(options: dict[str, Any]) -> 'VideoFeatures':
     from ..live.features import FeatureExtractor, VideoFeatures
 
     rest = dict(options)
+    rest.pop('amp', None)
     threads = rest.pop('threads')
     torch.set_num_threads(threads)
     cv2.setNumThreads(threads)
@@ -116,12 +119,14 @@ def make_extract(options: dict[str, Any], out: Path
     import numpy as np
 
     from ..utils.files import replacing
+    from ..utils.half_precision import amp
     from ..utils.remote_files import local_path
 
     extractor = load_extractor(options)
 
     def extract(source: str, name: str) -> None:
-        rows = extractor(local_path(source))
+        with amp(options['device'], options['amp']):
+            rows = extractor(local_path(source))
         # Another program may write the same file.
         with replacing(out / f'{name}.npy', to_disk=False,
                        shared=True) as part, part.open('wb') as file:
@@ -138,7 +143,9 @@ def settings_of(options: dict[str, Any]) -> dict[str, Any]:
 
     kept = {key: value for key, value in options.items()
             if key not in IRRELEVANT}
-    # For recognizers, do not add these keys, which earlier versions lack.
+    # Do not add keys which earlier versions lack.
+    if not kept['amp']:
+        del kept['amp']
     if not is_network(options['config']):
         kept['layer'] = options['layer'] or CLASSIFIER
         kept['config'] = hashlib.sha256(

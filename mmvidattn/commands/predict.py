@@ -23,7 +23,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..utils.exits import one_line_errors, one_line_stop, program_name
 from ..utils.printable import echo, printable
-from ._options import add_device, add_engine, add_model, check_engine
+from ._options import (
+    add_amp,
+    add_device,
+    add_engine,
+    add_model,
+    check_engine,
+)
 
 if TYPE_CHECKING:
     from ..apis import VideoClassifier, VideoPrediction
@@ -72,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='number of videos or windows per batch (default: %(default)s)')
     add('--compile', action='store_true',
         help='compile the model first, which pays off for many videos')
+    add_amp(parser)
     add_device(parser)
     add_engine(parser)
 
@@ -220,6 +227,7 @@ def check_labels(classifier: 'VideoClassifier', path: str | None,
 def run(args: argparse.Namespace) -> None:
     from mmengine.logging import MMLogger
 
+    from ..utils.half_precision import amp
     from ._model_argument import split_model
 
     # Silence mmengine's warnings about its own deprecated calls.
@@ -231,7 +239,8 @@ def run(args: argparse.Namespace) -> None:
             predict_to_folder(args, sources, *model)
             return
         predict = predict_videos if args.segments is None else predict_segments
-        failed, count = predict(args, name_videos(sources), *model)
+        with amp(args.device, args.amp):
+            failed, count = predict(args, name_videos(sources), *model)
     if failed:
         raise SystemExit(f'{program_name()}: {len(failed)} of {count} videos '
                          f'failed: {printable(", ".join(failed))}')
@@ -316,30 +325,30 @@ def predict_each(classifier: 'VideoClassifier', videos: dict[str, Path],
 
 
 @lru_cache(1)
-def load_classifier(*model: Any) -> 'VideoClassifier':
-    """Build the classifier of a process, unless it has it.
-
-    Args:
-        model: Model, checkpoint, device and labels.
-    """
+def load_classifier(device: str, config: str, checkpoint: str | None,
+                    labels: Sequence[str] | None) -> 'VideoClassifier':
+    """Build the classifier of a process, unless it has it."""
     from mmengine.logging import MMLogger
 
     from ..apis import VideoClassifier
 
     # A process of Ray has its own logger.
     MMLogger.get_current_instance().setLevel(logging.ERROR)
-    return VideoClassifier(*model)
+    return VideoClassifier(config, checkpoint, device, labels)
 
 
-def make_predict(out: Path, *model: Any) -> Callable[[str, str], None]:
+def make_predict(out: Path, with_amp: bool, device: str, *model: Any
+                 ) -> Callable[[str, str], None]:
     """Return the function of a video and its name, for this process."""
     from ..utils.files import write_atomically
+    from ..utils.half_precision import amp
     from ..utils.remote_files import local_path
 
-    classifier = load_classifier(*model)
+    classifier = load_classifier(device, *model)
 
     def predict(source: str, name: str) -> None:
-        result = classifier(local_path(source)).as_dict()
+        with amp(device, with_amp):
+            result = classifier(local_path(source)).as_dict()
         text = json.dumps(dict(result, video=source))
         write_atomically(out / f'{name}.json', f'{text}\n', to_disk=False,
                          shared=True)
@@ -355,7 +364,7 @@ def predict_to_folder(args: argparse.Namespace, sources: Sequence[str],
 
     videos = plan_videos(sources)
     labels = tuple(read_labels(args.labels)) if args.labels else None
-    model = config, checkpoint, args.device, labels
+    model = args.device, config, checkpoint, labels
     # Build the network here first, to report errors once.
     classifier = load_classifier(*model)
     check_labels(classifier, args.labels, labels)
@@ -363,11 +372,11 @@ def predict_to_folder(args: argparse.Namespace, sources: Sequence[str],
     open_folder(args.json, 'options', dict(
         config=hashlib.sha256(str(
             classifier.model.cfg.to_dict()).encode()).hexdigest(),
-        model=config, checkpoint=checkpoint, labels=classifier.labels),
-        'predict')
+        model=config, checkpoint=checkpoint, labels=classifier.labels,
+        **dict(amp=True) if args.amp else {}), 'predict')
     process_videos(
         'Predicting', videos, args.json, '.json',
-        partial(make_predict, args.json.absolute(), *model),
+        partial(make_predict, args.json.absolute(), args.amp, *model),
         engine=args.engine, processes=args.processes, device=args.device)
 
 

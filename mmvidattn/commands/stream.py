@@ -18,14 +18,15 @@ import secrets
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..online import MIN_DURATION, OFF, ON
 from ..utils.exits import CTRL_C, Stopped, one_line_errors, program_name
 from ..utils.printable import LAYOUT, echo, printable
-from ._options import add_cfg_options, add_device, add_model
+from ._options import add_amp, add_cfg_options, add_device, add_model
 
 if TYPE_CHECKING:
     from ..live import StreamRun
@@ -54,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--flow-method', metavar='METHOD', help='method to compute flow: dis, '
         "tvl1 or farneback (default: the config's, or else dis)")
     add('--events', type=Path, metavar='FILE', help='write the start and end '
-        'of each action to this file immediately, as JSON Lines')
+        'of each action to this file immediately, as JSON Lines. With several '
+        'sources, each source has its own file of each output: FILE_1, FILE_2 '
+        'and so on, in their order')
     add('--out', type=Path, metavar='FILE',
         help='write the video with its scores to this .mp4 file')
     add('--plot', type=Path, metavar='FILE', help='write an image of the '
@@ -101,6 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'random token if other machines can reach the host)')
     add('--read-only', action='store_true',
         help='do not let users of the page change thresholds')
+    add_amp(parser)
     add_device(parser)
     add_cfg_options(parser)
 
@@ -230,24 +234,32 @@ class Worker(threading.Thread):
     Args:
         source_run: The run.
         log: Function to print a line.
+        prefix: Text before each event.
+        context: Function that returns the context of the computation.
 
     Attributes:
         error: Error that ended the run, or None.
     """
 
     def __init__(self, source_run: 'StreamRun',
-                 log: Callable[[str], None]) -> None:
+                 log: Callable[[str], None], prefix: str = '',
+                 context: Callable[[], AbstractContextManager] = nullcontext
+                 ) -> None:
         super().__init__(daemon=True)
         self.source_run = source_run
         self.error: Exception | None = None
         self._log = log
+        self._prefix = prefix
+        self._context = context
         recent = source_run.events.recent
         self._last_id = recent[-1]['id'] if recent else -1
 
     def run(self) -> None:
         try:
-            for _ in self.source_run:
-                self._log_events()
+            # Autocast is a state of the thread.
+            with self._context():
+                for _ in self.source_run:
+                    self._log_events()
         except Exception as error:
             # The other sources continue. The program reports the error last.
             self.error = error
@@ -259,7 +271,7 @@ class Worker(threading.Thread):
         for event in self.source_run.events.recent:
             if event['id'] > self._last_id:
                 self._last_id = event['id']
-                self._log(describe_event(event))
+                self._log(self._prefix + describe_event(event))
 
 
 def describe_event(event: dict) -> str:
@@ -320,6 +332,7 @@ def stop_service(*args: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from ..apis.sliding import SlidingClassifier
+    from ..utils.half_precision import amp
 
     signal.signal(signal.SIGTERM, stop_service)
 
@@ -345,7 +358,10 @@ def run(args: argparse.Namespace) -> None:
             log(f'page: {page.url} (until Ctrl-C)')
             for i, run in enumerate(runs):
                 run.add_sink(page.sink(i))
-        workers = [Worker(run, log) for run in runs]
+        context = partial(amp, args.device, args.amp)
+        workers = [
+            Worker(run, log, f'{run.source.name}: ' * (len(runs) > 1), context)
+            for run in runs]
         for worker in workers:
             worker.start()
         code = 0

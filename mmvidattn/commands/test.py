@@ -25,9 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from mmengine.device import get_device
+
     from ..apis.models import find_weights
     from ..apis.runner import build_runner, end_program, load_runner_config
     from ..apis.show_predictions_hook import ShowPredictionsHook
+    from ..utils.half_precision import amp
 
     with one_line_stop():
         # Do not lock the work directory: a test writes to a separate folder,
@@ -39,6 +42,9 @@ def run(args: argparse.Namespace) -> None:
             cfg = load_runner_config(args)
             cfg.load_from = str(find_weights(args.config, args.checkpoint))
             cfg.resume = False
+            if args.amp:
+                # Otherwise, mmengine's loop turns autocast off.
+                cfg.test_cfg.fp16 = True
             if args.dump:
                 evaluators = cfg.test_evaluator
                 if not isinstance(evaluators, list):
@@ -51,5 +57,6 @@ def run(args: argparse.Namespace) -> None:
         if args.show_dir or args.show:
             runner.register_hook(ShowPredictionsHook(
                 args.show_dir, args.show, args.interval, args.wait_time))
-        runner.test()
+        with amp(get_device(), args.amp and cfg.test_cfg.fp16):
+            runner.test()
     end_program()

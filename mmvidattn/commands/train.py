@@ -28,9 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--resume', nargs='?', const='auto', metavar='CHECKPOINT',
         help='continue from a checkpoint (default: the last one in the work '
         'directory)')
-    add('--amp', action='store_true',
-        help='compute in bfloat16 where it is faster: on a GPU, and on a CPU '
-        'with bfloat16 units (MMVIDATTN_BFLOAT16=force: on any CPU)')
     add('--no-validate', action='store_true', help='do not validate')
     add('--epochs', type=at_least(1), help="number of epochs; the config's "
         'schedules and warm-ups are stretched in proportion')

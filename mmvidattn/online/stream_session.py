@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..layers.packed_linear import pack_linears
+from ..ops.precision import without_autocast
 from ..utils.arguments import NotNegative, check_type
 from ..utils.half_precision import without_slow_bfloat16
 from .mat import MAT
@@ -44,7 +45,10 @@ def make_stream_step(model: nn.Module, *args: Any,
     """
     for kind, step in STEPS.items():
         if isinstance(model.backbone, kind):
-            return step(model, *args, **kwargs)
+            # What depends on the weights alone keeps their dtype, and so do
+            # the states.
+            with without_autocast(next(model.parameters()).device.type):
+                return step(model, *args, **kwargs)
     raise ValueError(
         'the backbone of a model for streams must be one of '
         f'{", ".join(kind.__name__ for kind in STEPS)}, got '

@@ -1,10 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Fallback to float32 where bfloat16 is slow on a CPU."""
+"""Computation in bfloat16, and in float32 where bfloat16 is slow on a CPU."""
 import copy
 import functools
 import logging
 import os
 import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -12,6 +15,7 @@ from mmengine.logging import print_log
 from torch import nn
 
 from ..ops.torch_private import has_bfloat16_instructions
+from .printable import echo
 
 VARIABLE = 'MMVIDATTN_BFLOAT16'
 CPUINFO = Path('/proc/cpuinfo')
@@ -75,6 +79,31 @@ def fallback_message(subject: str, override: str) -> str:
     """
     return (f'{subject} computes in float32: this processor has no bfloat16 '
             f'units, so bfloat16 would be slower. Override with {override}.')
+
+
+@contextmanager
+def amp(device: torch.device | str, enabled: bool = True) -> Iterator[None]:
+    """Compute in bfloat16 within a thread, with ``torch.autocast``.
+
+    The weights, the states of streams and the probabilities stay in float32.
+    On a CPU where bfloat16 is slow, nothing changes, and a line on stderr
+    reports this once.
+
+    Args:
+        device: Device of the model.
+        enabled: Value of the option ``--amp``. Defaults to True.
+    """
+    if enabled and is_bfloat16_slow(device):
+        _report_amp()
+        enabled = False
+    with torch.autocast(torch.device(device).type, torch.bfloat16,
+                        enabled=enabled):
+        yield
+
+
+@functools.cache
+def _report_amp() -> None:
+    echo(fallback_message('--amp', f'{VARIABLE}=force'), file=sys.stderr)
 
 
 @functools.cache

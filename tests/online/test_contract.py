@@ -3,6 +3,7 @@
 
 A network is built from its config ``*_tiny_synthetic``, with short memories.
 """
+import copy
 import inspect
 import io
 import random
@@ -194,6 +195,23 @@ def test_a_killed_stream_resumes_with_the_same_bits(model, videos):
     rest = at(videos[0], slice(13, 30))
     assert torch.equal(resumed.push(rest)['action'],
                        session.push(rest)['action'])
+
+
+def test_autocast_keeps_the_state_in_float32(model, videos):
+    low = copy.deepcopy(model).float()
+    video = {name: x[:20].float() for name, x in videos[0].items()}
+    want = open_session(model).push(at(videos[0], slice(0, 20)))['action']
+    usual = open_session(low).state_dict()
+    with torch.autocast('cpu', torch.bfloat16):
+        session = open_session(low)
+        # A state of float32 continues in bfloat16, and the other way round.
+        session.load_state_dict(usual)
+        got = session.push(video)['action']
+        session.skip(2)
+    assert 1e-4 < relative(got.double(), want) < .05
+    other = open_session(low)
+    other.load_state_dict(session.state_dict())
+    assert other.num_steps == 22
 
 
 def test_streams_join_leave_and_reset(model, videos):
