@@ -10,6 +10,7 @@ base (a config or another row), and options in the form of ``--cfg-options``.
 import difflib
 import inspect
 import runpy
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatch
@@ -203,6 +204,10 @@ def load_config(name: str | Path | Config,
 
 
 def _load_file(path: Path) -> Config:
+    # As for a script, the modules beside a config can be imported.
+    folder = str(path.parent.resolve())
+    if folder not in sys.path and not path.is_relative_to(config_folder()):
+        sys.path.append(folder)
     try:
         cfg = Config.fromfile(path)
     except ModuleNotFoundError as error:

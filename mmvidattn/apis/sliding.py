@@ -251,19 +251,18 @@ class SlidingClassifier:
         return sum(group in earlier for group in groups) / len(groups)
 
     def describe(self) -> str:
-        """Describe the window and the shared encodings in a line."""
+        """Describe the window, and the cost of a score, in a line."""
         window, stride = self.window_frames, self.stride_frames
-        text = (f'the last {window} frames ({window / self.fps:.2f} s), every '
-                f'{stride} ({stride / self.fps:.2f} s)')
+        text = (f'scores the last {window / self.fps:.2f} s ({window} frames) '
+                f'every {stride / self.fps:.2f} s ({stride} frames); ')
         name = type(self.model.backbone).__name__
         if not self.encoder.shares:
-            return (f'{text}; windows share no computation, because {name} '
+            return (f'{text}each score costs a complete clip, because {name} '
                     'mixes all frames from the start')
         groups = len(self._window_groups())
-        shared = round(self.shared * groups)
-        return (f'{text}; {shared} of the {groups} groups of frames that '
-                f'{name} encodes independently are shared with earlier '
-                'windows')
+        new = groups - round(self.shared * groups)
+        return (f'{text}each score encodes {new} of the {groups} groups of '
+                'frames, and reuses the others')
 
     def step(self, frame: np.ndarray | None) -> Tensor | None:
         """Process the next frame.

@@ -185,7 +185,10 @@ class FeatureStreamDataset(BaseDataset):
         # mmengine would use the path of a missing file as class names.
         for key, value in (metainfo or {}).items():
             if isinstance(value, str) and not exists(value):
-                raise ValueError(f'metainfo: file of {key} not found: {value}')
+                raise ValueError(
+                    f'metainfo: file of {key} not found: {value}; if the data '
+                    'set is in another folder, pass --cfg-options '
+                    'data_root=FOLDER')
         return super()._load_metainfo(metainfo)
 
     def load_data_list(self) -> list[dict]:

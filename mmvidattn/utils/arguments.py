@@ -4,12 +4,13 @@
 Only :func:`check_arguments` checks single arguments. The decorated code trusts
 them, and only checks combinations of arguments.
 """
+import difflib
 import functools
 import inspect
 import os
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Annotated, Any
@@ -62,6 +63,7 @@ def check_arguments(target: Callable | None = None, **hints: Any) -> Any:
         try:
             given = signature.bind_partial(*args, **kwargs).arguments
         except TypeError:
+            _suggest(target, signature, kwargs)
             given = {}
         annotations = {**_hints(function), **hints}
         for name, value in given.items():
@@ -86,6 +88,17 @@ def check_type(name: str, value: Any, annotation: Any) -> None:
     if not _matches(value, annotation):
         raise ValueError(
             f'{name} must be {_describe(annotation)}, got {value!r}')
+
+
+def _suggest(target: Callable, signature: inspect.Signature,
+             names: Iterable[str]) -> None:
+    """Raise a ``TypeError`` if an unknown name is similar to a known one."""
+    known = signature.parameters
+    for name in names:
+        close = difflib.get_close_matches(name, known, 1)
+        if close and name not in known:
+            raise TypeError(f'{target.__qualname__} has no argument {name!r}; '
+                            f'did you mean {close[0]!r}?')
 
 
 @functools.cache

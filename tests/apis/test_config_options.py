@@ -2,6 +2,7 @@
 """Tests of command-line options, and of the values that depend on them."""
 import copy
 import re
+import sys
 import warnings
 
 import pytest
@@ -200,3 +201,14 @@ def test_used_option_does_not_warn(options):
         warnings.simplefilter('error', UserWarning)
         load_config('vivit_tiny_motion', options)
 
+
+
+def test_modules_beside_a_config_can_be_imported(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, 'path', [
+        path for path in sys.path if path not in ('', str(tmp_path))])
+    (tmp_path / 'my_parts_beside.py').write_text('')
+    (tmp_path / 'mine.py').write_text(
+        "custom_imports = dict(imports=['my_parts_beside'])")
+    load_config(tmp_path / 'mine.py')
+    found = sys.modules.pop('my_parts_beside')
+    assert found.__file__.startswith(str(tmp_path))

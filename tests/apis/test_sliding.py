@@ -110,7 +110,8 @@ def test_shared_groups_are_encoded_once(model_of, frames, name, stride,
     assert session.window_frames == WINDOW
     assert session.shared == shared
     groups = 8 if name == 'xvit' else 4
-    assert f'{shared * groups:.0f} of the {groups} ' in session.describe()
+    assert f'encodes {groups - shared * groups:.0f} of the {groups} ' in (
+        session.describe())
     for i, frame in enumerate(frames):
         before = session.encoder.num_encoded, session.encoder.num_shared
         scores = session.step(frame)

@@ -53,7 +53,7 @@ def test_predict_takes_a_bundle(run_main, bundle, video, small_config,
 def test_stream_takes_a_bundle(run_main, bundle, video, tmp_path, capsys):
     run_main('stream', video, bundle, '--events', tmp_path / 'events.jsonl')
     out = capsys.readouterr().out
-    assert 'the last 10 frames (0.40 s)' in out
+    assert 'the last 0.40 s (10 frames)' in out
     assert '"start"' in (tmp_path / 'events.jsonl').read_text()
 
 

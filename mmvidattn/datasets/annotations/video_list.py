@@ -41,7 +41,9 @@ def read_video_list(ann_file: str, *, delimiter: str = ' ',
             video has two labels. The error names the line.
     """
     if not exists(ann_file):
-        raise FileNotFoundError(f'no annotation file {ann_file}')
+        raise FileNotFoundError(
+            f'no annotation file {ann_file}; if the data set is in another '
+            'folder, pass --cfg-options data_root=FOLDER')
     refuse_pickle(ann_file, f'lines of <path>{delimiter}<label>')
     shape = f'<path>{delimiter}<label>' + f'{delimiter}...' * multi_class
     entries, faults, seen = [], [], {}
