@@ -78,24 +78,3 @@ def test_check_fails_where_the_page_is_stale(pages, edit, tmp_path,
         page.write_text(edit(page.read_text()))
     with pytest.raises(SystemExit, match='README.md is stale'):
         tool.main()
-
-
-def test_the_same_model_is_counted_once(rows, monkeypatch):
-    calls = []
-    monkeypatch.setattr(tool, 'count_config',
-                        lambda *args: calls.append(args) or len(calls))
-    rows = [row for row in rows if row.config.stem in (
-        'linear_ff_table01_ours', 'linear_ff_table07_default',
-        'linear_ff_table07_h', 'linear_ff_table07_hr')]
-    rows += [row._replace(options=('model.backbone.num_layers=2', ))
-             for row in rows[:2]]
-    # HR is the same model at another resolution.
-    assert list(tool.count(rows).values()) == [1, 1, 2, 3, 4, 4]
-    assert calls[-1][0].model.backbone.num_layers == 2
-
-
-def test_an_operator_without_a_formula_is_an_error(rows):
-    ours = tool.Complexity()
-    ours.uncounted['aten.unknown'] = 2
-    with pytest.raises(ValueError, match='aten.unknown'):
-        tool.table_of(rows[:1], {rows[0]: (ours, None)})

@@ -74,14 +74,3 @@ def test_reports_what_does_not_fit_the_videos(folder, run_main, capsys):
                folder / 'videos') == 1
     assert (f'1 videos have another length than stated: b.mp4 (9.0 instead '
             f'of {duration:.1f} s)') in capsys.readouterr().out
-
-
-def test_converts_a_table_with_named_columns(folder, run_main, capsys):
-    (folder / 'table.tsv').write_text(
-        'Media file\tBehavior\tFirst\tLast\nday/a.mp4\trun\t5\t15\n')
-    names = ('video=Media file', 'start=First', 'end=Last', 'label=Behavior')
-    assert run(run_main, folder / 'table.tsv', folder / 'out.csv',
-               '--columns', *names, '--fps', 10) == 0
-    assert 'frame numbers at 10 fps' in capsys.readouterr().out
-    assert (folder / 'out.csv').read_text() == (
-        'video,start,end,label\nday/a.mp4,0.5,1.5,run\n')

@@ -8,22 +8,6 @@ from registered import classes_of
 
 from tools.benchmark import attentions, common
 
-DIFFERENT = '''
-import sys
-import torch
-sys.path.insert(0, {root!r})
-from tools.benchmark import common
-
-def prepare(scale, device, weights):
-    return (lambda: None), dict(output=torch.full((3, ), scale))
-
-def benchmarks(args):
-    yield 'a table', dict(ours=dict(scale=1.), faster=dict(scale=1.1)), \\
-        dict(output=1e-3)
-
-common.run(__file__, '', prepare, lambda parser: None, benchmarks)
-'''
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize('words, variants', [
@@ -54,16 +38,6 @@ def test_shortest_form(run_tool, tmp_path, words, variants):
         assert variants <= table['rows'].keys() and title in done.stdout
         for row in table['rows'].values():
             assert row['seconds'] > 0 and row['ratio'] > 0
-
-
-@pytest.mark.slow
-def test_prints_no_times_while_results_differ(run_tool, tmp_path):
-    program = tmp_path / 'program.py'
-    program.write_text(DIFFERENT.format(root=str(common.ROOT)))
-    done = run_tool(program, '--repeats', 1, '--device', 'cpu', cwd=tmp_path)
-    assert done.returncode == 1 and 'faster' not in done.stdout
-    assert "no times: results differ by more than their tolerance: {" \
-        "'faster: output': 0.1" in done.stderr
 
 
 def test_nan_and_nothing_are_differences():

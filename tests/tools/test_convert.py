@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import hashlib
 import json
-import sys
 
 import pytest
 import torch
@@ -55,15 +54,6 @@ def test_reads_a_model_of_the_hub(run_main, tmp_path, monkeypatch):
     assert meta['source_file'] == name
     assert meta['source_sha256'] == hashlib.sha256(
         (tmp_path / 'src.safetensors').read_bytes()).hexdigest()
-
-
-def test_without_huggingface_hub_the_error_names_the_package(
-        run_main, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
-    with pytest.raises(SystemExit, match='error: hf://owner/model@0+ needs '
-                       'huggingface_hub: pip install huggingface_hub'):
-        run_main('convert.py', 'vit_timm', f'hf://owner/model@{"0" * 40}',
-                 tmp_path / 'dst.pth')
 
 
 def test_keeps_the_old_file_when_writing_fails(run_main, tmp_path,
@@ -122,10 +112,3 @@ def test_released_variants_are_distinguished(name, other):
         check_model_options(load_config(other).model, meta, 'x.pth')
     # The metadata has plain types only.
     assert json.loads(json.dumps(meta)) == meta
-
-
-@pytest.mark.parametrize('meta', [
-    {}, {MODEL_OPTIONS: None}, {MODEL_OPTIONS: 'text'}], ids=str)
-def test_checkpoint_without_options_fits_any_config(meta):
-    check_model_options(
-        load_config('testra_thumos14').model, meta, 'x.pth')

@@ -112,13 +112,6 @@ def test_fine_tuning(start, small_config, small_checkpoint, motion_dir,
         'finetune_mine']
 
 
-def test_prediction(start, small_config, small_checkpoint, many_videos):
-    last = ctrl_c(start(
-        r'0005\.mp4', 'predict', many_videos, small_config, small_checkpoint))
-    assert re.fullmatch(
-        r'mmvidattn predict: stopped after \d+ predictions', last)
-
-
 def test_feature_extraction(start, small_config, many_videos, tmp_path):
     command = ['extract-features', many_videos, 'features', small_config]
     process = start('features per step', *command)
@@ -128,11 +121,3 @@ def test_feature_extraction(start, small_config, many_videos, tmp_path):
     assert re.fullmatch(r'mmvidattn extract-features: stopped after \d+ of '
                         '2000 videos; the same command continues', last)
     assert not [*tmp_path.glob('features/*.part')]
-
-
-def test_stream(start, files, camera, tmp_path):
-    command = ['stream', camera.url, *files, '--events', 'events.jsonl',
-               '--on', '0.26', '--off', '0.1', '--min-duration', '0']
-    process = start('started', *command, '--state', 'state.pth')
-    ctrl_c(process)
-    assert 'stopped; the same command continues' in process.text()

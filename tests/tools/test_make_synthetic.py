@@ -6,7 +6,6 @@ import pytest
 from tools.data.online.make_synthetic import (
     Recipe,
     make_stream,
-    patterns,
 )
 
 TOOL = 'data/online/make_synthetic.py'
@@ -56,19 +55,6 @@ def test_cues_have_the_distances_of_the_recipe(streams):
             else:
                 continue
             assert cue['of'] == int(label)
-
-
-def test_only_features_of_now_actions_show_their_class(streams):
-    looks = patterns(0, RECIPE)
-    for features, _, events in streams[:20]:
-        for action in actions(events):
-            kind, _, label = action['event'].rpartition('_')
-            mean = features[action['start']:action['end']].mean(axis=0)
-            errors = [np.abs(mean - look).mean() for look in looks[kind]]
-            if kind == 'now':
-                assert np.argmin(errors) == int(label)
-            else:
-                assert len(errors) == 1 and errors[0] < 1
 
 
 def test_writes_the_layout(run_main, capsys, tmp_path):

@@ -1,10 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import json
 
 import numpy as np
 import pytest
-
-from mmvidattn.datasets.annotations.published import THUMOS14, TVSERIES
 
 LENGTHS = dict(one=40, two=24, empty=8)
 
@@ -61,21 +58,6 @@ def test_csv(write, tmp_path):
             out / f'{name}_class_counts.txt').tolist() == counts
 
 
-def test_json_is_as_csv(write, tmp_path):
-    (tmp_path / 'mine.csv').write_text(CSV)
-    expected = {v: read(write('csv', tmp_path / 'mine.csv'), v)
-                for v in LENGTHS}
-    videos = dict(
-        one=dict(subset='train', annotations=[
-            dict(segment=[1, 2], label='run'),
-            dict(segment=[2.3, 2.74], label='jump')]),
-        two=dict(annotations=[dict(segment=[0, 6], label='run')]))
-    (tmp_path / 'mine.json').write_text(json.dumps(dict(database=videos)))
-    out = write('json', tmp_path / 'mine.json')
-    for video, targets in expected.items():
-        assert (read(out, video) == targets).all()
-
-
 def test_classes_of_an_earlier_run_are_kept(write, tmp_path):
     """Otherwise the targets of two lists would have different classes."""
     train, val = tmp_path / 'train.csv', tmp_path / 'val.csv'
@@ -102,37 +84,6 @@ def test_classes_of_an_earlier_run_are_kept(write, tmp_path):
     assert np.flatnonzero(read(out, 'one')[:, 1]).tolist() == [4, 5, 6, 7]
 
 
-def test_thumos14(write, features, tmp_path):
-    assert len(THUMOS14) == 21 and THUMOS14[4] == 'CliffDiving'
-    folder = tmp_path / 'annotation'
-    folder.mkdir()
-    for name in THUMOS14:
-        (folder / f'{name}_test.txt').write_text('')
-    for video in 'video_test_0000004', 'video_validation_0000001':
-        np.save(features / f'{video}.npy', np.zeros((20, 2)))
-    (folder / 'Diving_test.txt').write_text('video_test_0000004  0.2 1.1 \n')
-    (folder / 'CliffDiving_test.txt').write_text(
-        'video_test_0000004  0.2 1.1\n')
-    (folder / 'Ambiguous_test.txt').write_text('video_test_0000004 3 4\n')
-    out = write('thumos14', folder, '--split', 'test')
-    targets = read(out, 'video_test_0000004')
-    assert targets.shape == (20, 22)
-    for column, steps in ((5, range(5)), (8, range(5)), (21, range(12, 16))):
-        assert np.flatnonzero(targets[:, column]).tolist() == [*steps]
-    assert not (out / 'target_perframe/video_validation_0000001.npy').exists()
-
-
-def test_tvseries(write, tmp_path):
-    (tmp_path / 'GT.txt').write_text(
-        'one\tPick something up\t1.0\t2.0\tx\ntwo\tRun\t0\t1\n')
-    out = write('tvseries', tmp_path / 'GT.txt', '--split', 'train')
-    assert (out / 'train.txt').read_text() == 'one\ntwo\n'
-    assert (out / 'classes.txt').read_text().splitlines() == [
-        'background', *TVSERIES]
-    assert read(out, 'one')[4:8, 1].all() and read(out, 'two')[:4, 5].all()
-    assert not (out / 'target_perframe/empty.npy').exists()
-
-
 def test_ek100(write, tmp_path):
     # 30 frames per second, 7.5 per step; classes from 0.
     (tmp_path / 'training.csv').write_text(
@@ -150,13 +101,6 @@ def test_ek100(write, tmp_path):
     counts = np.loadtxt(out / 'training_class_counts.txt')
     assert counts[8] == 2 and counts[3806] == 1 and counts.sum() == 3
     assert (out / 'training.txt').read_text() == 'one\ntwo\n'
-
-
-def test_ek100_reports_a_fault_once(write, tmp_path, capsys):
-    (tmp_path / 'training.csv').write_text(
-        '0, one, 15, 31, 3, 5, 7\n1, one, 40, 20, 3, 5, 7\n')
-    write('ek100', tmp_path / 'training.csv', '--lenient')
-    assert capsys.readouterr().err.count('line 2: a segment must have') == 1
 
 
 @pytest.mark.parametrize('text, error', [

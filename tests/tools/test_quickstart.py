@@ -106,6 +106,8 @@ def check_run(checkout, monkeypatch, capsys):
     return check
 
 
+# CI runs the complete quickstart.
+@pytest.mark.slow
 def test_short_run_and_its_repetition(checkout, check_run):
     out = check_run(checkout / 'work_dirs/quickstart_short', '--short')
     # The programs' own output is in the log.

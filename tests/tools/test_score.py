@@ -93,20 +93,6 @@ def test_ambiguous_is_no_class_of_thumos14(files, capsys):
     assert found['run'][:2] + found['run'][3:] == ['1', '1', '1.000', '0', '0']
 
 
-def test_a_video_has_one_subset(files):
-    (files / 'truth.csv').write_text(TRUTH + 'w.mp4,7,9,run,train\n')
-    with pytest.raises(SystemExit, match='w.mp4 must have one subset, got '
-                       'test and train'):
-        main(['score', 'predictions.csv', 'truth.csv',
-                            '--subset', 'test'])
-
-
-def test_reports_classes_that_differ_in_case(files, capsys):
-    (files / 'predictions.csv').write_text(PREDICTIONS.replace('walk', 'Walk'))
-    assert "differ only in blanks or case: 'Walk' and 'walk'" in run(
-        capsys, 'score', 'predictions.csv', 'truth.csv', '--draws', 0)
-
-
 def test_report(files, capsys):
     write_scores('scores')
     run(capsys, 'score', 'predictions.csv', 'truth.csv', '--scores', 'scores',

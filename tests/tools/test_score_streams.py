@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Streams scored on data sets by mmengine's test loop."""
 import copy
-import json
 from functools import partial
 
 import numpy as np
@@ -177,25 +176,3 @@ def test_streams_have_the_recall_of_windows(segments, tmp_path, run_options):
             compared += 1
     # Three of 9 segments begin in the first 8 steps.
     assert compared == 6
-
-
-def test_writes_a_challenge_submission(segments, tmp_path, run_options):
-    """Use segments without labels or targets, as in RULSTM's test list."""
-    options, checkpoint = segments
-    path = tmp_path / 'segments.csv'
-    rows = [line.split(',')[:4] for line in path.read_text().splitlines()]
-    path.write_text('\n'.join(map(','.join, rows)) + '\n')
-    result = score(
-        'testra_tiny_synthetic', {
-            **options, **run_options(tmp_path, tmp_path),
-            'test_dataloader.dataset.windows': 'segments',
-            'test_dataloader.dataset.data_prefix.gt_action': None,
-            'test_evaluator': [
-                dict(type='MeanTopKRecall', actions=[(0, 0), (1, 0)]),
-                dict(type='EpicSubmission', actions=[(0, 0), (1, 0)],
-                     out_file=str(tmp_path / 'test.json'))],
-        }, checkpoint)
-    assert result == {}
-    got = json.loads((tmp_path / 'test.json').read_text())
-    assert got['challenge'] == 'action_anticipation'
-    assert list(got['results']) == [row[0] for row in rows]

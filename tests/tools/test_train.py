@@ -1,10 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -196,20 +191,6 @@ def test_error_names_a_checkpoint_that_was_not_saved(
                  '--no-validate', '--cfg-options', 'train_cfg.max_epochs=1')
 
 
-@pytest.mark.slow
-def test_trains_compiled(trained, run_tool, small_config, tmp_path):
-    done = run_tool(
-        'train.py', small_config, '--compile', '--seed', 5, '--work-dir',
-        tmp_path, '--cfg-options', 'train_cfg.max_epochs=1', cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert 'not compiled' not in done.stderr
-    train, val = scalars(tmp_path)
-    whole, whole_val = scalars(trained)
-    assert [log['loss'] for log in train] == pytest.approx(
-        [log['loss'] for log in whole[:4]], rel=1e-3)
-    assert len(val) == 1 and val[0]['acc/top1'] == whole_val[0]['acc/top1']
-
-
 @pytest.mark.parametrize('tool', ['train.py', 'test.py'])
 def test_compiles_the_backbone(run_main, small_config, small_checkpoint,
                                tmp_path, monkeypatch, tool):
@@ -242,23 +223,3 @@ def test_a_stopped_job_leaves_at_once(monkeypatch, code):
         with pytest.raises(SystemExit), quick_exit():
             raise SystemExit(code)
         assert not ends
-
-
-@pytest.mark.slow
-def test_sigterm_ends_the_job(small_config, tmp_path):
-    command = [
-        sys.executable, ROOT / 'tools/train.py', small_config, '--work-dir',
-        tmp_path, '--cfg-options', 'train_cfg.max_epochs=1000',
-        *(f'{loader}_dataloader.{option}' for loader in ('train', 'val')
-          for option in ('num_workers=1', 'persistent_workers=True'))]
-    process = subprocess.Popen(
-        command, env=dict(os.environ, OMP_NUM_THREADS='1'),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        while not (tmp_path / 'epoch_2.pth').exists():
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == 143
-    finally:
-        process.kill()
