@@ -66,7 +66,7 @@ def test_default_model(run_main, video, capsys):
         expected.predictions[0].label) in out
     run_main('stream', video)
     out, error = capsys.readouterr()
-    assert f'Using {NAME}' in error and '22 frames (0.88 s)' in out
+    assert f'Using {NAME}' in error and '0.88 s (22 frames)' in out
 
 
 @pytest.mark.parametrize('words, model', [
