@@ -132,9 +132,9 @@ def write_tracks(path: Path, kind: str) -> Path:
 
     Args:
         path: File to write.
-        kind: ``'late'`` starts 1 s after its sound, ``'two'`` has a smaller
-            first video that is not the default, ``'resized'`` doubles its
-            size at half.
+        kind: ``'late'`` starts 1 s after its sound, ``'two'`` begins with
+            another video of half the size and rate, which is not the default,
+            ``'resized'`` doubles its size at half.
     """
     codec = 'libvpx' if kind == 'resized' else 'mpeg4'
     if codec not in av.codecs_available:
@@ -154,6 +154,8 @@ def write_tracks(path: Path, kind: str) -> Path:
         for number, image in enumerate(images()):
             frame = av.VideoFrame.from_ndarray(image, format='rgb24')
             for stream in streams:
+                if kind == 'two' and stream is streams[0] and number % 2:
+                    continue
                 large = kind == 'resized' and number >= LENGTH // 2
                 one = frame.reformat(stream.width, stream.height)
                 one.pts = number + FPS * (kind == 'late')
