@@ -416,6 +416,20 @@ def poses_cannot_be_compacted():
     assert out['img_shape'][0] < 64
 
 
+@symptom_of('extract_frames_on_numpy_2', 'Inf')
+def frames_cannot_be_extracted():
+    import cv2
+    from mmaction.utils import frame_extract
+    folder = tempfile.mkdtemp()
+    path = str(Path(folder, 'video.avi'))
+    writer = cv2.VideoWriter(path, cv2.VideoWriter_fourcc(*'MJPG'), 5,
+                             (64, 48))
+    writer.write(np.zeros((48, 64, 3), np.uint8))
+    writer.release()
+    _, (frame, ) = frame_extract(path, short_side=24, out_dir=folder)
+    assert frame.shape == (24, 32, 3)
+
+
 @symptom_of('run_on_numpy_2', 'trapz')
 def recall_of_proposals_has_no_area():
     from mmaction.evaluation import average_recall_at_avg_proposals

@@ -49,6 +49,21 @@ def run_on_numpy_2() -> None:
             lambda value: int(np.asarray(value).item()))
 
 
+# Apart from run_on_numpy_2, whose imports need the complete mmaction.utils.
+@workaround(after=['mmaction.utils.misc'])
+def extract_frames_on_numpy_2() -> None:
+    """Give ``frame_extract`` the name that numpy dropped.
+
+    Symptom: `np.Inf was removed in the NumPy 2.0 release` from
+        `frame_extract(short_side=...)`
+    Until: mmaction2 supports numpy 2
+    """
+    import numpy as np
+    from mmaction.utils import misc
+    if not hasattr(np, 'Inf'):
+        replace(misc, 'np', Overlay(np, Inf=np.inf))
+
+
 @workaround(after=['mmaction.datasets'])
 def shift_hue_in_range() -> None:
     """Shift hues in 16 bits.
