@@ -221,10 +221,11 @@ def test_reads_bytes_with_threads(video):
         reader.get_batch([3, 40])
 
 
-def test_reads_a_name_with_colons(video, tmp_path):
-    path = tmp_path / '12:30:05.mp4'
-    path.write_bytes(video('plain').read_bytes())
-    assert len(open_video(path)) == LENGTH
+def test_reads_a_name_with_colons(video, tmp_path, monkeypatch):
+    data = video('plain').read_bytes()
+    monkeypatch.chdir(tmp_path)
+    Path('12:30:05.mp4').write_bytes(data)
+    assert len(open_video('12:30:05.mp4')) == LENGTH
 
 
 @pytest.mark.skipif(not Path('/proc/self').exists(), reason='no /proc')
