@@ -120,7 +120,7 @@ setup(
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
         # Long lists of videos on a Ray cluster (--engine ray). Ray 2.64 will
-        # remove the option max_retries of ray_engine.py.
+        # remove the option max_retries of many_videos.py.
         ray=['ray[data]<2.64'],
         # The page of tools/stream.py --serve.
         serve=SERVE,

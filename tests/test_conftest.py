@@ -1,20 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """What conftest.py does for all tests: folders, time limit, comparisons."""
 import os
-import signal
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from user_folders import FolderWatch, make_user_folders
-
-
-def test_this_test_has_empty_folders(tmp_path_factory):
-    cache = Path(os.environ['XDG_CACHE_HOME'])
-    for folder in Path.cwd(), Path.home(), cache:
-        assert folder.is_relative_to(tmp_path_factory.getbasetemp())
-        assert not [*folder.iterdir()]
 
 
 def test_files_in_the_home_folder_and_the_cache_are_listed(tmp_path):
@@ -44,15 +35,6 @@ def test_watch_finds_new_files_once(tmp_path):
     (tmp_path / 'a').write_text('changed')
     (tmp_path / 'tools/b').unlink()
     assert watch.find_new() == []
-
-
-@pytest.mark.skipif(not hasattr(signal, 'SIGALRM'),
-                    reason='this system lacks SIGALRM')
-def test_stops_test_that_hangs_in_a_program():
-    # Shorten the remaining time to one second.
-    assert signal.alarm(1) > 1
-    with pytest.raises(pytest.fail.Exception, match='took longer than'):
-        subprocess.run(['sleep', '100'])
 
 
 @pytest.mark.parametrize('reason, compares, status', [

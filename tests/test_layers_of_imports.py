@@ -121,22 +121,6 @@ def test_package_has_no_import_cycle():
     assert find_cycle(PACKAGE) == []
 
 
-@pytest.mark.parametrize('files, cycle', [
-    # In a function, through a folder, and through three modules.
-    ({'a.py': 'from . import b', 'b.py': 'def f():\n    from .c.d import e',
-      'c/d.py': 'from ..a import g'}, {'p.a', 'p.b', 'p.c.d'}),
-    # A folder imports its modules, and a module its neighbor.
-    ({'c/__init__.py': 'from .d import e', 'c/d.py': 'from .f import g',
-      'c/f.py': ''}, set()),
-])
-def test_finds_cycle(tmp_path, files, cycle):
-    package = tmp_path / 'p'
-    for name, text in files.items():
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_text(text)
-    assert set(find_cycle(package)) == cycle
-
-
 def test_imports_point_down():
     assert broken_rules(PACKAGE) == []
 
@@ -147,23 +131,14 @@ def test_all_folders_have_rules():
     assert parts - others <= set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize('file, line, found', [
-    ('ops/a.py', 'from ..layers import b', 1),
-    ('ops/a.py', 'import mmengine', 1),
-    ('ops/a.py', 'from . import b\nimport math, torch', 0),
-    ('ops/deep/a.py', 'from ...layers.b import c', 1),
-    ('convert/a.py', 'def f():\n    import numpy', 1),
-    ('layers/a.py', 'from ..backbones.b import c', 1),
-    ('layers/a.py', 'from mmvidattn.ops import c', 0),
-    ('backbones/__init__.py', 'from mmvidattn import heads', 1),
-    ('heads/a.py', 'import mmvidattn.recognizers', 1),
-    ('apis/a.py', 'from tools import train', 1),
-    ('compat/a.py', 'from .. import layers', 1),
-    ('utils/a.py', 'from .. import compat', 1),
-    ('__init__.py', 'from . import layers, compat', 0),
-])
-def test_finds_upward_import(tmp_path, file, line, found):
+@pytest.mark.parametrize('file, line', [
+    ('ops/a.py', 'import mmengine'),
+    ('ops/deep/a.py', 'from ...layers import b'),
+    ('layers/a.py', 'def f():\n    from ..backbones.b import c'),
+    ('backbones/__init__.py', 'from mmvidattn import heads'),
+    ('apis/a.py', 'from tools import train')])
+def test_finds_upward_import(tmp_path, file, line):
     path = tmp_path / 'mmvidattn' / file
     path.parent.mkdir(parents=True)
     path.write_text(line)
-    assert len(broken_rules(tmp_path / 'mmvidattn')) == found
+    assert len(broken_rules(tmp_path / 'mmvidattn')) == 1

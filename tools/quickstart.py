@@ -188,7 +188,7 @@ class Quickstart:
     def _build(self, work: Path, **fields: Any) -> Any:
         """Build the runner of a training or of a test."""
         from mmvidattn.apis import load_config
-        from mmvidattn.apis.runner import build_runner
+        from mmvidattn.apis.build_runner import build_runner
 
         cfg = load_config(CONFIG, dict(self.changes, **fields))
         cfg.work_dir = str(work)

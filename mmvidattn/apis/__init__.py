@@ -8,6 +8,6 @@ lazy_package(__name__, {
     'config': ['find_config', 'list_models', 'load_config'],
     'labels': ['Prediction', 'read_labels'],
     'models': ['get_model'],
-    'predict': ['VideoClassifier', 'VideoPrediction', 'predict_video'],
+    'video_classifier': ['VideoClassifier', 'VideoPrediction'],
     'sliding': ['SlidingClassifier'],
     '.live': ['OnlineDetector']})

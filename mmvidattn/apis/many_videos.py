@@ -17,12 +17,13 @@ from ..utils.exits import one_line_stop, program_name
 from ..utils.files import write_atomically
 from ..utils.lines import read_lines
 from ..utils.printable import brief, echo, printable
-from ..utils.ray_engine import run_with_ray
 from ..utils.remote_files import is_url, local_path, without_secrets
 
 LIST_SUFFIXES = '.csv', '.txt'
 # Faults to repeat in the last line.
 MAX_FAULTS = 5
+# Repeats of a video that crashes its process, or whose machine is lost.
+RETRIES = 1
 
 
 def plan_videos(inputs: Iterable[str | Path]) -> dict[str, str]:
@@ -159,10 +160,11 @@ def process_videos(task: str, videos: Mapping[str, str], out: Path,
         out: Folder of the files.
         suffix: Suffix of the files after the names.
         make: Function that returns the function of a video and its name, which
-            writes the file; see :func:`~mmvidattn.utils.ray_engine.
-            run_with_ray`.
+            writes the file. Ray calls it for each video, so it must keep the
+            model in its process.
         engine: 'ray', or None for a loop in this process.
-        processes: Maximum number of Ray's processes.
+        processes: Maximum number of Ray's processes. Each has a CPU, and a GPU
+            if the device is a CUDA device.
         device: Device of each process.
 
     Raises:
@@ -203,3 +205,60 @@ def _run(videos: Mapping[str, str], work: Callable[[str, str], Any]
             yield source, ''
         except Exception as error:
             yield source, brief(error)
+
+
+def run_with_ray(videos: Mapping[str, str],
+                 make: Callable[[], Callable[[str, str], Any]],
+                 processes: int, device: str) -> Iterator[tuple[str, str]]:
+    """Process videos on the cluster of ``RAY_ADDRESS``, or on a local one.
+
+    If a video crashes its process, or a machine is lost, Ray repeats the
+    video. See :func:`process_videos` for the arguments.
+
+    Yields:
+        The path of each video, and its fault, '' for none.
+
+    Raises:
+        ImportError: If Ray is not installed.
+    """
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise ImportError('--engine ray needs Ray: pip install '
+                          '"mmvidattn[ray]"') from None
+    if not videos:
+        return
+    folder = os.getcwd()
+
+    def process(row: dict[str, str]) -> dict[str, str]:
+        # Relative paths are those of the command.
+        os.chdir(folder)
+        fault = ''
+        try:
+            make()(row['source'], row['name'])
+        except Exception as error:
+            fault = brief(error)
+        return dict(source=row['source'], fault=fault)
+
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    # A video that crashes its process loses only its own block.
+    context.max_errored_blocks = -1
+    rows = ray.data.from_items(
+        [dict(source=source, name=name) for source, name in videos.items()],
+        override_num_blocks=len(videos)).map(
+            process, num_cpus=1, num_gpus=int(device.startswith('cuda')),
+            # By default, Ray Data repeats a crash forever, and processes with
+            # a GPU end after a call.
+            max_retries=RETRIES, max_calls=0,
+            compute=ray.data.TaskPoolStrategy(size=processes))
+    left = dict.fromkeys(videos)
+    for row in rows.iter_rows():
+        del left[row['source']]
+        yield row['source'], row['fault']
+    for source in left:
+        yield source, ('its process crashed, or its machine was lost, '
+                       f'{RETRIES + 1} times')

@@ -1,26 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Models by the names of their configs, their weights and compilation."""
+"""Models by the names of their configs, and their weights."""
 import copy
-import functools
 import inspect
 import re
-import sys
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from mmaction.registry import MODELS
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
-from torch import Tensor, nn
+from torch import nn
 
 from ..layers.lora import merge_lora
-from ..ops.torch_private import without_compile_caches
-from ..utils.checkpoint import is_url, load_checkpoint, load_tensors
-from ..utils.config_folder import config_folder
+from ..utils.checkpoint import load_checkpoint, load_tensors
 from .bundle_file import WEIGHTS, is_bundle, load_bundle
 from .bundle_types.registry import types_of
 from .config import (
@@ -74,22 +68,6 @@ def find_weights(name: str | Path, checkpoint: str | Path) -> str | Path:
     return checkpoint
 
 
-def published_hash(checkpoint: str | Path) -> str | None:
-    """Return the SHA-256 of downloadable weights, from the metafiles.
-
-    It is the entry ``SHA256`` of the model whose entry ``Weights`` is the URL.
-    """
-    if not is_url(checkpoint):
-        return None
-    for path in sorted(config_folder().rglob('metafile.yml')):
-        content = yaml.safe_load(path.read_text('utf-8')) or {}
-        for model in content.get('Models', ()):
-            if model.get('Weights') == str(checkpoint):
-                sha256 = model.get('SHA256')
-                return sha256 and str(sha256)
-    return None
-
-
 def get_model(name: str | Path | Config,
               checkpoint: str | Path | None = None,
               device: str | torch.device = 'cpu',
@@ -117,9 +95,7 @@ def get_model(name: str | Path | Config,
         cfg_options: Options to change in the config, by dotted keys, e.g.
             ``{'model.cls_head.num_classes': 8}``.
         compile: Compile the backbone with torch.compile. The first call takes
-            a minute or more, and later calls are faster. Without a compiler,
-            the model runs eagerly, and a line on stderr reports this. Defaults
-            to False.
+            a minute or more, and later calls are faster. Defaults to False.
         optional: Prefix of tensors that the checkpoint may lack or have in
             another shape; they are skipped. Use 'cls_head.fc_cls.' for feature
             extraction.
@@ -154,15 +130,14 @@ def get_model(name: str | Path | Config,
         del model._dump_init_info
     else:
         checkpoint = find_weights(path, checkpoint)
-        meta = load_checkpoint(
-            model, checkpoint, published_hash(checkpoint), optional)
+        meta = load_checkpoint(model, checkpoint, optional=optional)
         check_model_options(cfg.model, meta, checkpoint)
     merge_lora(model)
     model.cfg = cfg
     model.dataset_meta = meta.get('dataset_meta') or {}
     model = model.to(device).eval()
     if compile:
-        compile_in_place(model.backbone)
+        model.backbone.compile()
     return model
 
 
@@ -233,50 +208,3 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     return value if isinstance(value, (int, float, str, type(None))) else str(
         value)
-
-
-@functools.cache
-def why_not_compile(device: str = 'cpu') -> str | None:
-    """Return why torch.compile fails on this machine, or None.
-
-    It compiles a tiny function, once per process and type of device.
-
-    Args:
-        device: Type of the device to compile for. Defaults to 'cpu'.
-
-    Returns:
-        First line of the error; None if torch.compile works.
-    """
-
-    def probe(x: Tensor) -> Tensor:
-        return x.sin() + 1
-
-    try:
-        # A cached result would not test the compiler. Ignore torch's warning
-        # about disabled caches.
-        with without_compile_caches(), warnings.catch_warnings():
-            warnings.simplefilter('ignore')
-            torch.compile(probe)(torch.ones(8, device=device))
-    except Exception as error:
-        reason = str(error).strip() or type(error).__name__
-        return reason.splitlines()[0]
-    return None
-
-
-def compile_in_place(module: nn.Module) -> bool:
-    """Compile a module without a change of its parameters or their names.
-
-    If torch.compile does not work, print one line on stderr and leave the
-    module unchanged.
-
-    Returns:
-        True if torch.compile works; the module is then compiled in its first
-        call.
-    """
-    reason = why_not_compile(next(module.parameters()).device.type)
-    if reason is None:
-        module.compile()
-    else:
-        print(f'{type(module).__name__} runs eagerly, because torch.compile '
-              f'fails: {reason}', file=sys.stderr)
-    return reason is None

@@ -20,7 +20,7 @@ from ..utils.arguments import Positive, check_arguments
 from .bundle_types.registry import types_of
 from .labels import find_labels, probabilities
 from .models import get_model
-from .predict import warn_if_random
+from .video_classifier import warn_if_random
 from .video_clips import test_steps
 
 # Pipeline steps that take several crops, including the center.

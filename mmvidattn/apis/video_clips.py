@@ -1,8 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Convert videos, frames and windows to inputs of a test pipeline."""
 import tempfile
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -15,9 +14,9 @@ from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 from torch import Tensor
 
-from .. import sources
 from ..datasets.transforms.video_reader_steps import MILLISECOND
 from ..datasets.video_facts import VIDEO_SUFFIXES
+from ..sources.files import IMAGE_SUFFIXES, list_images, read_image
 from ..utils.frame_times import frame_times
 from ..utils.remote_files import (
     STORES,
@@ -28,7 +27,7 @@ from ..utils.remote_files import (
 from ..utils.video_backend import KEY, with_video_backend
 from .bundle_types.registry import types_of
 
-VideoSource: TypeAlias = str | Path | int | np.ndarray | Tensor
+VideoSource: TypeAlias = str | Path | np.ndarray | Tensor
 
 
 class Clip(NamedTuple):
@@ -102,9 +101,10 @@ class ClipPipeline:
             decode_file = Compose([decode])
 
         def take(sample: dict) -> dict:
-            if 'frames' not in sample:
+            if 'read_frame' not in sample:
                 return decode_file(sample)
-            images = sample['frames'].take(np.ravel(sample['frame_inds']))
+            images = [sample['read_frame'](number) for number in
+                      np.ravel(sample['frame_inds']).tolist()]
             shape = images[0].shape[:2]
             return dict(sample, imgs=images, original_shape=shape,
                         img_shape=shape)
@@ -127,46 +127,39 @@ class ClipPipeline:
         return self._rest(dict(sample))
 
 
-class ArrayFrames:
-    """Frames in memory, uint8 [T, H, W, 3], RGB."""
+def _open_source(source: VideoSource, pipeline: ClipPipeline, fps: float | None
+                ) -> tuple[dict[str, Any], np.ndarray | None]:
+    """Open a video for the following steps of a pipeline.
 
-    def __init__(self, array: np.ndarray) -> None:
-        self._array = array
+    Args:
+        source: File, folder of frames, or frames in memory.
+        pipeline: Pipeline that opens files.
+        fps: Frame rate of frames in memory or in a folder.
 
-    def take(self, indices: np.ndarray) -> list[np.ndarray]:
-        return [self._array[i] for i in indices]
-
-
-class SourceFrames:
-    """Frames of a source. It is read once, up to the last needed frame."""
-
-    def __init__(self, source: Iterable) -> None:
-        self._source = source
-
-    def take(self, indices: np.ndarray) -> list[np.ndarray]:
-        needed, images = set(indices.tolist()), {}
-        for frame in self._source:
-            if frame.index in needed:
-                images[frame.index] = frame.image
-                if len(images) == len(needed):
-                    break
-        return [images[i] for i in indices.tolist()]
-
-
-class WindowFrames:
-    """Frames of a window of a source, numbered from ``first``.
-
-    A frame that a live source has dropped is replaced by the previous frame.
+    Returns:
+        Sample of mmaction2's pipelines, and the start of each frame and the
+        end of the last one in seconds, [T + 1]; None without frame rate.
     """
-
-    def __init__(self, frames: Iterable, first: int) -> None:
-        frames = list(frames)
-        self._numbers = np.array([frame.index for frame in frames]) - first
-        self._images = [frame.image for frame in frames]
-
-    def take(self, indices: np.ndarray) -> list[np.ndarray]:
-        at = np.searchsorted(self._numbers, indices, 'right') - 1
-        return [self._images[i] for i in at.clip(0)]
+    if isinstance(source, (np.ndarray, Tensor)):
+        array = _checked(source)
+        return _open_frames(
+            'frames', lambda number: array[number], len(array), fps)
+    path = Path(source)
+    if path.is_dir():
+        paths = list_images(path)
+        return _open_frames(
+            str(path), lambda number: read_image(paths[number]), len(paths),
+            fps)
+    if not path.exists():
+        name = source_name(source)
+        raise FileNotFoundError(f'video {name} does not exist' + (
+            '; for a camera or a live stream, use mmvidattn stream'
+            if '://' in name or name.isdecimal() else ''))
+    if fps is not None:
+        raise ValueError(f'fps={fps:g} cannot change the rate of {path}; it '
+                         'is for frames in memory or in a folder')
+    sample = pipeline.open(path)
+    return sample, frame_times(sample['video_reader'])
 
 
 def whole_clip(source: VideoSource, pipeline: ClipPipeline,
@@ -175,57 +168,19 @@ def whole_clip(source: VideoSource, pipeline: ClipPipeline,
 
     Args: see :meth:`~mmvidattn.apis.VideoClassifier.__call__`.
     """
-    if isinstance(source, (np.ndarray, Tensor)):
-        array = _checked(source)
-        return _frames_clip('frames', ArrayFrames(array), len(array), fps)
-    path = _existing(source)
-    if path is None:
-        raise ValueError(f'{source_name(source)} is endless: use windows() '
-                         'and set the seconds of a window')
-    if path.is_dir():
-        folder = sources.open_source(path, fps=fps)
-        return _frames_clip(
-            str(path), SourceFrames(folder), folder.num_frames, fps)
-    _check_no_fps(path, fps)
-    sample = pipeline.open(path)
-    end = float(frame_times(sample['video_reader'])[-1])
-    return Clip(0., end, sample)
+    sample, times = _open_source(source, pipeline, fps)
+    return Clip(0., None if times is None else float(times[-1]), sample)
 
 
 def window_clips(source: VideoSource, pipeline: ClipPipeline, seconds: float,
                  stride: float, fps: float | None) -> Iterator[Clip]:
-    """Yield the windows of a video while it is read.
+    """Yield the windows of a video.
 
     Args: see :meth:`~mmvidattn.apis.VideoClassifier.windows`.
     """
-    if isinstance(source, (np.ndarray, Tensor)):
-        array = _checked(source)
-        if fps is None:
-            raise ValueError('windows of frames in memory need fps')
-        sample = dict(_sample('frames'), frames=ArrayFrames(array),
-                      avg_fps=fps)
-        times = np.arange(len(array) + 1) / fps
-        yield from _windows(sample, times, seconds, stride)
-        return
-    path = _existing(source)
-    if path is not None and path.is_file():
-        _check_no_fps(path, fps)
-        sample = pipeline.open(path)
-        times = frame_times(sample['video_reader'])
-        yield from _windows(sample, times, seconds, stride)
-        return
-    if path is not None and fps is None:
-        raise ValueError('windows of a folder of frames need fps')
-    stream = sources.open_source(source, fps=fps)
-    try:
-        yield from _source_windows(stream, seconds, stride)
-    finally:
-        stream.stop()
-
-
-def _windows(sample: dict, times: np.ndarray, seconds: float, stride: float
-             ) -> Iterator[Clip]:
-    """Yield windows; ``times`` has the start of each frame and the end."""
+    sample, times = _open_source(source, pipeline, fps)
+    if times is None:
+        raise ValueError('windows of frames in memory or in a folder need fps')
     begins, number, stop = times[:-1], 0, 0
     while stop < len(begins):
         start = number * stride
@@ -237,41 +192,6 @@ def _windows(sample: dict, times: np.ndarray, seconds: float, stride: float
                 start, min(start + seconds, float(times[-1])),
                 dict(sample, start_index=first, total_frames=stop - first))
         number += 1
-
-
-def _source_windows(source: Any, seconds: float, stride: float
-                    ) -> Iterator[Clip]:
-    """Yield windows of a source; keep only the frames of one window."""
-    fps = source.fps
-    sample = dict(_sample(source.name), avg_fps=fps)
-    kept: deque = deque()
-    number = 0
-
-    def bound(time: float) -> int:
-        return int(np.ceil((time - MILLISECOND) * fps))
-
-    def window(last: int) -> Iterator[Clip]:
-        start = number * stride
-        stop = min(bound(start + seconds), last + 1)
-        if kept and kept[0].index < stop:
-            first = max(bound(start), 0)
-            frames = WindowFrames(
-                (frame for frame in kept if frame.index < stop), first)
-            yield Clip(
-                start, min(start + seconds, (last + 1) / fps),
-                dict(sample, frames=frames, total_frames=stop - first))
-
-    last = -1
-    for frame in source:
-        while frame.index >= bound(number * stride + seconds):
-            yield from window(frame.index)
-            number += 1
-            while kept and kept[0].index < bound(number * stride):
-                kept.popleft()
-        if frame.index >= bound(number * stride):
-            kept.append(frame)
-        last = frame.index
-    yield from window(last)
 
 
 @contextmanager
@@ -300,12 +220,7 @@ def source_name(source: VideoSource) -> str:
     """Return the display name of a source, without the secrets of a URL."""
     if isinstance(source, (np.ndarray, Tensor)):
         return 'frames'
-    if not isinstance(source, (str, Path, int)):
-        return source.name
-    text = str(source)
-    if text.isdecimal() and not Path(text).exists():
-        return f'camera {text}'
-    return without_secrets(text)
+    return without_secrets(str(source))
 
 
 def is_folder_of_videos(source: Any) -> bool:
@@ -314,19 +229,20 @@ def is_folder_of_videos(source: Any) -> bool:
         return False
     suffixes = {path.suffix.lower() for path in Path(source).iterdir()}
     return not suffixes.isdisjoint(VIDEO_SUFFIXES) or (
-        suffixes.isdisjoint(sources.files.IMAGE_SUFFIXES))
+        suffixes.isdisjoint(IMAGE_SUFFIXES))
 
 
 def _sample(name: str) -> dict[str, Any]:
     return dict(filename=name, label=-1, start_index=0, modality='RGB')
 
 
-def _frames_clip(name: str, frames: ArrayFrames | SourceFrames, count: int,
-                 fps: float | None) -> Clip:
-    sample = dict(_sample(name), frames=frames, total_frames=count)
+def _open_frames(name: str, read: Callable[[int], np.ndarray], count: int,
+                 fps: float | None
+                 ) -> tuple[dict[str, Any], np.ndarray | None]:
+    sample = dict(_sample(name), read_frame=read, total_frames=count)
     if fps is None:
-        return Clip(0., None, sample)
-    return Clip(0., count / fps, dict(sample, avg_fps=fps))
+        return sample, None
+    return dict(sample, avg_fps=fps), np.arange(count + 1) / fps
 
 
 def _checked(frames: np.ndarray | Tensor) -> np.ndarray:
@@ -337,23 +253,3 @@ def _checked(frames: np.ndarray | Tensor) -> np.ndarray:
         raise ValueError('frames must be RGB, uint8 [T, H, W, 3], got '
                          f'{array.dtype} {list(array.shape)}')
     return array
-
-
-def _existing(source: str | Path | int) -> Path | None:
-    """Return the path of a file or folder; None for a camera or stream."""
-    if not isinstance(source, (str, Path)):
-        return None
-    path = Path(source)
-    if path.is_file() or path.is_dir():
-        return path
-    text = str(source)
-    if text.isdecimal() or urlsplit(text).scheme or path.is_char_device():
-        return None
-    raise FileNotFoundError(f'video {source} does not exist')
-
-
-def _check_no_fps(path: Path, fps: float | None) -> None:
-    if fps is not None:
-        raise ValueError(f'fps={fps:g} cannot change the rate of {path}; it '
-                         'is for frames in memory, folders of frames and live '
-                         'sources')

@@ -44,8 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('videos', nargs='+', metavar='VIDEO',
         help='video file or its URL, folder of videos, or folder of frames '
         '(without any video); with --json FOLDER also a list of videos (.txt '
-        'or .csv), with --windows also the number of a camera, or the URL of '
-        'a stream')
+        'or .csv), with --segments also a live source')
     add_model(parser)
     add('--labels', help='file with one class name per line (default: the '
         "names in the checkpoint, or else the config's)")
@@ -73,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='thresholds of each class for --segments, from mmvidattn '
         "tune-thresholds (default: the model's)")
     add('--fps', type=float,
-        help='frame rate of folders of frames and of live sources')
+        help='frame rate of folders of frames, and of live sources with '
+        '--segments')
     add('--batch-size', type=int, default=1,
         help='number of videos or windows per batch (default: %(default)s)')
     add('--compile', action='store_true',
@@ -280,7 +280,6 @@ def predict_each(classifier: 'VideoClassifier', videos: dict[str, Path],
     from rich.console import Console
     from rich.progress import track
 
-    from ..apis.predict import write_json_line
     from ..visualization import annotate_video
 
     if args.windows is None:
@@ -318,7 +317,7 @@ def predict_each(classifier: 'VideoClassifier', videos: dict[str, Path],
             if args.json:
                 results.append(result)
             if lines is not None:
-                write_json_line(lines, prediction)
+                echo(json.dumps(prediction.as_dict()), file=lines, flush=True)
     if args.json:
         args.json.write_text(json.dumps(results, indent=2) + '\n')
     return failed

@@ -5,7 +5,7 @@
 """
 import argparse
 
-from ..utils.exits import one_line_errors, one_line_stop
+from ..utils.exits import end_program, one_line_errors, one_line_stop
 from ._options import add_config, add_runner_arguments, at_least
 
 
@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from mmengine.device import get_device
 
+    from ..apis.build_runner import build_runner, load_runner_config
     from ..apis.models import find_weights
-    from ..apis.runner import build_runner, end_program, load_runner_config
     from ..apis.show_predictions_hook import ShowPredictionsHook
     from ..utils.half_precision import amp
 

@@ -8,7 +8,12 @@ import argparse
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ..utils.exits import one_line_errors, one_line_stop
+from ..utils.exits import (
+    end_program,
+    one_line_errors,
+    one_line_stop,
+    quick_exit,
+)
 from ._options import add_config, add_runner_arguments, at_least, positive
 
 if TYPE_CHECKING:
@@ -99,8 +104,8 @@ def stretch_schedules(cfg: 'Config', ratio: float) -> None:
 def use_amp(cfg: 'Config') -> None:
     """Let a config compute in bfloat16, with mmengine's wrapper of autocast.
 
-    On a CPU where it would be slower, ``drop_slow_bfloat16`` of apis/runner.py
-    restores float32.
+    On a CPU where it would be slower, ``drop_slow_bfloat16`` of
+    apis/build_runner.py restores float32.
 
     Raises:
         ValueError: If its optimizer wrapper does not support it.
@@ -139,12 +144,10 @@ def apply_args(cfg: 'Config', args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ..apis.runner import (
+    from ..apis.build_runner import (
         build_runner,
-        end_program,
         load_runner_config,
         lock_work_dir,
-        quick_exit,
         save_error,
     )
 

@@ -8,7 +8,7 @@ import torch
 from mmaction.models import Recognizer3D
 from torch import Tensor, nn
 
-from ..apis.predict import find_labels
+from ..apis.labels import find_labels
 from ..apis.video_clips import test_steps
 from ..online import make_stream_step
 from ..recognizers import OnlineActionDetector

@@ -16,10 +16,10 @@ from mmengine.registry import init_default_scope
 from rich.progress import Progress
 from safetensors.torch import save_file
 
+from ..apis.build_runner import build_runner
 from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
 from ..apis.models import DEFAULT, find_default, find_weights, load_config
-from ..apis.runner import build_runner
 from ..datasets.annotations.labeled_videos import count
 from ..layers.lora import add_lora
 from ..utils.checkpoint import read_checkpoint

@@ -12,11 +12,16 @@ from types import ModuleType
 from mmengine.config import Config
 from mmengine.runner import Runner
 
+from ..apis.build_runner import build_runner, save_error
 from ..apis.models import load_config
-from ..apis.runner import build_runner, end_program, quick_exit, save_error
 from ..datasets.annotations.labeled_videos import count
 from ..utils.checkpoint import find_resumable
-from ..utils.exits import one_line_errors, one_line_stop
+from ..utils.exits import (
+    end_program,
+    one_line_errors,
+    one_line_stop,
+    quick_exit,
+)
 from ..utils.lock import lock_folder
 from ..utils.printable import echo
 from . import clips, streams

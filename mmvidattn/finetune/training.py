@@ -16,10 +16,10 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from ..apis.build_runner import add_default_runtime, build_runner
 from ..apis.bundle import SUFFIXES, save_release
 from ..apis.config import KNOWN_KEYS, load_config
 from ..apis.models import get_model
-from ..apis.runner import add_default_runtime, build_runner
 from ..engine import NewClassifierHook
 from ..engine.hooks import find_hook
 from ..utils.checkpoint import find_resumable

@@ -5,9 +5,8 @@ The notes ("If removed") explain what to do if torch removes a name. Only
 ``compat`` uses other private names of torch; its docstrings have such notes.
 """
 import platform
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
@@ -15,16 +14,13 @@ from torch import Tensor, nn
 # If removed: always return False from `sizes.is_known` while compiling.
 # Exports then run the plain code of both branches, which is slower.
 from torch.fx.experimental.symbolic_shapes import statically_known_true
-
-# If removed: count with torch.utils.flop_counter, which counts products only.
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader
 
 __all__ = [
-    'TorchDispatchMode', 'any_export_sizes', 'constant_while_compiling',
+    'any_export_sizes', 'constant_while_compiling',
     'end_workers', 'has_bfloat16_instructions', 'has_hooks',
     'is_eager', 'largest_values', 'pack_weight', 'packed_linear',
-    'statically_known_true', 'without_compile_caches'
+    'statically_known_true'
 ]
 
 
@@ -125,18 +121,3 @@ def end_workers(loader: DataLoader | None) -> None:
     if hasattr(workers, '_shutdown_workers'):
         workers._shutdown_workers()
         loader._iterator = None
-
-
-@contextmanager
-def without_compile_caches() -> Iterator[None]:
-    """Make torch.compile ignore its caches.
-
-    If removed: only yield. A probe may then load its program from a cache and
-    pass without a compiler.
-    """
-    from torch._inductor import config
-
-    with warnings.catch_warnings(), config.patch(force_disable_caches=True):
-        # torch warns that its caches are off.
-        warnings.filterwarnings('ignore', 'dynamo_pgo')
-        yield

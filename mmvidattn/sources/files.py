@@ -229,21 +229,34 @@ class FrameFolder(RecordedSource):
 
     def __init__(self, path: str | Path, fps: float,
                  realtime: bool = False) -> None:
-        self._paths = sorted(
-            (p for p in Path(path).iterdir()
-             if p.suffix.lower() in IMAGE_SUFFIXES), key=_numbers)
-        if not self._paths:
-            raise ValueError(f'no frames in the folder {path}; names must end '
-                             f'with one of {", ".join(IMAGE_SUFFIXES)}')
+        self._paths = list_images(path)
         self.num_frames = len(self._paths)
         super().__init__(str(path), fps, realtime)
 
     def _read(self, index: int) -> np.ndarray:
-        path = self._paths[index]
-        image = cv2.imread(str(path))
-        if image is None:
-            raise ValueError(f'{path.name} could not be read')
-        return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+        return read_image(self._paths[index])
+
+
+def list_images(folder: str | Path) -> list[Path]:
+    """List the images of a folder, ordered by the numbers in their names.
+
+    Raises:
+        ValueError: If it has no images.
+    """
+    paths = sorted((path for path in Path(folder).iterdir()
+                    if path.suffix.lower() in IMAGE_SUFFIXES), key=_numbers)
+    if not paths:
+        raise ValueError(f'no frames in the folder {folder}; names must end '
+                         f'with one of {", ".join(IMAGE_SUFFIXES)}')
+    return paths
+
+
+def read_image(path: Path) -> np.ndarray:
+    """Read an image, RGB, uint8 [H, W, 3]."""
+    image = cv2.imread(str(path))
+    if image is None:
+        raise ValueError(f'{path.name} could not be read')
+    return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
 
 
 def _numbers(path: Path) -> list[int | str]:

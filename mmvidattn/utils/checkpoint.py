@@ -285,20 +285,7 @@ def require_overlap(model: nn.Module, path: str | Path) -> str:
             f'{path} fits no tensor of the backbone of {_describe(model)}: it '
             f'has {_some(tensors)}; expected {_some(expected)}')
     return (f'{_describe(model)} starts from {path}: '
-            + report_fit(model, tensors) + _new_classifier(model, tensors))
-
-
-def _new_classifier(model: nn.Module,
-                    state_dict: Mapping[str, Tensor]) -> str:
-    """Return a note if the last layer has another number of classes."""
-    for name, value in model.state_dict().items():
-        tensor = state_dict.get(name)
-        if name.startswith('cls_head.') and tensor is not None and (
-                tensor.shape[1:] == value.shape[1:]
-                and len(tensor) != len(value)):
-            return (f'. The classifier starts from new weights: the file has '
-                    f'{len(tensor)} classes, the model {len(value)}')
-    return ''
+            + report_fit(model, tensors))
 
 
 def report_fit(model: nn.Module, state_dict: Mapping[str, Tensor],
@@ -371,16 +358,13 @@ def find_resumable(work_dir: str | Path
     """
     work_dir = Path(work_dir)
     folders, pointer = [work_dir], work_dir / 'last_checkpoint'
-    paths = set()
     if pointer.is_file():
         target = Path(pointer.read_text('utf-8', 'replace').strip())
         # The file may contain garbage after a system crash.
-        if target.suffix and _is_possible(target):
-            paths.add(target)
+        if os.path.isdir(target.parent):
             folders.append(target.parent)
-    for folder in folders:
-        paths.update(folder.glob('*.pth'))
-    files = {path.resolve(): path for path in paths if path.is_file()}
+    files = {path.resolve(): path for folder in folders
+             for path in folder.glob('*.pth') if path.is_file()}
     passed = []
     for path in sorted(files.values(), reverse=True,
                        key=lambda path: path.stat().st_mtime_ns):
@@ -396,17 +380,6 @@ def find_resumable(work_dir: str | Path
             continue
         return path, passed
     return None, passed
-
-
-def _is_possible(path: Path) -> bool:
-    """Return False if no file can have this name: too long, or with a NUL."""
-    try:
-        path.stat()
-    except FileNotFoundError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _unwrap(checkpoint: Mapping, path: str | Path) -> dict[str, Tensor]:

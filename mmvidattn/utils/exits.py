@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Ends of a command: invalid input, Ctrl-C, and signals of a scheduler."""
+import atexit
+import logging
 import multiprocessing
 import os
 import select
@@ -92,3 +94,48 @@ def one_line_stop(hint: str | Callable[[], str] = '') -> Iterator[None]:
     text = hint() if callable(hint) else hint
     print(f'\n{program_name()}: {reason}{text}', file=sys.stderr)
     raise SystemExit(code)
+
+
+@contextmanager
+def quick_exit() -> Iterator[None]:
+    """Exit immediately on SystemExit, without Python's slow shutdown.
+
+    The shutdown takes seconds, and a job that has received SIGTERM may be
+    killed before that.
+    """
+    try:
+        yield
+    except SystemExit as end:
+        if not isinstance(end.code, int):
+            raise
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code)
+
+
+def end_program(error: str = '') -> None:
+    """Exit a finished program; if distributed, without Python's shutdown.
+
+    During the shutdown, gloo's threads sometimes abort a process (``terminate
+    called without an active exception``), and the launcher then reports a
+    failed run.
+
+    Args:
+        error: Message. If it is not empty, print it as the last line and exit
+            with 1, also if the program is not distributed. Defaults to ''.
+    """
+    if error:
+        error = printable(f'{program_name()}: error: {error}', LAYOUT)
+    import torch.distributed as dist
+    if dist.is_available() and dist.is_initialized():
+        is_first = dist.get_rank() == 0
+        dist.destroy_process_group()
+        logging.shutdown()
+        if error and is_first:
+            print(error, file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1 if error else 0)
+    if error:
+        raise SystemExit(error)

@@ -8,7 +8,6 @@ import warnings
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import list_models, load_config
@@ -66,21 +65,6 @@ def test_data_root_changes_all_paths(listed):
         assert not dataset.ann_file.startswith('/')
 
 
-@pytest.mark.parametrize('name, keys', [
-    ('testra_ek100', ['.val_evaluator.subsets.tail_verb',
-                      '.test_evaluator.subsets.unseen',
-                      '.model.cls_head.loss_cls.class_counts']),
-    ('testra_thumos14', ['.test_dataloader.dataset.metainfo.classes']),
-    ('vivit_l16x2_fact_encoder_epic', [
-        '.val_dataloader.dataset.metainfo.classes'])])
-def test_data_root_changes_other_files(name, keys):
-    cfg = load_config(name, {'data_root': 'there/'})
-    result = leaves(cfg.to_dict())
-    for key in keys:
-        assert result[key].startswith('there/')
-        assert '//' not in result[key]
-
-
 def test_data_root_of_a_loader_takes_precedence():
     cfg = load_config('linear_ff_ssv2', {
         'data_root': '/a', 'val_dataloader.dataset.data_root': '/b'})
@@ -95,8 +79,8 @@ def test_data_root_of_a_loader_takes_precedence():
 
 
 @pytest.mark.parametrize('name, old', [
-    ('linear_ff_k400', 400), ('vivit_l16x2_fact_encoder_ssv2', 174),
-    ('laps_visformer_h_egtea', 106), ('testra_thumos14', 22)])
+    ('linear_ff_k400', 400), ('laps_visformer_h_egtea', 106),
+    ('testra_thumos14', 22)])
 def test_num_classes_changes_data_and_model(name, old):
     before = leaves(load_config(name).to_dict())
     after = leaves(load_config(name, {'num_classes': 5}).to_dict())
@@ -105,16 +89,6 @@ def test_num_classes_changes_data_and_model(name, old):
     assert {after[key] for key in counts} == {5}
     assert {k: v for k, v in after.items() if k not in counts} == {
         k: v for k, v in before.items() if k not in counts}
-
-
-def test_unrelated_num_classes_do_not_change():
-    cfg = Config(dict(num_classes=5, model=dict(
-        cls_head=dict(num_classes=5), one=dict(num_classes=2),
-        other=dict(num_classes=9))))
-    apply_options(cfg, {'num_classes': 7})
-    assert leaves(cfg.to_dict()) == {
-        '.num_classes': 7, '.model.cls_head.num_classes': 7,
-        '.model.one.num_classes': 2, '.model.other.num_classes': 9}
 
 
 def test_num_nouns_and_num_verbs_change_data_and_model():
@@ -132,8 +106,7 @@ def test_num_nouns_and_num_verbs_change_data_and_model():
 
 @pytest.mark.parametrize('key', ['num_frames', 'model.backbone.num_frames'])
 @pytest.mark.parametrize('name', [
-    'linear_ff_ssv2', 'vivit_l16x2_fact_encoder_epic', 'laps_rest_s_k400',
-    'vivit_table04_crop288'])
+    'vivit_l16x2_fact_encoder_epic', 'laps_rest_s_k400'])
 def test_num_frames_changes_pipelines_and_backbone(name, key):
     before = leaves(load_config(name).to_dict())
     after = leaves(load_config(name, {key: 4}).to_dict())

@@ -14,7 +14,7 @@ from mmaction.apis import (
 from mmengine.config import Config
 
 import mmvidattn
-from mmvidattn.apis import find_config, list_models, load_config
+from mmvidattn.apis import find_config, load_config
 from mmvidattn.apis.labels import probabilities
 from mmvidattn.apis.video_clips import ClipPipeline, whole_clip
 
@@ -59,12 +59,15 @@ def test_scores_equal_ours(name, video, frames, tmp_path):
     torch.testing.assert_close(*scores, atol=1e-6, rtol=0)
 
 
-def check_pipelines(cfg, video, frames):
+@pytest.mark.parametrize('name', PIPELINES)
+def test_pipelines_read_videos(name, video, frames):
     """Compare mmaction2's inputs with ours, from a file and from memory."""
+    cfg = load_config(name)
     ours = ClipPipeline(cfg)
+    fps = decord.VideoReader(video, num_threads=1).get_avg_fps()
     expected, got = (
         ours(whole_clip(source, ours, fps).sample)['inputs']
-        for source, fps in ((video, None), (frames, _fps(video))))
+        for source, fps in ((video, None), (frames, fps)))
     assert expected.dtype == torch.uint8 and expected.ndim == 5
     assert torch.equal(expected, got)
     for form, source in (('video', video), ('array', frames)):
@@ -75,15 +78,6 @@ def check_pipelines(cfg, video, frames):
         # The inferencer uses the center crop instead of three crops.
         assert inputs.shape[1:] == expected.shape[1:]
         assert len(expected) % len(inputs) == 0
-
-
-def _fps(video):
-    return decord.VideoReader(video, num_threads=1).get_avg_fps()
-
-
-@pytest.mark.parametrize('name', PIPELINES)
-def test_pipelines_read_videos(name, video, frames):
-    check_pipelines(load_config(name), video, frames)
 
 
 def test_pipeline_of_images_reads_videos(video, frames):
@@ -98,15 +92,3 @@ def test_pipeline_of_images_reads_videos(video, frames):
         result = pipeline(sample)['inputs'].movedim(1, -1)
         assert torch.equal(result[0], torch.from_numpy(frames[:4]))
         assert torch.equal(result[1], torch.from_numpy(frames[-4:]))
-
-
-@pytest.mark.slow
-def test_pipelines_of_all_configs_read_videos(video, frames):
-    done = set()
-    for name in list_models():
-        cfg = load_config(name)
-        steps = str(cfg.test_dataloader.dataset.pipeline)
-        if steps not in done and 'Feature' not in steps:
-            done.add(steps)
-            check_pipelines(cfg, video, frames)
-    assert len(done) > 5

@@ -11,7 +11,7 @@ from mmengine.config import Config
 from torch import nn
 
 import mmvidattn
-from mmvidattn.apis import find_config, load_config, models
+from mmvidattn.apis import find_config, load_config
 from mmvidattn.utils import config_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,22 +111,19 @@ def test_loads_the_checkpoint(checkpoint, name, monkeypatch):
     for key, value in saved.state_dict().items():
         assert torch.equal(model.state_dict()[key], value), key
     assert model.dataset_meta == dict(classes=['a', 'b'])
+    with pytest.raises(ValueError, match='model.pth does not fit the model'):
+        mmvidattn.get_model('linear_ff_tiny_motion', path)
 
 
 def test_a_loaded_config_does_not_change():
-    cfg = load_config('linear_ff_tiny_motion')
+    cfg = load_config(NAME)
     before = cfg.to_dict()
-    results = [mmvidattn.get_model(cfg, cfg_options=dict(num_classes=n))
-               for n in (5, 7)]
+    model = mmvidattn.get_model(cfg, cfg_options=dict(num_classes=5))
+    assert model.cfg.model.cls_head.num_classes == 5
     assert cfg.to_dict() == before
-    assert [model.cfg.model.cls_head.num_classes
-            for model in results] == [5, 7]
-
-
-def test_default_weights_of_a_loaded_config():
-    a, b = (mmvidattn.get_model(name, 'default')
-            for name in (NAME, load_config(NAME)))
-    assert torch.equal(a.cls_head.fc_cls.weight, b.cls_head.fc_cls.weight)
+    model, expected = (mmvidattn.get_model(x, 'default') for x in (cfg, NAME))
+    assert torch.equal(model.cls_head.fc_cls.weight,
+                       expected.cls_head.fc_cls.weight)
 
 
 @pytest.mark.parametrize('args, kind, error', [
@@ -155,23 +152,6 @@ def test_rejected_arguments(args, kind, error):
         mmvidattn.get_model(*args)
 
 
-def test_rejects_checkpoint_of_another_model(checkpoint):
-    with pytest.raises(ValueError, match='model.pth does not fit the model'):
-        mmvidattn.get_model(NAME, checkpoint[1])
-
-
-def test_finds_hash_in_metafile(tmp_path, monkeypatch):
-    folder = tmp_path / 'family'
-    folder.mkdir()
-    (folder / 'metafile.yml').write_text(
-        'Models:\n  - Name: a\n  - Name: b\n    SHA256: 0a1b\n'
-        '    Weights: https://x.org/b.pth\n')
-    monkeypatch.setattr(config_folder, 'CONFIG_FOLDERS', (tmp_path, ))
-    assert models.published_hash('https://x.org/b.pth') == '0a1b'
-    assert models.published_hash('https://x.org/a.pth') is None
-    assert models.published_hash('b.pth') is None
-
-
 IMPORTS = '''
 import sys
 import mmaction.registry
@@ -192,50 +172,20 @@ def test_a_classifier_imports_only_what_it_uses():
     assert int(number) <= 70 and not others
 
 
-@pytest.fixture
-def no_compiler():
-    """Simulate a machine without a C++ compiler."""
-    from torch._inductor import config
-    models.why_not_compile.cache_clear()
-    with config.patch({'cpp.cxx': ('/nonexistent/c++', )}):
-        yield
-    models.why_not_compile.cache_clear()
-
-
-@pytest.mark.parametrize('backend, batches', [
-    ('aot_eager', (2, )),
-    pytest.param('inductor', (2, 3, 5), marks=pytest.mark.slow)])
-def test_compiled_model_equals_eager(backend, batches, monkeypatch):
-    if backend != 'inductor':
-        # Without generated code, the test is fast and needs no compiler.
-        monkeypatch.setattr(models, 'why_not_compile', lambda _: None)
-    elif models.why_not_compile():
-        pytest.skip('no compiler')
+def test_compiled_model_equals_eager(monkeypatch):
+    """Without generated code, the test is fast and needs no compiler."""
     monkeypatch.setattr(nn.Module, 'compile', partialmethod(
-        nn.Module.compile, backend=backend))
+        nn.Module.compile, backend='aot_eager'))
     eager, compiled = (mmvidattn.get_model(NAME, 'default', compile=compile)
                        for compile in (False, True))
     assert compiled.state_dict().keys() == eager.state_dict().keys()
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
+    clips = torch.randn(2, 1, 3, 8, 64, 64)
     with torch.no_grad():
-        for batch in batches:
-            clips = torch.randn(batch, 1, 3, 8, 64, 64)
-            torch.testing.assert_close(
-                compiled(clips, mode='tensor', stage='head'),
-                eager(clips, mode='tensor', stage='head'),
-                rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            compiled(clips, mode='tensor', stage='head'),
+            eager(clips, mode='tensor', stage='head'), rtol=1e-5, atol=1e-5)
     counters = torch._dynamo.utils.counters
     assert not counters['graph_break']
-    # One graph is for the first batch, and one for all other batch sizes.
-    assert counters['stats']['unique_graphs'] == min(2, len(batches))
-
-
-def test_runs_eagerly_without_a_compiler(no_compiler, capsys):
-    layer = nn.Linear(2, 3)
-    for _ in range(2):
-        assert not models.compile_in_place(layer)
-        error = capsys.readouterr().err
-        assert error.startswith('Linear runs eagerly, ')
-        assert error.count('\n') == 1 and '/nonexistent/c++' in error
-    assert layer(torch.zeros(1, 2)).shape == (1, 3)
+    assert counters['stats']['unique_graphs'] == 1

@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import re
 
-from mmvidattn.apis import models
 from mmvidattn.convert import SOURCES
+from mmvidattn.utils.config_folder import config_folder
 
 
 def test_every_model_of_the_table_has_a_converter():
-    page = (models.config_folder() / 'start_weights.md').read_text('utf-8')
+    page = (config_folder() / 'start_weights.md').read_text('utf-8')
     table = page.partition('| model on the Hub |')[2]
     rows = [line.split(' | ') for line in table.splitlines()
             if line.startswith('| `')]

@@ -66,7 +66,7 @@ def test_check_fails_where_the_page_is_stale(pages, edit, tmp_path,
     monkeypatch.setattr(tool, 'PAGES', [None])
     monkeypatch.setattr(tool, 'read_page', lambda path: pages[0]._replace(
         path=page, rows=rows))
-    monkeypatch.setattr(tool, 'count_config',
+    monkeypatch.setattr(tool, 'count_both',
                         lambda *args: (tool.Complexity(1, 2, 3), None))
     monkeypatch.setattr('sys.argv', ['ablation_table.py'])
     tool.main()

@@ -1,13 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
-import re
 
 import pytest
 import torch
 from config_cache import load_config
 
-from mmvidattn.apis import complexity as tool
-from mmvidattn.apis import list_models
+from mmvidattn.apis.complexity import shape_of, view_of
 from mmvidattn.layers import (
     CosFormerAttention,
     LinearAttention,
@@ -15,11 +13,12 @@ from mmvidattn.layers import (
     PerformerAttention,
     SoftmaxAttention,
 )
+from tools.analysis.released_complexity import RELEASED_MACS, count_both
 
 
 def _count(name, options=None):
     cfg = load_config(name, options)
-    return tool.count_config(cfg, tool.shape_of(cfg)[0])
+    return count_both(cfg, shape_of(cfg)[0])
 
 
 @pytest.mark.parametrize('name, options, gmacs, mparams', [
@@ -43,7 +42,7 @@ def test_counts_match_the_released_code(name, options, gmacs, mparams):
     ours, released = _count(name, options)
     assert round(released.macs / 1e9, 2) == gmacs
     assert round(released.params / 1e6, 3) == mparams
-    assert ours.macs < released.macs and not ours.uncounted
+    assert ours.macs < released.macs
 
 
 N, M, G, D, P = 5, 7, 2, 4, 3
@@ -60,31 +59,8 @@ N, M, G, D, P = 5, 7, 2, 4, 3
 ], ids=lambda x: type(x).__name__ if hasattr(x, 'forward') else '')
 def test_released_counts_match_closed_formulas(attention, macs):
     q, k, v = (torch.empty(6, n, G, D) for n in (N, M, M))
-    count = tool.RELEASED_MACS[type(attention)]
+    count = RELEASED_MACS[type(attention)]
     assert count(attention, q, k, v) == 6 * G * macs
-
-
-def _models():
-    """Mark models as slow if an earlier one has the same parts."""
-    quick, seen = [], set()
-    for name in list_models():
-        parts = tuple(sorted({*re.findall(
-            r"'(?:type|model|pattern|kernel)': '(\w+)'",
-            str(load_config(name).model.backbone.to_dict()))}))
-        if parts not in seen:
-            quick.append(name)
-        seen.add(parts)
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in quick))
-            for name in list_models(ablations=True)]
-
-
-@pytest.mark.parametrize('name', _models())
-def test_every_operator_of_every_model_is_counted(name):
-    # Models with an ``arch`` keep their depth.
-    flat = 'num_layers' in load_config(name).model.backbone
-    ours, _ = _count(name,
-                     {'model.backbone.num_layers': 1} if flat else None)
-    assert ours.macs > 0 and not ours.uncounted
 
 
 @pytest.mark.parametrize('name, params, released_gflops', [
@@ -98,7 +74,6 @@ def test_counts_a_window_of_a_feature_stream(name, params,
     assert ours.params == params and released is None
     # TeSTra's released model projects its work memory twice.
     assert 0.97 < 2 * ours.macs / 1e9 / released_gflops < 1.0001
-    assert not ours.uncounted
 
 
 @pytest.mark.parametrize('pipeline, shape, views', [
@@ -112,7 +87,7 @@ def test_counts_a_window_of_a_feature_stream(name, params,
       dict(type='Resize', scale=(96, 64), keep_ratio=False)], (8, 64, 96), 1),
 ])
 def test_reads_the_view_from_the_pipeline(pipeline, shape, views):
-    assert tool.view_of(pipeline) == (shape, views)
+    assert view_of(pipeline) == (shape, views)
 
 
 def test_writes_counts_as_json(run_main, capsys, tmp_path):
@@ -121,10 +96,9 @@ def test_writes_counts_as_json(run_main, capsys, tmp_path):
              64, 64, '--views', 3, '--cfg-options',
              'model.backbone.num_layers=1', '--json', out)
     printed = capsys.readouterr().out
-    assert 'view 8x64x64, 3 views per video' in printed
-    ours, released = json.loads(out.read_text())['counts']
+    assert 'per view 8x64x64' in printed and 'of 3 views' in printed
+    ours = json.loads(out.read_text())
     assert ours['macs_per_video'] == 3 * ours['macs_per_view'] > 0
-    assert ours['flops_per_view'] > 2 * ours['macs_per_view']
-    assert released['macs_per_view'] > ours['macs_per_view']
+    assert ours['params'] > 0
     # Counts of small models have three digits, not 0.01.
-    assert f' {ours["macs_per_view"] / 1e9:.3g} ' in printed
+    assert f' {ours["macs_per_view"] / 1e9:.3g} GMACs' in printed

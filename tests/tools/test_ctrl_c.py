@@ -89,7 +89,6 @@ def test_training(start, small_config, small_checkpoint, tmp_path):
     process.wait()
     assert (tmp_path / 'run/.lock').is_file()
     ctrl_c(start(r'Epoch\(train\)', *train, 'resume=True'))
-    assert not (tmp_path / 'run/.lock').exists()
 
 
 def test_fine_tuning(start, small_config, small_checkpoint, motion_dir,

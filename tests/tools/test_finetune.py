@@ -14,7 +14,6 @@ import torch
 from safetensors.torch import load_file
 
 import mmvidattn
-from mmvidattn.apis.predict import predict_video
 from mmvidattn.commands import main
 
 FILES = {'best.pth', 'best.safetensors', 'bundle', 'config.py',
@@ -113,7 +112,7 @@ def test_writes_all_files_and_resumes(begin, videos, tmp_path, capfd):
     for line in lines:
         name, label = line.rsplit(' ', 1)
         # The prediction averages the views of the test pipeline.
-        best, *_ = predict_video(model, videos / name)
+        best, *_ = mmvidattn.VideoClassifier(model)(videos / name).predictions
         hits.append(best.label == names[int(label)])
     assert metrics['top1'] == sum(hits) / len(hits)
     assert len(metrics['mistakes']) == len(hits) - sum(hits)
@@ -199,8 +198,10 @@ def test_computes_features_of_a_frozen_backbone_once(begin, videos, capfd):
         assert stored[split]['labels'][:, 0].tolist() == [
             int(line.rsplit(' ', 1)[1]) for line in lines[split]]
     # Head and stored features give the predictions of the whole model.
-    scores = [sorted(predict_video(model, videos / line.rsplit(' ', 1)[0]),
-                     key=lambda one: one.index) for line in lines['val']]
+    classifier = mmvidattn.VideoClassifier(model)
+    scores = [sorted(
+        classifier(videos / line.rsplit(' ', 1)[0]).predictions,
+        key=lambda one: one.index) for line in lines['val']]
     with torch.no_grad():
         features = stored['val']['features']
         logits = model.cls_head(features.flatten(0, 1)).unflatten(

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import mmvidattn
-from mmvidattn.apis import predict_video
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = 'analysis/frame_scores.py'
@@ -59,7 +58,7 @@ def test_draws_two_models_and_their_scores(run_main, config, checkpoint, video,
     # The score of the clip is its prediction, and frames differ.
     model = mmvidattn.get_model(config, checkpoint)
     model.cfg.test_dataloader.dataset.pipeline = model.cfg.val_pipeline
-    best = predict_video(model, video, topk=1)[0]
+    best = mmvidattn.VideoClassifier(model)(video).predictions[0]
     assert lines[1].startswith(
         f'small_laps, laps: {best.label} {best.score:.3f}; frames ')
     assert np.std(scores) > 0

@@ -14,9 +14,12 @@ from live_fixtures import write_tsn
 
 import mmvidattn
 from mmvidattn.apis import VideoClassifier
-from mmvidattn.apis.many_videos import plan_videos, process_videos
+from mmvidattn.apis.many_videos import (
+    plan_videos,
+    process_videos,
+    run_with_ray,
+)
 from mmvidattn.commands.extract_features import load_extractor
-from mmvidattn.utils.ray_engine import run_with_ray
 from mmvidattn.utils.remote_files import local_path
 
 NAMES = ['a', 'c', 'sub_a']

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import mmvidattn
-from mmvidattn.apis import predict_video
 from mmvidattn.visualization import VideoWriter
 
 
@@ -36,7 +35,7 @@ def test_predicts_a_folder(run_main, capsys, clips, small_config,
     assert [r['video'] for r in results] == [str(clips / n) for n in names]
     model = mmvidattn.get_model(small_config, small_checkpoint)
     for name, result in zip(names, results):
-        expected = predict_video(model, clips / name)
+        expected = mmvidattn.VideoClassifier(model)(clips / name).predictions
         assert [p['label'] for p in result['predictions']] == [
             p.label for p in expected]
         assert [p['score'] for p in result['predictions']] == pytest.approx(

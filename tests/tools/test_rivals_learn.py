@@ -5,7 +5,7 @@ from statistics import mean
 import pytest
 
 from mmvidattn.apis import load_config
-from mmvidattn.apis.runner import build_runner
+from mmvidattn.apis.build_runner import build_runner
 from tools.data.online.make_synthetic import Recipe, make_synthetic
 
 

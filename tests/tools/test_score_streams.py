@@ -9,7 +9,7 @@ import torch
 from feature_set import LENGTHS, SEGMENTS, write_set
 
 from mmvidattn.apis import get_model, load_config
-from mmvidattn.apis.runner import build_runner
+from mmvidattn.apis.build_runner import build_runner
 from tools.data.online.make_synthetic import Recipe, make_synthetic
 
 # A small model, with a long memory that is shorter than a video.

@@ -7,7 +7,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidattn.apis import list_models, load_config
-from mmvidattn.apis.runner import quick_exit
+from mmvidattn.utils.exits import quick_exit
 from mmvidattn.commands import make_parser
 from mmvidattn.commands.train import apply_args, set_numbers
 from mmvidattn.engine import AtomicCheckpointHook
@@ -200,7 +200,7 @@ def test_compiles_the_backbone(run_main, small_config, small_checkpoint,
         compiled.append(type(module).__name__)
         raise ValueError('stop here')
 
-    monkeypatch.setattr('mmvidattn.apis.runner.compile_in_place',
+    monkeypatch.setattr('torch.nn.Module.compile',
                         compile_in_place)
     rest = [small_checkpoint] if tool == 'test.py' else []
     with pytest.raises(SystemExit, match='error: stop here'):

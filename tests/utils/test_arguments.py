@@ -5,7 +5,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import mmaction.registry
 import mmengine.registry
@@ -49,44 +49,17 @@ def options_of(hint):
 
 
 def wrong_values(hint):
-    """Yield values that do not fit an annotation."""
-    options = options_of(hint)
-    if {typing.Any, inspect.Parameter.empty} & {*options}:
+    """Yield values that no type of an annotation allows."""
+    options = {*options_of(hint)} - {types.NoneType}
+    if {typing.Any, inspect.Parameter.empty} & options:
         return
-    for value in (
-            -1, 0, 0., -0.5, -0.1, 1.1, 1.5, True, math.nan, math.inf, None,
-            'no such choice', [], {}, object()):
-        if not any(fits(value, option) for option in options):
-            yield value
-
-
-def fits(value, hint):
-    """Return True if a value fits a single annotation."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint in OUTSIDE:
-        kind = typing.get_args(hint)[0]
-        return (number and value not in OUTSIDE[hint] and value == value
-                and abs(value) < math.inf
-                and (kind is float or isinstance(value, int))
-                and not (value < 0 or hint in (Fraction, Share) and value > 1)
-                and not (value == 0 and hint in (Count, Positive, Share)))
-    origin = typing.get_origin(hint) or hint
-    if origin is typing.Literal:
-        return any(value is x for x in typing.get_args(hint))
-    if hint in (int, float):
-        return number and math.isfinite(value) and (
-            hint is float or isinstance(value, int))
-    if hint in (str, bool, type(None)):
-        return isinstance(value, hint)
-    if origin is Callable:
-        return False
-    if issubclass(origin, Mapping):
-        return isinstance(value, dict)
-    if issubclass(origin, Sequence):
-        args = typing.get_args(hint)
-        fixed = origin is tuple and args and args[-1] is not Ellipsis
-        return isinstance(value, list) and not fixed
-    return isinstance(value, origin)
+    yield object()
+    if all(option in OUTSIDE for option in options):
+        yield from (True, math.nan, math.inf, 'no such choice', [])
+        yield from set.intersection(*({*OUTSIDE[one]} for one in options))
+    elif all(typing.get_origin(one) is typing.Literal or one in (
+            int, float, bool, *OUTSIDE) for one in options):
+        yield 'no such choice'
 
 
 def arguments():
@@ -134,7 +107,7 @@ def test_wrong_arguments_are_named():
                 cls(**{name: value})
             assert str(error.value).startswith(f'{name} must be '), cls
             assert str(error.value).endswith(f'got {value!r}'), cls
-    assert count > 5000
+    assert count > 1500
     # mmengine defines their constructors.
     assert unchecked == {'AtomicCheckpointHook', 'FeatureStreamPreprocessor',
                          'TolerantLoggerHook'}
@@ -190,6 +163,9 @@ class _Example:
 @pytest.mark.parametrize('kwargs, message', [
     (dict(num_heads='2'), "num_heads must be a positive integer, got '2'"),
     (dict(num_heads=2.), 'num_heads must be a positive integer, got 2.0'),
+    (dict(num_heads=True), 'num_heads must be a positive integer, got True'),
+    (dict(num_heads=None), 'num_heads must be a positive integer, got None'),
+    (dict(eps=math.nan), 'eps must be a number, got nan'),
     (dict(share=1.5), r'share must be a number in \[0, 1\], got 1.5'),
     (dict(sizes=[(1, 2), (3, )]), 'sizes must be a sequence of a sequence of'),
     (dict(sizes='ab'), 'sizes must be a sequence'),

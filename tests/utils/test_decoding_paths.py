@@ -3,9 +3,7 @@
 import re
 import shutil
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
@@ -20,7 +18,7 @@ from mmvidattn.utils.video_reader import open_video
 
 ROOT = Path(__file__).resolve().parents[2]
 READERS = 'decord', 'pyav'
-PATHS = *READERS, 'live file', 'live http', 'RTSP'
+PATHS = *READERS, 'live file', 'RTSP'
 # Paths with a column in the page; the others are right for all files.
 COLUMNS = 'decord', 'RTSP'
 # Mean difference of a frame, of 255; color conversions differ a little.
@@ -53,45 +51,13 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp('kinds')
 
 
-@pytest.fixture(scope='module')
-def server(folder):
-    """Web server of the folder that supports byte ranges."""
-
-    class Handler(SimpleHTTPRequestHandler):
-
-        def do_GET(self):
-            data = (folder / self.path[1:]).read_bytes()
-            text = self.headers.get('Range', 'bytes=0-')
-            begin = int(text[6:].split('-')[0])
-            self.send_response(206 if 'Range' in self.headers else 200)
-            self.send_header('Content-Length', len(data) - begin)
-            if 'Range' in self.headers:
-                self.send_header('Content-Range',
-                                 f'bytes {begin}-{len(data) - 1}/{len(data)}')
-            self.end_headers()
-            try:
-                self.wfile.write(data[begin:])
-            except OSError:
-                pass
-
-        def log_message(self, *args):
-            pass
-
-    with ThreadingHTTPServer(('127.0.0.1', 0), Handler) as http:
-        http.daemon_threads = True
-        Thread(target=http.serve_forever, args=(0.05, ), daemon=True).start()
-        yield f'http://127.0.0.1:{http.server_port}'
-        http.shutdown()
-
-
 def test_docs_cover_all_kinds():
     assert documented().keys() == KINDS.keys()
 
 
 @pytest.mark.parametrize('path', PATHS)
 @pytest.mark.parametrize('kind', KINDS)
-def test_frames_equal_ffmpeg_or_file_is_refused(
-        folder, server, kind, path):
+def test_frames_equal_ffmpeg_or_file_is_refused(folder, kind, path):
     if documented()[kind][path] == '-':
         pytest.skip('RTSP is not compared')
     file = make_kind(kind, folder)
@@ -102,9 +68,8 @@ def test_frames_equal_ffmpeg_or_file_is_refused(
     elif path == 'RTSP':
         result = watch(partial(play_rtsp, file), expected)
     else:
-        source = file if path == 'live file' else f'{server}/{file.name}'
-        result = watch(partial(open_source, source), expected,
-                     kind.startswith(RESAMPLED))
+        result = watch(partial(open_source, file), expected,
+                       kind.startswith(RESAMPLED))
     assert result == documented()[kind][path]
 
 

@@ -6,7 +6,7 @@ from mmengine.config import Config
 from mmengine.logging import MMLogger
 
 from mmvidattn import get_model
-from mmvidattn.apis import runner
+from mmvidattn.apis import build_runner
 from mmvidattn.online import StreamSession
 from mmvidattn.utils import half_precision
 
@@ -73,17 +73,17 @@ def test_stream_computes_where_it_is_fast_and_reports_it_once(
     ('cuda', False, []), ('cpu', True, [])])
 def test_config_computes_where_it_is_fast(units, monkeypatch, device,
                                           has_units, changes):
-    monkeypatch.setattr(runner, 'get_device', lambda: device)
+    monkeypatch.setattr(build_runner, 'get_device', lambda: device)
     units(has_units)
     cfg = Config(AMP)
-    assert runner.drop_slow_bfloat16(cfg) == changes
+    assert build_runner.drop_slow_bfloat16(cfg) == changes
     if not changes:
         assert cfg.to_dict() == AMP
         return
     assert cfg.optim_wrapper == dict(type='OptimWrapper',
                                      clip_grad=dict(max_norm=1.))
     assert not cfg.val_cfg.fp16
-    assert runner.drop_slow_bfloat16(cfg) == []
+    assert build_runner.drop_slow_bfloat16(cfg) == []
 
 
 def test_unknown_value_of_the_variable(monkeypatch):

@@ -203,14 +203,6 @@ def test_dependent_key_frames_are_decoded_from_the_start(video):
         assert numbers_of(reader[number][None]) == [number]
 
 
-def test_frames_can_be_iterated_repeatedly(video):
-    reader = open_video(video('plain'))
-    for _ in range(2):
-        assert numbers_of(np.stack(list(reader.frames()))) == list(
-            range(LENGTH))
-        reader[3]
-
-
 def test_reads_bytes_with_threads(video):
     path = video('plain')
     reader = open_video(path.read_bytes(), num_threads=2)

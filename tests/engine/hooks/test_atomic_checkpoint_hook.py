@@ -13,7 +13,7 @@ from mmengine.fileio.backends.registry_utils import prefix_to_backends
 from mmengine.hooks import Hook
 from toy_runs import DivergeHook, Stop, build, log_of
 
-from mmvidattn.apis.runner import save_error
+from mmvidattn.apis.build_runner import save_error
 from mmvidattn.engine import AtomicCheckpointHook
 from mmvidattn.engine.hooks import atomic_checkpoint_hook
 from mmvidattn.utils.checkpoint import (

@@ -1,17 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Shared code of the programs that train and test."""
+"""Build the runner of a config, for the programs that train and test."""
 import argparse
-import atexit
-import logging
 import os
-import os.path as osp
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 from mmaction.registry import OPTIMIZERS, RUNNERS
 from mmengine.config import Config
 from mmengine.device import get_device
@@ -19,7 +14,6 @@ from mmengine.dist import broadcast_object_list
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 
-from ..datasets.annotations.video_list import read_video_list
 from ..engine import (
     AtomicCheckpointHook,
     ExactResumeHook,
@@ -31,12 +25,11 @@ from ..engine.scaling import check_scaling
 from ..utils.checkpoint import (
     download,
     find_resumable,
-    is_url,
     load_checkpoint,
     load_weights_only,
     require_overlap,
 )
-from ..utils.exits import program_name
+from ..utils.config_folder import config_folder
 from ..utils.half_precision import (
     VARIABLE,
     fallback_message,
@@ -44,9 +37,9 @@ from ..utils.half_precision import (
 )
 from ..utils.lock import lock_folder
 from ..utils.modules import unwrap
-from ..utils.printable import LAYOUT, printable
+from ..utils.remote_files import is_url
 from .config import load_config
-from .models import check_model_options, compile_in_place, config_folder
+from .models import check_model_options
 
 # Environment variable with the rank of a process, for each launcher.
 RANKS = dict(
@@ -104,7 +97,6 @@ def build_runner(cfg: Config, strict: bool,
             config compiles the whole training step into 15 graphs, and does
             nothing in testing.
     """
-    check_video_lists(cfg, ('test', ) if strict else ('train', 'val'))
     check_scaling(cfg)
     dropped = drop_slow_bfloat16(cfg)
     # Another library of OpenMMLab may have set its own scope.
@@ -118,7 +110,7 @@ def build_runner(cfg: Config, strict: bool,
             fallback_message(' and '.join(dropped), f'{VARIABLE}=force'))
     model = unwrap(runner.model)
     if compile:
-        compile_in_place(model.backbone)
+        model.backbone.compile()
     checkpoint = cfg.get('load_from')
     if checkpoint and is_url(checkpoint):
         # Download it here, because mmengine would not check its hash.
@@ -164,29 +156,6 @@ def drop_slow_bfloat16(cfg: Config) -> list[str]:
             dropped.append(f'{name}.fp16')
             loop.fp16 = False
     return dropped
-
-
-def check_video_lists(cfg: Config, names: Sequence[str]) -> None:
-    """Check the annotation files of all ``VideoDataset`` in a config.
-
-    mmaction2 does not check them.
-
-    Args:
-        cfg: The config.
-        names: Names of the data loaders, such as ``'train'``.
-    """
-    head = cfg.model.get('cls_head') or {}
-    for name in names:
-        dataset = (cfg.get(f'{name}_dataloader') or {}).get('dataset') or {}
-        if dataset.get('type') not in ('VideoDataset',
-                                       'mmaction.VideoDataset'):
-            continue
-        multi_class = dataset.get('multi_class', False)
-        read_video_list(
-            osp.join(dataset.get('data_root') or '', dataset.ann_file),
-            delimiter=dataset.get('delimiter', ' '),
-            multi_class=multi_class,
-            num_classes=dataset.get('num_classes', head.get('num_classes')))
 
 
 def _check_resume(runner: Runner, checkpoint: str) -> None:
@@ -250,47 +219,3 @@ def save_error(runner: Runner) -> str:
     """Return a message if the last checkpoint was not saved; else ''."""
     hook = find_hook(runner, AtomicCheckpointHook)
     return '' if hook is None else hook.unsaved
-
-
-@contextmanager
-def quick_exit() -> Iterator[None]:
-    """Exit immediately on SystemExit, without Python's slow shutdown.
-
-    The shutdown takes seconds, and a job that has received SIGTERM may be
-    killed before that.
-    """
-    try:
-        yield
-    except SystemExit as end:
-        if not isinstance(end.code, int):
-            raise
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(end.code)
-
-
-def end_program(error: str = '') -> None:
-    """Exit a finished program; if distributed, without Python's shutdown.
-
-    During the shutdown, gloo's threads sometimes abort a process (``terminate
-    called without an active exception``), and the launcher then reports a
-    failed run.
-
-    Args:
-        error: Message. If it is not empty, print it as the last line and exit
-            with 1, also if the program is not distributed. Defaults to ''.
-    """
-    if error:
-        error = printable(f'{program_name()}: error: {error}', LAYOUT)
-    if dist.is_available() and dist.is_initialized():
-        is_first = dist.get_rank() == 0
-        dist.destroy_process_group()
-        logging.shutdown()
-        if error and is_first:
-            print(error, file=sys.stderr)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1 if error else 0)
-    if error:
-        raise SystemExit(error)

@@ -1,13 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Classification of videos from files, folders, memory and streams."""
-import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -73,12 +72,6 @@ class VideoPrediction:
             predictions=[p._asdict() for p in self.predictions])
 
 
-def write_json_line(file: IO[str], prediction: VideoPrediction) -> None:
-    """Write a prediction as a line of JSON, and flush the file."""
-    file.write(json.dumps(prediction.as_dict()) + '\n')
-    file.flush()
-
-
 class VideoClassifier:
     """Classifier of videos.
 
@@ -92,9 +85,7 @@ class VideoClassifier:
       (``docs/remote.md``);
     - a folder of frames, as images in the order of the numbers in their names;
     - a folder of videos, which has at least one video directly in it;
-    - frames in memory, a numpy array or tensor, **uint8 [T, H, W, 3], RGB**;
-    - for :meth:`windows`, also the number of a camera, the URL of a stream,
-      or a :class:`mmvidattn.sources.Source`.
+    - frames in memory, a numpy array or tensor, **uint8 [T, H, W, 3], RGB**.
 
     Args:
         model: Name from :func:`mmvidattn.list_models`, path of a config or of
@@ -156,8 +147,8 @@ class VideoClassifier:
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            ValueError: If a single source cannot be read or is endless, or its
-                scores are not finite.
+            ValueError: If a single source cannot be read, or its scores are
+                not finite.
         """
         if isinstance(source, (list, tuple)) or is_folder_of_videos(source):
             return list(self.each(source, topk=topk, batch_size=batch_size,
@@ -192,7 +183,7 @@ class VideoClassifier:
                 topk: Count = 5,
                 batch_size: Count = 1,
                 fps: Positive | None = None) -> Iterator[VideoPrediction]:
-        """Classify each time window of a long video while it is read.
+        """Classify each time window of a long video.
 
         Window ``k`` contains the frames whose time stamps are in
         ``[k * stride, k * stride + seconds)``, with a tolerance of a
@@ -200,11 +191,8 @@ class VideoClassifier:
         last window ends with the video and may be shorter. Windows without
         frames are skipped.
 
-        Memory does not grow with the video. For a file, only the sampled
-        frames are decoded and kept. For a camera, a stream or a folder of
-        frames, all frames of a window are kept. A camera may drop frames
-        while the model computes; use ``mmvidattn stream`` for real-time
-        models.
+        Memory does not grow with the video: only the sampled frames are
+        decoded. For a camera or a live stream, use ``mmvidattn stream``.
 
         Args:
             source: A source (see above).
@@ -214,11 +202,10 @@ class VideoClassifier:
             topk: Maximum number of predicted classes. Defaults to 5.
             batch_size: Number of windows per batch. Defaults to 1.
             fps: Frame rate. Required for frames in memory or in a folder.
-                Defaults to the reported rate for a live source.
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            ValueError: If the source cannot be opened, or fails later.
+            ValueError: If the source cannot be opened or read.
         """
         stride = seconds if stride is None else stride
         return self._batches(
@@ -302,33 +289,10 @@ def warn_if_random(config: str | Path | Config,
             'pass a checkpoint', stacklevel=3)
 
 
-def predict_video(model: nn.Module,
-                  video: str | Path,
-                  topk: Count = 5,
-                  labels: Sequence[str] | None = None) -> list[Prediction]:
-    """Classify a video file with the config's test pipeline.
-
-    Args:
-        model: Model from :func:`mmvidattn.get_model`.
-        video: Path of a video file.
-        topk: Maximum number of predicted classes. Defaults to 5.
-        labels: Class names; see :class:`VideoClassifier`.
-
-    Returns:
-        The most probable classes, best first.
-
-    Raises:
-        FileNotFoundError: If the file does not exist.
-        ValueError: If the file cannot be read.
-    """
-    prediction = VideoClassifier(model, labels=labels)(video, topk=topk)
-    return list(prediction.predictions)
-
-
 def expand_folders(sources: VideoSource | Iterable[VideoSource]
                    ) -> list[VideoSource]:
     """Replace each folder of videos by the videos in it."""
-    if isinstance(sources, (str, Path, int, Tensor)) or hasattr(
+    if isinstance(sources, (str, Path, Tensor)) or hasattr(
             sources, 'dtype'):
         sources = [sources]
     expanded = []

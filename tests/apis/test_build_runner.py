@@ -3,7 +3,7 @@ import pytest
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from mmvidattn.apis.runner import (
+from mmvidattn.apis.build_runner import (
     add_default_runtime,
     build_runner,
 )
