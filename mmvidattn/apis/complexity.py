@@ -9,9 +9,10 @@ from mmaction.registry import MODELS
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+from torch.utils.flop_counter import flop_registry
 
 from ..online import OnlineVideoEncoder
+from ..ops.torch_private import TorchDispatchMode
 from ..recognizers import OnlineActionDetector
 from ..utils.checks import to_pair
 from .bundle_types.registry import types_of
@@ -29,6 +30,30 @@ class Complexity(NamedTuple):
     macs: int
 
 
+def _fused_attention(q: Tensor, k: Tensor, v: Tensor, *args, **kwargs) -> int:
+    """[B, G, N, D], [B, G, M, D], [B, G, M, E]."""
+    return 2 * q.shape[:-1].numel() * k.shape[-2] * (
+        q.shape[-1] + v.shape[-1])
+
+
+# torch has no formula for this operator, which runs on a CPU.
+FORMULAS = {
+    **flop_registry,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
+    _fused_attention}
+
+
+class _Count(TorchDispatchMode):
+    flops = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if func.overloadpacket in FORMULAS:
+            self.flops += FORMULAS[func.overloadpacket](
+                *args, **(kwargs or {}), out_val=out)
+        return out
+
+
 def count_complexity(model: nn.Module, *inputs: Tensor,
                      **kwargs) -> Complexity:
     """Count the parameters and products of ``model(*inputs, **kwargs)``.
@@ -41,15 +66,10 @@ def count_complexity(model: nn.Module, *inputs: Tensor,
         *inputs: Inputs of the model, on its device.
         **kwargs: Keyword arguments of the model.
     """
-    # torch has no formula for this operator, which runs on a CPU.
-    fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    formulas = {
-        fused: lambda q, k, v, *args, **kwargs: sdpa_flop_count(q, k, v)}
-    with torch.no_grad(), FlopCounterMode(
-            display=False, custom_mapping=formulas) as counter:
+    with torch.no_grad(), _Count() as count:
         model.eval()(*inputs, **kwargs)
-    return Complexity(sum(p.numel() for p in model.parameters()),
-                      counter.get_total_flops() // 2)
+    return Complexity(
+        sum(p.numel() for p in model.parameters()), count.flops // 2)
 
 
 CROPS = dict(CenterCrop=1, ThreeCrop=3, UniformThreeCrop=3, TenCrop=10)

@@ -14,10 +14,13 @@ from torch import Tensor, nn
 # If removed: always return False from `sizes.is_known` while compiling.
 # Exports then run the plain code of both branches, which is slower.
 from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+# If removed: count with torch.utils.flop_counter.FlopCounterMode.
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader
 
 __all__ = [
-    'any_export_sizes', 'constant_while_compiling',
+    'TorchDispatchMode', 'any_export_sizes', 'constant_while_compiling',
     'end_workers', 'has_bfloat16_instructions', 'has_hooks',
     'is_eager', 'largest_values', 'pack_weight', 'packed_linear',
     'statically_known_true'
