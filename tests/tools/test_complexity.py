@@ -58,7 +58,8 @@ N, M, G, D, P = 5, 7, 2, 4, 3
     (SoftmaxAttention(D, G, (M, )), N * D * M + N * M * D),
 ], ids=lambda x: type(x).__name__ if hasattr(x, 'forward') else '')
 def test_released_counts_match_closed_formulas(attention, macs):
-    q, k, v = (torch.empty(6, n, G, D) for n in (N, M, M))
+    q, k = (torch.empty(6, n, G, attention.feature_dims) for n in (N, M))
+    v = torch.empty(6, M, G, D)
     count = RELEASED_MACS[type(attention)]
     assert count(attention, q, k, v) == 6 * G * macs
 
