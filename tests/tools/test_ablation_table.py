@@ -46,7 +46,7 @@ def test_text_on_the_pages_is_current(pages):
         'linear_ff', 'vivit']
     for page in pages:
         words = tool.text_of(
-            page, dict.fromkeys(page.rows, (tool.Complexity(), None)))
+            page, dict.fromkeys(page.rows, (tool.Complexity(0, 0), None)))
         assert no_figures(words) == no_figures(page.path.read_text())
 
 
@@ -67,7 +67,7 @@ def test_check_fails_where_the_page_is_stale(pages, edit, tmp_path,
     monkeypatch.setattr(tool, 'read_page', lambda path: pages[0]._replace(
         path=page, rows=rows))
     monkeypatch.setattr(tool, 'count_both',
-                        lambda *args: (tool.Complexity(1, 2, 3), None))
+                        lambda *args: (tool.Complexity(1, 2), None))
     monkeypatch.setattr('sys.argv', ['ablation_table.py'])
     tool.main()
     monkeypatch.setattr('sys.argv', ['ablation_table.py', '--check'])
