@@ -15,8 +15,12 @@ from mmengine.registry import init_default_scope
 from torch import Tensor
 
 from ..datasets.transforms.video_reader_steps import MILLISECOND
-from ..datasets.video_facts import VIDEO_SUFFIXES
-from ..sources.files import IMAGE_SUFFIXES, list_images, read_image
+from ..datasets.video_facts import (
+    IMAGE_SUFFIXES,
+    VIDEO_SUFFIXES,
+    list_images,
+    read_image,
+)
 from ..utils.frame_times import frame_times
 from ..utils.remote_files import (
     STORES,

@@ -1,21 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Base class of sources, and sources of video files and folders of frames."""
 import math
-import re
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import cv2
 import numpy as np
 
+from ..datasets.video_facts import list_images, read_image
 from ..utils.frame_times import ConstantRate
 from ..utils.printable import brief
 from ..utils.video_reader import open_video
 
-IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
 # Longest gap in seconds between two frames that a recording fills with the
 # first one, and longest gap that an action may span.
 MAX_GAP = 10.
@@ -235,31 +233,3 @@ class FrameFolder(RecordedSource):
 
     def _read(self, index: int) -> np.ndarray:
         return read_image(self._paths[index])
-
-
-def list_images(folder: str | Path) -> list[Path]:
-    """List the images of a folder, ordered by the numbers in their names.
-
-    Raises:
-        ValueError: If it has no images.
-    """
-    paths = sorted((path for path in Path(folder).iterdir()
-                    if path.suffix.lower() in IMAGE_SUFFIXES), key=_numbers)
-    if not paths:
-        raise ValueError(f'no frames in the folder {folder}; names must end '
-                         f'with one of {", ".join(IMAGE_SUFFIXES)}')
-    return paths
-
-
-def read_image(path: Path) -> np.ndarray:
-    """Read an image, RGB, uint8 [H, W, 3]."""
-    image = cv2.imread(str(path))
-    if image is None:
-        raise ValueError(f'{path.name} could not be read')
-    return cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
-
-
-def _numbers(path: Path) -> list[int | str]:
-    """Return a key that sorts frame 10 after frame 9."""
-    return [int(part) if part.isdecimal() else part
-            for part in re.split(r'(\d+)', path.name)]
