@@ -10,7 +10,6 @@ from typing import NamedTuple
 import torch
 import yaml
 
-from ..convert import convert
 from ..utils.checkpoint import read_checkpoint
 from ..utils.config_folder import config_folder
 from ..utils.files import replacing
@@ -69,6 +68,8 @@ def published_checkpoint(name: str) -> Path:
     folder = cache / 'mmvidattn' / PUBLISHED / name
     converted = folder / f'{entry.weights[-40:]}.pth'
     if not converted.is_file():
+        from ..convert import convert
+
         weights, labels = _files(entry, folder)
         # The Hub names the files in its cache by their SHA-256.
         stored = weights.resolve().name
