@@ -29,6 +29,7 @@ from ..online.frame_scores import FrameScores, ScoredVideos
 from ..utils.files import write_atomically
 from ..utils.lines import read_lines
 from ..utils.printable import echo
+from ..utils.remote_files import HUB
 from ..visualization.event_plots import draw_timelines
 from .options import FineTuneOptions
 from .plan import Plan
@@ -74,7 +75,8 @@ def complete_options(options: FineTuneOptions) -> FineTuneOptions:
                 weights = DEFAULT
     elif Path(weights).is_file():
         weights = str(Path(weights).resolve())
-    if options.model == 'features' and weights is None:
+    if options.model == 'features' and weights is None and (
+            not network.startswith(HUB)):
         raise ValueError(f'--features {network} needs --weights, because the '
                          'package has no weights of this network')
     return replace(options, weights=weights)

@@ -361,7 +361,7 @@ def find_resumable(work_dir: str | Path
     if pointer.is_file():
         target = Path(pointer.read_text('utf-8', 'replace').strip())
         # The file may contain garbage after a system crash.
-        if os.path.isdir(target.parent):
+        if target.suffix and os.path.isdir(target.parent):
             folders.append(target.parent)
     files = {path.resolve(): path for folder in folders
              for path in folder.glob('*.pth') if path.is_file()}
