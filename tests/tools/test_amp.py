@@ -59,7 +59,7 @@ def test_predict(run_main, videos, small_config, soft_checkpoint, tmp_path,
         (folder := tmp_path / f'{len(amp)}').mkdir()
         monkeypatch.chdir(folder)
         # With five of eight classes, the rounded order could differ.
-        monkeypatch.setattr('mmvidattn.apis.predict.top_predictions',
+        monkeypatch.setattr('mmvidattn.apis.video_classifier.top_predictions',
                             all_predictions)
         run_main('predict.py', *videos, small_config, soft_checkpoint,
                  *options, *amp)

@@ -7,10 +7,10 @@ import torch
 from mmengine.config import Config
 
 from mmvidattn.apis import list_models, load_config
-from mmvidattn.utils.exits import quick_exit
 from mmvidattn.commands import make_parser
 from mmvidattn.commands.train import apply_args, set_numbers
 from mmvidattn.engine import AtomicCheckpointHook
+from mmvidattn.utils.exits import quick_exit
 
 ROOT = Path(__file__).resolve().parents[2]
 
