@@ -22,5 +22,20 @@ model = dict(
         temporal_shift=dict(_delete_=True, mode='window', size=4, alpha=0.5),
         spatial_shift=dict(_delete_=True, mode='cross', size=1, alpha=0.5)))
 
-optim_wrapper = dict(optimizer=dict(lr=0.035, weight_decay=4e-4))
+# The paper's only augmentations are AutoAugment and the jitter of Table 10.
+train_pipeline = [
+    dict(type='DecordInit'),
+    dict(type='SegmentSampleFrames', clip_len=16),
+    dict(type='DecordDecode'),
+    dict(type='AutoAugment', policy='v0', interpolation='random'),
+    dict(type='RandomRescale', scale_range=(256, 320)),
+    dict(type='RandomCrop', size=224),
+    dict(type='FormatShape', input_format='NCTHW'),
+    dict(type='PackActionInputs')
+]
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
+
+# The paper does not mention Nesterov's momentum.
+optim_wrapper = dict(
+    optimizer=dict(lr=0.035, nesterov=False, weight_decay=4e-4))
 _base_.param_scheduler[0].start_factor = 0.003 / 0.035

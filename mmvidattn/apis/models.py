@@ -111,6 +111,8 @@ def get_model(name: str | Path | Config,
         bundle = load_bundle(find_default(path))
     elif checkpoint is None and is_bundle(path):
         bundle = load_bundle(path)
+        if not isinstance(name, Config):
+            name = bundle.config
     if isinstance(name, Config):
         # The model keeps its config.
         name = copy.deepcopy(name)
@@ -190,6 +192,9 @@ def check_model_options(model: Mapping[str, Any], meta: Mapping[str, Any],
     if not isinstance(saved, Mapping) or 'backbone' not in model:
         return
     options = model_options(model)
+    # An option that was added since then had the effect of its default.
+    saved = {**model_options(dict(backbone=dict(
+        type=model['backbone']['type']))), **saved}
     differing = [
         f'{name} is {saved.get(name)!r} there and {options.get(name)!r} here'
         for name in sorted(saved.keys() | options.keys())

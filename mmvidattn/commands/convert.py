@@ -60,12 +60,13 @@ def run(args: argparse.Namespace) -> None:
             source_sha256=hash_file(path),
             mmvidattn_version=__version__)
         if args.config is not None:
-            meta |= {'config': args.config, MODEL_OPTIONS: model_options(
-                load_config(args.config).model)}
+            cfg = load_config(args.config)
+            meta |= {'config': args.config,
+                     MODEL_OPTIONS: model_options(cfg.model)}
         with replacing(args.dst, shared=True) as part:
             torch.save(dict(state_dict=tensors, meta=meta), part)
             if args.config is not None:
-                get_model(args.config, part)
+                get_model(cfg, part)
     numel = sum(value.numel() for value in tensors.values())
     echo(f'{args.dst}: {len(tensors)} tensors, {numel} parameters, sha256 '
          f'{hash_file(args.dst)}')

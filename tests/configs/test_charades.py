@@ -1,9 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Compare the Charades config with the released recipe.
-
-The values come from the released yaml ("charades_21k_cgate") and data code,
-and the 32 clips per batch from the launch script.
-"""
+"""Train and test the Charades config on frame lists."""
 import cv2
 import numpy as np
 import pytest
@@ -13,46 +9,6 @@ from mmaction.registry import DATASETS, METRICS, MODELS
 from mmengine.dataset import pseudo_collate
 
 NAME = 'linear_ff_charades_released'
-
-
-def test_optimization_matches_the_release():
-    cfg = load_config(NAME)
-    assert cfg.optim_wrapper.optimizer == dict(
-        type='SGD', lr=.035, momentum=.9, nesterov=True, weight_decay=1e-5)
-    schedule, = cfg.param_scheduler
-    assert schedule.start_factor == pytest.approx(.001 / .035)
-    assert (schedule.warmup, schedule.end, cfg.train_cfg.max_epochs) == (
-        5, 60, 60)
-    assert 8 * cfg.train_dataloader.batch_size == \
-        cfg.auto_scale_lr.base_batch_size == 32
-    assert cfg.train_dataloader.drop_last
-    backbone, head = cfg.model.backbone, cfg.model.cls_head
-    assert backbone.temporal_shift == dict(
-        mode='tsm', divisor=8, segment_frames=8)
-    assert backbone.spatial_shift == dict(mode='eight', size=1)
-    assert backbone.fixation == dict(
-        mode='cooperative', inputs='qkv', shared=True)
-    assert (head.num_classes, head.loss_cls.type, head.average_clips,
-            head.dropout_ratio) == (157, 'BCELossWithLogits', 'max', .5)
-    assert 'blending' not in cfg.model.data_preprocessor
-    assert not head.get('label_smooth_eps')
-
-
-def test_reads_clips_as_released():
-    cfg = load_config(NAME)
-    sampler = dict(
-        type='CharadesSampleFrames', clip_len=16, frame_interval=8)
-    got = [dict(step) for step in cfg.train_dataloader.dataset.pipeline]
-    assert got[:-2] == [
-        sampler, dict(type='ClipLabels'), dict(type='RawFrameDecode'),
-        dict(type='AutoAugment', policy='v0', interpolation='random'),
-        dict(type='RandomRescale', scale_range=(256, 340)),
-        dict(type='RandomCrop', size=224), dict(type='Flip', flip_ratio=.5)]
-    got = [dict(step) for step in cfg.test_dataloader.dataset.pipeline]
-    assert got[:-2] == [
-        dict(sampler, num_clips=10, test_mode=True),
-        dict(type='RawFrameDecode'), dict(type='Resize', scale=(-1, 256)),
-        dict(type='ThreeCrop', crop_size=256)]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from mmengine.config import Config
 
 from mmvidattn.apis import list_models
 from mmvidattn.apis.config import list_rows
+from mmvidattn.convert import SOURCES
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS_OPTION = 'test_dataloader.dataset.pipeline.1.num_clips'
@@ -79,6 +80,18 @@ def test_paper_network_matches_table_10(name, space, time, start):
     assert cfg.test_dataloader == other.test_dataloader
     assert cfg.model.cls_head == other.model.cls_head
     assert cfg.model.data_preprocessor == other.model.data_preprocessor
+
+
+def test_every_model_of_the_start_weights_has_a_converter():
+    page = (ROOT / 'configs/start_weights.md').read_text('utf-8')
+    table = page.partition('| model on the Hub |')[2]
+    rows = [line.split(' | ') for line in table.splitlines()
+            if line.startswith('| `')]
+    names = [row[0] for row in rows]
+    assert len(rows) > 15 and len({*names}) == len(names)
+    for _, _, size, _, sources in rows:
+        assert int(size) > 0
+        assert {*re.findall(r'`(\w+)`', sources)} <= {*SOURCES}
 
 
 @pytest.mark.parametrize('name', [

@@ -7,12 +7,15 @@ from mmaction.registry import MODELS
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 
-from mmvidattn.apis import list_models
 from mmvidattn.apis.complexity import count_config, view_of
+from mmvidattn.apis.config import list_rows
 
-CONFIGS = list_models('dualformer_*')
-KINETICS = ['tiny_k400', 'small_k400', 'base_k400', 'base_k600',
-            'tiny_tl_k400', 'small_tl_k400']
+
+def test_rows_of_tables_3_to_7_use_token_labels():
+    rows = [row for row in list_rows() if row.name.startswith('dualformer_')]
+    assert len(rows) == 19
+    for row in rows:
+        assert load_config(row.name).model.type == 'TokenLabelRecognizer3D'
 
 
 @pytest.mark.parametrize('row, paper', [
@@ -57,31 +60,13 @@ def test_groups_match_the_effective_groups_of_the_released_recipe(name):
         assert group == pytest.approx(want), key
 
 
-@pytest.mark.parametrize('name', [n for n in CONFIGS if 'motion' not in n])
-def test_reads_clips_as_released(name):
-    cfg = load_config(name)
-    pipeline = cfg.test_dataloader.dataset.pipeline
-    assert pipeline[1].type == 'CenteredSampleFrames'
-    assert pipeline[4].type == 'CenterCrop'
-    kinetics = name.removeprefix('dualformer_') in KINETICS
-    assert cfg.model.data_preprocessor.mean == (
-        [123.675, 116.28, 103.53] if kinetics else [104, 117, 128])
-    assert cfg.model.data_preprocessor.std == (
-        [58.395, 57.12, 57.375] if kinetics else [1, 1, 1])
-    assert pipeline[3].scale == (-1, 224)
-    assert cfg.val_pipeline[3].scale == (-1, 256)
-    assert cfg.model.cls_head.dropout_ratio == 0.5
-    steps = cfg.train_dataloader.dataset.pipeline
-    assert [step.type for step in steps[2:7]] == [
-        'VideoReaderDecode', 'Resize', 'RandomResizedCrop', 'Resize', 'Flip']
-    assert steps[3].scale == (-1, 256) and steps[6].flip_ratio == 0.5
-    # Areas of 8 to 100 % and aspect ratios of 3:4 to 4:3 are the default.
-    assert list(steps[4]) == ['type']
-    # The options in the comments of the config.
-    cfg.merge_from_dict({
+def test_options_of_the_comments_select_other_test_clips():
+    cfg = load_config('dualformer_tiny_k400', {
         'test_dataloader.dataset.pipeline.1.type': 'SampleFrames',
-        'test_dataloader.dataset.pipeline.4.type': 'ThreeCrop'})
-    assert pipeline[4].crop_size == 224
+        'test_dataloader.dataset.pipeline.4.type': 'ThreeCrop',
+        'test_dataloader.dataset.pipeline.1.num_clips': 10})
+    assert view_of(cfg.test_dataloader.dataset.pipeline) == (
+        (32, 224, 224), 30)
 
 
 def test_motion_teacher_is_the_wide_config():

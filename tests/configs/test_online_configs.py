@@ -149,28 +149,3 @@ def test_stream_has_the_scores_of_the_video(name, narrow_online):
     actual = metric.evaluate(2)
     assert list(actual)[0].endswith('_stream_window')
     assert actual['online/stream_state_bytes'] > 0
-
-
-@pytest.mark.parametrize('name, batch, flow, classes', [
-    ('miniroad_thumos14', 16, 1024, 22), ('miniroad_tvseries', 64, 2048, 31)])
-def test_miniroad_is_trained_as_released(name, batch, flow, classes):
-    cfg = load_config(name)
-    assert cfg.model.backbone.to_dict() == dict(
-        type='MiniROAD', in_channels=dict(rgb=2048, flow=flow),
-        embed_dims=1024, proj_dims=2048, num_layers=1,
-        work_memory_length=128, drop_rate=0.2)
-    assert cfg.model.cls_head.num_classes == classes
-    assert cfg.model.cls_head.num_loss_steps == 1
-    assert cfg.train_dataloader.batch_size == batch
-    assert cfg.train_dataloader.sampler.stride == 4
-    assert cfg.train_dataloader.dataset.pad_start
-    assert cfg.optim_wrapper.optimizer.to_dict() == dict(
-        type='AdamW', lr=1e-4, weight_decay=0.05)
-    assert cfg.train_cfg.max_epochs == 10
-    assert not cfg.get('param_scheduler')
-    init = MODELS.build(cfg.model.cls_head.loss_cls)
-    # Two simultaneous classes have the weight sqrt(1/2) each.
-    logits, target = torch.randn(1, classes), torch.zeros(1, classes)
-    target[0, [1, classes - 1]] = 1
-    want = -logits.log_softmax(-1)[0, [1, classes - 1]].sum() / 2**0.5
-    torch.testing.assert_close(init(logits, target), want)

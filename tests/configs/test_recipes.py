@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Tables of recipes, and the model zoo of the metafiles."""
-import importlib.util
 import re
 from fnmatch import fnmatch
 from pathlib import Path
@@ -9,13 +8,10 @@ import pytest
 import yaml
 from config_cache import load_config
 
+from docs import recipes
 from mmvidattn.apis import list_models
 
 ROOT = Path(__file__).resolve().parents[2]
-SPEC = importlib.util.spec_from_file_location(
-    'recipes', ROOT / 'docs/recipes.py')
-recipes = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(recipes)
 FAMILIES = {'dualformer', 'laps', 'linear_ff', 'mat', 'miniroad', 'testra',
             'vivit', 'vjepa2', 'xvit'}
 # Configs with another recipe or shift for the model of a row.

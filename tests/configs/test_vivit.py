@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Schedules and labels of ViViT; test_released_recipes.py tests recipes."""
+"""Labels of ViViT; test_released.py tests its recipes."""
 import pytest
 import torch
 from mmaction.registry import DATASETS, METRICS, MODELS

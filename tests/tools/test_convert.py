@@ -112,3 +112,14 @@ def test_released_variants_are_distinguished(name, other):
         check_model_options(load_config(other).model, meta, 'x.pth')
     # The metadata has plain types only.
     assert json.loads(json.dumps(meta)) == meta
+
+
+def test_option_that_was_added_later_had_its_default():
+    name = 'dualformer_tiny_k400'
+    options = model_options(load_config(name).model)
+    assert options.pop('patch_merging') == 'conv'
+    meta = {MODEL_OPTIONS: options}
+    check_model_options(load_config(name).model, meta, 'x.pth')
+    with pytest.raises(ValueError, match="'conv' there and 'linear' here"):
+        check_model_options(
+            load_config('dualformer_paper_tiny_k400').model, meta, 'x.pth')

@@ -176,7 +176,7 @@ def test_centered_test_clips_match_mmaction_0(num_frames, num_clips, want):
     assert frames[:, 0].tolist() == want
 
 
-# configs/test_released_laps_dualformer_testra.py tests the configs of LAPS.
+# configs/test_released.py tests the configs of LAPS.
 @pytest.mark.parametrize('clip_len, interval', [(8, 8), (12, 32), (64, 8)])
 @pytest.mark.parametrize('total', LENGTHS)
 def test_laps_frames_match_torch_linspace(clip_len, interval, total):

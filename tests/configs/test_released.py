@@ -1,0 +1,517 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Compare resolved configs with the authors' settings, value by value.
+
+``recipes.yml`` of each family has the settings of the recipe tables;
+``DETAILS`` has others. Both come from the released yamls, launch scripts and
+data code, or from the papers. Known differences that no config can show:
+
+* All: start weights, which init_cfg or load_from sets; those of the linear
+  video transformer (LVT) are unpublished.
+* LVT, XViT: released validation has the random crop and flip of training (for
+  XViT on Something-Something, every 5 epochs). Released videos are resampled
+  to 30 frames/s (Kinetics: only with a list of rates) and resized to a height
+  of 256 beforehand; ours are resized after reading. Frames are normalized as
+  floats before resizing; ours as bytes after it. Random erasing redraws boxes
+  that do not fit and fills with 127.5; ours clips them, and fills with 128.
+  The temporal table has 8 frames, read cyclically; ours has 16. The gate and
+  the neighbors of "k400" and "k400_21k" are the code's defaults of that time.
+  LVT's lvitv1, pvt and vit_prune have no config: the paper does not report
+  these networks. LVT's xvit is xvit_ssv2_released with 32 clips per batch.
+* ViViT: released gradients are clipped per device; ours as their mean. The
+  warm-up starts at 0; ours at a thousandth of the rate. Mixup uses the
+  reversed batch; ours a permutation. Color jitter works on normalized floats;
+  ours on bytes. The frame rate of the released TFRecords is unknown.
+* LAPS: color jitter before rescale and crop (ours: after); the best epoch on
+  the validation set (ours: the last); `v1` with 64 frames; TokShift at 384
+  and TokShift-L on Kinetics (here with the sizes for UCF-101 and EGTEA Gaze+).
+  The released files do not contain the number of GPUs.
+* DualFormer: apex O1; BatchNorm over parts of a GPU's batch.
+* TeSTra: skips a last training window that ends with its video, and segments
+  that begin too early.
+"""
+from fnmatch import fnmatch
+
+import numpy as np
+import pytest
+from config_cache import load_config
+from mmaction.registry import MODELS, TRANSFORMS
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
+
+from docs import recipes
+from mmvidattn.apis import list_models
+
+FOLDERS = [path.parent for path in sorted(
+    recipes.ROOT.glob('configs/*/recipes.yml'))]
+# Authors' values that differ from ours, with the configs: kind of the row in
+# recipes.yml, column and value.
+DIFFERENCES = {
+    ('released', 'views', '10 x 3'): 'laps_*',
+    ('released', 'views', '4 x 3 CenteredSampleFrames'):
+        'dualformer_small_[dhu]* dualformer_tiny_ucf101',
+    ('released', 'views', '4 x 3'): 'vivit_l16x2_fact_encoder_epic',
+    ('released', 'views', '2 x 3'): 'xvit_ssv2',
+    ('released', 'views', '1 x 3'): 'xvit_k400',
+    ('released', 'warmup', '2.5 from 0'): 'vivit_*',
+    ('released', 'decay', '1e-05'): 'linear_ff_k600',
+    ('released', 'epochs', '40, cosine'): 'linear_ff_k600',
+    ('released', 'rate', 'AdamW 0.0001 to 0.005, best of 20'):
+        'vjepa2_?_ssv2 vjepa2_l_k400',
+    ('released', 'rate', 'AdamW 0.0001 to 0.001, best of 3'):
+        'vjepa2_l_diving48',
+    ('released', 'decay', '0.01 to 0.8'): 'vjepa2_?_ssv2 vjepa2_l_k400',
+    ('paper', 'warmup', '10 from 0'): 'testra_thumos14',
+    ('paper', 'epochs', '25, cosine from 10'): 'testra_thumos14',
+    ('paper', 'views', '4 x 1'): 'vivit_l16x2_fact_encoder_epic_released',
+    ('paper', 'rate', 'SGD 0.1'): 'vivit_l16x2_fact_encoder_k600*',
+    ('paper', 'rate', 'SGD 0.5'): 'vivit_l16x2_fact_encoder_ssv2*',
+    ('paper', 'clip', '16 x 16'): 'linear_ff_paper_ssv2',
+    ('paper', 'sides', '256-320, 224'): 'linear_ff_k[46]00',
+    ('paper', 'clip', '8 x 8'): 'laps_visformer_k400',
+    ('paper', 'clip', '16 x 8'): 'laps_visformer_l_k400',
+    ('paper', 'clip', '32 x 8'): 'laps_visformer_[he]_k400',
+    ('paper', 'rate', 'AdamW 0.001'): 'dualformer_base_k600',
+    ('paper', 'batch', '8 x 8'):
+        'dualformer_tiny_*[18] dualformer_small_*[1]',
+    ('paper', 'decay', '0.02'): 'dualformer_tiny_*[18] dualformer_small_*[1]',
+    ('paper', 'epochs', '16, cosine'): 'dualformer_small_diving48',
+}
+
+
+def matches(name, patterns):
+    return any(fnmatch(name, pattern) for pattern in patterns.split())
+
+
+@pytest.mark.parametrize('folder', FOLDERS, ids=lambda path: path.name)
+def test_settings_are_the_authors_except_known_differences(folder):
+    names, content = recipes.read_recipes(folder)
+    found = set()
+    for name in names:
+        cfg, rows = load_config(name), [
+            row for row in content['authors'] if fnmatch(name, row['config'])]
+        assert rows or 'released' not in name
+        ours = recipes.recipe(cfg, '')
+        found |= {(row['of'].partition(',')[0], key, str(row[key]), name)
+                  for row in rows for key in recipes.COLUMNS
+                  if key != 'start' and recipes.is_different(row, ours, key)}
+        # The table has the clips of training; those of the test are equal.
+        samplers = [recipes._sampler(cfg[f'{split}_dataloader'].dataset.get(
+            'pipeline', ())) for split in ('train', 'val', 'test')]
+        for key in 'clip_len', 'frame_interval':
+            assert len({sampler.get(key) for sampler in samplers}) == 1, name
+    for *difference, name in found:
+        assert matches(name, DIFFERENCES.get(tuple(difference), '')), (
+            name, difference)
+    for difference, patterns in DIFFERENCES.items():
+        for pattern in patterns.split():
+            assert not any(fnmatch(name, pattern) for name in names) or any(
+                fnmatch(name, pattern) and difference == tuple(rest)
+                for *rest, name in found), (pattern, difference)
+
+
+def scaled(*numbers):
+    return [round(255 * number, 3) for number in numbers]
+
+
+V0 = 'AutoAugment(policy=v0, interpolation=random)'
+HALF = 'normalize(mean=(127.5, 127.5, 127.5), std=(127.5, 127.5, 127.5))'
+KINETICS = (
+    f'Resize(scale=(-1, 256)), {V0}, MultiScaleCrop(input_size=224, scales='
+    '(1, 0.875, 0.75, 0.66), random_crop=False, max_wh_scale_gap=1, '
+    'num_fixed_crops=13), Resize(scale=(224, 224), keep_ratio=False), '
+    f'Flip(flip_ratio=0.5), {HALF}, MixupBlending(num_classes=%s, alpha=0.4)')
+SCENIC = (
+    'Resize(scale=(-1, %s)), ScaleJitter(scale_range=(0.9, 1.33)), '
+    'RandomCrop(size=%s), Flip(flip_ratio=0.5), ')
+EIGHT = dict(mode='eight', size=1)
+CROSS = dict(mode='cross', size=4, divisor=8)
+HALVES = dict(mode='tsm', divisor=8, segment_frames=8)
+BACKBONE, HEAD = 'model.backbone', 'model.cls_head'
+# Patterns of names (after '!', of exceptions), and values by the path of the
+# option, None if it is absent. 'steps' are the augmentations of training.
+DETAILS = [
+    ('linear_ff_ssv2 linear_ff_*released* xvit_*_released', {
+        'optim_wrapper.type': 'OptimWrapper',
+        'optim_wrapper.optimizer.momentum': 0.9,
+        'optim_wrapper.optimizer.nesterov': True,
+        'train_dataloader.drop_last': True,
+        'val_dataloader.drop_last': None,
+        'test_dataloader.drop_last': None,
+        'param_scheduler.0.curve': 'line',
+        'param_scheduler.0.convert_to_iter_based': True,
+        f'{BACKBONE}.drop_path_rate': None,
+        f'{HEAD}.dropout_ratio': 0.5}),
+    ('linear_ff_ssv2 linear_ff_*released*', {
+        'auto_scale_lr.base_batch_size': 32,
+        'train_dataloader.batch_size': 4}),
+    ('linear_ff_ssv2 xvit_ssv2_released', {
+        'steps': f'{V0}, RandomRescale(scale_range=(256, 320)), RandomCrop('
+        f'size=224), RandomErasing(erase_prob=0.5), {HALF}',
+        f'{BACKBONE}.temporal_shift': dict(mode='tsm', divisor=4),
+        f'{HEAD}.label_smooth_eps': None, f'{HEAD}.num_classes': 174}),
+    ('linear_ff_*k400*released linear_ff_released_k400 xvit_k400_released', {
+        'steps': KINETICS % 400, f'{BACKBONE}.temporal_shift': HALVES,
+        f'{HEAD}.label_smooth_eps': 0.3, f'{HEAD}.num_classes': 400}),
+    ('linear_ff_k600_released xvit_k600_released', {
+        'steps': KINETICS % 600, f'{BACKBONE}.temporal_shift': HALVES,
+        f'{HEAD}.label_smooth_eps': 0.3, f'{HEAD}.num_classes': 600}),
+    ('linear_ff_ssv2 linear_ff_k600_released linear_ff_charades_released', {
+        f'{BACKBONE}.spatial_shift': EIGHT,
+        f'{BACKBONE}.fixation': dict(
+            mode='cooperative', inputs='qkv', shared=True)}),
+    ('linear_ff_released_k400', {
+        f'{BACKBONE}.spatial_shift': EIGHT,
+        f'{BACKBONE}.fixation.inputs': 'qkv',
+        f'{BACKBONE}.fixation.shared': False}),
+    ('linear_ff_k400_*_released', {
+        f'{BACKBONE}.spatial_shift': CROSS,
+        f'{BACKBONE}.fixation.inputs': 'qk',
+        f'{BACKBONE}.fixation.shared': True}),
+    ('xvit_*_released', {
+        f'{BACKBONE}.spatial_shift': None, f'{BACKBONE}.fixation': None}),
+    ('linear_ff_charades_released', {
+        'steps': f'ClipLabels(), {V0}, RandomRescale(scale_range=(256, 340)), '
+        f'RandomCrop(size=224), Flip(flip_ratio=0.5), {HALF}',
+        f'{BACKBONE}.temporal_shift': HALVES,
+        f'{HEAD}.num_classes': 157, f'{HEAD}.label_smooth_eps': None,
+        f'{HEAD}.loss_cls.type': 'BCELossWithLogits'}),
+    # The paper's text, with differences that the README lists.
+    ('linear_ff_paper_*', {
+        'optim_wrapper.optimizer.momentum': 0.9,
+        'optim_wrapper.optimizer.nesterov': False}),
+    ('linear_ff_paper_ssv2', {
+        'steps': f'{V0}, RandomRescale(scale_range=(256, 320)), RandomCrop('
+        f'size=224), {HALF}'}),
+    ('linear_ff_paper_k400', {
+        'steps': f'{V0}, RandomRescale(scale_range=(256, 320)), RandomCrop('
+        f'size=224), Flip(flip_ratio=0.5), {HALF}, '
+        'MixupBlending(num_classes=400, alpha=0.4)'}),
+    ('vivit_[bl]* !vivit_*causal*', {
+        'auto_scale_lr.base_batch_size': 64,
+        'train_dataloader.batch_size': 8,
+        'optim_wrapper.optimizer.momentum': 0.9,
+        'optim_wrapper.optimizer.nesterov': None,
+        'optim_wrapper.clip_grad': dict(max_norm=1.),
+        'param_scheduler.1.eta_min': 0}),
+    ('vivit_[bl]* !vivit_*causal* !vivit_*ssv2* !vivit_*epic*', {
+        'steps': SCENIC % (256, 224)
+        + f'ScenicColorJitter(prob=0.8, gray_prob=0.1), {HALF}',
+        'test_pipeline.3.scale': (-1, 256),
+        'test_pipeline.4.type': 'UniformThreeCrop',
+        f'{HEAD}.label_smooth_eps': None, f'{BACKBONE}.drop_path_rate': None}),
+    ('vivit_*_ssv2_released', {
+        'steps': SCENIC % (288, 256) + 'ScenicRandAugment(num_ops=2, '
+        f'magnitude=20), {HALF}, MixupBlending(num_classes=174, alpha=0.3)',
+        'test_pipeline.4.type': 'UniformThreeCrop',
+        f'{HEAD}.label_smooth_eps': 0.3, f'{BACKBONE}.drop_path_rate': 0.3}),
+    ('vivit_*_epic_released', {
+        'steps': SCENIC % (256, 224) + 'ScenicRandAugment(num_ops=2, '
+        f'magnitude=15), {HALF}, MixupBlending(num_classes=397, alpha=0.1)',
+        'test_pipeline.4.type': 'UniformThreeCrop',
+        f'{HEAD}.label_smooth_eps': 0.2, f'{BACKBONE}.drop_path_rate': 0.2}),
+    ('vivit_l*_k[46]00_released', {f'{BACKBONE}.num_temporal_layers': 24}),
+    ('vivit_*fact_encoder_* !vivit_*causal* !vivit_l*_k[46]00_released '
+     '!vivit_tiny* !vivit_dinov2*', {f'{BACKBONE}.num_temporal_layers': 4}),
+    ('laps_* !laps_tiny*', {
+        'optim_wrapper.optimizer.momentum': 0.9,
+        'optim_wrapper.clip_grad.max_norm': 1,
+        'optim_wrapper.accumulative_counts': 10,
+        'custom_hooks': [dict(type='PreciseBNHook', num_batches=200)],
+        f'{HEAD}.label_smooth_eps': 0.1}),
+    ('laps_* !laps_tiny* !laps_vit_* !laps_tokshift_*', {
+        'model.data_preprocessor.mean': scaled(.486, .457, .407),
+        'model.data_preprocessor.std': scaled(.229, .224, .225)}),
+    ('laps_vit_k400 laps_tokshift_k400', {
+        'model.data_preprocessor.mean': scaled(.5, .5, .5),
+        'model.data_preprocessor.std': scaled(.5, .5, .5)}),
+    ('dualformer_* !dualformer_*motion', {
+        'auto_scale_lr.enable': False,
+        'optim_wrapper.optimizer.betas': (.9, .999),
+        'optim_wrapper.accumulative_counts': None,
+        'param_scheduler.0.convert_to_iter_based': True,
+        'param_scheduler.1.convert_to_iter_based': None,
+        'param_scheduler.1.eta_min': 0,
+        'val_pipeline.3.scale': (-1, 256),
+        'test_pipeline.4.type': 'CenterCrop',
+        f'{HEAD}.dropout_ratio': 0.5}),
+    ('dualformer_*_k[46]00', {
+        'steps': 'Resize(scale=(-1, 256)), RandomResizedCrop(), Resize(scale='
+        '(224, 224), keep_ratio=False), Flip(flip_ratio=0.5), normalize(mean='
+        '(123.675, 116.28, 103.53), std=(58.395, 57.12, 57.375))'}),
+    ('dualformer_*[18]', {
+        'model.data_preprocessor.mean': [104, 117, 128],
+        'model.data_preprocessor.std': [1, 1, 1]}),
+    ('dualformer_*tiny*_k400', {f'{BACKBONE}.drop_path_rate': 0.1}),
+    ('dualformer_*small*_k400 dualformer_tiny*[18] dualformer_*_diving48', {
+        f'{BACKBONE}.drop_path_rate': 0.2}),
+    ('dualformer_*base* dualformer_small_[hu]*', {
+        f'{BACKBONE}.drop_path_rate': 0.3}),
+    ('dualformer_paper_*', {
+        f'{BACKBONE}.pooling': 'factorized',
+        f'{BACKBONE}.patch_merging': 'linear'}),
+    ('testra_*thumos14 lstr_* testra_*ek100*', {
+        'optim_wrapper.clip_grad': None,
+        'param_scheduler.type': 'WarmupCosineLR',
+        'train_dataloader.dataset.feature_rate': 4}),
+    ('testra_*thumos14 lstr_*', {f'{BACKBONE}.drop_rate': 0.2}),
+    ('testra_thumos14', {f'{BACKBONE}.decay': 0.97}),
+    ('testra_box_thumos14 testra_lite_thumos14 testra_box_ek100 lstr_*', {
+        f'{BACKBONE}.decay': 1}),
+    ('testra_ek100*', {f'{BACKBONE}.decay': 0.9}),
+    ('testra_*', {f'{BACKBONE}.fusion': 'compressed'}),
+    ('lstr_*', {f'{BACKBONE}.fusion': 'none',
+                f'{BACKBONE}.long_memory_pos_embed': True}),
+    ('testra_*ek100* !testra_rgb*', {
+        f'{BACKBONE}.drop_rate': 0.1, f'{HEAD}.dropout_ratio': 0.8,
+        f'{BACKBONE}.in_channels': dict(rgb=1024, flow=1024)}),
+    ('testra_ek100_released', {
+        'train_pipeline.0': dict(type='MixClip', prob=.5, mode='single')}),
+    ('miniroad_thumos14', {
+        f'{BACKBONE}.in_channels': dict(rgb=2048, flow=1024)}),
+    ('miniroad_tvseries', {
+        f'{BACKBONE}.in_channels': dict(rgb=2048, flow=2048)}),
+    ('miniroad_* !miniroad_tiny*', {
+        f'{BACKBONE}.embed_dims': 1024, f'{BACKBONE}.proj_dims': 2048,
+        f'{BACKBONE}.num_layers': 1, f'{BACKBONE}.work_memory_length': 128,
+        f'{BACKBONE}.drop_rate': 0.2, f'{HEAD}.num_loss_steps': 1,
+        f'{HEAD}.loss_cls': dict(
+            type='MultiClassCrossEntropyLoss', ignore_index=None,
+            normalize_targets=True),
+        'train_dataloader.sampler.stride': 4,
+        'train_dataloader.dataset.pad_start': True}),
+]
+
+
+def value_of(cfg, path):
+    if path == 'steps':
+        return recipes.augmentation(cfg).replace('`', '')
+    for key in path.split('.'):
+        cfg = cfg[int(key)] if key.isdigit() else cfg.get(key)
+        if cfg is None:
+            return None
+    return cfg
+
+
+@pytest.mark.parametrize('patterns, values', DETAILS)
+def test_details_are_the_authors(patterns, values):
+    words = patterns.split()
+    left_out = ' '.join(word[1:] for word in words if word[0] == '!')
+    for pattern in (word for word in words if word[0] != '!'):
+        names = [name for name in list_models(pattern)
+                 if not matches(name, left_out) and 'tiny_videos' not in name
+                 and 'synthetic' not in name]
+        assert names, pattern
+        for name in names:
+            cfg = load_config(name)
+            got = {path: value_of(cfg, path) for path in values}
+            assert got == values, name
+
+
+@pytest.mark.parametrize('name, decay', [
+    ('linear_ff_ssv2', 1e-4), ('xvit_k400_released', 1e-5)])
+def test_only_biases_of_the_head_have_no_decay(name, decay):
+    """The released code selects biases of modules with "head" in the name."""
+    cfg = load_config(name)
+    cfg.model.backbone.update(num_layers=1, embed_dims=24, num_heads=2)
+    cfg.model.cls_head.update(in_channels=24, hidden_dims=16)
+    if cfg.model.cls_head.type == 'XViTHead':
+        cfg.model.cls_head.num_heads = 2
+    cfg.model.data_preprocessor = None
+    init_default_scope('mmaction')
+    model = MODELS.build(cfg.model)
+    groups = build_optim_wrapper(
+        model, cfg.optim_wrapper).optimizer.param_groups
+    undecayed = {id(p) for group in groups for p in group['params']
+                 if group['weight_decay'] == 0}
+    assert {group['weight_decay'] for group in groups} == {0, decay}
+    assert len({group['lr'] for group in groups}) == 1
+    assert sum(len(group['params']) for group in groups) == len(
+        list(model.parameters()))
+    assert [n for n, p in model.named_parameters() if id(p) in undecayed] == [
+        f'cls_head.{n}.bias' for n in ('norm', 'fc_hidden', 'fc_cls')]
+
+
+@pytest.mark.parametrize('name, split, lacks', [
+    ('vivit_l16x2_fact_encoder_ssv2', 'train', 'Flip'),
+    ('vivit_l16x2_fact_encoder_epic', 'test', 'UniformThreeCrop')])
+def test_recommended_config_differs_only_as_documented(name, split, lacks):
+    ours, released = load_config(name), load_config(f'{name}_released')
+    for part in ('train', 'val', 'test'):
+        key = f'{part}_pipeline'
+        assert (ours[key] == released[key]) == (part != split)
+    assert lacks in [step.type for step in released[f'{split}_pipeline']]
+    assert lacks not in [step.type for step in ours[f'{split}_pipeline']]
+    for key in ('model', 'optim_wrapper', 'param_scheduler', 'train_cfg'):
+        assert ours[key] == released[key]
+
+
+# Frames, stride, learning rate, clips per GPU, GPUs, jitter, crop, fraction of
+# shifted channels.
+LAPS = dict(
+    visformer_k400=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
+    visformer_base2d_k400=(8, 8, .2, 40, 8, (224, 360), 224, None),
+    table01_periodic_shift=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
+    table01_leap=(8, 8, .2, 40, 8, (224, 360), 224, None),
+    table01_plain_shift=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
+    visformer_base3d_k400=(8, 8, .1, 20, 8, (224, 360), 224, None),
+    visformer_h_k400=(32, 8, .036, 4, 8, (320, 480), 320, 1 / 4),
+    visformer_e_k400=(32, 8, .036, 3, 8, (360, 540), 360, 1 / 4),
+    table02_r1_v1=(8, 8, .09023, 40, 8, (224, 320), 224, 1 / 8),
+    table02_r2_v1=(8, 8, .09023, 40, 8, (224, 320), 224, 1 / 8),
+    table02_r3_v1=(8, 8, .09023, 40, 8, (224, 320), 224, 1 / 8),
+    visformer_b_v1_k400=(8, 8, .036, 16, 8, (320, 480), 320, 1 / 8),
+    visformer_l_v1_k400=(16, 8, .036, 8, 8, (320, 480), 320, 1 / 8),
+    table03_rest_s_base2d=(8, 8, .09023, 40, 8, (224, 320), 224, None),
+    rest_s_k400=(8, 8, .09023, 40, 8, (224, 320), 224, 1 / 8),
+    rest_b_k400=(8, 8, .0675, 30, 8, (224, 320), 224, 1 / 8),
+    rest_l_k400=(32, 8, .018, 2, 8, (320, 480), 320, 1 / 8),
+    table03_vit_base2d=(8, 8, .24, 24, 4, (224, 360), 224, None),
+    table04_vit_8x32=(8, 32, .24, 24, 4, (224, 360), 224, None),
+    vit_k400=(8, 8, .18, 18, 4, (224, 360), 224, 1 / 4),
+    tokshift_k400=(16, 32, .12, 12, 4, (224, 360), 224, None),
+    # Settings of TokShift's first repository, also for UCF-101.
+    table04_tokshift_mr=(8, 32, .076, 16, 2, (256, 380), 256, None),
+    table05_vit_ucf101=(8, 8, .076, 16, 2, (256, 380), 256, None),
+    table05_tokshift_ucf101=(8, 8, .076, 16, 2, (256, 380), 256, None),
+    # No file was released; settings of the paper, or of the most similar file.
+    table05_tokshift_l_hr_ucf101=(8, 8, .01, 1, 4, (384, 480), 384, None),
+    table06_tokshift_hr_egtea=(8, 8, .05, 5, 4, (384, 512), 384, None),
+    table06_tokshift_egtea=(8, 8, .24, 24, 4, (224, 360), 224, None),
+    table06_vit_egtea=(8, 8, .24, 24, 4, (224, 360), 224, None),
+    visformer_b_k400=(8, 8, .036, 16, 8, (320, 480), 320, 1 / 4),
+    visformer_l_k400=(16, 8, .036, 8, 8, (320, 480), 320, 1 / 4),
+    visformer_ucf101=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
+    visformer_h_ucf101=(32, 8, .036, 4, 8, (320, 480), 320, 1 / 4),
+    visformer_h_egtea=(32, 8, .036, 4, 8, (320, 480), 320, 1 / 4),
+    table02_r1=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
+    table02_r2=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
+    table02_r3=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4))
+
+
+def test_every_laps_config_is_tested():
+    names = list_models('laps_*', ablations=True)
+    assert {f'laps_{name}' for name in LAPS} == {*names} - {
+        'laps_tiny_motion'}
+
+
+@pytest.mark.parametrize('name', LAPS)
+def test_laps_recipe_matches_the_release(name):
+    cfg = load_config(f'laps_{name}')
+    frames, stride, rate, clips, gpus, jitter, crop, shifted = LAPS[name]
+    assert cfg.model.backbone.num_frames == frames
+    for split in ('train', 'val', 'test'):
+        sampler = cfg[f'{split}_dataloader'].dataset.pipeline[1]
+        assert sampler.type == 'SpreadSampleFrames'
+        assert (sampler.clip_len, sampler.frame_interval) == (frames, stride)
+    assert cfg.optim_wrapper.optimizer == dict(
+        type='SGD', lr=rate, momentum=.9, weight_decay=0)
+    assert cfg.train_dataloader.batch_size == clips
+    assert cfg.auto_scale_lr.base_batch_size == gpus * clips
+    text = recipes.augmentation(cfg).replace('`', '')
+    assert text.startswith(
+        f'RandomRescale(scale_range={jitter}), RandomCrop(size={crop}), '
+        'PhotometricJitter(prob=0.1, brightness=(0.5, 2), saturation='
+        '(0.5, 3), gamma=(0.8, 1.2), hue=(-0.5, 0.5)), Flip(flip_ratio=0.5)')
+    test = {step.type: step for step in cfg.test_pipeline}
+    assert test['SpreadSampleFrames'].num_clips == 5
+    assert test['Resize'].scale == (-1, crop)
+    assert test['ThreeCrop'].crop_size == crop
+    schedule, = cfg.param_scheduler
+    steps, epochs = ([20, 30], 36) if 'egtea' in name else ([10, 15], 18)
+    assert (schedule.type, schedule.milestones, schedule.gamma, schedule.end,
+            cfg.train_cfg.max_epochs) == (
+                'MultiStepLR', steps, .1, epochs, epochs)
+    if shifted is not None:
+        assert cfg.model.backbone.shift_fraction == shifted
+
+
+def _frames(step, total, **changes):
+    transform = TRANSFORMS.build({**step, **changes})
+    results = transform(dict(total_frames=total, start_index=0))
+    return results['frame_inds'].reshape(results['num_clips'], -1)
+
+
+LAPS_WITHIN = dict(
+    laps_visformer_k400=[0, 9, 18, 27, 36, 45, 54, 63],
+    laps_visformer_l_k400=[0, 8, 16, 25, 33, 42, 50, 59, 67, 76, 84, 93, 101,
+                           110, 118, 127],
+    laps_table04_vit_8x32=[0, 36, 72, 109, 145, 182, 218, 255])
+LAPS_STARTS = {
+    ('laps_visformer_k400', 200): [0, 14, 28, 41, 55, 68, 82, 96, 109, 123],
+    ('laps_visformer_k400', 300): [0, 24, 48, 71, 95, 118, 142, 166, 189,
+                                   213],
+    ('laps_visformer_k400', 500): [0, 44, 88, 131, 175, 218, 262, 306, 349,
+                                   393],
+}
+
+
+@pytest.mark.parametrize('name, total', LAPS_STARTS)
+def test_laps_test_frames_match_the_release(name, total):
+    step = load_config(name).test_dataloader.dataset.pipeline[1]
+    frames = _frames(step, total, num_clips=10)
+    assert frames[:, 0].tolist() == LAPS_STARTS[name, total]
+    assert (frames - frames[:, :1] == LAPS_WITHIN[name]).all()
+
+
+@pytest.mark.parametrize('name, total, few, want', [
+    ('laps_visformer_k400', 45, 8, [0, 9, 18, 27, 36, 0, 9, 18]),
+    ('laps_table04_vit_8x32', 45, 8, [0, 36, 27, 19, 10, 2, 38, 30]),
+    ('laps_visformer_h_k400', 300, 6, [0, 8, 16, 24, 32, 41]),
+    ('laps_tokshift_k400', 300, 3, [0, 34, 68])])
+def test_laps_wraps_and_rounds_frames_as_released(name, total, few, want):
+    step = load_config(name).test_dataloader.dataset.pipeline[1]
+    assert _frames(step, total)[0, :few].tolist() == want
+    if name == 'laps_tokshift_k400':
+        # 306 wraps to 6 for 300 frames, and 511 to 11 for 500 frames.
+        assert _frames(step, total)[0, 8:11].tolist() == [272, 6, 40]
+        assert _frames(step, 500)[0, -2:].tolist() == [476, 11]
+
+
+@pytest.mark.parametrize('total, start, first', [
+    (200, 10., 10), (300, 23.6, 24), (500, 435.2, 436), (45, 0., 0)])
+@pytest.mark.parametrize('name', ['laps_visformer_k400'])
+def test_laps_training_frames_match_the_release(name, total, start, first,
+                                                monkeypatch):
+    """For a given random start, which is in [0, L - 64]."""
+    ranges = []
+    monkeypatch.setattr(np.random, 'uniform', lambda low, high, size: (
+        ranges.append((low, high)), np.full(size, start))[1])
+    step = load_config(name).train_dataloader.dataset.pipeline[1]
+    frames = _frames(step, total)[0]
+    assert ranges == [(0, max(total - 64, 0))]
+    assert frames.tolist() == [(first + i) % total
+                               for i in LAPS_WITHIN[name]]
+
+
+DUALFORMER_STARTS = {
+    'dualformer_tiny_k400': {
+        45: [0] * 4, 200: [17, 51, 85, 119], 300: [29, 88, 148, 207],
+        500: [54, 163, 273, 382]},
+    'dualformer_small_ucf101': {
+        45: [0] * 4, 200: [9, 27, 45, 63], 300: [21, 64, 108, 151],
+        500: [46, 139, 233, 326]},
+}
+DUALFORMER_STARTS['dualformer_tiny_ucf101'] = DUALFORMER_STARTS[
+    'dualformer_tiny_k400']
+
+
+@pytest.mark.parametrize('name', DUALFORMER_STARTS)
+@pytest.mark.parametrize('total', [45, 200, 300, 500])
+def test_dualformer_test_frames_match_the_release(name, total):
+    step = load_config(name).test_dataloader.dataset.pipeline[1]
+    frames = _frames(step, total)
+    assert frames[:, 0].tolist() == DUALFORMER_STARTS[name][total]
+    assert ((frames[:, 1:] - frames[:, :-1]) % total ==
+            step.frame_interval).all()
+
+
+@pytest.mark.parametrize('total, room', [(200, 137), (300, 237), (500, 437)])
+def test_dualformer_training_frames_match_the_release(total, room,
+                                                      monkeypatch):
+    limits = []
+    monkeypatch.setattr(np.random, 'randint', lambda high, size: (
+        limits.append(high), np.full(size, 21))[1])
+    step = load_config(
+        'dualformer_tiny_k400').train_dataloader.dataset.pipeline[1]
+    assert _frames(step, total)[0].tolist() == list(range(21, 85, 2))
+    assert limits == [room]
