@@ -20,7 +20,7 @@ VIEWS_OPTION = 'test_dataloader.dataset.pipeline.1.num_clips'
 def test_configs_contain_only_assignments():
     """Users of mmaction2 read them without our documentation."""
     paths = sorted((ROOT / 'configs').rglob('*.py'))
-    assert len(paths) <= 150
+    assert len(paths) <= 155
     for path in paths:
         tree = ast.parse(path.read_text())
         assert {type(node) for node in tree.body} == {ast.Assign}, path

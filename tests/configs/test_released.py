@@ -261,7 +261,7 @@ DETAILS = [
     ('testra_*', {f'{BACKBONE}.fusion': 'compressed'}),
     ('lstr_*', {f'{BACKBONE}.fusion': 'none',
                 f'{BACKBONE}.long_memory_pos_embed': True}),
-    ('testra_*ek100* !testra_rgb*', {
+    ('testra_*ek100* !testra_rgb* !testra_vjepa*', {
         f'{BACKBONE}.drop_rate': 0.1, f'{HEAD}.dropout_ratio': 0.8,
         f'{BACKBONE}.in_channels': dict(rgb=1024, flow=1024)}),
     ('testra_ek100_released', {
