@@ -35,38 +35,56 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
     """
     path = Path(folder, LOCK)
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    file = _lock(path)
+    if file is None:
+        yield
+        return
     _open_files.add(file)
     try:
-        _lock(file, path)
         os.ftruncate(file, 0)
         os.pwrite(file, json.dumps(dict(
             host=socket.gethostname(), pid=os.getpid(),
             start=time.strftime('%Y-%m-%d %H:%M:%S'))).encode(), 0)
         yield
     finally:
+        path.unlink(missing_ok=True)
         _open_files.discard(file)
         os.close(file)
 
 
-def _lock(file: int, path: Path) -> None:
+def _lock(path: Path) -> int | None:
+    """Return the file descriptor of the lock; None without locks."""
     if fcntl is None:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        return None
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            holder = 'host {host}, process {pid}, started {start}'.format(
-                **json.loads(os.pread(file, 4096, 0)))
-        except (ValueError, KeyError):
-            holder = 'it has just started'
-        raise ValueError(
-            f'{path.parent} is in use by another run: {holder}. Wait for '
-            'it, stop it, or choose another folder') from None
-    except OSError as error:
-        # Some network disks do not support locks.
-        print(f'note: {path.parent} cannot be locked ({error.strerror}): '
-              'make sure that no other run uses it', file=sys.stderr)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _describe(os.pread(file, 4096, 0))
+            os.close(file)
+            raise ValueError(
+                f'{path.parent} is in use by another run: {holder}. Wait for '
+                'it, stop it, or choose another folder') from None
+        except OSError as error:
+            # Some network disks do not support locks.
+            print(f'note: {path.parent} cannot be locked ({error.strerror}): '
+                  'make sure that no other run uses it', file=sys.stderr)
+            os.close(file)
+            return None
+        # Check that a run that has just ended did not delete this file.
+        if path.exists() and os.path.samestat(
+                os.fstat(file), os.stat(path)):
+            return file
+        os.close(file)
+
+
+def _describe(content: bytes) -> str:
+    try:
+        return 'host {host}, process {pid}, started {start}'.format(
+            **json.loads(content))
+    except (ValueError, KeyError):
+        return 'it has just started'
 
 
 def _close_in_child() -> None:

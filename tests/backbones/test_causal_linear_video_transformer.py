@@ -65,6 +65,21 @@ def test_streams_that_join_skip_and_reset_equal_masked_clips(
     assert (got - want).abs().max() < 1e-10
 
 
+@pytest.mark.slow
+@EACH
+def test_stream_of_10000_frames_in_float32(options):
+    model, state, parts = _build(**options), None, []
+    x, elapsed = torch.randn(1, 3, 10_000, 4, 8), torch.rand(1, 10_000)
+    with torch.no_grad():
+        want, _ = model.forward_causal(x.double(), elapsed=elapsed.double())
+        model.float()
+        sizes = [1, 2, 1, 40] * 227 + [12]
+        for frames, times in zip(x.split(sizes, 2), elapsed.split(sizes, 1)):
+            y, state = model.forward_causal(frames, state, times)
+            parts.append(y)
+    assert relative(torch.cat(parts, dim=2), want) < 1e-5
+
+
 @EACH
 def test_later_frames_have_no_effect(options):
     model = _build(**options)

@@ -122,8 +122,8 @@ def test_numbers_have_a_range():
                 unlimited.add(name)
     # Labels, colors, and numbers with other ranges.
     assert unlimited == {
-        'actions', 'alpha', 'encoder', 'fill', 'hue', 'implies', 'mean',
-        'offset', 'supervision'}
+        'actions', 'encoder', 'forget', 'hue', 'mean', 'offset',
+        'supervision'}
 
 
 def test_documented_defaults_are_the_defaults():

@@ -45,6 +45,7 @@ def test_refuses_a_second_run_until_the_first_is_killed(tmp_path):
             with pytest.raises(ValueError, match=f'process {os.getpid()}, '):
                 with lock_folder(run):
                     pass
+        assert not (run / LOCK).exists()
     finally:
         holder.kill()
         holder.wait()
@@ -74,5 +75,23 @@ def test_disk_or_system_without_locks(tmp_path, monkeypatch, capsys):
     note = f'note: {tmp_path} cannot be locked (No locks available)'
     assert capsys.readouterr().err.count(note) == 2
     monkeypatch.setattr(lock, 'fcntl', None)
-    with lock_folder(tmp_path), lock_folder(tmp_path):
-        pass
+    with lock_folder(tmp_path / 'a'), lock_folder(tmp_path / 'a'):
+        assert not [*(tmp_path / 'a').iterdir()]
+
+
+def test_file_that_an_ended_run_deletes_meanwhile_locks_nothing(
+        tmp_path, monkeypatch):
+    """The other run deletes the file after this run has opened it."""
+    flock, deletions = fcntl.flock, [True]
+
+    def delete_first(file, mode):
+        if deletions:
+            deletions.clear()
+            (tmp_path / LOCK).unlink()
+        flock(file, mode)
+
+    monkeypatch.setattr(fcntl, 'flock', delete_first)
+    with lock_folder(tmp_path):
+        with pytest.raises(ValueError, match='in use by another run'):
+            with lock_folder(tmp_path):
+                pass

@@ -4,7 +4,7 @@
     python tools/benchmark/attentions.py OUT --data data/motion
     python tools/benchmark/attentions.py OUT --rows mala rala --seeds 0
 
-Each row of configs/linear_ff/ablations/motion_attentions.py is measured in a
+Each row of configs/attentions/ablations/motion.py is measured in a
 process of its own, which saves each result in OUT/ROW.json. The same command
 resumes: it measures what the files do not have, and writes the page.
 
