@@ -77,6 +77,13 @@ def broken_clip(clip):
     return path
 
 
+def noise(index):
+    """Make noise that is brighter or darker for ten frames each."""
+    rng = np.random.default_rng(index)
+    level = np.random.default_rng(index // 10).integers(0, 200)
+    return (rng.integers(0, 50, (64, 64, 3)) + level).astype(np.uint8)
+
+
 class Script(Source):
     """Source of frames with given indices, with a wait before each."""
 
@@ -87,11 +94,23 @@ class Script(Source):
     def _frames(self):
         for i in self.indices:
             time.sleep(self.wait)
-            image = np.random.default_rng(i).integers(
-                0, 256, (64, 64, 3)).astype(np.uint8)
-            yield Frame(image, i, 0., time.monotonic())
+            yield Frame(noise(i), i, 0., time.monotonic())
         if self.error:
             raise self.error
+
+
+class Hanging(Script):
+    """Source that hangs after its frames, even if it is stopped."""
+
+    def __init__(self, indices):
+        super().__init__(indices)
+        self.released = threading.Event()
+        self.has_returned = False
+
+    def _frames(self):
+        yield from super()._frames()
+        self.released.wait(60)
+        self.has_returned = True
 
 
 class FakeRun:
@@ -295,7 +314,7 @@ online = dict(
     extractors=dict(rgb=dict(
         config='linear_ff_tiny_motion',
         checkpoint='{folder}/recognizer.pth',
-        cfg_options={{'model.backbone.num_layers': 1}})),
+        clip_len=2, cfg_options={{'model.backbone.num_frames': 2}})),
     events=dict(on=.3, off=.2, min_duration=.25))
 '''
     path = folder / 'detector.py'
@@ -309,14 +328,13 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp('detector')
     torch.manual_seed(0)
     recognizer = mmvidattn.get_model(
-        'linear_ff_tiny_motion',
-        cfg_options={'model.backbone.num_layers': 1})
+        'linear_ff_tiny_motion', cfg_options={'model.backbone.num_frames': 2})
     torch.save(dict(state_dict=recognizer.state_dict()),
                folder / 'recognizer.pth')
     config = write_config(folder)
     model = mmvidattn.get_model(config)
     # The scores of a model with default weights hardly depend on the video.
-    torch.nn.init.normal_(model.cls_head.fc_cls.weight)
+    torch.nn.init.normal_(model.cls_head.fc_cls.weight, std=.5)
     for weight in model.backbone.work_projection.parameters():
         torch.nn.init.normal_(weight, std=0.3)
     torch.save(dict(state_dict=model.state_dict()), folder / 'detector.pth')

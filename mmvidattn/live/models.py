@@ -27,7 +27,7 @@ from ..online.event_thresholds import read_thresholds
 from ..sources import MAX_GAP
 from ..utils.arguments import Positive, check_type
 from .features import FeatureExtractor
-from .scorers import ClipScorer, SessionPool, SessionScorer
+from .scorers import ClipScorer, Scorer, SessionPool, SessionScorer
 from .steps import Step, frame_indices
 
 ONLINE, BACKBONE = 'OnlineActionDetector', 'OnlineVideoEncoder'
@@ -124,7 +124,7 @@ class BaseLiveModel:
                 f'{" and ".join(missing)}')
         return [dataset[key] for key in needed]
 
-    def new_scorer(self, fps: float) -> SessionScorer | ClipScorer:
+    def new_scorer(self, fps: float) -> Scorer:
         """Create the scorer of a source with ``fps`` frames per second."""
         raise NotImplementedError
 
@@ -193,7 +193,6 @@ class FeatureStreamModel(BaseLiveModel):
             extractors or {}, self.device)
 
     def new_scorer(self, fps: float) -> SessionScorer:
-        """Create the scorer of a source with ``fps`` frames per second."""
         return SessionScorer(
             self._pool, partial(self._sample, fps=fps), self.rate,
             min(int(self.max_gap * self.rate), self.memory_steps - 1),
@@ -285,7 +284,6 @@ class LiveVideoModel(BaseLiveModel):
         self._pool = SessionPool(StreamSession(self.model))
 
     def new_scorer(self, fps: float) -> SessionScorer:
-        """Create the scorer of a source with ``fps`` frames per second."""
         rate = min(self.frame_rate, fps)
         elapsed = self.frame_rate / rate
         return SessionScorer(
@@ -360,7 +358,6 @@ class LiveClipModel(BaseLiveModel):
             stride=self.online.get('stride') if stride is None else stride)
 
     def new_scorer(self, fps: float) -> ClipScorer:
-        """Create the scorer of a source with ``fps`` frames per second."""
         return ClipScorer(self._session.spawn(fps), self.max_gap)
 
 

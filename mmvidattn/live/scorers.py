@@ -17,14 +17,7 @@ from .steps import Step
 
 @dataclass
 class _Request:
-    """A step of a session to score.
-
-    Attributes:
-        session: The session.
-        sample: Sample of the step.
-        has_next: True if another step of this source is waiting.
-        result: Result of :meth:`SessionPool.score`, or an error.
-    """
+    """Arguments of :meth:`SessionPool.score`, and its result or an error."""
     session: StreamSession
     sample: Any
     has_next: bool
@@ -60,17 +53,11 @@ class SessionPool:
 
     def score(self, session: StreamSession, sample: Any, has_next: bool
               ) -> tuple[np.ndarray, bool, dict[str, float]]:
-        """Score a step of a session.
-
-        Args:
-            session: The session.
-            sample: Sample of the step.
-            has_next: True if another step of this source is waiting.
+        """Score a step of a session; see :meth:`Scorer.scores`.
 
         Returns:
-            Class probabilities of this step and of the anticipated ones,
-            [1 + A, K]; True for a frame that is not finite; and the duration
-            of the stages of the batch in seconds.
+            Class probabilities, [1 + A, K]; True for a frame that is not
+            finite; and the duration of the stages of the batch in seconds.
         """
         request = _Request(session, sample, has_next)
         with self._changed:
@@ -140,34 +127,22 @@ class SessionPool:
                 for each, found in zip(scores, logits)]
 
 
-class SessionScorer:
-    """Scorer of the steps of one source by a ``StreamSession``.
+class Scorer:
+    """Scorer of the steps of one source.
 
-    Args:
-        pool: Sessions of the model.
-        sample: Function that converts a step to its sample, and returns the
-            duration of each stage in seconds.
+    Attributes:
+        session: Session of the source.
         rate: Steps per second.
         max_skip: Largest number of missing steps that the state spans.
         reach: Number of frames that clips need before the last frame of a
             step.
-        elapsed: Duration of a step in nominal frame intervals, for models of
-            frames.
-
-    Attributes:
-        session: Session of the stream.
         num_bad: Number of steps whose features or frame were not finite.
-        rate, max_skip, reach: Arguments.
     """
-
-    def __init__(self, pool: SessionPool,
-                 sample: Callable[[Step], tuple[Any, dict[str, float]]],
-                 rate: float, max_skip: int, reach: int = 0,
-                 elapsed: float | None = None) -> None:
-        self.session = pool.session.spawn()
-        self.num_bad = 0
-        self.rate, self.max_skip, self.reach = rate, max_skip, reach
-        self._pool, self._sample, self._elapsed = pool, sample, elapsed
+    session: StreamSession | SlidingClassifier
+    rate: float
+    max_skip: int
+    reach = 0
+    num_bad = 0
 
     def scores(self, step: Step, has_next: bool = False
                ) -> tuple[np.ndarray, dict[str, float]]:
@@ -181,6 +156,41 @@ class SessionScorer:
             Class probabilities of this step and of the anticipated ones,
             [1 + A, K], and the duration of each stage in seconds.
         """
+        raise NotImplementedError
+
+    def skip(self, number: int) -> None:
+        """Skip missing steps, at most ``max_skip``."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state that a resumed run needs."""
+        return {}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continue from a state of :meth:`state_dict`."""
+
+
+class SessionScorer(Scorer):
+    """Scorer by a ``StreamSession``.
+
+    Args:
+        pool: Sessions of the model.
+        sample: Function that converts a step to its sample, and returns the
+            duration of each stage in seconds.
+        rate, max_skip, reach: See :class:`Scorer`.
+        elapsed: Duration of a step in nominal frame intervals, for models of
+            frames.
+    """
+
+    def __init__(self, pool: SessionPool,
+                 sample: Callable[[Step], tuple[Any, dict[str, float]]],
+                 rate: float, max_skip: int, reach: int = 0,
+                 elapsed: float | None = None) -> None:
+        self.session = pool.session.spawn()
+        self.rate, self.max_skip, self.reach = rate, max_skip, reach
+        self._pool, self._sample, self._elapsed = pool, sample, elapsed
+
+    def scores(self, step: Step, has_next: bool = False
+               ) -> tuple[np.ndarray, dict[str, float]]:
         sample, seconds = self._sample(step)
         scores, is_bad, more = self._pool.score(
             self.session, sample, has_next)
@@ -190,29 +200,26 @@ class SessionScorer:
             for stage in {**seconds, **more}}
 
     def skip(self, number: int) -> None:
-        """Skip missing steps, at most ``max_skip``."""
         self.session.skip(
             number, None if self._elapsed is None else number * self._elapsed)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the session."""
         return self.session.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from a state of :meth:`state_dict`."""
         self.session.load_state_dict(state_dict)
 
 
-class ClipScorer:
-    """Scorer of the steps of one source, each by the window that ends with it.
+class ClipScorer(Scorer):
+    """Scorer of each step by the window that ends with it.
 
-    Its methods and attributes are those of :class:`SessionScorer`.
+    It has no state: a step has the frames of its window, also after missing
+    steps and when a run resumes.
 
     Args:
         session: Session of the source.
         max_gap: Longest gap in seconds that an action may span.
     """
-    num_bad = 0
 
     def __init__(self, session: SlidingClassifier, max_gap: float) -> None:
         self.session = session
@@ -226,11 +233,6 @@ class ClipScorer:
 
     def scores(self, step: Step, has_next: bool = False
                ) -> tuple[np.ndarray, dict[str, float]]:
-        """Score a step, [1, K].
-
-        'features' encodes new frames, 'head' computes the part that windows
-        do not share.
-        """
         start = time.perf_counter()
         stop = (step.number + 1) * self.session.stride_frames
         first = max(self._next_frame, stop - self.session.window_frames)
@@ -238,18 +240,10 @@ class ClipScorer:
             if frame.index >= first:
                 self.session.add(frame.index, frame.image)
         self._next_frame = stop
+        # 'features' encodes new frames, 'head' computes the part that windows
+        # do not share.
         encoded = self.session.encode(stop)
         middle = time.perf_counter()
         scores = self.session.classify(encoded).numpy()[None]
         return scores, dict(
             features=middle - start, head=time.perf_counter() - middle)
-
-    def skip(self, number: int) -> None:
-        """Do nothing, because the next step has the frames of its window."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return an empty state; a resumed run reads its window again."""
-        return {}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from a state of :meth:`state_dict`."""

@@ -166,12 +166,12 @@ class LivePage:
         self._thread.join()
 
     def sink(self, source: int) -> Sink:
-        """Create the sink of a run.
-
-        Args:
-            source: Number of the run in ``runs``.
-        """
-        return PageSink(self, source)
+        """Create the sink of the run with this number in ``runs``."""
+        sink = Sink()
+        # A small queue, because a detection contains its frames.
+        sink.name, sink.queue_size = 'the page', 8
+        sink.write = partial(self.publish, source)
+        return sink
 
     def publish(self, source: int, detection: Detection) -> None:
         """Send a detection to the clients; may be called from any thread.
@@ -452,22 +452,3 @@ def encode_image(image: np.ndarray, side: int) -> bytes:
 def encode_text(data: bytes) -> str:
     """Encode bytes as text (Base64)."""
     return base64.b64encode(data).decode()
-
-
-class PageSink(Sink):
-    """Shows the detections of a run on a page.
-
-    Args:
-        page: The page.
-        number: Number of the run among the page's runs.
-    """
-    name = 'the page'
-    queue_size = 8
-
-    def __init__(self, page: LivePage, number: int) -> None:
-        self._page = page
-        self._number = number
-
-    def write(self, detection: Detection) -> None:
-        """Send a detection."""
-        self._page.publish(self._number, detection)

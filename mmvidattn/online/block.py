@@ -182,8 +182,8 @@ def causal_bias(length: int,
 class OnlineBlock(nn.Module):
     """Transformer block with post-norm.
 
-    :meth:`attend` runs self-attention. Calling the block runs the optional
-    attention to a memory, and the two feed-forward layers.
+    :meth:`add_attended` finishes self-attention. Calling the block runs the
+    optional attention to a memory, and the two feed-forward layers.
 
     Args:
         embed_dims: Channels C.
@@ -220,32 +220,18 @@ class OnlineBlock(nn.Module):
         self.ffn_norm = nn.LayerNorm(embed_dims)
         self.drop = nn.Dropout(drop_rate)
 
-    def attend(self,
-               x: Tensor,
-               q: Tensor,
-               kv: Tensor,
-               bias: Tensor | None = None,
-               num_keys: Tensor | None = None
-               ) -> tuple[Tensor, Tensor | None]:
-        """Run self-attention.
+    def add_attended(self, x: Tensor,
+                     y: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Finish self-attention: add its result y to the tokens.
 
         Args:
             x: Tokens, [B, N, C].
-            q: Queries of the tokens, [B, N, C].
-            kv: Keys and values of the window's tokens, [B, at least N, 2C].
-            bias: Bias of the scores, see :meth:`ProjectedAttention.forward`.
-            num_keys: Number of keys, see :meth:`ProjectedAttention.forward`.
+            y: Attended values, [B, N, C], before the output projection.
 
         Returns:
             Tokens, [B, N, C], and their queries of the memory, [B, N, C], or
             None without a memory.
         """
-        return self.add_attended(
-            x, self.self_attn(q, kv, bias=bias, num_keys=num_keys))
-
-    def add_attended(self, x: Tensor,
-                     y: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Finish :meth:`attend`: add the result y of the attention to x."""
         x = self.self_norm(x + self.drop(self.self_attn.proj(y)))
         return x, self.memory_attn and self.memory_attn.q(x)
 
@@ -253,7 +239,7 @@ class OnlineBlock(nn.Module):
         """Add the result of attention to the memory, and run the layers.
 
         Args:
-            x: Tokens of :meth:`attend`, [1 or B, N, C].
+            x: Tokens of :meth:`add_attended`, [1 or B, N, C].
             attended: Result of the attention to the memory, [B, N, C].
 
         Returns:
@@ -300,6 +286,31 @@ class OnlineTransformer(nn.Module):
         pairs = rows.chunk(len(self.blocks), dim=-1)
         return lambda i, q: self.blocks[i].memory_attn(q, pairs[i], **kwargs)
 
+    def attend(self,
+               x: Tensor,
+               *,
+               bias: Tensor | None = None,
+               num_keys: Tensor | None = None,
+               num_outputs: int | None = None
+               ) -> tuple[Tensor, Tensor | None]:
+        """Run the first block's self-attention.
+
+        Args:
+            x: Tokens, [B, N, C].
+            bias, num_keys: See :meth:`ProjectedAttention.forward`.
+            num_outputs: Number of last tokens that :meth:`forward` computes.
+                Defaults to all.
+
+        Returns:
+            Tokens and queries for :meth:`forward`.
+        """
+        block, rows = self.blocks[0], x
+        if len(self.blocks) == 1 and num_outputs is not None:
+            rows = x[:, -num_outputs:]
+        attention = block.self_attn
+        return block.add_attended(rows, attention(
+            attention.q(rows), attention.kv(x), bias=bias, num_keys=num_keys))
+
     def forward(self,
                 x: Tensor,
                 q: Tensor | None,
@@ -311,8 +322,8 @@ class OnlineTransformer(nn.Module):
         """Run the blocks after the first block's self-attention.
 
         Args:
-            x: Tokens from the first block's ``attend``.
-            q: Their queries of the memory, from ``attend``.
+            x: Tokens after the first block's self-attention.
+            q: Their queries of the memory, or None without a memory.
             read: Reader of the memory (:meth:`reader`), or None.
             bias: Bias of the scores in the later self-attentions.
             num_keys: Number of keys in the later self-attentions.

@@ -91,8 +91,8 @@ class MemoryEncoder(nn.Module):
             stage without queries.
         """
         for x, stage in zip(self.queries, self.stages):
-            yield (None, None) if x is None else _attend_first(
-                stage, x.expand(batch_size, -1, -1))
+            yield (None, None) if x is None else stage.attend(
+                x.expand(batch_size, -1, -1))
 
     def score(self, rows: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the first stage's attention scores and values of samples.
@@ -128,16 +128,9 @@ class MemoryEncoder(nn.Module):
         y = None
         for stage, (x, q) in zip(self.stages, prefix):
             if x is None:
-                y = stage(*_attend_first(stage, y), None)
+                y = stage(*stage.attend(y), None)
                 continue
             if y is not None:
                 read = stage.reader(stage.project(y))
             y = stage(x, q, read)
         return y
-
-
-def _attend_first(stage: OnlineTransformer,
-                  x: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Run the first self-attention of a stage; see ``OnlineBlock.attend``."""
-    block = stage.blocks[0]
-    return block.attend(x, block.self_attn.q(x), block.self_attn.kv(x))

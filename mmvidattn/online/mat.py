@@ -401,14 +401,9 @@ def _decode(transformer: OnlineTransformer, tokens: Keys,
             num_outputs: int | None = None) -> Tensor:
     """Run a transformer on tokens, with an optional memory."""
     x, bias, number = tokens
-    block, rows = transformer.blocks[0], x
-    if len(transformer.blocks) == 1 and num_outputs is not None:
-        rows = x[:, -num_outputs:]
-    attention, read = block.self_attn, None
-    y, q = block.attend(rows, attention.q(rows), attention.kv(x), bias,
-                        number)
+    options, read = dict(
+        bias=bias, num_keys=number, num_outputs=num_outputs), None
     if memory is not None:
         read = transformer.reader(transformer.project(memory.x),
                                   bias=memory.bias, num_keys=memory.number)
-    return transformer(y, q, read, bias=bias, num_keys=number,
-                       num_outputs=num_outputs)
+    return transformer(*transformer.attend(x, **options), read, **options)

@@ -128,7 +128,6 @@ class StreamSession:
             kernel,
             stretch_long_memory=stretch_long_memory))
         if cuda_graph:
-            _require_cuda('cuda_graph=True', self.step)
             StreamSession.record_graph([self])
 
     def _start(self, step: nn.Module) -> None:
@@ -280,7 +279,9 @@ class StreamSession:
         """
         _check_sessions(sessions)
         step = sessions[0].step
-        _require_cuda('record_graph', step)
+        if step.example.device.type != 'cuda':
+            raise ValueError('a CUDA graph needs a model on a CUDA device, '
+                             f'got one on {step.example.device}')
         batch = _join(sessions)
         batch.graph = CUDAGraphStep(step, batch.state)
 
@@ -347,12 +348,6 @@ def _check_sessions(sessions: Sequence[StreamSession]) -> None:
     if any(session.step is not sessions[0].step for session in sessions):
         raise ValueError('sessions must share their step: create them with '
                          'session.spawn()')
-
-
-def _require_cuda(name: str, step: nn.Module) -> None:
-    if step.example.device.type != 'cuda':
-        raise ValueError(f'{name} needs a model on a CUDA device, got one on '
-                         f'{step.example.device}')
 
 
 def _join(sessions: Sequence[StreamSession]) -> _Batch:

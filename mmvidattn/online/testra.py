@@ -89,7 +89,8 @@ class OnlineDecoder(nn.Module):
         if len(transformer.blocks) == 1 and num_outputs is not None:
             x, q = x[:, -num_outputs:], q[:, -num_outputs:]
         bias = causal_bias(rows.shape[1], rows.device, num_padded)
-        x, q = transformer.blocks[0].attend(x, q, kv, bias)
+        block = transformer.blocks[0]
+        x, q = block.add_attended(x, block.self_attn(q, kv, bias=bias))
         read = None
         if memory is not None:
             pairs, memory_bias = [None] * len(transformer.blocks), None
@@ -157,7 +158,6 @@ class TeSTra(BaseModule):
             tokens always have positions. Defaults to True.
         drop_rate: Dropout rate within the blocks, and after adding positions.
             Defaults to 0.2.
-        feature_drop_rate: Dropout rate of the features. Defaults to 0.
         act: 'relu' or 'gelu'. Defaults to 'relu'.
         init_cfg: ``init_cfg`` of ``BaseModule``.
     """
@@ -179,7 +179,6 @@ class TeSTra(BaseModule):
                  long_memory_pos_embed: bool = False,
                  work_memory_pos_embed: bool = True,
                  drop_rate: Fraction = 0.2,
-                 feature_drop_rate: Fraction = 0.,
                  act: Activation = 'relu',
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
@@ -197,12 +196,10 @@ class TeSTra(BaseModule):
             drop_rate=drop_rate,
             act=act)
 
-        self.work_projection = FeatureProjection(in_channels, embed_dims,
-                                                 feature_drop_rate)
+        self.work_projection = FeatureProjection(in_channels, embed_dims)
         self.encoder = None
         if long_memory_length:
-            self.long_projection = FeatureProjection(in_channels, embed_dims,
-                                                     feature_drop_rate)
+            self.long_projection = FeatureProjection(in_channels, embed_dims)
             self.encoder = MemoryEncoder(encoder, embed_dims, decay, **kwargs)
         self.decoder = OnlineDecoder(
             num_layers,

@@ -24,7 +24,34 @@ KERNELS = 'window', 'smoothing'
 RING_BUFFERS = 'work', 'scores', 'values'
 
 
-class TeSTraStep(StreamStep):
+class WindowStep(StreamStep):
+    """Step of networks whose state has a ring buffer ``work``."""
+
+    @property
+    def work_reach(self) -> int:
+        """Frames between the first and the last sample of the work memory."""
+        return (self.model.backbone.work_memory_length - 1) * self.work_rate
+
+    def start(self, step: Tensor) -> tuple[Tensor, Tensor]:
+        """Return :func:`work_memory_start` of the work memory at a step."""
+        return work_memory_start(
+            step, self.model.backbone.work_memory_length, self.work_rate)
+
+    def long_frames(self, start: Tensor) -> tuple[Tensor, Tensor]:
+        """Return :func:`long_memory_frames` before a work memory."""
+        return long_memory_frames(
+            start, self.model.backbone.long_memory_length, self.long_rate,
+            self.stretch_long_memory)
+
+    def read_work(self, state: Mapping[str, Tensor]) -> Tensor:
+        """Return the rows of the work memory, oldest first, [B, L, R]."""
+        ago = self.work_rate * torch.arange(
+            self.model.backbone.work_memory_length - 1, -1, -1,
+            device=state['count'].device)
+        return read_rows(state['work'], state['count'][:, None] - 1 - ago)
+
+
+class TeSTraStep(WindowStep):
     """Step for streams of :class:`mmvidattn.online.TeSTra`.
 
     A frame is projected once, when it arrives (:meth:`update`). Ring buffers
@@ -37,8 +64,6 @@ class TeSTraStep(StreamStep):
 
     def prepare(self) -> None:
         backbone = self.model.backbone
-        # Frames between the first and the last sample of the work memory.
-        self.work_reach = (backbone.work_memory_length - 1) * self.work_rate
         # Frames between the oldest sample of the long memory and the first
         # sample of the work memory.
         self.long_reach = self.long_rate * (
@@ -166,7 +191,7 @@ class TeSTraStep(StreamStep):
 
     def _smooth(self, state: dict[str, Tensor], step: Tensor) -> None:
         """Add the sample that leaves the work memory in this step."""
-        start, _ = self._start(step)
+        start, _ = self.start(step)
         phase, frame = start % self.long_rate, start - self.long_rate
         before = SmoothingState(*(
             read_rows(state[name], phase[:, None])[:, 0]
@@ -182,15 +207,9 @@ class TeSTraStep(StreamStep):
         for name, x in after._asdict().items():
             write_row(state[name], phase, x)
 
-    def _start(self, step: Tensor) -> tuple[Tensor, Tensor]:
-        """Return :func:`work_memory_start` of the work memory at a step."""
-        return work_memory_start(
-            step, self.model.backbone.work_memory_length, self.work_rate)
-
     def scored(self, state: Mapping[str, Tensor]) -> Tensor:
-        backbone, step = self.model.backbone, state['count'] - 1
-        start, num_padded = self._start(step)
-        read_long = None
+        backbone, read_long = self.model.backbone, None
+        start, num_padded = self.start(state['count'] - 1)
         if backbone.encoder is not None:
             y = self._read_smoothed(state, start) \
                 if self.kernel == 'smoothing' \
@@ -200,10 +219,7 @@ class TeSTraStep(StreamStep):
             def read_long(block: int, queries: Tensor) -> Tensor:
                 return y
 
-        ago = self.work_rate * torch.arange(
-            backbone.work_memory_length - 1, -1, -1, device=step.device)
-        work = read_rows(state['work'], step[:, None] - ago)
-        return self.reader.read(read_long, work, num_padded)
+        return self.reader.read(read_long, self.read_work(state), num_padded)
 
     def _read_smoothed(self, state: Mapping[str, Tensor],
                        start: Tensor) -> Tensor:
@@ -218,9 +234,7 @@ class TeSTraStep(StreamStep):
                      start: Tensor) -> Tensor:
         """Attend to the N samples before ``start``, [B, Q, G, D]."""
         backbone = self.model.backbone
-        frames, mask = long_memory_frames(
-            start, backbone.long_memory_length, self.long_rate,
-            self.stretch_long_memory)
+        frames, mask = self.long_frames(start)
         if backbone.fusion == 'long':
             work = start[:, None] + self.work_rate * torch.arange(
                 backbone.work_memory_length, device=start.device)
@@ -279,7 +293,7 @@ def _gain(proj: nn.Module, channels: int,
     return (weight - bias).abs().sum(dim=0).max(), bias.abs().max()
 
 
-class MATStep(StreamStep):
+class MATStep(WindowStep):
     """Step for streams of :class:`mmvidattn.online.MAT`.
 
     A frame is projected once. A stream's memory is the projections of its
@@ -297,8 +311,7 @@ class MATStep(StreamStep):
 
     def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
         backbone = self.model.backbone
-        C = backbone.embed_dims
-        work = (backbone.work_memory_length - 1) * self.work_rate + 1
+        C, work = backbone.embed_dims, self.work_reach + 1
         long = work + backbone.long_memory_length * self.long_rate
         zeros = self.example.new_zeros
         return dict(row=zeros(batch_size, 3 * C),
@@ -316,18 +329,12 @@ class MATStep(StreamStep):
             write_row(state[name], step, x)
 
     def scored(self, state: Mapping[str, Tensor]) -> Tensor:
-        backbone, step = self.model.backbone, state['count'] - 1
-        start, num_padded = work_memory_start(
-            step, backbone.work_memory_length, self.work_rate)
-        frames, mask = long_memory_frames(
-            start, backbone.long_memory_length, self.long_rate,
-            self.stretch_long_memory)
-        ago = self.work_rate * torch.arange(
-            backbone.work_memory_length - 1, -1, -1, device=step.device)
+        backbone = self.model.backbone
+        start, num_padded = self.start(state['count'] - 1)
+        frames, mask = self.long_frames(start)
         return backbone.read(
-            read_rows(state['long'], frames),
-            read_rows(state['work'], step[:, None] - ago), ~mask, num_padded,
-            1 + backbone.num_anticipation_tokens).work[-1]
+            read_rows(state['long'], frames), self.read_work(state), ~mask,
+            num_padded, 1 + backbone.num_anticipation_tokens).work[-1]
 
     def repeat(self, number: int, state: dict[str, Tensor]) -> None:
         for name, x in self._split(state['row']).items():

@@ -11,7 +11,7 @@ import pytest
 import torch
 from backbones.families import TINY, build, clips_for
 from helpers import relative
-from online.detectors import VARIANTS, detector_of
+from online.networks import VARIANTS, detector_of
 from torch import nn
 
 from mmvidattn import get_model

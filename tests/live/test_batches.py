@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from live_fixtures import Script
+from live_fixtures import Hanging, Script
 
 from mmvidattn.live import FeatureStreamModel, StreamRun
 from mmvidattn.live.features import FeatureExtractor
@@ -19,35 +19,11 @@ def model(files):
     return FeatureStreamModel(*files)
 
 
-class Camera(Script):
-    """Live source with its own rate; it may block after its frames."""
-
-    def __init__(self, fps, seconds, blocks=False):
-        super().__init__(range(round(fps * seconds)), live=True)
-        self.fps, self.blocks = fps, blocks
-
-    def _frames(self):
-        first = time.monotonic()
-        for frame in super()._frames():
-            wait = first + frame.index / self.fps - time.monotonic()
-            if self._stopped.wait(max(0, wait)):
-                return
-            yield frame
-        if self.blocks:
-            # Block, like a read that does not return.
-            while not self._stopped.wait(60):
-                pass
-
-
-def follow(run, found):
-    for detection in run:
-        found.append(detection)
-
-
 def start(*runs):
+    """Iterate over runs in threads; return these and the detections."""
     results = [[] for _ in runs]
-    threads = [threading.Thread(target=follow, args=pair, daemon=True)
-               for pair in zip(runs, results)]
+    threads = [threading.Thread(target=result.extend, args=[run], daemon=True)
+               for run, result in zip(runs, results)]
     for thread in threads:
         thread.start()
     return threads, results
@@ -108,17 +84,17 @@ def test_error_of_one_source_does_not_end_the_rest(model, monkeypatch):
 
 
 def test_stalled_source_does_not_delay_the_rest(model):
-    stalls = StreamRun(model, Camera(12, 0.5, blocks=True))
-    working = StreamRun(model, Camera(24, 1.5))
-    threads, (first, result) = start(stalls, working)
+    stalls = Hanging(range(6))
+    working = StreamRun(model, Script(range(36), live=True, wait=1 / 24))
+    threads, (first, result) = start(StreamRun(model, stalls), working)
     threads[1].join()
     assert threads[0].is_alive() and len(first) == 2
-    stalls.stop()
+    stalls.released.set()
     threads[0].join()
     steps = [detection.step for detection in result]
     # A busy machine may drop some steps.
-    assert steps[-1] == 5 and steps == sorted(set(steps))
-    assert len(steps) + working.dropped + working.missing == 6
+    assert steps[-1] == 11 and steps == sorted(set(steps))
+    assert len(steps) + working.dropped + working.missing == 12
 
 
 def test_interrupt_of_one_source_does_not_block_the_rest(model):

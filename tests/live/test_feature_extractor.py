@@ -24,7 +24,6 @@ from mmvidattn.live.networks import (
     OpticalFlow,
     quantize_flow,
 )
-from mmvidattn.live.steps import frame_indices, source_frames
 
 FRAMES = dict(takes='frames', mean=0.5, std=0.25, resize=32)
 CLIPS = dict(FRAMES, takes='clips')
@@ -84,22 +83,6 @@ def test_values_and_layouts():
     assert x[0, 7, 3, 4] == float(flow[3][3, 4, 1]) - 128
 
 
-@pytest.mark.parametrize('change, error', [
-    (dict(takes='video'), "takes must be one of .* got 'video'"),
-    (dict(color='GBR'), 'color must be one of'),
-    (dict(interpolation='lanczos'), 'interpolation must be one of'),
-    (dict(resize=(3, )), r'resize must be .*got \(3,\)'),
-    (dict(crop=0), 'crop must be a positive integer'),
-    (dict(crop=64), r'crop must fit into the images.* 32 x 42, got 64'),
-    (dict(mean=[1, 2]), 'mean must be one number, or one for each of 3'),
-    (dict(value=1), 'input may have takes, mean, std, .*value'),
-])
-def test_rejects_inputs(change, error):
-    with pytest.raises(ValueError, match=error):
-        FeatureExtractor(make_pooled(), input={**FRAMES, **change}
-                         ).features([[_image()]])
-
-
 def test_features_are_the_output_or_the_input_of_a_layer():
     image = np.full((40, 60, 3), (255, 0, 51), np.uint8)
     model = Pooled().train()
@@ -125,36 +108,6 @@ def test_features_of_frames_are_averaged():
         torch.testing.assert_close(extractor.features([images]), want)
 
 
-@pytest.mark.parametrize('kwargs, error', [
-    (dict(config=Pooled()), 'input of Pooled must have takes, mean, std, and '
-                            'lacks takes, mean, std'),
-    (dict(config=Pooled(), input=CLIPS), 'clip_len .* is needed'),
-    (dict(config=Pooled(), input=FRAMES, layer='head'),
-     "of the network, got 'head'; linear layers are fc"),
-    (dict(config=Pooled(), input=FRAMES, cfg_options={'a': 1}),
-     'cfg_options are for recognizers'),
-    (dict(config=Pooled(), input=FRAMES, sample_fps=0),
-     'sample_fps must be a positive number'),
-    (dict(config='os:getcwd', input=FRAMES),
-     'os:getcwd must return an nn.Module, got a str'),
-    (dict(config='no.such:thing', input=FRAMES),
-     'must be MODULE:CALLABLE that can be imported: No module named'),
-    (dict(config='os:such', input=FRAMES), 'that can be imported'),
-    (dict(config='linear_ff_tiny_motion', input=FRAMES),
-     'input is not for recognizers'),
-    (dict(config='hf://owner/model'), 'must be hf://OWNER/MODEL@REVISION'),
-    (dict(config='tsn_bninception_flow', flow='raft'),
-     "flow must be .*'farneback'.* got 'raft'"),
-    (dict(config='tsn_bninception_flow', flow_side=0),
-     'flow_side must be a positive number, got 0'),
-    (dict(config='tsn_bninception_flow', bound=-1.),
-     'bound must be a positive number, got -1.0'),
-])
-def test_rejects_networks(kwargs, error):
-    with pytest.raises(ValueError, match=error):
-        FeatureExtractor(**kwargs)
-
-
 def test_network_of_a_function_loads_weights(tmp_path):
     model = Pooled()
     torch.save(model.state_dict(), tmp_path / 'pooled.pth')
@@ -175,20 +128,6 @@ def test_network_of_a_function_loads_weights(tmp_path):
     with pytest.raises(ValueError, match=(
             r'Conv2d gives .* \[1, 4, 30, 30\] .* must be \[1, C\]')):
         extractor.features([[_image(32, 32)]])
-
-
-def test_frames_are_sampled_at_another_rate():
-    # At 24 frames per second a step has 6 frames, and a single frame is the
-    # 4th. At 12 each frame is used twice, at 48 every other one.
-    indices = frame_indices(3, 24, 4, 6, 1)
-    assert indices.tolist() == [*range(18, 24)]
-    assert frame_indices(3, 24, 4, 1, 1).tolist() == [21]
-    for fps, want in ((24, [*range(18, 24)]), (12, [9, 9, 10, 10, 11, 11]),
-                      (48, [36, 38, 40, 42, 44, 46])):
-        assert source_frames(indices, 24, fps, 3, 4).tolist() == want
-    # No frame is later than the step; at 30 per second it has 8 frames.
-    late = source_frames(np.arange(8), 24, 30, 0, 4)
-    assert late.max() == 7
 
 
 def test_recognizers_need_no_weights_of_the_classifier(tmp_path):
@@ -324,9 +263,3 @@ def test_flow_of_a_shifted_image(method):
                 x.getWarpingsNumber(), x.getEpsilon(), x.getScaleStep()) == (
                     0.25, 0.15, 0.3, 5, 5, 0.01, 0.8)
         assert x.getOuterIterations() * x.getInnerIterations() == 300
-
-
-def test_missing_contrib_is_named(monkeypatch):
-    monkeypatch.delattr(cv2, 'optflow', raising=False)
-    with pytest.raises(ValueError, match='pip install opencv-contrib-python'):
-        OpticalFlow('tvl1')

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Live detection by models of frames and of clips, MiniROAD and MAT."""
+"""Live detection by models of features, of frames and of clips."""
 import time
 
 import cv2
@@ -7,7 +7,8 @@ import decord
 import numpy as np
 import pytest
 import torch
-from live_fixtures import CLASSES, ROOT, Script
+from live_fixtures import CLASSES, ROOT, Script, noise
+from online.networks import scores_of_images
 
 import mmvidattn
 from mmvidattn.commands import main
@@ -19,8 +20,6 @@ from mmvidattn.live import (
     StreamRun,
 )
 from mmvidattn.online import StreamSession
-
-SIDE = 32
 
 
 @pytest.fixture(scope='module')
@@ -48,22 +47,80 @@ online = dict(events=dict(on=.3, off=.2, min_duration=.25))
     return str(config), str(folder / 'detector.pth')
 
 
+KINDS = dict(files=FeatureStreamModel, frame_files=LiveVideoModel,
+             clip_files=LiveClipModel)
+
+
+@pytest.fixture(scope='module', params=KINDS)
+def live_model(request):
+    """Model of each kind."""
+    return KINDS[request.param](*request.getfixturevalue(request.param))
+
+
 @pytest.fixture(scope='module')
-def model(frame_files):
+def frame_model(frame_files):
     return LiveVideoModel(*frame_files)
 
 
-@torch.no_grad()
-def scores_of(model, images, elapsed=1.):
+@pytest.fixture(scope='module')
+def clip_model(clip_files):
+    return LiveClipModel(*clip_files)
+
+
+def scores_of(detections):
+    return np.stack([detection.scores for detection in detections])
+
+
+def test_long_gap_restarts_the_stream(live_model, monkeypatch):
+    # A longer memory does not help.
+    monkeypatch.setattr(live_model, 'memory_steps', 10**6, raising=False)
+    run, lines = StreamRun(live_model, Script(
+        [*range(30), *range(1230, 1260)])), []
+    run.log = lines.append
+    found = list(run)
+    rate = int(run.rate)
+    num_steps = 30 * rate // 12
+    assert [d.step for d in found] == [
+        *range(num_steps), *range(num_steps + 100 * rate,
+                                  2 * num_steps + 100 * rate)]
+    assert run.missing == 100 * rate
+    assert lines == ['script: gap of 100.0 s without frames at 2.50 s']
+    # Scores after the gap do not depend on frames before it.
+    fresh = list(StreamRun(live_model, Script(range(1230, 1260))))
+    np.testing.assert_allclose(
+        scores_of(found[num_steps:]), scores_of(fresh), rtol=1e-5, atol=1e-7)
+
+
+def test_stopped_run_resumes_in_a_video(live_model, clip, tmp_path):
+    """Also with the thresholds of the page."""
+    name = live_model.classes[-1]
+    whole = StreamRun(live_model, clip, tmp_path / 'whole.jsonl')
+    options = dict(events_file=tmp_path / 'events.jsonl',
+                   state_file=tmp_path / 'state')
+    first = StreamRun(live_model, clip, **options)
+    for run in whole, first:
+        run.event_detector.set_threshold(name, .25)
+    want, got = list(whole), []
+    for detection in first:
+        got.append(detection)
+        if detection.step == 6:
+            break
+    rest = StreamRun(live_model, clip, **options)
+    assert rest.event_detector.thresholds()['changed'][name][0] == .25
+    got += rest
+    assert [d.step for d in got] == [d.step for d in want]
+    np.testing.assert_allclose(scores_of(got), scores_of(want), atol=1e-5)
+    assert (tmp_path / 'events.jsonl').read_bytes() == (
+        tmp_path / 'whole.jsonl').read_bytes()
+
+
+def scores_of_whole(model, images, elapsed=1.):
     """Score images in one pass: [T, 1 + A, K]."""
-    frames = np.stack([cv2.resize(image, (SIDE, SIDE)) for image in images])
-    frames = torch.from_numpy(frames).permute(3, 0, 1, 2)[None]
-    frames = model.data_preprocessor.normalize(frames)
-    elapsed = torch.full((1, len(images)), elapsed)
-    backbone = model.backbone
-    x, _ = backbone.forward_causal(dict(frames=frames, elapsed=elapsed))
-    x = torch.cat([x[0][:, None], backbone.anticipate(x[0])], dim=1)
-    return model.cls_head(x)['action'].softmax(-1).numpy()
+    frames = torch.from_numpy(np.stack(
+        [cv2.resize(image, (32, 32)) for image in images]))
+    x = scores_of_images(model, frames.permute(0, 3, 1, 2).float(),
+                         [elapsed] * len(images))
+    return x.softmax(-1).numpy()
 
 
 def images_of(clip):
@@ -71,47 +128,38 @@ def images_of(clip):
     return list(reader.get_batch(range(len(reader))).asnumpy())
 
 
-def test_scores_match_the_whole_file(model, clip):
-    run = StreamRun(model, clip)
-    got = list(run)
-    want = scores_of(model.model, images_of(clip))
-    assert run.rate == 12 and len(got) == len(want) == 84
-    np.testing.assert_allclose(
-        [[d.scores, *d.anticipated] for d in got], want, atol=1e-5)
-    assert np.ptp(want[:, 0], axis=0).max() > .1
-
-
-@pytest.mark.parametrize('frame_rate', [4., 48.])
-def test_other_frame_rates(frame_files, clip, frame_rate):
+@pytest.mark.parametrize('frame_rate', [4., 12., 48.])
+def test_frames_are_scored_as_in_the_whole_file(frame_files, clip,
+                                                frame_rate):
     """Use the middle frame of a step, or age the state between frames."""
     run = OnlineDetector(*frame_files, clip, cfg_options={
         'test_dataloader.dataset.frame_rate': frame_rate})
     images = images_of(clip)
-    want = scores_of(run.model, images[1::3] if frame_rate == 4 else images,
-                     1. if frame_rate == 4 else 4.)
+    want = scores_of_whole(
+        run.model, images[1::3] if frame_rate == 4 else images,
+        max(1., frame_rate / 12))
+    got = list(run)
     np.testing.assert_allclose(
-        [d.scores for d in run], want[:, 0], atol=1e-5)
+        [[d.scores, *d.anticipated] for d in got], want, atol=1e-5)
     assert run.rate == min(frame_rate, 12)
+    assert np.ptp(want[:, 0], axis=0).max() > .1
 
 
-def test_missing_frames_age_the_state(model):
-    script = Script([*range(10), *range(30, 40)])
-    run = StreamRun(model, script)
+def test_missing_frames_age_the_state(frame_model):
+    indices = [*range(10), *range(30, 40)]
+    run = StreamRun(frame_model, Script(indices))
     results = list(run)
-    assert [d.step for d in results] == [*range(10), *range(30, 40)]
+    assert [d.step for d in results] == indices
     assert run.missing == 20 and run.session.num_bad_frames == 20
-    images = [frame.image for frame in Script([*range(10), *range(30, 40)])]
-    plain = scores_of(model.model, images)
+    plain = scores_of_whole(frame_model.model, [*map(noise, indices)])
     assert np.abs(results[9].scores - plain[9, 0]).max() < 1e-5
     assert np.abs(results[10].scores - plain[10, 0]).max() > 1e-6
 
 
-@pytest.fixture(scope='module')
-def bundle(frame_files, tmp_path_factory):
-    """Bundle of the detector, with the last class ignored."""
-    folder = tmp_path_factory.mktemp('bundle')
+def test_bundle_gives_the_same_detections(frame_files, clip, tmp_path):
+    """Also with the last class ignored."""
     config, checkpoint = frame_files
-    changed = folder / 'changed.py'
+    changed = tmp_path / 'changed.py'
     changed.write_text(f'''
 _base_ = {config!r}
 ignored = {len(CLASSES) - 1}
@@ -119,15 +167,9 @@ model = dict(cls_head=dict(loss_cls=dict(ignore_index=ignored)))
 test_dataloader = dict(dataset=dict(ignore_index=ignored))
 online = dict(max_gap=3.)
 ''')
-    main(['bundle', str(changed), checkpoint,
-                        str(folder / 'detector.zip')])
-    return str(changed), checkpoint, str(folder / 'detector.zip')
-
-
-def test_bundle_gives_the_same_detections(bundle, clip):
-    config, checkpoint, path = bundle
-    want = list(OnlineDetector(config, checkpoint, clip))
-    model = LiveVideoModel(path, None)
+    main(['bundle', str(changed), checkpoint, str(tmp_path / 'model.zip')])
+    want = list(OnlineDetector(changed, checkpoint, clip))
+    model = LiveVideoModel(tmp_path / 'model.zip', None)
     assert model.ignore == {0, len(CLASSES) - 1}
     assert [*model.classes] == [*CLASSES]
     assert model.online.max_gap == 3
@@ -151,8 +193,7 @@ def test_actions_end_before_a_long_gap(frame_files, max_gap, cuts):
     results = list(run)
     assert run.missing == 36
     # The network restarts after it.
-    images = [frame.image for frame in Script(frames)]
-    restarted = scores_of(model.model, images[12:])
+    restarted = scores_of_whole(model.model, [*map(noise, frames[12:])])
     error = np.abs(results[12].scores - restarted[0, 0]).max()
     assert (error < 1e-6) == cuts
     events = [event for result in results for event in result.events]
@@ -181,8 +222,8 @@ test_dataloader = dict(dataset=dict(metainfo=dict(classes={CLASSES})))
 online = dict(
     extractors=dict(rgb=dict(
         config='linear_ff_tiny_motion',
-        checkpoint='{files[1].parent}/recognizer.pth',
-        cfg_options={{'model.backbone.num_layers': 1}})))
+        checkpoint='{files[1].parent}/recognizer.pth', clip_len=2,
+        cfg_options={{'model.backbone.num_frames': 2}})))
 ''')
     torch.manual_seed(0)
     live, rows, push = FeatureStreamModel(path, None), [], (
@@ -200,12 +241,7 @@ online = dict(
     np.testing.assert_allclose(got, logits.softmax(-1), atol=1e-5)
 
 
-@pytest.fixture(scope='module')
-def clip_model(clip_files):
-    return LiveClipModel(*clip_files)
-
-
-def test_scores_match_sliding_windows(clip_model, clip):
+def test_clips_are_scored_as_in_sliding_windows(clip_model, clip):
     run = StreamRun(clip_model, clip)
     results = list(run)
     assert run.rate == 2 and run.classes[0] == 'up'
@@ -218,7 +254,7 @@ def test_scores_match_sliding_windows(clip_model, clip):
     for detection, window in zip(results[3:], windows):
         np.testing.assert_allclose(
             detection.scores, window.probabilities, rtol=1e-5, atol=1e-7)
-    assert np.ptp([d.scores for d in results], axis=0).max() > .1
+    assert np.ptp(scores_of(results), axis=0).max() > .1
     # A window encodes one new group and shares all other groups.
     assert run.session.encoder.num_shared > run.session.encoder.num_encoded
     # The first class is not a background.
@@ -244,30 +280,13 @@ def test_windows_contain_frames_of_dropped_steps(clip_model):
         np.testing.assert_allclose(scores, want[step], rtol=1e-5, atol=1e-7)
 
 
-def test_long_gap_restarts_the_session(clip_model):
-    run = StreamRun(clip_model, Script([*range(30), *range(1230, 1260)]))
-    results = list(run)
-    assert [d.step for d in results] == [*range(5), *range(205, 210)]
-    # Scores after the gap do not depend on frames before it.
-    fresh = list(StreamRun(clip_model, Script(range(1230, 1260))))
-    np.testing.assert_allclose([d.scores for d in results[5:]],
-                               [d.scores for d in fresh], rtol=1e-5)
-    assert run.missing == 200
-
-
 def test_detector_takes_options_of_clip_models(clip_files, clip):
-    config, checkpoint = clip_files
-    run = OnlineDetector(config, checkpoint, clip, seconds=1, stride=.25)
+    run = OnlineDetector(*clip_files, clip, seconds=1, stride=.25,
+                         queue_size=7)
     assert run.session.window_frames == 12 and run.rate == 4
-    other = OnlineDetector(config, checkpoint, clip, seconds=1, stride=.25,
-                           queue_size=7).with_source(clip)
+    other = run.with_source(clip)
     assert other.session.window_frames == 12
     assert other._reader.queue.size == 7
-    with pytest.raises(ValueError, match='may have .*seconds and stride'):
-        OnlineDetector(config, checkpoint, clip,
-                       cfg_options={'online.extractors': {}})
-    with pytest.raises(ValueError, match='stride must be .* 1 s, got 2'):
-        OnlineDetector(config, checkpoint, clip, seconds=1, stride=2)
 
 
 def test_classes_without_labels_are_numbered(clip_files):

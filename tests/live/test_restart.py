@@ -11,34 +11,21 @@ import time
 import numpy as np
 import pytest
 import torch
+from live_fixtures import Script, noise
 
-from mmvidattn.live import (
-    FeatureStreamModel,
-    OnlineDetector,
-    StreamRun,
-    run_files,
-)
+from mmvidattn.live import FeatureStreamModel, StreamRun, run_files
 from mmvidattn.live.run_files import EventLog, read_events
-from mmvidattn.sources import Frame, RecordedSource, Source
-
-FRAMES = 120
-
-
-def image_of(index):
-    """Make noise that is brighter or darker for a second each."""
-    rng = np.random.default_rng(index)
-    level = np.random.default_rng(index // 10).integers(0, 200)
-    return (rng.integers(0, 50, (64, 64, 3)) + level).astype(np.uint8)
+from mmvidattn.sources import RecordedSource
 
 
 class Recording(RecordedSource):
 
-    def __init__(self, num_frames=FRAMES):
+    def __init__(self, num_frames=120):
         self.num_frames = num_frames
         super().__init__('recording', 12, False)
 
     def _read(self, index):
-        return image_of(index)
+        return noise(index)
 
 
 @pytest.fixture(scope='module')
@@ -50,19 +37,6 @@ def model(files):
     model._event_options = dict(
         on=float(on), off=float(off), min_duration=.25)
     return model
-
-
-class Camera(Source):
-    """Live source with a frame every 4 ms."""
-
-    def __init__(self, num_frames):
-        self.num_frames = num_frames
-        super().__init__('camera', 12, True)
-
-    def _frames(self):
-        for i in range(self.num_frames):
-            time.sleep(0.004)
-            yield Frame(image_of(i), i, 0., time.monotonic())
 
 
 def options(folder, **more):
@@ -157,19 +131,6 @@ def test_killed_at_random(model, uninterrupted, tmp_path, times):
         assert number < 2 * times, 'the runs end before they are killed'
 
 
-def test_resumes_a_video_file(model, clip, tmp_path):
-    list(StreamRun(model, clip, tmp_path / 'whole.jsonl'))
-    run = StreamRun(model, clip, **options(tmp_path))
-    for detection in run:
-        if detection.step == 13:
-            run.stop()
-    run = StreamRun(model, clip, **options(tmp_path))
-    steps = [detection.step for detection in run]
-    assert steps[0] in range(14, 19) and steps[-1] == 27
-    assert (tmp_path / 'events.jsonl').read_bytes() == (
-        tmp_path / 'whole.jsonl').read_bytes()
-
-
 def test_stop_keeps_actions_in_progress(model, uninterrupted, tmp_path):
     done = 0
     for _ in range(3):
@@ -189,10 +150,15 @@ def test_stop_keeps_actions_in_progress(model, uninterrupted, tmp_path):
         uninterrupted[0].splitlines()) - 1
 
 
+def camera(num_frames):
+    """Live source with a frame every 4 ms."""
+    return Script(range(num_frames), live=True, wait=.004)
+
+
 @pytest.mark.parametrize('away', [-3600, 3600], ids=['clock-set-back', 'hour'])
 def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     """Events after the saved state are neither lost nor repeated."""
-    run = StreamRun(model, Camera(120), **options(tmp_path))
+    run = StreamRun(model, camera(120), **options(tmp_path))
     shutil.copy(tmp_path / 'state', tmp_path / 'early')
     for detection in run:
         if detection.step == 30:
@@ -207,7 +173,7 @@ def test_live_source_resumes_after_a_gap(model, tmp_path, away):
     state = torch.load(tmp_path / 'state', weights_only=True)
     state['clock'] -= away
     torch.save(state, tmp_path / 'state')
-    run = StreamRun(model, Camera(180), **options(tmp_path))
+    run = StreamRun(model, camera(180), **options(tmp_path))
     assert 'after a gap of ' in run.resumed
     first = next(steps := iter(run)).step
     # The gap is measured by the clock, from the time of the state.
@@ -232,24 +198,6 @@ def test_live_source_resumes_after_a_gap(model, tmp_path, away):
             assert event['start_id'] == start['id']
             assert event['start'] == start['start'] < event['end']
     assert not open_
-
-
-def test_resumes_a_clip_model(clip_files, clip, tmp_path):
-    """The frames of the window are read again."""
-    expected = list(OnlineDetector(*clip_files, clip))
-    run = OnlineDetector(*clip_files, clip, **options(tmp_path))
-    run.event_detector.set_threshold('up', .9)
-    half = len(expected) // 2
-    for number, _ in enumerate(run, 1):
-        if number == half:
-            break
-    run = OnlineDetector(*clip_files, clip, **options(tmp_path))
-    # Thresholds of the page are kept.
-    assert run.event_detector.thresholds()['changed']['up'][0] == .9
-    result = list(run)
-    assert len(result) == len(expected) - half
-    for got, want in zip(result, expected[half:]):
-        np.testing.assert_allclose(got.scores, want.scores, atol=1e-5)
 
 
 def test_unwritable_state_is_a_warning(model, tmp_path,

@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Runs of a model of features."""
 import json
 import threading
 import time
@@ -10,7 +11,7 @@ import decord
 import numpy as np
 import pytest
 import torch
-from live_fixtures import CLASSES, Script, write_tsn
+from live_fixtures import CLASSES, Hanging, Script, write_tsn
 from made_videos import write_at
 
 import mmvidattn
@@ -25,7 +26,6 @@ from mmvidattn.live import (
 )
 from mmvidattn.live.segments import find_segments
 from mmvidattn.online import StreamSession
-from mmvidattn.sources import VideoFile
 
 STEPS = 28
 
@@ -61,11 +61,8 @@ def test_scores_match_windows_of_extracted_features(found, files, clip):
                       padding_mask=torch.from_numpy(at[:N] < 0)[None])
         with torch.no_grad():
             logits = model(window, mode='tensor')['action'][0, L - 1:]
-        scores = logits.softmax(-1).numpy()
-        np.testing.assert_allclose(detections[t].scores, scores[0],
-                                   atol=1e-4)
-        np.testing.assert_allclose(detections[t].anticipated, scores[1:],
-                                   atol=1e-4)
+        got = [detections[t].scores, *detections[t].anticipated]
+        np.testing.assert_allclose(got, logits.softmax(-1), atol=1e-4)
     # The scores vary, so the comparison is meaningful.
     assert np.ptp([d.scores for d in detections], axis=0).max() > 0.2
 
@@ -112,26 +109,8 @@ def test_session_skips_a_gap_shorter_than_the_memory(
     assert run.session.num_bad_frames == (6 if num_steps == 14 else 0)
 
 
-def test_long_gap_restarts_the_session(model, monkeypatch):
-    # A longer memory does not help.
-    monkeypatch.setattr(model, 'memory_steps', 10**6)
-    late = 12 * 60 * 60
-    run = StreamRun(model, Script([*range(12), *range(late, late + 12)]))
-    lines = []
-    run.log = lines.append
-    results = list(run)
-    assert [d.step for d in results] == [0, 1, 2, 3, *range(14400, 14404)]
-    assert run.session.num_steps == 4
-    assert lines == [
-        'script: gap of 3599.0 s without frames at 1.00 s']
-    fresh = list(StreamRun(model, Script(range(late, late + 12))))
-    np.testing.assert_array_equal([d.scores for d in results[4:]],
-                                  [d.scores for d in fresh])
-
-
 def test_stop_ends_the_run(model):
-    source = Script(range(10 ** 9))
-    run = StreamRun(model, source)
+    run = StreamRun(model, Script(range(10 ** 9)))
     for detection in run:
         if detection.step == 3:
             run.stop()
@@ -140,37 +119,28 @@ def test_stop_ends_the_run(model):
         next(iter(run))
 
 
-class Hanging(Script):
-    """Source that hangs after its frames, even if it is stopped."""
-
-    def _frames(self):
-        yield from super()._frames()
-        self.released = threading.Event()
-        self.has_returned = False
-        self.released.wait(60)
-        self.has_returned = True
-
-
-def test_hanging_source_is_an_error(model, monkeypatch):
+@pytest.mark.parametrize('stops', [True, False])
+def test_hanging_source_is_abandoned(model, monkeypatch, stops):
+    """It is an error, unless the run is stopped."""
     monkeypatch.setattr(steps, 'STOP_SECONDS', 0.2)
     source = Hanging(range(12))
-    source.patience = 0.7
-    run, result = StreamRun(model, source), []
-    with pytest.raises(ValueError, match='script hangs: no frame came in 0.7'):
+    run, found = StreamRun(model, source), []
+
+    def follow():
         for detection in run:
-            result.append(detection.step)
-    assert result == [0, 1, 2, 3]
-    assert run.report()['status'].startswith('failed: script hangs')
-    source.released.set()
+            found.append(detection.step)
+            if stops and detection.step == 3:
+                threading.Timer(0.3, run.stop).start()
 
-
-def test_stop_abandons_a_hanging_source(model, monkeypatch):
-    monkeypatch.setattr(steps, 'STOP_SECONDS', 0.2)
-    source = Hanging(range(12))
-    run = StreamRun(model, source)
-    for detection in run:
-        if detection.step == 3:
-            threading.Timer(0.3, run.stop).start()
+    if stops:
+        follow()
+    else:
+        source.patience = 0.7
+        with pytest.raises(ValueError, match='script hangs: no frame came in '
+                           '0.7'):
+            follow()
+        assert run.report()['status'].startswith('failed: script hangs')
+    assert found == [0, 1, 2, 3]
     assert not source.has_returned
     source.released.set()
 
@@ -203,12 +173,12 @@ def test_empty_images_are_bad_frames(model):
     run = StreamRun(model, Flickering(range(24)))
     assert [d.step for d in run] == [0, 1, 2, 3, 5, 6, 7]
     assert run.missing == run.session.num_bad_frames == 1
+    assert run.report()['bad_frames'] == 4
 
 
 def test_non_finite_features_do_no_harm(model, monkeypatch):
     run = StreamRun(model, Script(range(24)))
-    features_of = FeatureExtractor.features_of
-    calls = []
+    features_of, calls = FeatureExtractor.features_of, []
 
     def sometimes_nan(self, samples):
         calls.append(0)
@@ -219,52 +189,7 @@ def test_non_finite_features_do_no_harm(model, monkeypatch):
     with pytest.warns(UserWarning):
         results = list(run)
     assert np.isfinite([d.scores for d in results]).all()
-    assert run.session.num_bad_frames == 1
-
-
-def options(**changes):
-    return {'cfg_options': changes}
-
-
-@pytest.mark.parametrize('kwargs, error', [
-    (dict(config='linear_ff_tiny_motion', extractors=dict(rgb={})),
-     'extractors is not an option of linear_ff_tiny_motion, .*LiveClipModel'),
-    (dict(stride=0), 'stride is not an option of .*FeatureStreamModel; got 0'),
-    (options(**{'test_dataloader.dataset.feature_rate': None,
-                'test_dataloader.dataset.work_rate': None}),
-     'lacks feature_rate .* and work_rate'),
-    (options(**{'online.extractor': {}}),
-     'may have extractors and events .*got extractor'),
-    (options(**{'online.extractors.rgb.config': 'linear_ff_tiny_motion',
-                'model.backbone.embed_dims': 32,
-                'model.cls_head.in_channels': 32}), 'detector.pth'),
-    (options(**{'model.cls_head.num_classes': 7}), 'cls_head'),
-    (dict(extractors=dict(depth=dict(config='x'))),
-     'extractors must be for the modalities rgb of the model, got depth'),
-    (dict(extractors=dict(rgb=dict(layer='cls_head.fc'))),
-     "got 'cls_head.fc'; linear layers are .*fc_cls"),
-    (dict(extractors=dict(rgb=dict(checkpoint=None, cfg_options={
-        'model.backbone.embed_dims': 48, 'model.cls_head.in_channels': 48},
-        layer='cls_head.fc_hidden'))),
-     'extractors.rgb must give the 96 channels .* gives 48'),
-    (dict(extractors=dict(rgb=dict(frame_interval=0))),
-     'frame_interval must be .*got 0'),
-    (dict(config='testra_tiny_synthetic', checkpoint=None),
-     'extractors.rgb must name'),
-    (dict(events=dict(on=2.)), '0 < off <= on <= 1'),
-    (dict(queue_size=0), 'queue_size must be .*got 0'),
-    # The source is opened first, because it fails most often.
-    (dict(source='none.mp4', checkpoint='none'), 'none.mp4 does not exist'),
-], ids=['model', 'window', 'rates', 'online', 'checkpoint', 'classes',
-        'modality', 'layer', 'width', 'interval', 'extractors', 'events',
-        'queue', 'source'])
-def test_rejects_arguments(files, clip, tmp_path, kwargs, error):
-    config, checkpoint = files
-    arguments = dict(config=config, checkpoint=checkpoint, source=clip,
-                     events_file=tmp_path / 'events.jsonl')
-    with pytest.raises(ValueError, match=error):
-        OnlineDetector(**{**arguments, **kwargs})
-    assert not (tmp_path / 'events.jsonl').exists()
+    assert run.session.num_bad_frames == run.report()['bad_frames'] == 1
 
 
 @pytest.mark.parametrize('stretch', [True, False])
@@ -274,22 +199,13 @@ def test_sessions_sample_the_long_memory_as_the_dataset(files, stretch):
     assert model.new_scorer(12).session.step.stretch_long_memory is stretch
 
 
-def test_rejects_names_of_other_classes(files, clip, tmp_path):
-    names = tmp_path / 'classes.txt'
-    names.write_text('background\none\n')
-    with pytest.raises(ValueError, match='name the 4 classes of the model, '
-                       'got 2'):
-        OnlineDetector(*files, clip, **options(
-            **{'test_dataloader.dataset.metainfo.classes': str(names)}))
-
-
 def test_model_gets_rgb_and_flow_features(files, clip, tmp_path, monkeypatch):
     flow = dict(config=str(write_tsn(tmp_path / 'flow.py', True)),
                 flow='farneback', flow_side=48)
     torch.manual_seed(0)
     run = OnlineDetector(
         files[0], None, clip, extractors=dict(flow=flow),
-        **options(**{'model.backbone.in_channels.flow': 512}))
+        cfg_options={'model.backbone.in_channels.flow': 512})
     assert list(run.extractors) == ['rgb', 'flow']
     got = []
     push = StreamSession.push_many
@@ -312,12 +228,10 @@ def test_runs_share_only_the_model(files, clip, found):
     assert detector.classes == other.classes == [*CLASSES]
     assert other.model is detector.model
     assert other.extractors is detector.extractors
-    for name in 'session', 'latency', 'events', 'source':
-        assert getattr(other, name) is not getattr(detector, name)
     # The runs are independent, and give the same scores.
-    for run in detector, other:
-        np.testing.assert_array_equal([d.scores for d in run],
-                                      [d.scores for d in found[1]])
+    for pair in zip(detector, other, found[1], strict=True):
+        for one in pair[:2]:
+            np.testing.assert_array_equal(one.scores, pair[2].scores)
 
 
 @pytest.fixture(scope='module')
@@ -327,9 +241,11 @@ def eager(files):
         *files, events=dict(on=1e-5, off=1e-6, min_duration=.25))
 
 
-def test_segments_of_a_file_end_at_a_long_gap(eager, tmp_path):
+def test_gaps_of_a_file_are_skipped_and_end_segments(eager, tmp_path):
     path = write_at(tmp_path / 'gap.mkv', [
         *np.arange(20) / 10, *16 + np.arange(20) / 10])
+    assert [round(frame.index / 10, 1) for frame in open_source(path)] == [
+        round(t / 10, 1) for t in (*range(20), *range(160, 180))]
     found = find_segments(StreamRun(eager, path), eager.new_event_detector(),
                           'gap')
     assert {one.start < 10 for one in found} == {True, False}
@@ -351,10 +267,3 @@ def test_joined_recordings_restart(eager, tmp_path):
     cut = [e for d in found for e in d.events if e.get('cut')]
     assert len(cut) == len(CLASSES) - 1
     assert all(3 < e['end'] < 5 for e in cut)
-
-
-def test_frames_keep_their_place_after_a_gap(tmp_path):
-    path = write_at(tmp_path / 'gap.mkv', [0, .1, .2, 20, 20.1])
-    frames = [*open_source(path)]
-    assert isinstance(open_source(path), VideoFile)
-    assert [round(f.index / 10, 1) for f in frames] == [0, .1, .2, 20, 20.1]

@@ -4,10 +4,10 @@ import base64
 import json
 import os
 import resource
-import sys
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from email.utils import formatdate
 from types import SimpleNamespace
 
@@ -120,15 +120,19 @@ def hook():
 
 
 @pytest.fixture
-def other():
-    with closing(Hook()) as other:
-        yield other
-
-
-@pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(sinks, 'FIRST_DELAY', 0.01)
     monkeypatch.setattr(sinks, 'MAX_DELAY', 0.05)
+
+
+def feed(hook, *numbers, user=''):
+    """Start a webhook with events, and return its thread and log."""
+    lines = []
+    thread = SinkThread(WebhookSink(f'http://{user}{hook.host}/in', 'door'),
+                        True, lines.append)
+    for number in numbers:
+        thread._put({**EVENT, 'id': number})
+    return thread, lines
 
 
 def test_webhook_posts_an_event(hook):
@@ -146,23 +150,20 @@ def test_webhook_posts_an_event(hook):
 
 @pytest.mark.parametrize('answer', [
     (302, 'x'), (503, ''), b'no HTTP\r\n\r\n'], ids=str)
-def test_webhook_is_repeated_until_it_is_delivered(hook, other, quick, answer):
+def test_webhook_is_repeated_until_it_is_delivered(hook, quick, answer):
     """After anything except 2xx; redirects are not followed."""
-    if not isinstance(answer, bytes):
-        answer = answer[0], {
-            'Location': f'http://me:secret@{other.host}/'} if answer[1] else {}
-    hook.answers += [answer] * 3
-    lines = []
-    sink = WebhookSink(f'http://me:secret@{hook.host}/in', 'door')
-    thread = SinkThread(sink, True, lines.append)
-    thread._put(EVENT)
-    thread._put({**EVENT, 'id': 8})
-    wait_until(lambda: len(hook.found) == 5)
-    thread.close()
+    with closing(Hook()) as other:
+        if not isinstance(answer, bytes):
+            answer = answer[0], {'Location': f'http://me:secret@{other.host}/'
+                                 } if answer[1] else {}
+        hook.answers += [answer] * 3
+        thread, lines = feed(hook, 7, 8, user='me:secret@')
+        wait_until(lambda: len(hook.found) == 5)
+        thread.close()
+        assert other.found == []
     assert [event['id'] for event in hook.events] == [7, 7, 7, 7, 8]
     assert len(set(hook.keys)) == len({*hook.keys[:4]}) + 1 == 2
     assert all('Authorization' in headers for _, headers, _ in hook.found)
-    assert other.found == []
     assert (thread.dropped, thread.failed) == (0, 0)
     # The error is logged once.
     line, = lines
@@ -175,11 +176,7 @@ def test_webhook_is_repeated_until_it_is_delivered(hook, other, quick, answer):
 
 def test_refused_event_is_skipped_and_counted(hook, quick):
     hook.answers.append((422, {}))
-    lines = []
-    thread = SinkThread(
-        WebhookSink(f'http://{hook.host}/', 'door'), True, lines.append)
-    thread._put(EVENT)
-    thread._put({**EVENT, 'id': 8})
+    thread, lines = feed(hook, 7, 8)
     wait_until(lambda: len(hook.found) == 2)
     thread.close()
     assert [event['id'] for event in hook.events] == [7, 8]
@@ -206,13 +203,11 @@ def test_delays_double_and_respect_retry_after(hook):
     sink.close()
 
 
-def test_number_of_waiting_events_is_bounded(hook, quick, monkeypatch):
+def test_number_of_waiting_events_is_bounded(hook, monkeypatch):
     monkeypatch.setattr(WebhookSink, 'queue_size', 5)
-    hook.answers += [(500, {})] * 3
     monkeypatch.setattr(sinks, 'FIRST_DELAY', 60)
-    thread = SinkThread(
-        WebhookSink(f'http://{hook.host}/', 'door'), True, lambda line: None)
-    thread._put(EVENT)
+    hook.answers += [(500, {})] * 3
+    thread, _ = feed(hook, 7)
     wait_until(lambda: hook.found)
     for number in range(8, 28):
         thread._put({**EVENT, 'id': number})
@@ -221,21 +216,6 @@ def test_number_of_waiting_events_is_bounded(hook, quick, monkeypatch):
     assert [event['id'] for event in hook.events[1:]] == [
         23, 24, 25, 26, 27]
     assert thread.dropped == 16
-
-
-@pytest.mark.parametrize('url', [
-    'ftp://host/', 'host', 'http://u:secret@:80/', 'http://host:port/',
-    'http://host/\x01'])
-def test_rejects_webhooks(url):
-    with pytest.raises(ValueError, match='a webhook must be ') as error:
-        WebhookSink(url, 'door')
-    assert 'secret' not in str(error.value)
-
-
-def test_missing_library_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, 'httpx', None)
-    with pytest.raises(ValueError, match=r'"mmvidattn\[webhook\]"'):
-        WebhookSink('http://host/', 'door')
 
 
 RUN = SimpleNamespace(source=SimpleNamespace(fps=8.), rate=4.)
@@ -320,19 +300,11 @@ def test_buffer_is_bounded_and_keeps_the_latest_frames(tmp_path):
     check_frames(sink.path(3), range(200 - number, 200))
 
 
-@pytest.mark.parametrize('options', [
-    dict(before=-1), dict(after=float('nan'))])
-def test_rejects_options(tmp_path, options):
-    with pytest.raises(ValueError, match=f'{next(iter(options))} must be'):
-        SegmentSink(tmp_path, RUN, **options)
-
-
 def noisy(step, events=()):
     """Make a detection whose clip is larger than any buffer."""
-    rng = np.random.default_rng(step)
-    images = rng.integers(0, 255, (2, 96, 480, 3), np.uint8)
-    return Detection(step, (step + 1) / 4, NONE, NONE, events, [*images], {},
-                     step / 4)
+    images = np.random.default_rng(step).integers(
+        0, 255, (2, 96, 480, 3), np.uint8)
+    return replace(frames_of(step, events, since=step / 4), images=[*images])
 
 
 @pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),
@@ -358,28 +330,25 @@ def test_failed_write_leaves_no_file_and_no_handle(tmp_path):
     assert len(shown(sink.path(4))) == 4
 
 
-def run_of(name, classes=('background', 'jump')):
-    return SimpleNamespace(source=SimpleNamespace(name=name), rate=4.,
-                           classes=list(classes), ignore={0})
-
-
 def write(folder, name, steps):
-    sink = ScoreSink(folder, run_of(name))
+    sink = ScoreSink(folder, SimpleNamespace(
+        source=SimpleNamespace(name=name), rate=4.,
+        classes=['background', 'jump'], ignore={0}))
     for step in steps:
         scores = np.array([1 - step / 8, step / 8], np.float32)
-        sink.write(Detection(step, (step + 1) / 4, scores, np.zeros((0, 2)),
-                             [], (), {}))
+        sink.write(replace(step_of(step), scores=scores))
     sink.close()
 
 
 def test_sources_share_a_folder_and_missing_steps_are_filled(tmp_path):
-    write(tmp_path / 'x', 'a.mp4', [0, 1, 2])
-    write(tmp_path / 'x', 'b.mp4', [2, 3, 6])
-    write(tmp_path / 'x', 'empty.mp4', [])
-    found = read_frame_scores(tmp_path / 'x')
+    folder = tmp_path / 'x'
+    write(folder, 'a.mp4', [0, 1, 2])
+    write(folder, 'b.mp4', [2, 3, 6])
+    write(folder, 'empty.mp4', [])
+    found = read_frame_scores(folder)
+    assert (found.classes, found.ignore) == (['background', 'jump'], {0})
     assert {name: (each.scores[:, 1] * 8).tolist()
             for name, each in found.videos.items()} == {
                 'a.mp4': [0, 1, 2], 'b.mp4': [2, 2, 2, 3, 3, 3, 6]}
-    write(tmp_path / 'x', 'a.mp4', [5])
-    assert read_frame_scores(tmp_path / 'x').videos['a.mp4'].scores.shape == (
-        6, 2)
+    write(folder, 'a.mp4', [5])
+    assert len(read_frame_scores(folder).videos['a.mp4'].scores) == 6

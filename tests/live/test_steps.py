@@ -12,6 +12,7 @@ from mmvidattn.live.steps import (
     frame_indices,
     last_frame,
     num_steps,
+    source_frames,
 )
 
 RATES = [(24, 4), (25, 4), (29.97, 4), (30, 7.5), (5, 5)]
@@ -36,6 +37,20 @@ def test_frames_of_steps():
     assert frame_indices(2, 30, 4, 2, 1).tolist() == [21, 22]
     assert num_steps(72, 24, 4) == 12
     assert num_steps(71, 24, 4) == 11
+
+
+def test_frames_are_sampled_at_another_rate():
+    # At 24 frames per second a step has 6 frames, and a single frame is the
+    # 4th. At 12 each frame is used twice, at 48 every other one.
+    indices = frame_indices(3, 24, 4, 6, 1)
+    assert indices.tolist() == [*range(18, 24)]
+    assert frame_indices(3, 24, 4, 1, 1).tolist() == [21]
+    for fps, want in ((24, [*range(18, 24)]), (12, [9, 9, 10, 10, 11, 11]),
+                      (48, [36, 38, 40, 42, 44, 46])):
+        assert source_frames(indices, 24, fps, 3, 4).tolist() == want
+    # No frame is later than the step; at 30 per second it has 8 frames.
+    late = source_frames(np.arange(8), 24, 30, 0, 4)
+    assert late.max() == 7
 
 
 @pytest.mark.parametrize('fps, rate', RATES)
@@ -121,8 +136,3 @@ def test_late_and_empty_frames_are_ignored():
     assert not maker.add(Frame(np.zeros((0, 0, 3), np.uint8), 6, 0., 0.))
     assert maker.bad_frames == 1
     assert [step.number for step in cut(maker, range(7, 12))] == [1]
-
-
-def test_rejects_fewer_frames_than_steps():
-    with pytest.raises(ValueError, match='fps .* at least the 4 .*got 2'):
-        StepMaker(2, 4, 0)

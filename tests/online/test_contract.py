@@ -4,7 +4,6 @@
 A network is built from its config ``*_tiny_synthetic``, with short memories.
 """
 import copy
-import inspect
 import io
 import random
 import warnings
@@ -14,18 +13,22 @@ import torch
 from helpers import relative
 from mmaction.registry import MODELS
 from mmengine.model import BaseModule
-from online.networks import NeverWait, window_of
+from online.networks import (
+    NeverWait,
+    clip_of,
+    frame_of,
+    images_like,
+    scores_of_images,
+    small_detector,
+    video_of,
+    windows_of,
+)
 
-import mmvidattn
-from mmvidattn.apis.config import load_config
-from mmvidattn.online import StreamSession, dense_features, make_stream_step
+from mmvidattn.online import StreamSession, dense_features
 from mmvidattn.online.stream_session import STEPS
 
 # Longer than all memories.
 LENGTH = 36
-OPTIONS = dict(
-    long_memory_length=9, work_memory_length=4, num_groups=3, embed_dims=16,
-    num_heads=2, ffn_dims=24)
 DROPOUT = 'p', 'drop_rate', 'dropout'
 # Further variants of a network, by options of the backbone.
 VARIANTS = {
@@ -41,23 +44,9 @@ RATES = {'TeSTra-lstr': (3, 2)}
 
 
 def build(name):
-    """Build a float64 detector whose weights are all random."""
-    network = name.partition('-')[0]
-    configs = {load_config(config).model.backbone.type: config
-               for config in mmvidattn.list_models('*_tiny_synthetic')}
-    known = inspect.signature(MODELS.get(network).__init__).parameters
-    options = {key: value for key, value in OPTIONS.items() if key in known}
-    options.update(VARIANTS.get(name, {}))
-    changes = {f'model.backbone.{key}': x for key, x in options.items()}
-    if 'embed_dims' in options:
-        changes['model.cls_head.in_channels'] = options['embed_dims']
-    torch.manual_seed(0)
-    model = mmvidattn.get_model(configs[network], cfg_options=changes)
-    for key, x in model.named_parameters():
-        if 'log_factor' not in key:
-            torch.nn.init.normal_(x, 'norm' in key and 'weight' in key, .3)
+    model = small_detector(name.partition('-')[0], **VARIANTS.get(name, {}))
     model.name, model.rates = name, RATES.get(name, (2, 1))
-    return model.double().eval()
+    return model
 
 
 def open_session(model):
@@ -74,49 +63,30 @@ def model(request):
 @pytest.fixture(scope='module')
 def videos(model):
     """Frames of four streams, [T, *] each."""
-    gen = torch.Generator().manual_seed(0)
-    if 'frames' not in model.backbone.in_channels:
-        return [{name: torch.randn(LENGTH, width, generator=gen,
-                                   dtype=torch.float64)
-                 for name, width in model.backbone.in_channels.items()}
-                for _ in range(4)]
-    return [dict(frames=torch.randint(
-        256, (LENGTH, 3, 32, 32), generator=gen).double()) for _ in range(4)]
+    if 'frames' in model.backbone.in_channels:
+        return [dict(frames=images_like(LENGTH, i)) for i in range(4)]
+    return [video_of(model, LENGTH, seed=i) for i in range(4)]
 
 
-def clips_of(model, video):
-    """Return frames as input of an ``OnlineVideoEncoder``."""
-    frames = model.data_preprocessor.normalize(video['frames'], channel_dim=-3)
-    return frames.double().transpose(0, 1)[None]
-
-
-def tables_of(model):
-    """Return the dataset's windows: first step, long memory, work, mask."""
-    L, (long_rate, work_rate) = model.backbone.work_memory_length, model.rates
-    first = (L - 1) * work_rate
+def full_windows(model):
+    """Return the first frame with a full window, the windows and masks."""
+    L, rates = model.backbone.work_memory_length, model.rates
+    first = (L - 1) * rates[1]
     stretch = open_session(model).step.stretch_long_memory
-    long, masks, starts, _ = zip(*(
-        window_of(model.backbone, t, long_rate, work_rate, stretch)
-        for t in range(first, LENGTH)))
-    work = torch.tensor(starts)[:, None] + work_rate * torch.arange(L)
-    return first, torch.stack(long), work, torch.stack(masks)
+    frames, mask, _ = windows_of(
+        model.backbone, range(first, LENGTH), *rates, stretch)
+    return first, frames, mask
 
 
 @torch.no_grad()
 def whole(model, video):
     """Return the first scored frame, and the scores of an entire video."""
-    backbone = model.backbone
     if 'frames' in video:
-        x = backbone.forward_causal(dict(frames=clips_of(model, video)))[0][0]
-        x = torch.cat([x[:, None], backbone.anticipate(x)], dim=1)
-        return 0, model.cls_head(x)['action']
-    first, *tables = tables_of(model)
-    x = dense_features(backbone, video, *tables, batch_size=7)
+        return 0, scores_of_images(model, video['frames'])
+    first, frames, mask = full_windows(model)
+    long, work = frames.tensor_split([model.backbone.long_memory_length], 1)
+    x = dense_features(model.backbone, video, long, work, mask, batch_size=7)
     return first, model.cls_head(x)['action']
-
-
-def at(video, t):
-    return {name: x[t] for name, x in video.items()}
 
 
 def quietly(function, *args):
@@ -137,8 +107,7 @@ def test_windows_equal_the_whole_video(model, videos):
     first, want = whole(model, videos[0])
     backbone = model.backbone
     if 'frames' in videos[0]:
-        x, state = clips_of(model, videos[0]), None
-        parts = []
+        x, state, parts = clip_of(model, videos[0]['frames']), None, []
         for chunk in x.split([1, 15, 20], dim=2):
             y, state = backbone.forward_causal(dict(frames=chunk), state)
             parts.append(y)
@@ -149,14 +118,13 @@ def test_windows_equal_the_whole_video(model, videos):
         assert relative(got, want[-1]) < 1e-6
         return
     L = backbone.work_memory_length
-    _, long, work, mask = tables_of(model)
+    _, frames, mask = full_windows(model)
     if model.name == 'MiniROAD':
         # In a test, a window starts with the state of the video before.
         got = model({name: x[None] for name, x in videos[0].items()})[
             'action'][0, L - 1:, None]
     else:
-        frames = torch.cat([long, work], dim=1)
-        got = model({**at(videos[0], frames), 'padding_mask': mask})[
+        got = model({**frame_of(videos[0], frames), 'padding_mask': mask})[
             'action'][:, L - 1:]
     assert relative(got, want) < 1e-9
 
@@ -169,7 +137,7 @@ def test_stream_equals_the_whole_video(model, videos):
     session, parts, t, rng = open_session(model), [], 0, random.Random(0)
     while t < 16:
         number = rng.randint(1, 6)
-        parts.append(session.push(at(videos[0], slice(t, t + number))))
+        parts.append(session.push(frame_of(videos[0], slice(t, t + number))))
         t += number
     assert torch.equal(torch.cat([part['action'] for part in parts]), got[:t])
     # The scores depend on the video.
@@ -180,7 +148,7 @@ def test_stream_equals_the_whole_video(model, videos):
 def test_a_killed_stream_resumes_with_the_same_bits(model, videos):
     """In another model with the same weights; and without dropout."""
     session, file = open_session(model), io.BytesIO()
-    session.push(at(videos[0], slice(0, 13)))
+    session.push(frame_of(videos[0], slice(13)))
     torch.save([model.state_dict(), session.state_dict()], file)
     file.seek(0)
     weights, state = torch.load(file, weights_only=True)
@@ -192,7 +160,7 @@ def test_a_killed_stream_resumes_with_the_same_bits(model, videos):
                 setattr(module, name, .9)
     resumed = open_session(other)
     resumed.load_state_dict(state)
-    rest = at(videos[0], slice(13, 30))
+    rest = frame_of(videos[0], slice(13, 30))
     assert torch.equal(resumed.push(rest)['action'],
                        session.push(rest)['action'])
 
@@ -200,7 +168,7 @@ def test_a_killed_stream_resumes_with_the_same_bits(model, videos):
 def test_autocast_keeps_the_state_in_float32(model, videos):
     low = copy.deepcopy(model).float()
     video = {name: x[:20].float() for name, x in videos[0].items()}
-    want = open_session(model).push(at(videos[0], slice(0, 20)))['action']
+    want = open_session(model).push(frame_of(videos[0], slice(20)))['action']
     usual = open_session(low).state_dict()
     with torch.autocast('cpu', torch.bfloat16):
         session = open_session(low)
@@ -216,7 +184,7 @@ def test_autocast_keeps_the_state_in_float32(model, videos):
 
 def test_streams_join_leave_and_reset(model, videos):
     """Random batches of streams of any age equal each stream alone."""
-    want = [open_session(model).push(at(video, slice(0, 12)))
+    want = [open_session(model).push(frame_of(video, slice(12)))
             for video in videos]
     sessions = [open_session(model)]
     sessions += [sessions[0].spawn() for _ in videos[1:]]
@@ -234,7 +202,7 @@ def test_streams_join_leave_and_reset(model, videos):
         ages = [sessions[i].num_steps for i in some]
         found = StreamSession.push_many(
             [sessions[i] for i in some],
-            [at(videos[i], t) for i, t in zip(some, ages)])
+            [frame_of(videos[i], t) for i, t in zip(some, ages)])
         for i, t, result in zip(some, ages, found):
             assert result.keys() == want[i].keys()
             assert relative(result['action'], want[i]['action'][t]) < 1e-9
@@ -246,10 +214,10 @@ def test_skips_and_bad_frames_equal_missing_frames(model, videos, age):
     """For any number of frames, even more than the memories hold."""
     start, number = open_session(model), 0
     if age:
-        start.push(at(videos[0], slice(0, age)))
+        start.push(frame_of(videos[0], slice(age)))
     missing = start.spawn()
     missing.load_state_dict(start.state_dict())
-    bad = {name: x.clone() for name, x in at(videos[1], 0).items()}
+    bad = {name: x.clone() for name, x in frame_of(videos[1], 0).items()}
     next(iter(bad.values())).view(-1)[3] = torch.nan
     huge = {name: torch.full_like(x, torch.finfo(x.dtype).max)
             for name, x in bad.items()}
@@ -270,7 +238,7 @@ def test_skips_and_bad_frames_equal_missing_frames(model, videos, age):
         other.load_state_dict(missing.state_dict())
         assert skipped.num_steps == other.num_steps == age + gap
         assert skipped.num_bad_frames == other.num_bad_frames == gap
-        got, want = (session.push(at(videos[0], slice(20, 23)))['action']
+        got, want = (session.push(frame_of(videos[0], slice(20, 23)))['action']
                      for session in (skipped, other))
         assert relative(got, want) < 1e-6, gap
 
@@ -305,6 +273,11 @@ def test_steps_run_the_same_kernels_on_the_same_memory(model):
             for name, x in state.items()} == before
     assert state['count'].tolist() == [4, 9, 4]
     assert state['num_bad'].tolist() == [0, 1, 0]
+    # The mode notices such ops.
+    x = torch.ones(3)
+    for wait in lambda: x[0].item(), lambda: x[x > 0], lambda: x.nonzero():
+        with pytest.raises(RuntimeError, match='waits'), NeverWait():
+            wait()
 
 
 def test_every_parameter_gets_a_gradient(model, videos):
@@ -312,7 +285,7 @@ def test_every_parameter_gets_a_gradient(model, videos):
     backbone = model.backbone
     length = backbone.long_memory_length + (backbone.work_memory_length or 9)
     if 'frames' in videos[0]:
-        inputs = dict(frames=clips_of(model, videos[0])[:, :, :length])
+        inputs = dict(frames=clip_of(model, videos[0]['frames'][:length]))
     else:
         inputs = {name: x[None, :length] for name, x in videos[0].items()}
     # Some networks have features of several rounds.
@@ -329,40 +302,32 @@ def test_every_parameter_gets_a_gradient(model, videos):
     assert not still
 
 
-def test_rejects_frames_and_sessions(model, videos):
-    session, frame = open_session(model), at(videos[0], 0)
+def test_rejects_frames_sessions_and_states(model, videos):
+    session, frame = open_session(model), frame_of(videos[0], 0)
+    state = session.state_dict()
+    damaged = dict(state['state'], count=torch.zeros(1))
     other = next(iter(frame.values()))
-    for features, message in (
-            *(({**frame, name: x[..., 1:]}, name)
+    push, push_many = session.push, StreamSession.push_many
+    for function, arguments, message in (
+            *((push, [{**frame, name: x[..., 1:]}], name)
               for name, x in frame.items()),
-            *(({**frame, name: x[None, None]}, name)
+            *((push, [{**frame, name: x[None, None]}], name)
               for name, x in frame.items()),
-            ({name: x[None][:0] for name, x in frame.items()}, 'T >= 1'),
-            (dict(other=other), 'must have .* got other')):
+            (push, [{name: x[None][:0] for name, x in frame.items()}],
+             'T >= 1'),
+            (push, [dict(other=other)], 'must have .* got other'),
+            (push_many, [[session] * 2, [frame] * 2], 'got one twice'),
+            (push_many, [[session, open_session(model)], [frame] * 2],
+             'session.spawn()'),
+            (push_many, [[session], [frame] * 2], 'got 2 for 1'),
+            (push_many, [[session], [frame_of(videos[0], slice(2))]],
+             'must be one frame'),
+            (session.skip, [-1], 'number must be at least 0, got -1'),
+            (session.load_state_dict, [dict(state, version=2)],
+             'of version 1, got 2'),
+            (session.load_state_dict, [dict(state, state=damaged)],
+             'the state of state_dict must be')):
         with pytest.raises(ValueError, match=message):
-            session.push(features)
-    for sessions, frames, message in (
-            ([session] * 2, [frame] * 2, 'got one twice'),
-            ([session, open_session(model)], [frame] * 2, 'session.spawn()'),
-            ([session], [frame] * 2, 'got 2 for 1'),
-            ([session], [at(videos[0], slice(0, 2))], 'must be one frame')):
-        with pytest.raises(ValueError, match=message):
-            StreamSession.push_many(sessions, frames)
-    assert StreamSession.push_many([], []) == []
-    with pytest.raises(ValueError, match='number must be at least 0, got -1'):
-        session.skip(-1)
-    with pytest.raises(ValueError, match='kernel must be'):
-        StreamSession(model, kernel='box')
-    with pytest.raises(ValueError, match='of version 1, got 2'):
-        session.load_state_dict(dict(session.state_dict(), version=2))
-    with pytest.raises(ValueError, match='the state of state_dict must be'):
-        state = session.state_dict()
-        session.load_state_dict(dict(state, state=dict(
-            state['state'], count=torch.zeros(1))))
+            function(*arguments)
+    assert push_many([], []) == []
     assert session.num_steps == 0
-    model.train()
-    try:
-        with pytest.raises(ValueError, match='eval mode'):
-            make_stream_step(model)
-    finally:
-        model.eval()

@@ -2,15 +2,27 @@
 import pytest
 import torch
 from helpers import relative
+from online.networks import video_of, windows_of
 
-from mmvidattn.online import TeSTra
+from mmvidattn.online import TeSTra, dense_features
 from mmvidattn.online import block as online_block
-from mmvidattn.online.block import OnlineBlock, causal_bias
-from mmvidattn.online.feature_inputs import sinusoidal_positions
+from mmvidattn.online.block import OnlineBlock
 from mmvidattn.ops.unprojected_attention import unprojected_attention
 
 
-def test_matches_a_reference_of_torch_layers(pair, windows):
+def windows(model, num=3, dtype=torch.float64):
+    """Make random windows, the first one with 4 padded samples."""
+    N = model.backbone.long_memory_length
+    videos = [video_of(model, N + model.backbone.work_memory_length, dtype, i)
+              for i in range(num)]
+    mask = torch.zeros(num, N, dtype=torch.bool)
+    mask[0, :4] = True
+    return {'padding_mask': mask, **{
+        name: torch.stack([video[name] for video in videos])
+        for name in videos[0]}}
+
+
+def test_matches_a_reference_of_torch_layers(pair):
     reference, ours = pair
     inputs = windows(ours)
     features = inputs['rgb'], inputs['flow']
@@ -32,29 +44,51 @@ def test_matches_a_reference_of_torch_layers(pair, windows):
         assert relative(a, b) < 1e-7
 
 
-def test_scores_are_causal(pair, windows):
+def test_dense_features_match_a_reference_of_torch_layers(pair):
+    """Each frame is projected once."""
+    reference, model = pair
+    backbone, video = model.backbone, video_of(model)
+    N, L = backbone.long_memory_length, backbone.work_memory_length
+    frames, mask, _ = windows_of(backbone, range(L - 1, 40), 2, 1, False)
+    numbers = []
+    for name in 'long_projection', 'work_projection':
+        if hasattr(backbone, name):
+            getattr(backbone, name).register_forward_hook(
+                lambda module, args, out: numbers.append(len(out)))
+    got = dense_features(backbone, video, frames[:, :N], frames[:, N:], mask,
+                         batch_size=7)
+    assert set(numbers) == {40} and len(numbers) <= 2
+    # No graph of an entire video is kept for gradients.
+    assert not got.requires_grad
+    want = reference(**{name: x[frames] for name, x in zip(
+        ('visual', 'motion'), video.values())},
+        padding_mask=mask if N else None)
+    for name, y in model.cls_head(got).items():
+        assert relative(y, want[name][:, L - 1:]) < 1e-7
+
+
+def test_scores_are_causal(pair):
     """A step depends on all steps up to it."""
     _, model = pair
-    inputs = windows(model, batch=1, padded=0)
-    inputs['rgb'].requires_grad_()
-    y = model(inputs)['action'][0]
-    N, L = (model.backbone.long_memory_length,
-            model.backbone.work_memory_length)
+    backbone = model.backbone
+    N, L = backbone.long_memory_length, backbone.work_memory_length
+    rgb, flow = (x[None] for x in video_of(model, N + L).values())
+    y = model(dict(rgb=rgb.requires_grad_(), flow=flow))['action'][0]
     # This fusion compresses the entire work memory: the paper's Table 6b.
-    free = L if model.backbone.fusion == 'long' else 0
+    free = L if backbone.fusion == 'long' else 0
     for step in range(len(y)):
         grad, = torch.autograd.grad(
-            y[step].square().sum(), inputs['rgb'], retain_graph=True)
+            y[step].square().sum(), rgb, retain_graph=True)
         reached = grad[0].abs().amax(dim=-1) > 0
         want = [t <= N + max(step, free) for t in range(N + L)]
         assert reached.tolist() == want
 
 
-def test_dropout_differs_within_a_batch(detector, windows):
+def test_dropout_differs_within_a_batch(detector):
     """A batch shares the queries' self-attention only during inference."""
     model = detector(drop_rate=0.5).train()
-    inputs = windows(model, batch=1, padded=0, dtype=torch.float32)
-    twice = {name: x.expand(2, *x.shape[1:]) for name, x in inputs.items()}
+    twice = {name: x[-1:].repeat(2, *[1] * (x.dim() - 1))
+             for name, x in windows(model, dtype=torch.float32).items()}
     memories = []
     model.backbone.encoder.stages[0].register_forward_hook(
         lambda module, args, out: memories.append(out))
@@ -82,63 +116,12 @@ def test_initial_weights_match_torch():
     assert abs(torch.cat(list(model.encoder.queries)).std() - 1) < 0.1
 
 
-def test_positions_are_sines_and_cosines():
-    table = sinusoidal_positions(5, 6)
-    for t in range(5):
-        for c in range(6):
-            angle = torch.tensor(t / 10000**(c // 2 * 2 / 6))
-            want = angle.cos() if c % 2 else angle.sin()
-            assert (table[t, c] - want).abs() < 1e-6
-    with pytest.raises(ValueError, match='embed_dims must be even, got 5'):
-        sinusoidal_positions(3, 5)
-
-
-def test_causal_bias_hides_the_future_and_padding():
-    assert causal_bias(3).exp().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
-    padded = causal_bias(3, num_padded=torch.tensor([0, 2]))
-    assert padded.exp()[:, 0].tolist() == [
-        [[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]]
-
-
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(num_heads=5), 'num_heads must divide embed_dims, got 5 and 16'),
-    (dict(embed_dims=15, num_heads=3), 'embed_dims must be even, got 15'),
-    (dict(encoder=[]), 'encoder must be a list of dict'),
-    (dict(encoder=[dict(num_queries=2)]), 'encoder must be a list of dict'),
-    (dict(encoder=[dict(num_queries=None, num_layers=1)]),
-     "first stage.*num_queries': None"),
-])
-def test_rejects_options(kwargs, message):
-    options = dict(embed_dims=16, num_heads=2, ffn_dims=8)
-    with pytest.raises(ValueError, match=message):
-        TeSTra(dict(rgb=4), **{**options, **kwargs})
-
-
-@pytest.mark.parametrize('change, message', [
-    (lambda x: x.pop('flow'), r"inputs\['flow'\] must be .*got nothing"),
-    (lambda x: x.update(rgb=x['rgb'][..., :9]),
-     r"inputs\['rgb'\] must be \[B, T, 10\] .*17 <= T.* got \(3, 17, 9\)"),
-    (lambda x: x.update(rgb=x['rgb'][:, 1:]), r'got \(3, 16, 10\)'),
-    (lambda x: x.update(flow=x['flow'][:2]), r'got \(2, 17, 6\)'),
-    (lambda x: x.update(padding_mask=x['padding_mask'].float()),
-     r"inputs\['padding_mask'\] must be bool"),
-    (lambda x: x.update(padding_mask=x['padding_mask'][:, 1:]),
-     r'\[B, N\] = \(3, 12\), got torch.bool \(3, 11\)'),
-], ids=['missing', 'channels', 'length', 'batch', 'float-mask', 'mask'])
-def test_rejects_inputs(detector, windows, change, message):
-    model = detector()
-    inputs = windows(model, dtype=torch.float32)
-    change(inputs)
-    with pytest.raises(ValueError, match=message):
-        model(inputs)
-
-
 @pytest.mark.parametrize('name', ['anticipation', 'no-fuse', 'deep-gelu'])
 @torch.no_grad()
 def test_computing_last_outputs_gives_the_same_features(detector, monkeypatch,
-                                                    name):
+                                                        name):
     """Few queries attend to tokens without projecting keys and values."""
-    backbone, called = detector(name).double().eval().backbone, []
+    decoder, called = detector(name).double().eval().backbone.decoder, []
 
     def spy(*args):
         called.append(args)
@@ -146,16 +129,13 @@ def test_computing_last_outputs_gives_the_same_features(detector, monkeypatch,
 
     monkeypatch.setattr(online_block, 'unprojected_attention', spy)
     gen = torch.Generator().manual_seed(0)
-    C, L = backbone.embed_dims, 9
-    x, memory = (torch.randn(3, n, C, generator=gen, dtype=torch.float64)
-                 for n in (L, 8))
-    padded = torch.tensor([0, 2, 6])
-    want = backbone.decoder(
-        backbone.decoder.project(x), memory, num_padded=padded)
+    x, memory = (torch.randn(3, n, 16, generator=gen, dtype=torch.float64)
+                 for n in (9, 8))
+    rows, padded = decoder.project(x), torch.tensor([0, 2, 6])
+    want = decoder(rows, memory, num_padded=padded)
     assert not called
     monkeypatch.setattr(online_block, 'MANY_TOKENS', 0)
-    got = backbone.decoder(
-        backbone.decoder.project(x), memory, num_padded=padded, num_outputs=2)
+    got = decoder(rows, memory, num_padded=padded, num_outputs=2)
     assert len(called) == 2
     assert relative(got, want[:, -2:]) < 1e-12
 

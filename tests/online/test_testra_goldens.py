@@ -3,106 +3,96 @@
 import pytest
 import torch
 from helpers import relative
+from online.networks import detector_of
 
+from mmvidattn.convert import convert
 from mmvidattn.online import StreamSession, dense_features
 from tools.benchmark.references.testra_stream import TranscribedStream
 
-
-def _inputs(x):
-    mask = x['memory_key_padding_mask']
-    return dict(rgb=x['visual_inputs'], flow=x['motion_inputs'],
-                padding_mask=mask == -torch.inf)
+GOLDENS = 'box', 'decay', 'decay_anti', 'ek100', 'lstr'
 
 
+@pytest.fixture(scope='module', params=GOLDENS)
+def case(request, golden):
+    """Recorded outputs, and our model with the same weights."""
+    G = golden(f'testra/golden_{request.param}.pt')
+    c = G['config']
+    options = dict(
+        in_channels=(c['visual_dim'], c['motion_dim']),
+        encoder=[stage[:2] for stage in c['enc_module']],
+        num_layers=c['dec_module'][1], decay=c['decay'],
+        fusion='compressed' if c['include_work'] else 'none',
+        long=c['long_n'], work=c['work_n'], tokens=c['anti_n'],
+        long_pos=c['long_use_pe'], work_pos=c['work_use_pe'],
+        classes=c['num_classes'])
+    if c['verb_noun']:
+        options.update(verbs=98, nouns=301)
+    model = detector_of(
+        options, dict(cosine=c['fc_norm']), embed_dims=c['d_model'],
+        num_heads=c['num_heads'], ffn_dims=c['dim_feedforward'],
+        act=c['activation'])
+    source = 'lstr' if request.param == 'lstr' else 'testra'
+    model.load_state_dict(convert(source, G['state_dict']), strict=True)
+    return G, model.eval()
+
+
+@torch.no_grad()
 def test_windows_match_the_released_code(case):
     G, model = case
-    with torch.no_grad():
-        out = model(_inputs(G['inputs']))
+    x = G['inputs']
+    out = model(dict(rgb=x['visual_inputs'], flow=x['motion_inputs'],
+                     padding_mask=x['memory_key_padding_mask'] == -torch.inf))
     assert out.keys() == G['outputs'].keys()
     for name, want in G['outputs'].items():
         assert relative(out[name], want) < 1e-5
 
 
-def _stream(G):
-    """Return the recorded stream and the frames of its windows."""
-    c, stream = G['config'], G['stream']
-    long = stream['windowed_long_indices']
+def video_of(stream):
+    return dict(rgb=stream['visual'], flow=stream['motion'])
+
+
+@torch.no_grad()
+def test_dense_features_match_the_released_code(case):
+    (G, model), stream = case, case[0]['stream']
+    c, long = G['config'], stream['windowed_long_indices']
     work = torch.arange(len(long))[:, None] + torch.arange(
         0, c['work_n'] * c['work_rate'], c['work_rate'])
-    video = dict(rgb=stream['visual'], flow=stream['motion'])
-    return video, long, work, stream['windowed_mask'] == -torch.inf
-
-
-def test_dense_features_match_the_released_code(case):
-    G, model = case
-    video, long, work, mask = _stream(G)
-    features = dense_features(model.backbone, video, long, work, mask)
-    with torch.no_grad():
-        out = model.cls_head(features)
-    for name, want in G['stream']['windowed'].items():
-        want = want[:, work.shape[1] - 1:]
-        assert relative(out[name], want) < 1e-5
-
-
-def _pushed(case, **kwargs):
-    G, model = case
-    c = G['config']
-    session = StreamSession(model, c['long_rate'], c['work_rate'], **kwargs)
-    return session.push(
-        dict(rgb=G['stream']['visual'], flow=G['stream']['motion']))
-
-
-def _expected(case, windows):
-    """Return the recorded scores of each frame.
-
-    Before the first full window there is only the score of the frame itself.
-    """
-    c, L = case[0]['config'], case[0]['config']['work_n']
-    reach = (L - 1) * c['work_rate']
-    rows = []
-    for t in range(reach + len(windows)):
-        if t < reach:
-            rows.append(windows[t % c['work_rate']][t // c['work_rate']][None])
-        else:
-            rows.append(windows[t - reach][L - 1:])
-    return rows
-
-
-def _first_difference(got, want):
-    for t, row in enumerate(want):
-        difference = got[t, :len(row)] - row
-        if difference.norm() / row.norm() > 1e-5:
-            return t
-    return None
+    out = model.cls_head(dense_features(
+        model.backbone, video_of(stream), long, work,
+        stream['windowed_mask'] == -torch.inf))
+    for name, want in stream['windowed'].items():
+        assert relative(out[name], want[:, c['work_n'] - 1:]) < 1e-5
 
 
 @pytest.mark.parametrize('kernel, recorded', [
     ('window', 'windowed'), ('smoothing', 'exact')])
 def test_stream_is_exact_from_the_first_frame(case, kernel, recorded):
-    if recorded not in case[0]['stream']:
+    (G, model), c = case, case[0]['config']
+    if recorded not in G['stream']:
         pytest.skip('not supported with positions')
-    out = _pushed(case, kernel=kernel)
-    for name, windows in case[0]['stream'][recorded].items():
-        want = _expected(case, windows)
-        assert _first_difference(out[name], want) is None, name
+    session = StreamSession(
+        model, c['long_rate'], c['work_rate'], kernel=kernel)
+    out = session.push(video_of(G['stream']))
+    L, rate = c['work_n'], c['work_rate']
+    reach = (L - 1) * rate
+    for name, windows in G['stream'][recorded].items():
+        for t in range(reach + len(windows)):
+            # Before the first full window, only the frame's own score.
+            want = windows[t - reach][L - 1:] if t >= reach else (
+                windows[t % rate][t // rate][None])
+            assert relative(out[name][t, :len(want)], want) < 1e-5, (name, t)
     assert not out['bad_frame'].any()
 
 
-def _transcribed(case, **kwargs):
-    """Return the scores of the benchmark's reference for full windows."""
-    G, model = case
-    c, stream = G['config'], G['stream']
-    reference = TranscribedStream(model, c['long_rate'], c['work_rate'],
-                                  **kwargs)
-    windows = [reference.push(dict(rgb=rgb, flow=flow))
-               for rgb, flow in zip(stream['visual'], stream['motion'])]
-    return torch.stack([y for y in windows if y is not None])
-
-
 def test_benchmark_reference_matches_the_released_stream(case):
-    got, want = _transcribed(case), case[0]['stream']['released']
+    (G, model), c = case, case[0]['config']
+    stream = G['stream']
+    reference = TranscribedStream(model, c['long_rate'], c['work_rate'])
+    got = [reference.push(dict(rgb=rgb, flow=flow))
+           for rgb, flow in zip(stream['visual'], stream['motion'])]
+    got, want = [y for y in got if y is not None], stream['released']
     assert len(got) >= len(want) > 100
     for a, b in zip(got, want):
         assert relative(a, b) < 1e-5
     # The released stream differs from the windows.
-    assert relative(case[0]['stream']['windowed']['action'], want) > 1e-3
+    assert relative(stream['windowed']['action'], want) > 1e-3

@@ -1,0 +1,233 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Options, windows, frames and scores that online networks reject.
+
+The contract has those of every network.
+"""
+import math
+
+import numpy as np
+import pytest
+import torch
+from online.networks import VARIANTS, detector_of, small_detector, video_of
+
+from mmvidattn.online import (
+    StreamSession,
+    TeSTra,
+    dense_features,
+    make_stream_step,
+)
+from mmvidattn.online.event_detector import EventDetector
+
+NAMES = 'background', 'jump', 'run'
+
+
+def testra(**options):
+    return TeSTra(dict(rgb=4), **{**dict(
+        embed_dims=16, num_heads=2, ffn_dims=8), **options})
+
+
+def session(variant, **options):
+    return StreamSession(detector_of(VARIANTS[variant]).eval(), **options)
+
+
+def image_session(**options):
+    return StreamSession(small_detector('OnlineVideoEncoder'), **options)
+
+
+def window(name, num=2, **change):
+    """Run a network on windows of random features, with changes."""
+    model = small_detector(name) if name != 'TeSTra' else (
+        detector_of(VARIANTS['box']).double())
+    backbone = model.backbone
+    length = backbone.long_memory_length + backbone.work_memory_length
+    inputs = {key: torch.stack([x] * num)
+              for key, x in video_of(model, length).items()}
+    inputs['padding_mask'] = torch.zeros(
+        num, backbone.long_memory_length, dtype=torch.bool)
+    for key, function in change.items():
+        inputs[key] = function(inputs[key])
+    return model({key: x for key, x in inputs.items() if x is not None})
+
+
+def other_rounds():
+    model = small_detector('MAT', num_rounds=3).float()
+    model({name: x[None] for name, x in
+           video_of(model, 13, torch.float32).items()}, [{}], mode='loss')
+
+
+def drop(x):
+    """Leave an input out."""
+
+
+def dense(name='MiniROAD', train=False, long=None, work=4, step=1):
+    """Compute dense features of windows with these numbers of frames."""
+    model = small_detector(name).train(train)
+    backbone, frames = model.backbone, torch.arange(17)[::step, None]
+    long = backbone.long_memory_length if long is None else long
+    return dense_features(backbone, video_of(model, 40),
+                          frames + torch.arange(long),
+                          frames + torch.arange(work))
+
+
+def images(**frame):
+    return image_session().push(frame)
+
+
+def clip(**inputs):
+    return small_detector('OnlineVideoEncoder').backbone(inputs)
+
+
+def no_backbone():
+    model = small_detector('MiniROAD')
+    model.backbone = torch.nn.Linear(1, 1)
+    return make_stream_step(model)
+
+
+def loaded(**options):
+    return session('laplace', **options).load_state_dict(
+        session('laplace').state_dict())
+
+
+def tuned(name='jump', **rules):
+    return EventDetector(NAMES, thresholds={name: rules})
+
+
+def threshold(name, on):
+    EventDetector(NAMES).set_threshold(name, on)
+
+
+def events(**options):
+    return EventDetector(NAMES, **options)
+
+
+CASES = [
+    (testra, dict(num_heads=5),
+     'num_heads must divide embed_dims, got 5 and 16'),
+    (testra, dict(embed_dims=15, num_heads=3),
+     'embed_dims must be even, got 15'),
+    (testra, dict(encoder=[]), 'encoder must be a list of dict'),
+    (testra, dict(encoder=[dict(num_queries=2)]),
+     'encoder must be a list of dict'),
+    (testra, dict(encoder=[dict(num_queries=None, num_layers=1)]),
+     "first stage.*num_queries': None"),
+    (small_detector, dict(network='MAT', num_groups=5),
+     'num_groups must divide'),
+    (small_detector, dict(network='MAT', long_memory_length=6),
+     r'at least num_groups \*\* 2 = 9, got 6'),
+    (small_detector, dict(network='MAT', anticipation_rate=7),
+     'num_future_tokens must be at least'),
+    (small_detector, dict(network='MAT', share=0.), 'share'),
+    (small_detector, dict(network='MAT', share=1.5), 'share'),
+    (small_detector, dict(network='MAT', long_memory_length=0), 'long_mem'),
+    (small_detector, {'network': 'OnlineVideoEncoder',
+                      'encoder.pattern': 'joint', 'encoder.decay': None,
+                      'encoder.patch_frames': 1},
+     'encoder must be a causal network'),
+    (window, dict(name='TeSTra', flow=drop),
+     r"inputs\['flow'\] must be .*got nothing"),
+    (window, dict(name='TeSTra', rgb=lambda x: x[..., :9]),
+     r"inputs\['rgb'\] must be \[B, T, 10\] .*17 <= T.* got \(2, 17, 9\)"),
+    (window, dict(name='TeSTra', rgb=lambda x: x[:, 1:]),
+     r'got \(2, 16, 10\)'),
+    (window, dict(name='TeSTra', flow=lambda x: x[:1]), r'got \(1, 17, 6\)'),
+    (window, dict(name='TeSTra', padding_mask=lambda x: x.float()),
+     r"inputs\['padding_mask'\] must be bool"),
+    (window, dict(name='TeSTra', padding_mask=lambda x: x[:, 1:]),
+     r'\[B, N\] = \(2, 12\), got torch.bool \(2, 11\)'),
+    (window, dict(name='MAT', rgb=lambda x: torch.cat([x, x[:, :1]], 1)),
+     r"inputs\['rgb'\] .*10 <= T <= 13"),
+    (window, dict(name='MAT', rgb=lambda x: x[:, :9]), 'got .2, 9, 32'),
+    (window, dict(name='MAT', padding_mask=lambda x: x[:, 1:]),
+     "inputs\\['padding_mask'] must be"),
+    (other_rounds, {}, 'work_weights must have'),
+    (window, dict(name='MiniROAD', flow=lambda x: x[:, 1:]),
+     r"inputs\['flow'\] must be"),
+    (window, dict(name='MiniROAD', rgb=drop),
+     r"inputs\['rgb'\] must be .*nothing"),
+    (dense, dict(step=2), 'consecutive windows'),
+    (dense, dict(train=True), 'must be in eval mode'),
+    (dense, dict(name='TeSTra', long=8), r'long_indices must be \[W, 9\]'),
+    (dense, dict(name='TeSTra', work=3), r'work_indices must be \[W, 4\]'),
+    (session, dict(variant='laplace', kernel='box'),
+     "kernel must be one of window, smoothing or None, got 'box'"),
+    (session, dict(variant='lstr', kernel='smoothing'),
+     'the model has positions in its long'),
+    (session, dict(variant='long-memory', kernel='smoothing'),
+     "has fusion='long'"),
+    (session, dict(variant='short-only', kernel='smoothing'),
+     'has no long memory'),
+    (session, dict(variant='laplace', kernel='smoothing',
+                   work_memory_sample_rate=5),
+     r'work_memory_sample_rate > long_memory_sample_rate \(5 and 4\)'),
+    (session, dict(variant='deep-gelu'),
+     'first stage must have one layer .*, got 2'),
+    (session, dict(variant='laplace', long_memory_sample_rate=0),
+     'long_memory_sample_rate m'),
+    (session, dict(variant='laplace', work_memory_sample_rate=0),
+     'work_memory_sample_rate m'),
+    (session, dict(variant='laplace', cuda_graph=True),
+     'needs a model on a CUDA device, got one on cpu'),
+    (lambda: StreamSession.record_graph([session('laplace')]), {},
+     'on a CUDA device, got one on c'),
+    (loaded, dict(long_memory_sample_rate=3), 'the options of state'),
+    (lambda: StreamSession(small_detector('MiniROAD').train()), {},
+     'eval mode'),
+    (no_backbone, {}, 'backbone .* one of .* got Linear'),
+    (image_session, dict(kernel='smoothing'), "kernel must be 'window'"),
+    (lambda: image_session().skip(1, elapsed=-1.), {},
+     'elapsed must be a non-negative'),
+    (lambda: session('laplace').skip(1, elapsed=1.), {},
+     'elapsed is only for models of videos'),
+    (images, dict(images=0), 'must have frames, elapsed, got images'),
+    (images, dict(frames=torch.zeros(3, 32, 30)),
+     r'\[3, 32, 32\] or \[T, 3, 32, 32'),
+    (images, dict(frames=torch.zeros(2, 3, 3, 32, 32)), r'\[3, 32, 32\]'),
+    (images, dict(frames=torch.zeros(3, 32, 32), elapsed=-1.),
+     'non-negative'),
+    (images, dict(frames=torch.zeros(3, 32, 32), elapsed=math.nan),
+     'non-neg'),
+    (images, dict(frames=torch.zeros(3, 32, 32), elapsed=[1., 2.]),
+     'one for each'),
+    (images, dict(frames=torch.zeros(3, 32, 32), elasped=1.),
+     'got frames, elasped'),
+    (clip, {}, r'\[B, 3, T, H, W\] with T >= 1, got nothing'),
+    (clip, dict(frames=torch.zeros(1, 3, 2, 32, 32),
+                elapsed=torch.zeros(1, 3)), r'\[B, T\] = \[1, 2\]'),
+    (events, dict(on=.3, off=.5), '0 < off <= on <= 1, got on=0.3, off=0.5'),
+    (events, dict(on=1.5), '0 < off <= on <= 1'),
+    (events, dict(off=0), '0 < off <= on <= 1'),
+    (events, dict(min_duration=-1), 'min_duration must be .*got -1'),
+    (tuned, dict(name='swim', on=.5, off=.3), "an action, got 'swim'"),
+    (tuned, dict(name='background', on=.5, off=.3), 'must be an action'),
+    (tuned, dict(on=.5), "thresholds of 'jump' must be numbers"),
+    (tuned, dict(on=.5, off=.6), '0 < off <= on <= 1'),
+    (tuned, dict(on=.5, off=.3, smoothing=-1), 'smoothing must be'),
+    (tuned, dict(on=.5, off=.3, tau=1), "'tau'"),
+    (threshold, dict(name='background', on=.5), "action, got 'background'"),
+    (threshold, dict(name='swim', on=.5), "must be an action, got 'swim'"),
+    (threshold, dict(name='jump', on=0.), r'on must be in \(0, 1\], got 0.0'),
+    (threshold, dict(name='jump', on=1.1), 'got 1.1'),
+    (threshold, dict(name='jump', on=math.nan), 'got nan'),
+]
+
+
+@pytest.mark.parametrize('function, arguments, message', CASES)
+def test_rejects(function, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        function(**arguments)
+
+
+@pytest.mark.parametrize('start, end', [
+    (1, 1), (1, .5), (.5, .75), (.5, 1), (math.nan, 2), (1, math.nan),
+    (1, math.inf)])
+def test_steps_of_an_event_detector_must_advance(start, end):
+    detector, scores = EventDetector(NAMES), np.array([0, .9, 0])
+    detector.update(.75, 1, scores)
+    with pytest.raises(ValueError, match='a step must end after its start and '
+                       'after the end of the previous step .1 s., got start='
+                       f'{start:g} and end={end:g}'):
+        detector.update(start, end, scores)
+    # The action goes on, and another source may start at 0.
+    detector.update(1, 1.25, scores)
+    detector.finish(1.25)
+    assert detector.update(0, .25, scores) == []
