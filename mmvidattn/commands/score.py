@@ -122,12 +122,12 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
 
 def note_other_subsets(predicted: 'Annotations', true: 'Annotations') -> None:
     """Name the videos of subsets without any predictions."""
-    from ..datasets.annotations.formats.base import by_video, subset_of
+    from ..datasets.annotations.formats.base import subset_of
     from ..datasets.annotations.labeled_videos import some
 
     seen = {one.video for one in predicted.segments}
     groups: dict[str, list[str]] = {}
-    for video, segments in by_video(true).items():
+    for video, segments in true.by_video().items():
         if segments:
             groups.setdefault(subset_of(true.videos[video], segments),
                               []).append(video)

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Metrics of the events that online detectors find in the test loop."""
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from .events import (
     detect_events,
     label_events,
 )
+from .events.labeled_events import VideoMetric
 from .per_frame_map import gather_steps, read_scores
 
 
@@ -54,6 +55,9 @@ class EventMetric(BaseMetric):
         **kwargs: Arguments of mmengine's ``BaseMetric``.
     """
     default_prefix = 'events'
+    # Functions of the events and the length of each video in seconds.
+    metrics: Sequence[Callable[[LabeledEvents, dict[str, float]],
+                               VideoMetric]] = ()
 
     def __init__(self, rate: Positive, background_index: Natural | None = 0,
                  ignore_index: Natural | None = None,
@@ -77,15 +81,14 @@ class EventMetric(BaseMetric):
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
         """Return all values by name."""
         names = list(dict.fromkeys(result['video'] for result in results))
-        gathered = gather_steps(results, 0)
-        number = gathered[0][0].shape[1]
+        gathered = dict(zip(names, gather_steps(results, 0)))
+        number = gathered[names[0]][0].shape[1]
         classes = list((self.dataset_meta or {}).get('classes') or (
             f'class {k}' for k in range(number)))
-        scores = {
-            name: FrameScores(self.rate, self._probabilities(each))
-            for name, (each, _) in zip(names, gathered)}
-        targets = {name: each == 1 for name, (_, each) in zip(names, gathered)}
-        return self.evaluate_videos(scores, targets, classes)
+        return self.evaluate_videos(
+            {name: FrameScores(self.rate, self._probabilities(each))
+             for name, (each, _) in gathered.items()},
+            {name: each == 1 for name, (_, each) in gathered.items()}, classes)
 
     def evaluate_videos(self, scores: dict[str, FrameScores],
                         targets: dict[str, np.ndarray],
@@ -105,15 +108,13 @@ class EventMetric(BaseMetric):
             for name, each in scores.items() for k in range(len(classes))
             if k not in self.ignore
             for start, stop in find_runs(targets[name][:, k])]
-        return self.values(
-            label_events(found, truth, list(scores)),
-            {name: len(each.scores) / each.rate
-             for name, each in scores.items()})
-
-    def values(self, events: LabeledEvents,
-               durations: dict[str, float]) -> dict[str, float]:
-        """Return the values of predicted and annotated events."""
-        raise NotImplementedError
+        durations = {name: len(each.scores) / each.rate
+                     for name, each in scores.items()}
+        values: dict[str, float] = {}
+        for metric in self.metrics:
+            values |= metric(label_events(found, truth, list(scores)),
+                             durations).values()
+        return values
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if scores.size and not 0 <= scores.min() <= scores.max() <= 1:
@@ -147,12 +148,7 @@ class EventAP(EventMetric):
                  protocol: Literal['activitynet', 'thumos14'] = 'activitynet',
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.tious = tious
-        self.protocol = protocol
-
-    def values(self, events: LabeledEvents,
-               durations: dict[str, float]) -> dict[str, float]:
-        return SegmentAP(events, self.tious, self.protocol).values()
+        self.metrics = [lambda events, _: SegmentAP(events, tious, protocol)]
 
 
 @METRICS.register_module()
@@ -168,12 +164,8 @@ class EventF1(EventMetric):
     def __init__(self, tious: Sequence[Share] = (.1, .25, .5),
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.tious = tious
-
-    def values(self, events: LabeledEvents,
-               durations: dict[str, float]) -> dict[str, float]:
-        return {**SegmentF1(events, self.tious).values(),
-                **EditScore(events).values()}
+        self.metrics = [lambda events, _: SegmentF1(events, tious),
+                        lambda events, _: EditScore(events)]
 
 
 @METRICS.register_module()
@@ -189,11 +181,7 @@ class EventStartAP(EventMetric):
     def __init__(self, offsets: Sequence[Positive] = OFFSETS,
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.offsets = offsets
-
-    def values(self, events: LabeledEvents,
-               durations: dict[str, float]) -> dict[str, float]:
-        return StartAP(events, self.offsets).values()
+        self.metrics = [lambda events, _: StartAP(events, offsets)]
 
 
 @METRICS.register_module()
@@ -202,10 +190,7 @@ class EventAlarms(EventMetric):
 
     See :class:`EventMetric` for the arguments.
     """
-
-    def values(self, events: LabeledEvents,
-               durations: dict[str, float]) -> dict[str, float]:
-        return Alarms(events, durations).values()
+    metrics = [Alarms]
 
 
 @METRICS.register_module()

@@ -116,8 +116,8 @@ class MeanTopKRecall(BaseMetric):
         else:
             print_log('Skipping recall: all segments are unlabeled.',
                       'current')
-        costs = stream_cost(result['stream_cost'] for result in results)
-        return {**recalls, **costs}
+        return recalls | stream_cost(
+            result['stream_cost'] for result in results)
 
     def _label(self, segment: SegmentScores, part: str) -> int:
         """Return a segment's label; derive the action from verb and noun."""

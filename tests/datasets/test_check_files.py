@@ -60,6 +60,11 @@ def test_decodes_every_frame_or_only_the_last(tmp_path):
     assert check.find_fault(str(path), every_frame=True) is not None
 
 
+def shorten(path):
+    path.write_bytes(path.read_bytes()[:path.stat().st_size * 2 // 5])
+    return str(check.find_fault(str(path), every_frame=True))
+
+
 @pytest.mark.parametrize('suffix', ['avi', 'mkv', 'mp4', 'webm'])
 def test_names_a_file_that_was_cut_off(tmp_path, suffix):
     codec = 'libvpx' if suffix == 'webm' else 'mjpeg'
@@ -77,9 +82,7 @@ def test_names_a_file_that_was_cut_off(tmp_path, suffix):
                     out.mux(packet)
         path = tmp_path / 'b.mp4'
     assert check.find_fault(str(path), every_frame=True) is None
-    path.write_bytes(path.read_bytes()[:path.stat().st_size * 2 // 5])
-    fault = check.find_fault(str(path), every_frame=True)
-    assert 'the file is cut off after' in str(fault)
+    assert 'the file is cut off after' in shorten(path)
 
 
 @pytest.mark.parametrize('suffix, codec', [
@@ -88,9 +91,7 @@ def test_a_video_that_begins_late_is_not_cut_off(tmp_path, suffix, codec):
     path = write_at(tmp_path / f'a.{suffix}', 5 + np.arange(40) / 10, codec)
     assert check.find_fault(str(path), every_frame=True) is None
     if suffix == 'mkv':
-        path.write_bytes(path.read_bytes()[:path.stat().st_size * 2 // 5])
-        fault = check.find_fault(str(path), every_frame=True)
-        assert re.search(r'after 1\.\d+ s of 4\.\d+ s', str(fault))
+        assert re.search(r'after 1\.\d+ s of 4\.\d+ s', shorten(path))
 
 
 def test_reports_a_missing_file(tmp_path):

@@ -7,11 +7,7 @@ import torch
 from feature_set import LENGTHS, SEGMENTS, options, write_set
 from mmaction.registry import DATASETS
 
-from mmvidattn.datasets import (
-    FeatureStreamDataset,
-    RandomOffsetSampler,
-    feature_streams,
-)
+from mmvidattn.datasets import FeatureStreamDataset, RandomOffsetSampler
 from mmvidattn.datasets.feature_stream_dataset import read_video_names
 
 
@@ -20,16 +16,15 @@ def root(tmp_path_factory):
     return write_set(tmp_path_factory.mktemp('features'))
 
 
-@pytest.fixture(scope='module')
-def segment_file(root):
-    lines = []
-    for video, segments in SEGMENTS.items():
-        for start, end, label in segments:
-            # Frames at 30 a second, of steps at 4.
-            lines.append(f'{len(lines)}, {video}, {start * 7.5 + 1:.0f}, '
-                         f'{end * 7.5 - 1:.0f}, 0, 1, {label - 1}')
-    (root / 'segments.csv').write_text('\n'.join(lines) + '\n')
-    return 'segments.csv'
+def write_segments(path, segments):
+    """Write segments given by video, first step, last step and class.
+
+    Frames are counted at 30 a second, and steps at 4.
+    """
+    path.write_text(''.join(
+        f'{i}, {video}, {start * 7.5 + 1:.0f}, {end * 7.5 - 1:.0f}, 0, 1, '
+        f'{label}\n' for i, (video, start, end, label) in enumerate(segments)))
+    return str(path)
 
 
 def build(root, **kwargs):
@@ -96,19 +91,11 @@ def test_whole_videos_have_the_dense_windows(root):
     assert next(one_by_one, None) is None
 
 
-def write_segments(path, segments):
-    """Write segments given by video, first step, and step after the last."""
-    path.write_text(''.join(
-        f'{i}, {video}, {start * 7.5 + 1:.0f}, {end * 7.5 - 1:.0f}, 0, 1, 0\n'
-        for i, (video, start, end) in enumerate(segments)))
-    return str(path)
-
-
 @pytest.fixture(params=[1, 2])
 def build_segments(request, root, tmp_path):
     """Build a test set with segments at steps 0 to 59 of video a."""
     path = write_segments(tmp_path / 'segments.csv',
-                          [('a', start, start + 2) for start in range(60)])
+                          [('a', start, start + 2, 0) for start in range(60)])
     return lambda **kwargs: build(
         root, segment_file=path, anticipation_steps=8, anticipation_rate=4,
         test_mode=True, work_rate=request.param, **kwargs)
@@ -154,10 +141,7 @@ def test_evaluates_segments_without_labels(root, tmp_path):
         build(root, windows='segments', **kwargs)
 
 
-def test_files_of_a_video_may_differ_by_a_step(tmp_path, monkeypatch):
-    logs = []
-    monkeypatch.setattr(feature_streams, 'print_log',
-                        lambda message, **kwargs: logs.append(message))
+def test_files_of_a_video_may_differ_by_a_step(tmp_path, logged):
     write_set(tmp_path)
     flow = np.load(tmp_path / 'flow/b.npy')
     np.save(tmp_path / 'flow/b.npy', flow[:-1])
@@ -174,8 +158,8 @@ def test_files_of_a_video_may_differ_by_a_step(tmp_path, monkeypatch):
         assert len(item['data_samples'].gt_action) == length
     assert [s.end for s in dataset.segments.of_video(2)
             if s.start >= 80] == [90]
-    assert len(logs) == 1 and logs[0].startswith('2 of 4 videos have files')
-    assert logs[0].endswith(': b, c')
+    log, = (line for line in logged if line.startswith('2 of 4 videos have'))
+    assert log.endswith(': b, c')
 
 
 def test_short_videos_are_evaluated(root):
@@ -190,9 +174,12 @@ def test_short_videos_are_evaluated(root):
         train[i]['data_samples'].video_name for i in range(len(train))}
 
 
-def test_training_windows_precede_segments(root, segment_file):
-    dataset = build(root, windows='segments', segment_file=segment_file,
-                    anticipation_steps=8, anticipation_rate=4)
+def test_training_windows_precede_segments(root, tmp_path):
+    dataset = build(
+        root, windows='segments', anticipation_steps=8, anticipation_rate=4,
+        segment_file=write_segments(tmp_path / 'segments.csv', [
+            (video, start, end, label - 1) for video in SEGMENTS
+            for start, end, label in SEGMENTS[video]]))
     # Segments whose start, possibly moved, is after 24 steps.
     assert len(dataset) == 5
     ends = Counter()
@@ -230,15 +217,12 @@ def released_places(steps, work, work_rate):
 def test_released_protocol(build_segments):
     dataset = build_segments(windows='segments', protocol='testra')
     places = released_places(70, 16, dataset.shape.work_rate)
-    for start, sample in enumerate(
-            dataset[i]['data_samples'] for i in range(60)):
+    for start in range(60):
+        sample = dataset[start]['data_samples']
         assert sample.evaluation_mode == 'testra'
-        if start < 8:
-            # The released code scores zeros.
-            assert sample.score_rows == []
-            continue
-        row, = sample.score_rows
-        assert (sample.work_indices[0], row) == places[start]
+        # The released code scores zeros before step 8.
+        assert [(sample.work_indices[0], row) for row in sample.score_rows
+                ] == [places[start]] * (start >= 8)
 
 
 def test_strict_protocol(build_segments):
@@ -329,6 +313,8 @@ def test_future_targets_begin_two_steps_after_the_window(root):
     (dict(windows='stream', test_mode=True, work_rate=2), 'needs work_rate=1'),
     (dict(windows='stream', test_mode=True, segment_file='segments.csv'),
      "windows='stream' needs anticipation_steps to score segments"),
+    (dict(windows='segments', test_mode=True, segment_file='segments.csv',
+          protocol='strict', anticipation_steps=4), 'one second ahead'),
     (dict(data_prefix=dict(rgb='rgb')), 'must have the folders of gt_action'),
     (dict(ann_file='none.txt'), 'ann_file not found: .*none.txt'),
     (dict(metainfo=dict(classes='none.txt')),
@@ -337,10 +323,18 @@ def test_future_targets_begin_two_steps_after_the_window(root):
      'target_perframe/a.npy must have rows of 2, as in the .* got 3'),
     (dict(feature_dims=dict(flow=9)), 'flow/a.npy must have rows of 9'),
     (dict(work_steps=160), 'no video has a window of 160 steps'),
-    (dict(windows='segments', test_mode=True, segment_file='segments.csv',
-          protocol='strict', anticipation_steps=4), 'one second ahead'),
-], ids=lambda value: None)
-def test_rejects_invalid_options(root, segment_file, kwargs, error):
+    *((dict(segment_file=f'0, a, {line}\n'), error) for line, error in (
+        ('30, 20, 0, 0, 0', r'line 1: .* 0 <= start < end'),
+        ('-3, 20, 0, 0, 0', r'line 1: .* 0 <= start < end'),
+        ('3, 20, 0, 0', 'line 1: expected id, video, start_frame'),
+        ('3, 20, 0, 0, 2', 'action must be below 2, got 2'),
+        ('3000, 3010, 0, 0, 1', 'begins in step 400, but a has 70'),
+        ('525, 530, 0, 0, 1', 'begins in step 70, but a has 70')))],
+    ids=str)
+def test_rejects_invalid_options_and_segments(root, tmp_path, kwargs, error):
+    if '\n' in kwargs.get('segment_file', ''):
+        (tmp_path / 'segments.csv').write_text(kwargs['segment_file'])
+        kwargs = dict(segment_file=str(tmp_path / 'segments.csv'))
     with pytest.raises(ValueError, match=error):
         build(root, **kwargs)
 
@@ -374,37 +368,21 @@ def test_rejects_invalid_options(root, segment_file, kwargs, error):
     (lambda r: [np.save(r / f / 'short.npy', np.zeros((0, w)))
                 for f, w in (('rgb', 3), ('flow', 2), ('target_perframe', 3))],
      'short: .* is empty'),
-], ids=['missing', 'length', 'width', 'transposed', 'all transposed', 'shape',
-        'pickled', 'no bytes', 'cut archive', 'nan', 'fraction', 'negative',
-        'empty'])
+])
 def test_rejects_invalid_file(tmp_path, write, error):
     write(write_set(tmp_path))
     with pytest.raises(ValueError, match=error):
         build(tmp_path)[0]
 
 
-@pytest.mark.parametrize('line, error', [
-    ('0, a, 30, 20, 0, 0, 0', r'line 1: .* 0 <= start < end'),
-    ('0, a, -3, 20, 0, 0, 0', r'line 1: .* 0 <= start < end'),
-    ('0, a, 3, 20, 0, 0', 'line 1: expected id, video, start_frame'),
-    ('0, a, 3, 20, 0, 0, 2', 'action must be below 2, got 2'),
-    ('0, a, 3000, 3010, 0, 0, 1', 'begins in step 400, but a has 70'),
-    ('0, a, 525, 530, 0, 0, 1', 'begins in step 70, but a has 70')])
-def test_rejects_invalid_segment(root, tmp_path, line, error):
-    path = tmp_path / 'segments.csv'
-    path.write_text(line + '\n')
-    with pytest.raises(ValueError, match=error):
-        build(root, segment_file=str(path))
-
-
-@pytest.mark.parametrize('text, error', [
-    ('a\n\n b \nc\nb\na\na\n', 'must list each video once, got a, b twice$'),
-    (' \n\n', 'must list each video once, got no videos$')])
-def test_list_of_videos_must_be_unique(tmp_path, text, error):
+def test_list_of_videos_must_be_unique(tmp_path):
     path = tmp_path / 'list.txt'
-    path.write_text(text)
-    with pytest.raises(ValueError, match=error):
-        read_video_names(path)
+    for text, error in (
+            ('a\n\n b \nc\nb\na\na\n', 'each video once, got a, b twice$'),
+            (' \n\n', 'must list each video once, got no videos$')):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=error):
+            read_video_names(path)
     path.write_text(' b\r\n\t\na  \n \n')
     assert read_video_names(path) == ['b', 'a']
 
@@ -422,34 +400,25 @@ def draw(sampler, epoch):
     return list(sampler)
 
 
-def test_windows_of_an_epoch_do_not_overlap(dataset):
-    sampler = RandomOffsetSampler(dataset, seed=0)
+@pytest.mark.parametrize('stride, shuffle', [(None, True), (4, False)])
+def test_windows_of_an_epoch_follow_each_other(dataset, stride, shuffle):
+    sampler = RandomOffsetSampler(dataset, shuffle, 0, stride)
     # Windows of 18 steps, in videos of 70, 55 and 90 steps.
-    assert len(sampler) == round((53 + 38 + 73) / 18)
-    for epoch in range(5):
-        windows = draw(sampler, epoch)
-        assert len(windows) == len(sampler)
-        by_video = {}
-        for index in windows:
-            info = dataset.data_list[index]
-            by_video.setdefault(info['video'], set()).add(info['work_start'])
-        for starts in by_video.values():
-            assert len({start % 18 for start in starts}) == 1
-
-
-def test_small_stride_lets_windows_overlap(dataset):
-    sampler = RandomOffsetSampler(dataset, seed=0, shuffle=False, stride=4)
-    assert len(sampler) == round((53 + 38 + 73) / 4)
-    assert len(RandomOffsetSampler(dataset, stride=10**6)) == 1
-    for epoch in range(3):
+    stride = stride or 18
+    assert len(sampler) == round((53 + 38 + 73) / stride)
+    for epoch in range(4):
         starts = {}
         for index in draw(sampler, epoch):
             info = dataset.data_list[index]
             starts.setdefault(info['video'], []).append(info['work_start'])
+        assert sum(map(len, starts.values())) == len(sampler)
         # At the end of an epoch, windows may be repeated or left out.
-        for one in list(starts.values())[:-1]:
+        for one in [*starts.values()][:None if shuffle else -1]:
             one = sorted(set(one))
-            assert one == [*range(one[0], one[-1] + 1, 4)] and one[0] < 4
+            assert len({start % stride for start in one}) == 1
+            if not shuffle:
+                assert one == [*range(one[0], one[-1] + 1, 4)] and one[0] < 4
+    assert len(RandomOffsetSampler(dataset, stride=10**6)) == 1
 
 
 def test_epoch_depends_only_on_seed_and_number(dataset):

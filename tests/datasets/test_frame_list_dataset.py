@@ -65,39 +65,3 @@ def test_rejects_invalid_line(tmp_path, text, message):
     _write(tmp_path, text)
     with pytest.raises(ValueError, match=message):
         _dataset(tmp_path)[0]
-
-
-# First frames in the released code, for clips of 16 frames, 8 apart.
-STARTS = {
-    45: [0] * 10,
-    200: [0, 9, 18, 26, 35, 44, 53, 61, 70, 79],
-    300: [0, 20, 40, 60, 80, 99, 119, 139, 159, 179],
-    500: [0, 42, 84, 126, 168, 211, 253, 295, 337, 379]}
-
-
-@pytest.mark.parametrize('total', STARTS)
-def test_charades_test_clips_match_the_released_code(total):
-    step = TRANSFORMS.build(dict(
-        type='CharadesSampleFrames', clip_len=16, frame_interval=8,
-        num_clips=10, test_mode=True))
-    frames = step(dict(total_frames=total, start_index=0))['frame_inds']
-    assert frames.reshape(10, 16).tolist() == [
-        [min(start + 8 * i, total - 1) for i in range(16)]
-        for start in STARTS[total]]
-
-
-@pytest.mark.parametrize('total, low, high', [
-    (45, -76, 0), (121, 0, 0), (300, 0, 179)])
-def test_charades_training_clips_match_the_released_code(
-        total, low, high, monkeypatch):
-    step = TRANSFORMS.build(dict(
-        type='CharadesSampleFrames', clip_len=16, frame_interval=8))
-    ranges = []
-    for start in (low, high):
-        monkeypatch.setattr(np.random, 'randint', lambda *args: (
-            ranges.append(args[:2]), np.full(args[2], start))[1])
-        frames = step(dict(total_frames=total, start_index=0))['frame_inds']
-        assert frames.tolist() == [
-            max(min(start + 8 * i, total - 1), 0) for i in range(16)]
-    # numpy's upper end is exclusive.
-    assert ranges == [(low, high + 1)] * 2

@@ -41,25 +41,18 @@ def videos(store, motion_dir):
                    (motion_dir / f'train/00000{name}.mp4').read_bytes())
     store.pipe('/b/videos/bad.mp4', b'not a video')
     store.pipe('/b/list.txt', b'0.mp4 3\n1.mp4 1\n')
-    return motion_dir
 
 
-def build(**options):
+def build(root='memory://b', video='videos', **options):
     return DATASETS.build(dict(
-        type='CheckedVideoDataset', pipeline=PIPELINE,
-        **dict(ann_file='list.txt', data_root='memory://b',
-               data_prefix=dict(video='videos')) | options))
+        type='CheckedVideoDataset', pipeline=PIPELINE, ann_file='list.txt',
+        data_root=root, data_prefix=dict(video=video), **options))
 
 
-def local(videos, name):
-    """The same dataset of local files."""
-    (videos / name).write_text('000000.mp4 3\n000001.mp4 1\n')
-    return build(ann_file=name, data_root=str(videos),
-                 data_prefix=dict(video='train'), test_mode=True)
-
-
-def test_videos_equal_local_videos(videos):
-    remote, here = build(test_mode=True), local(videos, 'here.txt')
+def test_videos_equal_local_videos(videos, motion_dir, tmp_path):
+    (tmp_path / 'list.txt').write_text('000000.mp4 3\n000001.mp4 1\n')
+    remote = build(test_mode=True)
+    here = build(str(tmp_path), str(motion_dir / 'train'), test_mode=True)
     for i in range(2):
         a, b = remote[i], here[i]
         assert torch.equal(a['inputs'], b['inputs'])
@@ -100,49 +93,44 @@ def test_a_lost_server_stops_the_run_instead_of_skipping(videos, store,
         find_fault('memory://b/videos/1.mp4')
 
 
-def npy(array):
+def content(write, *args):
+    """Return what ``write(file, ...)`` writes."""
     buffer = io.BytesIO()
-    np.save(buffer, array)
+    write(buffer, *args)
     return buffer.getvalue()
 
 
 def test_feature_streams_equal_local_files(store, tmp_path):
     rng = np.random.default_rng(0)
-    for root in 'memory', 'here':
-        rng = np.random.default_rng(0)
+    for folder, array in dict(
+            rgb=rng.standard_normal((40, 3), np.float32),
+            target_perframe=np.eye(4)[rng.integers(4, size=40)]).items():
+        data = content(np.save, array)
+        (tmp_path / folder).mkdir()
         for name in 'u', 'v':
-            files = dict(rgb=rng.standard_normal((40, 3), np.float32),
-                         target_perframe=np.eye(4)[rng.integers(4, size=40)])
-            for folder, array in files.items():
-                if root == 'memory':
-                    store.pipe(f'/b/{folder}/{name}.npy', npy(array))
-                else:
-                    (tmp_path / folder).mkdir(exist_ok=True)
-                    np.save(tmp_path / folder / f'{name}.npy', array)
+            store.pipe(f'/b/{folder}/{name}.npy', data)
+            (tmp_path / folder / f'{name}.npy').write_bytes(data)
     store.pipe('/b/videos.txt', b'u\nv\n')
     store.pipe('/b/classes.txt', b'none\na\nb\nc\n')
     (tmp_path / 'videos.txt').write_text('u\nv\n')
-    options = dict(
-        type='FeatureStreamDataset', ann_file='videos.txt',
+    remote, here = (DATASETS.build(dict(
+        type='FeatureStreamDataset', ann_file='videos.txt', data_root=root,
         data_prefix=dict(rgb='rgb', gt_action='target_perframe'),
         long_steps=8, work_steps=4, windows='non_overlapping', test_mode=True,
-        pipeline=[], metainfo=dict(classes='memory://b/classes.txt'))
-    remote = DATASETS.build(dict(options, data_root='memory://b'))
-    here = DATASETS.build(dict(options, data_root=str(tmp_path)))
+        pipeline=[], metainfo=dict(classes='memory://b/classes.txt')))
+        for root in ('memory://b', str(tmp_path)))
     assert len(remote) == len(here) == 20
     assert remote.metainfo['classes'] == ['none', 'a', 'b', 'c']
-    for i in range(len(here)):
-        a, b = remote.get_data_info(i), here.get_data_info(i)
-        video = a['video']
-        assert np.array_equal(
-            remote.streams.read('rgb', video, np.arange(40)),
-            here.streams.read('rgb', b['video'], np.arange(40)))
+    for video in range(2):
+        assert np.array_equal(*(
+            one.streams.read('rgb', video, np.arange(40))
+            for one in (remote, here)))
     with pytest.raises(FileNotFoundError):
         local_path('memory://b/rgb/w.npy')
 
 
 @pytest.mark.parametrize('name, write', [
-    ('a.pth', lambda weights: _saved(weights)),
+    ('a.pth', lambda weights: content(lambda f, w: torch.save(w, f), weights)),
     ('a.safetensors', save)])
 def test_checkpoints(store, name, write):
     weights = dict(w=torch.arange(3.))
@@ -151,9 +139,3 @@ def test_checkpoints(store, name, write):
     assert torch.equal(load_state_dict_file(url)['w'], weights['w'])
     assert torch.equal(
         CheckpointLoader.load_checkpoint(url, 'cpu')['w'], weights['w'])
-
-
-def _saved(weights):
-    buffer = io.BytesIO()
-    torch.save(weights, buffer)
-    return buffer.getvalue()

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Segments of long videos, compared with files cut from them."""
-import csv
 import json
 import shutil
 
@@ -25,6 +24,8 @@ SAMPLERS = [
     dict(type='DenseSampleFrames', clip_len=4, num_clips=2),
     dict(type='UniformSample', clip_len=8)]
 OPEN, DECODE = dict(type='DecordInit'), dict(type='DecordDecode')
+FINISH = [DECODE, dict(type='FormatShape', input_format='NCTHW'),
+          dict(type='PackActionInputs')]
 
 
 def write(path, frames, rate, fourcc):
@@ -47,37 +48,45 @@ def made(tmp_path_factory):
     return path
 
 
-def write_root(video, folder):
-    """Write a dataset with one video and its csv."""
-    shutil.copy(video, folder / 'long.mp4')
-    with (folder / 'segments.csv').open('w', newline='') as file:
-        csv.writer(file).writerows(
-            [('video', 'start', 'end', 'label')]
-            + [('long', *row[:3]) for row in SEGMENTS])
-    return folder
+@pytest.fixture
+def write_list(made, tmp_path):
+    """Copy the video to ``tmp_path``, and write rows below a header."""
+    shutil.copy(made, tmp_path / 'long.mp4')
+
+    def write(*rows, header='video,start,end,label'):
+        (tmp_path / 'segments.csv').write_text(
+            '\n'.join([header, *rows]) + '\n', 'utf-8-sig')
+
+    return write
 
 
-def build(root, pipeline, ann_file='segments.csv', **options):
-    options = dict(type='VideoSegmentDataset', data_root=str(root)) | options
-    return DATASETS.build(dict(
-        ann_file=ann_file, pipeline=pipeline, **options))
+@pytest.fixture
+def build(tmp_path):
+    def build(pipeline=(OPEN, ), ann_file='segments.csv', **options):
+        return DATASETS.build(dict(
+            type='VideoSegmentDataset', data_root=str(tmp_path),
+            ann_file=ann_file, pipeline=list(pipeline)) | options)
+
+    return build
 
 
-def test_segments_have_the_frames_of_cut_files(made, tmp_path):
-    path, root = made, write_root(made, tmp_path)
-    reader = decord.VideoReader(str(path), num_threads=1)
+def test_segments_have_the_frames_of_cut_files(made, tmp_path, write_list,
+                                               build):
+    write_list(*(f'long,{start},{end},{label}'
+                 for start, end, label, *_ in SEGMENTS))
+    reader = decord.VideoReader(str(made), num_threads=1)
     # Decode sequentially, without seeking.
     frames = [reader.next().asnumpy() for _ in range(len(reader))]
     lines = []
     for i, (_, _, label, first, stop) in enumerate(SEGMENTS):
-        write(root / f'cut{i}.avi', frames[first:stop], 25, 'FFV1')
+        write(tmp_path / f'cut{i}.avi', frames[first:stop], 25, 'FFV1')
         lines.append(f'cut{i}.avi {label}')
-    (root / 'cut.txt').write_text('\n'.join(lines))
+    (tmp_path / 'cut.txt').write_text('\n'.join(lines))
 
     every = [OPEN, dict(type='SampleFrames', clip_len=60, frame_interval=1,
                         out_of_bound_opt='repeat_last', test_mode=True),
              DECODE]
-    full = build(root, every)
+    full = build(every)
     for i, (_, _, label, first, stop) in enumerate(SEGMENTS):
         sample = full[i]
         assert sample['label'] == label
@@ -86,8 +95,8 @@ def test_segments_have_the_frames_of_cut_files(made, tmp_path):
                               frames[first:stop])
     for sampler in SAMPLERS:
         pipeline = [OPEN, sampler, DECODE]
-        of_segments = build(root, pipeline)
-        of_files = build(root, pipeline, 'cut.txt', type='CheckedVideoDataset')
+        of_segments = build(pipeline)
+        of_files = build(pipeline, 'cut.txt', type='CheckedVideoDataset')
         assert len(of_segments) == len(of_files) == 6
         for i in 1, 3, 4:
             np.random.seed(i)
@@ -96,124 +105,92 @@ def test_segments_have_the_frames_of_cut_files(made, tmp_path):
             assert np.array_equal(result['imgs'], of_files[i]['imgs'])
 
 
-def test_frames_are_found_by_time_stamps(made, tmp_path):
-    """Write a clip whose second half has half the frame rate."""
-    slow_down(shutil.copy(made, tmp_path / 'long.mp4'), 50, 2)
-    (tmp_path / 'segments.csv').write_text(
-        'video,start,end,label\nlong,1,1.2,0\nlong,1.96,2.16,0\n'
-        'long,4,4.4,0\n')
-    dataset = build(tmp_path, [OPEN])
-    results = [(dataset[i]['start_index'], dataset[i]['total_frames'])
-               for i in range(3)]
-    assert results == [(25, 5), (49, 3), (75, 5)]
+def places(dataset):
+    """Return the first frame and number of frames of each segment."""
+    return [(dataset[i]['start_index'], dataset[i]['total_frames'])
+            for i in range(len(dataset))]
 
 
-def test_unit_frames(made, tmp_path):
-    shutil.copy(made, tmp_path / 'long.mp4')
-    (tmp_path / 'segments.csv').write_text(
-        'video,start,end,label\nlong,30,40,0\nlong,90,200,0\n')
-    dataset = build(tmp_path, [OPEN], unit='frames')
-    assert [(dataset[i]['start_index'], dataset[i]['total_frames'])
-            for i in range(2)] == [(30, 10), (90, 10)]
+def test_frames_are_found_by_time_stamps(tmp_path, write_list, build):
+    """The second half of the clip has half the frame rate."""
+    write_list('long,1,1.2,0', 'long,1.96,2.16,0', 'long,4,4.4,0')
+    slow_down(tmp_path / 'long.mp4', 50, 2)
+    assert places(build()) == [(25, 5), (49, 3), (75, 5)]
+    write_list('long,30,40,0', 'long,90,200,0')
+    assert places(build(unit='frames')) == [(30, 10), (90, 10)]
 
 
-@pytest.mark.parametrize('rows, text', [
-    (['long,1,2,0', 'long,3,2,0'], 'segments.csv, line 3: .*got 3 to 2'),
-    (['long,1,2,2'], "line 2: label must be .*below 2, got '2'"),
-    (['long,1,2,cut'], "line 2: label must be .* got 'cut'"),
-    ([], 'lists no segments')], ids=str)
-def test_rejects_invalid_list(made, tmp_path, rows, text):
-    shutil.copy(made, tmp_path / 'long.mp4')
-    (tmp_path / 'segments.csv').write_text(
-        '\n'.join(['video,start,end,label', *rows]))
-    with pytest.raises(ValueError, match=text):
-        build(tmp_path, [OPEN], num_classes=2)
+PARTS = dict(multi_class=True, num_classes=12, num_nouns=10)
+VERBS = 'video,start,end,verb,noun', 'long,1,2,1,9'
+LABEL = 'video,start,end,label'
 
 
-def test_rejects_contradicting_arguments(made, tmp_path):
-    shutil.copy(made, tmp_path / 'long.mp4')
-    (tmp_path / 'segments.csv').write_text(
-        'video,start,end,verb,noun\nlong,1,2,1,9\n')
-    parts = dict(multi_class=True, num_classes=12, num_nouns=10)
-    assert build(tmp_path, [OPEN], **parts).get_data_info(
-        0)['label'].nonzero().flatten().tolist() == [9, 11]
-    for options, text in [
-            (dict(num_nouns=10), 'num_nouns needs multi_class=True'),
-            (parts | dict(num_nouns=9), 'line 2: noun must be in 0 to 8'),
-            (parts | dict(num_nouns=11), 'line 2: verb must be in 0 to 0'),
-            ({}, 'line 2: a segment must have a label .*got verb, noun')]:
-        with pytest.raises(ValueError, match=text):
-            build(tmp_path, [OPEN], **options)
-    with pytest.raises(ValueError, match='with DecordInit.*got PyAV'):
-        build(tmp_path, [dict(type='PyAVInit')], **parts)
-    with pytest.raises(FileNotFoundError, match='1 of 1 videos .*/x_long.mp4'):
-        build(tmp_path, [OPEN], filename_tmpl='x_{}', **parts)
+@pytest.mark.parametrize('lines, options, text', [
+    ((LABEL, 'long,1,2,0', 'long,3,2,0'), {},
+     'segments.csv, line 3: .*got 3 to 2'),
+    ((LABEL, 'long,1,2,2'), {}, "line 2: label must be .*below 2, got '2'"),
+    ((LABEL, 'long,1,2,cut'), {}, "line 2: label must be .* got 'cut'"),
+    ((LABEL, ), {}, 'lists no segments'),
+    (VERBS, dict(num_nouns=10), 'num_nouns needs multi_class=True'),
+    (VERBS, PARTS | dict(num_nouns=9), 'line 2: noun must be in 0 to 8'),
+    (VERBS, PARTS | dict(num_nouns=11), 'line 2: verb must be in 0 to 0'),
+    (VERBS, {}, 'line 2: a segment must have a label .*got verb, noun'),
+    (VERBS, PARTS | dict(pipeline=[dict(type='PyAVInit')]),
+     'with DecordInit.*got PyAV'),
+    (VERBS, PARTS | dict(filename_tmpl='x_{}'),
+     '1 of 1 videos .*/x_long.mp4')], ids=str)
+def test_rejects_invalid_lists_and_options(write_list, build, lines, options,
+                                           text):
+    write_list(*lines[1:], header=lines[0])
+    with pytest.raises((ValueError, FileNotFoundError), match=text):
+        build(**dict(num_classes=2) | options)
 
 
-def test_names_a_missing_video(made, tmp_path, logged):
-    shutil.copy(made, tmp_path / 'long.mp4')
-    # A byte order mark is ignored.
+def test_names_a_missing_video(tmp_path, logged, write_list, build):
+    # A byte order mark is ignored, in the list, too.
     (tmp_path / 'classes.txt').write_text('cut\nstir\n', 'utf-8-sig')
-    (tmp_path / 'segments.csv').write_text(
-        'video,start,end,label\nlong,1,2,cut\nlost,1,2,stir\ngone,1,2,cut\n',
-        'utf-8-sig')
-    dataset = build(tmp_path, [OPEN], metainfo=dict(
-        classes=str(tmp_path / 'classes.txt')))
+    write_list('long,1,2,cut', 'lost,1,2,stir', 'gone,1,2,cut')
+    dataset = build(metainfo=dict(classes=str(tmp_path / 'classes.txt')))
     assert [dataset.get_data_info(i)['label'] for i in range(2)] == [0, 1]
     text, = (line for line in logged if 'videos are missing' in line)
+    assert '2 of 3 videos are missing, with 2 of 3 segments' in text
     assert 'lost.mp4' in text and 'gone.mp4' not in text
 
 
-def test_segments_outside_of_their_video(made, tmp_path, logged):
-    shutil.copy(made, tmp_path / 'long.mp4')
-    pack = [OPEN, dict(type='UniformSample', clip_len=2), DECODE,
-            dict(type='FormatShape', input_format='NCTHW'),
-            dict(type='PackActionInputs')]
-    (tmp_path / 'segments.csv').write_text(
-        'video,start,end,label\nlong,3.8,9,zero\nlong,4,5,one\n'
-        'long,1.01,1.03,one\nlost,1,2,one\n')
-    tested = build(tmp_path, pack, test_mode=True, metainfo=dict(
-        classes=['zero', 'one']))
-    assert tested.get_data_info(1)['label'] == 1
-    assert any('1 of 2 videos are missing, with 1 of 4 segments' in line
-               for line in logged)
+def test_segments_outside_of_their_video(tmp_path, logged, write_list, build):
+    pack = [OPEN, dict(type='UniformSample', clip_len=2), *FINISH]
+    write_list('long,3.8,9,0', 'long,4,5,1', 'long,1.01,1.03,1', 'lost,1,2,1')
+    tested = build(pack, test_mode=True)
     assert tested[0]['inputs'].shape[2] == 2
-    assert 'from 3.8 to 9 s is cut at the end of the video, 4 s (1 so far' \
-        in logged[-1]
-    # A segment is only counted once.
     tested[0]
-    assert sum(' is cut at the end' in line for line in logged) == 1
+    # A segment is only counted once.
+    cut, = (line for line in logged if ' is cut at the end' in line)
+    assert 'from 3.8 to 9 s is cut at the end of the video, 4 s (1 so f' in cut
     for i, text in [(1, 'from 4 to 5 s begins after the video, which has 4 s'),
                     (2, 'from 1.01 to 1.03 s contains no frame'),
                     (3, 'lost.mp4')]:
         with pytest.raises(RuntimeError, match=f'cannot load .*{text}'):
             tested[i]
-    skipping = build(tmp_path, pack, test_mode=True, on_error='skip',
-                     metainfo=dict(classes=['zero', 'one']))
-    assert len(skipping) == 3
+    assert len(build(pack, test_mode=True, on_error='skip')) == 3
     # In training, another segment replaces it.
-    (tmp_path / 'segments.csv').write_text(
-        'video,start,end,label\nlong,3.8,9,0\nlong,4,5,1\n')
-    trained = build(tmp_path, pack, max_failures=99)
-    sample = trained[1]['data_samples']
+    write_list('long,3.8,9,0', 'long,4,5,1')
+    sample = build(pack, max_failures=99)[1]['data_samples']
     assert sample.gt_label == 0
     assert 'begins after' in sample.skipped_reasons[str(tmp_path / 'long.mp4')]
 
 
 @pytest.mark.parametrize('labeled', [True, False])
-def test_segment_ids_select_subsets_and_are_submitted(made, tmp_path, labeled):
+def test_segment_ids_select_subsets_and_are_submitted(made, tmp_path, build,
+                                                      labeled):
     """A challenge does not publish labels."""
     rows = [('P01_11_0', 0, 25, 1, 2, 4), ('P02_3_7', 30, 60, 0, 1, 5)]
     (tmp_path / 'test.csv').write_text(''.join(
         ','.join(map(str, (row[0], 'long', *row[1:6 if labeled else 3])))
         + '\n' for row in rows))
     dataset = build(
-        tmp_path, [OPEN, SAMPLERS[0], DECODE,
-                   dict(type='FormatShape', input_format='NCTHW'),
-                   dict(type='PackActionInputs')],
-        'test.csv', data_prefix=dict(video=str(made.parent)),
-        filename_tmpl=made.name, multi_class=True, num_nouns=3,
-        num_classes=5, test_mode=True, fps=25)
+        [OPEN, SAMPLERS[0], *FINISH], 'test.csv',
+        data_prefix=dict(video=str(made.parent)), filename_tmpl=made.name,
+        multi_class=True, num_nouns=3, num_classes=5, test_mode=True, fps=25)
     samples = []
     for i, (noun, verb) in enumerate([(2, 1), (0, 0)]):
         sample = dataset[i]['data_samples'].set_pred_score(
@@ -241,13 +218,12 @@ def test_segment_ids_select_subsets_and_are_submitted(made, tmp_path, labeled):
     assert max(best, key=best.get) == '1,2'
 
 
-def test_merges_the_labels_of_a_segment(made, tmp_path):
-    (tmp_path / 'train.csv').write_text(
-        'video,start,end,label\nlong,0,1,2\nlong,1,2,0\nlong,0,1,0\n')
-    dataset = build(tmp_path, [OPEN], 'train.csv', multi_class=True,
-                    num_classes=3, data_prefix=dict(video=str(made.parent)))
-    assert [dataset.get_data_info(i)['segment'][:2] for i in range(2)] == [
-        (0, 1), (1, 2)]
-    assert [dataset.get_data_info(i)['label'].tolist()
-            for i in range(len(dataset))] == [[1, 0, 1], [1, 0, 0]]
+def test_merges_the_labels_of_a_segment(write_list, build):
+    write_list('long,0,1,2', 'long,1,2,0', 'long,0,1,0')
+    dataset = build(multi_class=True, num_classes=3)
+    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+    assert [(*info['segment'][:2], info['label'].tolist())
+            for info in infos] == [(0, 1, [1, 0, 1]), (1, 2, [1, 0, 0])]
     assert dataset.get_cat_ids(0) == [0, 2]
+    write_list(VERBS[1], header=VERBS[0])
+    assert build(**PARTS).get_cat_ids(0) == [9, 11]

@@ -41,14 +41,14 @@ def test_golden(shared_dir, horizon=1):
         name: ids[arrays[f'ek_{name}']].tolist()
         for name in ('unseen', 'tail')}
 
-    def samples():
-        for i, label in zip(ids, arrays['ek_labels'].tolist()):
-            verb, noun = actions[label]
-            yield sample(
-                int(i), dict(action=label, verb=verb, noun=noun), [0],
-                action=arrays['ek_scores'][i, horizon])
+    def named(i, label, rows, scores):
+        verb, noun = actions[label]
+        return sample(int(i), dict(action=label, verb=verb, noun=noun), rows,
+                      action=scores)
 
-    got = evaluate([*samples()], actions=actions, subsets=subsets)
+    samples = [named(i, label, [0], arrays['ek_scores'][i, horizon])
+               for i, label in zip(ids, arrays['ek_labels'].tolist())]
+    got = evaluate(samples, actions=actions, subsets=subsets)
     for part in 'action', 'verb', 'noun':
         name = f'online/{part}_top5_recall_testra'
         for subset in 'overall', 'unseen', 'tail':
@@ -56,13 +56,9 @@ def test_golden(shared_dir, horizon=1):
             assert got[key] == pytest.approx(
                 values[part][f'recall5_{subset}'][horizon], abs=1e-6)
     # Segments that start too early have zero scores.
-    zeros = []
-    for i, label in enumerate(arrays['ek_discarded_labels'].tolist()):
-        verb, noun = actions[label]
-        zeros.append(sample(
-            1000 + i, dict(action=label, verb=verb, noun=noun), [],
-            action=arrays['ek_scores'][0, 0]))
-    got = evaluate([*samples(), *zeros], actions=actions)
+    zeros = [named(1000 + i, label, [], arrays['ek_scores'][0, 0])
+             for i, label in enumerate(arrays['ek_discarded_labels'].tolist())]
+    got = evaluate([*samples, *zeros], actions=actions)
     for part in 'action', 'verb', 'noun':
         expected = values[part].get('recall5_with_20_zero_rows')
         if expected:
@@ -81,20 +77,28 @@ def samples():
             noun=rng.normal(size=8)) for i in range(60)]
 
 
-def test_verb_and_noun_classifiers_take_precedence(samples, tmp_path):
+def naive_recall(samples, part, k=5):
+    hits = {}
+    for each in samples:
+        scores = each[f'pred_{part}'][0, 1:].tolist()
+        label = each['segment_labels'][part]
+        better = sum(score > scores[label] for score in scores)
+        hits.setdefault(label, []).append(better < k)
+    return sum(sum(h) / len(h) for h in hits.values()) / len(hits)
+
+
+@pytest.mark.parametrize('k', [1, 5])
+def test_recall_matches_naive(samples, tmp_path, k):
+    """Classifiers of verbs and nouns take precedence over ``actions``."""
     (tmp_path / 'ids.csv').write_text('id\n3\n4\n40\n')
-    result = evaluate(samples, actions=[(0, 0)] * 12,
+    result = evaluate(samples, actions=[(0, 0)] * 12, k=k,
                       subsets=dict(tail_verb=str(tmp_path / 'ids.csv')))
-    assert set(result) == {
-        'online/action_top5_recall_strict', 'online/verb_top5_recall_strict',
-        'online/noun_top5_recall_strict',
-        'online/verb_top5_recall_strict_tail'}
-    scores = np.stack([s['pred_verb'][0, 1:].numpy() for s in samples])
-    labels = np.array([s['segment_labels']['verb'] for s in samples])
-    assert result['online/verb_top5_recall_strict'] == pytest.approx(
-        mean_top_k_recall(scores, labels))
-    assert result['online/verb_top5_recall_strict_tail'] == pytest.approx(
-        mean_top_k_recall(scores[[3, 4, 40]], labels[[3, 4, 40]]))
+    assert result == {
+        **{f'online/{part}_top{k}_recall_strict': pytest.approx(
+            naive_recall(samples, part, k))
+           for part in ('action', 'verb', 'noun')},
+        f'online/verb_top{k}_recall_strict_tail': pytest.approx(
+            naive_recall([samples[i] for i in (3, 4, 40)], 'verb', k))}
 
 
 def test_segment_without_steps_has_zero_scores():
@@ -122,26 +126,37 @@ def test_reads_actions(samples, tmp_path):
 
 @pytest.mark.parametrize('kwargs, error', [
     (dict(actions='none.csv'), 'none.csv'),
-    (dict(actions='ACTIONS'), 'line 2: expected number 0, verb'),
+    (dict(actions='actions.csv'), 'line 2: expected number 0, verb'),
     (dict(subsets=dict(unseen='none.csv')), 'none.csv does not exist'),
-    (dict(subsets=dict(unseen='ACTIONS')), "line 1: 'id,verb' is not a .*id"),
-], ids=lambda value: None)
-def test_invalid_options(tmp_path, kwargs, error):
-    path = tmp_path / 'actions.csv'
-    path.write_text('id,verb\nx,1\n')
-    text = json.dumps(kwargs).replace('ACTIONS', str(path))
+    (dict(subsets=dict(unseen='actions.csv')), "line 1: 'id,verb' is not a .*"
+     'id'), (dict(k=0), 'k must .*got 0')])
+def test_rejects_invalid_options(tmp_path, monkeypatch, kwargs, error):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'actions.csv').write_text('id,verb\nx,1\n')
     with pytest.raises(ValueError, match=error):
-        build(**json.loads(text))
+        build(**kwargs)
 
 
 def test_rejects_invalid_samples(samples):
     metric = build()
     with pytest.raises(ValueError, match='segment_labels'):
         metric.process(None, [{**samples[0], 'segment_labels': None}])
-    metric.process(
-        None, [samples[0], {**samples[1], 'evaluation_mode': 'testra'}])
+    scores = np.arange(6.)
+    labels = dict(action=1, verb=1, noun=1)
+    scores[2] = np.nan
+    for part in labels:
+        parts = dict.fromkeys(labels, np.arange(6.)) | {part: scores}
+        with pytest.raises(ValueError, match=f'pred_{part} of segment s7 '):
+            metric.process(None, [sample('s7', labels, [0], **parts)])
+    # A segment without steps has zero scores, whatever the tensor holds.
+    metric.process(None, [sample('s7', labels, [], action=scores)])
+    metric.process(None, [samples[0]])
     with pytest.raises(ValueError, match='protocol, got strict, testra'):
         metric.evaluate(2)
+    with pytest.raises(ValueError, match=r'got \(2, 3\) and \(1,\)'):
+        mean_top_k_recall(np.zeros((2, 3)), [0])
+    with pytest.raises(ValueError, match='scores .*1 of 6'):
+        mean_top_k_recall([[0, 0, -np.inf], [0, 0, 0]], [0, 1])
 
 
 # Lines of RULSTM's validation.csv.
@@ -162,42 +177,26 @@ def named(rng, identity, verb, noun, action):
         noun=rng.normal(size=300))
 
 
-def naive_recall(samples, part, k=5):
-    hits = {}
-    for each in samples:
-        scores = each[f'pred_{part}'][0, 1:].tolist()
-        label = each['segment_labels'][part]
-        better = sum(score > scores[label] for score in scores)
-        hits.setdefault(label, []).append(better < k)
-    return sum(sum(h) / len(h) for h in hits.values()) / len(hits)
-
-
-@pytest.mark.parametrize('lists, members', [
-    (dict(unseen='P18_01_0\nP18_01_10\n'), dict(unseen={4, 5})),
-    (dict(unseen='participant_id\nP18\n'), dict(unseen={4, 5})),
-    (dict(unseen='P18\n'), dict(unseen={4, 5})),
-    (dict(video='P01_11\n'), dict(video={0, 1, 2, 3})),
-    (dict(some='narration_id\nP01_11_10\n'), dict(some={2})),
-    (dict(tail_verb='verb\n2\n10\n'), dict(tail_verb={3, 4, 5})),
-], ids=['segments', 'participants', 'no heading', 'videos', 'heading',
-        'classes'])
-def test_subset_lists(tmp_path, lists, members):
+@pytest.mark.parametrize('name, text, inside', [
+    ('unseen', 'P18_01_0\nP18_01_10\n', [4, 5]),
+    ('unseen', 'participant_id\nP18\n', [4, 5]), ('unseen', 'P18\n', [4, 5]),
+    ('video', 'P01_11\n', [0, 1, 2, 3]),
+    ('some', 'narration_id\nP01_11_10\n', [2]),
+    ('tail_verb', 'verb\n2\n10\n', [3, 4, 5])])
+def test_subset_lists(tmp_path, name, text, inside):
     path = tmp_path / 'list.csv'
-    path.write_text(*lists.values())
+    path.write_text(text)
     rng = np.random.default_rng(0)
     samples = [named(rng, row[0], *map(int, row[4:]))
                for row in csv.reader(SEGMENTS.splitlines())]
-    result = evaluate(samples, subsets=dict.fromkeys(lists, str(path)), k=40)
+    result = evaluate(samples, subsets={name: str(path)}, k=40)
     assert list(result)[0] == 'online/action_top40_recall_testra'
-    for name, inside in members.items():
-        stem, _, last = name.rpartition('_')
-        parts = [last] if stem else ['action', 'verb', 'noun']
-        assert sum(f'_{stem or name}' in key for key in result) == len(parts)
-        for part in parts:
-            assert result[
-                f'online/{part}_top40_recall_testra_{stem or name}'] == \
-                pytest.approx(naive_recall(
-                    [samples[i] for i in sorted(inside)], part, 40))
+    stem, _, last = name.rpartition('_')
+    parts = [last] if stem else ['action', 'verb', 'noun']
+    assert sum(f'_{stem or name}' in key for key in result) == len(parts)
+    for part in parts:
+        assert result[f'online/{part}_top40_recall_testra_{stem or name}'] == \
+            pytest.approx(naive_recall([samples[i] for i in inside], part, 40))
 
 
 def test_warns_of_empty_subset(samples, monkeypatch):
@@ -207,9 +206,7 @@ def test_warns_of_empty_subset(samples, monkeypatch):
     result = evaluate(samples, subsets=dict(unseen=['P18']))
     assert np.isnan(result['online/verb_top5_recall_strict_unseen'])
     assert len(logged) == 1 and 'unseen matches 0 of 60' in logged[0]
-
-
-def test_segments_without_labels_have_no_recall(samples):
+    # Segments without labels have no recall.
     for each in samples:
         each['segment_labels'] = {}
     assert evaluate(samples, subsets=dict(unseen=['1'])) == {}
@@ -229,65 +226,20 @@ def test_derives_actions_from_verbs_and_nouns(samples):
         evaluate(samples[:6], k=2)
 
 
-def test_rejects_non_finite_scores():
-    metric = build()
-    scores = np.arange(6.)
-    labels = dict(action=1, verb=1, noun=1)
-    scores[2] = np.nan
-    for part in 'action', 'verb', 'noun':
-        parts = dict.fromkeys(labels, np.arange(6.)) | {part: scores}
-        with pytest.raises(ValueError, match=f'pred_{part} of segment s7 '):
-            metric.process(None, [sample('s7', labels, [0], **parts)])
-    # A segment without steps has zero scores, whatever the tensor holds.
-    metric.process(None, [sample('s7', labels, [], action=scores)])
-
-
-@pytest.fixture
-def case():
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=(80, 12))
-    labels = rng.integers(9, size=80)
-    return scores, labels
-
-
-@pytest.mark.parametrize('k', [1, 5])
-def test_matches_naive(case, k):
-    scores, labels = case
-    recalls = []
-    for c in set(labels.tolist()):
-        hits = [
-            c in sorted(range(12), key=lambda i: -row[i])[:k]
-            for row, label in zip(scores, labels) if label == c]
-        recalls.append(sum(hits) / len(hits))
-    assert mean_top_k_recall(scores, labels, k) == pytest.approx(
-        np.mean(recalls))
-
-
 def test_last_classes_win_ties():
     zeros = np.zeros((12, 12))
     hits = [mean_top_k_recall(zeros[:1], np.array([c])) for c in range(12)]
     assert hits == [0] * 7 + [1] * 5
 
 
-def test_marginals_are_sums_of_softmax(case):
-    scores, _ = case
+def test_marginals_are_sums_of_softmax():
+    scores = np.random.default_rng(0).normal(size=(80, 12))
     part = np.arange(12) % 4
     result = marginal_scores(scores, part, 5)
     soft = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
     for p in range(4):
         np.testing.assert_allclose(result[:, p], soft[:, part == p].sum(1))
     assert not result[:, 4].any()
-
-
-def test_rejects_invalid_arrays(case):
-    scores, labels = case
-    with pytest.raises(ValueError, match='k must .*got 0'):
-        mean_top_k_recall(*case, k=0)
-    with pytest.raises(ValueError, match=r'got \(80, 12\) and \(79,\)'):
-        mean_top_k_recall(scores, labels[:79])
-    scores[3, 1] = -np.inf
-    with pytest.raises(ValueError, match='scores .*1 of'):
-        mean_top_k_recall(scores, labels)
 
 
 SCORES = {

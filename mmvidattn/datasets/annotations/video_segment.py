@@ -49,6 +49,21 @@ class VideoSegment(NamedTuple):
     # Score of a prediction.
     score: float | None = None
 
+    @property
+    def label(self) -> str:
+        """Name of the action's class."""
+        return str(self.labels['action'])
+
+    @property
+    def is_point(self) -> bool:
+        """True for an event without duration."""
+        return self.end == self.start
+
+    @property
+    def is_open(self) -> bool:
+        """True if the end is unknown."""
+        return math.isnan(self.end)
+
 
 def refuse(message: str) -> NoReturn:
     """Raise a ``ValueError``, the default way to handle a fault."""
@@ -291,11 +306,10 @@ def checked(segments: Iterable[VideoSegment],
     valid: dict[str, VideoSegment] = {}
     for segment in segments:
         message = ''
-        is_point = points and segment.start == segment.end
-        if math.isnan(segment.end) and not points:
+        if segment.is_open and not points:
             message = 'a segment must have an end, got an unknown one'
-        elif segment.start < 0 or (
-                segment.end <= segment.start and not is_point):
+        elif segment.start < 0 or segment.end <= segment.start and not (
+                points and segment.is_point):
             start, end = segment.frames or (segment.start, segment.end)
             unit = 'frames' if segment.frames else 's'
             message = (f'a segment must have 0 <= start < end, got {start:g} '

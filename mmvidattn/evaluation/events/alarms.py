@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .labeled_events import LabeledEvents, check_ends, meet
+from .labeled_events import LabeledEvents, VideoMetric, check_ends, meet
 
 
-class Alarms:
+class Alarms(VideoMetric):
     """Recall, delay and false alarms of events, for users who react to them.
 
     Predicted and annotated segments of one class meet if they share more than
@@ -18,6 +18,8 @@ class Alarms:
     which is negative if the prediction starts earlier.
 
     A live detector reports an event ``min_duration`` seconds after its start.
+    The values are 'recall', 'false_alarms_per_hour', and the median and the
+    90th percentile of the delay in seconds, 'delay_median' and 'delay_p90'.
 
     Args:
         events: Segments.
@@ -40,7 +42,8 @@ class Alarms:
     def __init__(self, events: LabeledEvents,
                  durations: Mapping[str, float] | None = None) -> None:
         check_ends(events)
-        shape = len(events.videos), len(events.classes)
+        self.num_videos = len(events.videos)
+        shape = self.num_videos, len(events.classes)
         if durations is None:
             self.seconds = np.zeros(shape[0])
             for each in events.predicted, events.true:
@@ -71,18 +74,7 @@ class Alarms:
         self.delays = np.concatenate(delays)
         self.delay_videos = np.concatenate(videos)
 
-    def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
-        """Return 'recall', 'false_alarms_per_hour' and the delay.
-
-        The delay is its median and its 90th percentile, 'delay_median' and
-        'delay_p90' in seconds. Undefined values are nan.
-
-        Args:
-            weights: Number of times that each video counts, [V]. Defaults to
-                once.
-        """
-        if weights is None:
-            weights = np.ones(len(self.seconds), int)
+    def _values(self, weights: np.ndarray) -> dict[str, float]:
         found, true, false, seconds = (
             float((weights * numbers).sum()) for numbers in (
                 self.found.sum(axis=1), self.true.sum(axis=1),

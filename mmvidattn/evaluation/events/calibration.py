@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...utils.arguments import Count, check_arguments
+from .labeled_events import VideoMetric
 
 NUM_BINS = 15
 
 
 @check_arguments
-class Calibration:
+class Calibration(VideoMetric):
     """Expected calibration error (ECE) and Brier score of frame scores.
 
     A score of 0.7 is calibrated if the class is present in 70 % of the frames
@@ -19,7 +20,8 @@ class Calibration:
     (`Guo et al. <https://arxiv.org/abs/1706.04599>`_, Eq. 3). The Brier score
     is the mean squared difference between the score and 0 or 1. Both are
     computed for each class separately, because several classes may be present
-    in a frame, and averaged over the classes.
+    in a frame, and averaged over the classes. The values are 'ECE' and
+    'Brier'.
 
     Differs from the paper: its ECE only uses the most probable class of each
     sample, and whether it is right.
@@ -59,28 +61,22 @@ class Calibration:
                     number, num_bins)
                 for each in (np.ones(p.size), p.ravel(), y.ravel())
             ] + [((p - y)**2).sum(axis=0)])
+        self.num_videos = len(parts)
         self.count, self.score, self.positive, self.squares = (
             np.array(each) for each in zip(*parts)) if parts else (
                 np.zeros((0, 0, num_bins)), ) * 3 + (np.zeros((0, 0)), )
 
-    def curve(self, weights: np.ndarray | None = None
-              ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def curve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return number, mean score and frequency of the bins of all classes.
 
         Each is [num_bins]; an empty bin is nan.
         """
         count, score, positive = (
-            each.sum(axis=0) for each in self._sums(weights)[:3])
+            each.sum(axis=0) for each in self._sums(self._once())[:3])
         with np.errstate(invalid='ignore'):
             return count, score / count, positive / count
 
-    def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
-        """Return 'ECE' and 'Brier'; nan without frames.
-
-        Args:
-            weights: Number of times that each video counts, [V]. Defaults to
-                once.
-        """
+    def _values(self, weights: np.ndarray) -> dict[str, float]:
         count, score, positive, squares = self._sums(weights)
         number = count.sum(axis=1)
         if not number.size or not number.all():
@@ -89,8 +85,6 @@ class Calibration:
         return dict(ECE=float(errors.mean()),
                     Brier=float((squares / number).mean()))
 
-    def _sums(self, weights: np.ndarray | None) -> list[np.ndarray]:
-        if weights is None:
-            weights = np.ones(len(self.count), int)
+    def _sums(self, weights: np.ndarray) -> list[np.ndarray]:
         return [np.tensordot(weights, each, 1) for each in (
             self.count, self.score, self.positive, self.squares)]

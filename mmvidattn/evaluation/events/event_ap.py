@@ -7,7 +7,13 @@ from typing import Literal
 import numpy as np
 
 from ...utils.arguments import NotNegative, Share, check_arguments
-from .labeled_events import Events, LabeledEvents, check_ends, check_scores
+from .labeled_events import (
+    Events,
+    LabeledEvents,
+    VideoMetric,
+    check_ends,
+    check_scores,
+)
 
 THUMOS14 = .3, .4, .5, .6, .7
 ACTIVITYNET = .5, .55, .6, .65, .7, .75, .8, .85, .9, .95
@@ -60,8 +66,7 @@ class Ranking:
         if no annotated segment counts.
 
         Args:
-            weights: Number of times that each video counts, [V]. A video that
-                counts twice equals two videos with the same segments.
+            weights: Number of times that each video counts, [V].
         """
         positives = (self.positives * weights).sum()
         if not positives:
@@ -101,31 +106,35 @@ def find_hits(events: LabeledEvents, number: int,
     return hit
 
 
-def match_in_order(closeness: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Let each prediction, in order, take the closest free segment.
+def match(closeness: np.ndarray, least: np.ndarray, strict: bool = False
+          ) -> tuple[np.ndarray, np.ndarray]:
+    """Let each row, in order, take the closest free column.
 
     Args:
-        closeness: Closeness of each prediction to each segment, [P, G].
+        closeness: Closeness of each row to each column, [R, C].
         least: Least closeness at J thresholds, [J].
+        strict: The closeness must be above the least one.
 
     Returns:
-        Predictions that took a segment, bool [J, P].
+        Rows that took a column, bool [J, R], and columns that were taken,
+        bool [J, C].
     """
     hit = np.zeros((len(least), len(closeness)), bool)
-    if not closeness.size:
-        return hit
     free = np.ones((len(least), closeness.shape[1]), bool)
+    if not closeness.size:
+        return hit, ~free
     rows = np.arange(len(least))
     for i in np.flatnonzero(closeness.max(axis=1) >= least.min()):
-        allowed = np.where(free & (closeness[i] >= least[:, None]),
-                           closeness[i], -np.inf)
+        near = (np.greater if strict else np.greater_equal)(
+            closeness[i], least[:, None])
+        allowed = np.where(free & near, closeness[i], -np.inf)
         best = allowed.argmax(axis=1)
         hit[:, i] = np.isfinite(allowed[rows, best])
         free[rows[hit[:, i]], best[hit[:, i]]] = False
-    return hit
+    return hit, ~free
 
 
-class ClassRankings:
+class ClassRankings(VideoMetric):
     """Rankings of all classes, and their average precision.
 
     Args:
@@ -155,18 +164,15 @@ class ClassRankings:
                 hit[:, chosen], counts[chosen],
                 np.bincount(true.video[true.label == label],
                             minlength=len(events.videos)), interpolation))
-        self._num_videos, self._num_thresholds = len(events.videos), len(hit)
+        self.num_videos, self._num_thresholds = len(events.videos), len(hit)
 
     def average_precision(self, weights: np.ndarray | None = None
                           ) -> np.ndarray:
         """Return the average precision of each class and threshold, [K', J].
 
-        Args:
-            weights: Number of times that each video counts, [V]. Defaults to
-                once.
+        See :meth:`values` for the argument.
         """
-        if weights is None:
-            weights = np.ones(self._num_videos, int)
+        weights = self._once() if weights is None else weights
         return np.array([ranking.average_precision(weights)
                          for ranking in self.rankings]).reshape(
                              len(self.rankings), self._num_thresholds)
@@ -199,6 +205,9 @@ class SegmentAP(ClassRankings):
     without rounding errors; a class without annotated segments is not
     part of the mean.
 
+    The values are mAP at each threshold, such as 'mAP@0.5', and their mean,
+    named by the first and the last threshold, such as 'mAP@0.3:0.7'.
+
     Args:
         events: Segments.
         thresholds: The J thresholds. Defaults to 0.3, 0.4, ..., 0.7 of
@@ -223,11 +232,12 @@ class SegmentAP(ClassRankings):
         check_scores(events)
         self.thresholds = tuple(thresholds)
         strict = protocol == 'thumos14'
-        match = _match_truth if strict else match_in_order
         predicted, true = events.predicted, events.true
+        least = np.array(self.thresholds)
         hit = find_hits(
-            events, len(self.thresholds), lambda predicted, true: match(
-                predicted.overlaps(true), np.array(self.thresholds)))
+            events, len(least), lambda predicted, true:
+            match(true.overlaps(predicted), least, True)[1] if strict
+            else match(predicted.overlaps(true), least)[0])
         counts = np.ones(len(predicted), bool)
         ambiguous = np.zeros(len(true), bool)
         if strict and 'Ambiguous' in events.classes:
@@ -239,12 +249,7 @@ class SegmentAP(ClassRankings):
         super().__init__(events, np.unique(true.label[~ambiguous]), hit,
                          counts, '11 points' if strict else 'all')
 
-    def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
-        """Return mAP at each threshold, such as 'mAP@0.5', and their mean.
-
-        The mean is named by the first and the last threshold, such as
-        'mAP@0.3:0.7'. Values are nan if no segment is annotated.
-        """
+    def _values(self, weights: np.ndarray) -> dict[str, float]:
         return mean_by_threshold(
             'mAP@{:g}', f'mAP@{self.thresholds[0]:g}:{self.thresholds[-1]:g}',
             self.thresholds, self.average_precision(weights))
@@ -263,23 +268,6 @@ def mean_by_threshold(name: str, mean_name: str,
     return averages
 
 
-def _match_truth(overlaps: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Let each segment take the free prediction with the highest overlap.
-
-    See :func:`.match_in_order` for the arguments and the result.
-    """
-    hit = np.zeros((len(least), len(overlaps)), bool)
-    if not overlaps.size:
-        return hit
-    rows = np.arange(len(least))
-    for column in overlaps.T:
-        allowed = np.where(hit, -1., column)
-        best = allowed.argmax(axis=1)
-        matched = allowed[rows, best] > least
-        hit[rows[matched], best[matched]] = True
-    return hit
-
-
 @check_arguments
 class StartAP(ClassRankings):
     """Point-level average precision of the starts of actions.
@@ -294,7 +282,8 @@ class StartAP(ClassRankings):
 
     The papers do not define ties; here, predictions with equal scores keep the
     given order, and of two starts at equal distance, the first given one is
-    taken. Ends do not matter.
+    taken. Ends do not matter. The values are the means over the classes at
+    each offset, such as 'start_mAP@1s', and over all offsets, 'start_mAP'.
 
     Args:
         events: Segments.
@@ -313,17 +302,12 @@ class StartAP(ClassRankings):
         check_scores(events)
         self.offsets = tuple(offsets)
         hit = find_hits(
-            events, len(self.offsets), lambda predicted, true: match_in_order(
+            events, len(self.offsets), lambda predicted, true: match(
                 -np.abs(predicted.start[:, None] - true.start),
-                -np.array(self.offsets, float)))
+                -np.array(self.offsets, float))[0])
         super().__init__(events, np.unique(events.true.label), hit,
                          np.ones(len(events.predicted), bool))
 
-    def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
-        """Return the mean over classes at each offset, and over all offsets.
-
-        The result is keyed by names such as 'start_mAP@1s' and 'start_mAP'.
-        Values are nan if no segment is annotated.
-        """
+    def _values(self, weights: np.ndarray) -> dict[str, float]:
         return mean_by_threshold('start_mAP@{:g}s', 'start_mAP', self.offsets,
                                  self.average_precision(weights))

@@ -78,6 +78,27 @@ class LabeledEvents:
                 np.flatnonzero(each == key) for each in keys))
 
 
+class VideoMetric:
+    """Metric of V videos, each of which may count several times."""
+    num_videos: int
+
+    def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
+        """Return the values by name; nan where they are undefined.
+
+        Args:
+            weights: Number of times that each video counts, [V]. A video that
+                counts twice equals two videos with the same segments.
+                Defaults to once.
+        """
+        return self._values(self._once() if weights is None else weights)
+
+    def _once(self) -> np.ndarray:
+        return np.ones(self.num_videos, int)
+
+    def _values(self, weights: np.ndarray) -> dict[str, float]:
+        raise NotImplementedError
+
+
 def label_events(predictions: Sequence[VideoSegment],
                  truth: Sequence[VideoSegment],
                  videos: Sequence[str] | None = None,

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...utils.arguments import Share, check_arguments
-from .labeled_events import LabeledEvents, check_ends
+from .labeled_events import LabeledEvents, VideoMetric, check_ends
 
 
 @check_arguments
-class SegmentF1:
+class SegmentF1(VideoMetric):
     """F1 of segments at thresholds of overlap, such as F1@50.
 
     The protocol is from `MS-TCN <https://arxiv.org/abs/1903.01945>`_. Each
@@ -42,7 +42,8 @@ class SegmentF1:
         check_ends(events)
         self.thresholds = tuple(thresholds)
         self.classes = events.classes
-        shape = len(events.videos), len(events.classes)
+        self.num_videos = len(events.videos)
+        shape = self.num_videos, len(events.classes)
         self.correct = np.zeros((*shape, len(self.thresholds)), int)
         self.predicted = np.zeros(shape, int)
         self.true = np.zeros(shape, int)
@@ -62,37 +63,28 @@ class SegmentF1:
                 len(np.unique(best[reached >= least]))
                 for least in self.thresholds]
 
-    def by_class(self, weights: np.ndarray | None = None) -> np.ndarray:
+    def by_class(self) -> np.ndarray:
         """Return F1 of each class and threshold, [K, J]; nan if undefined."""
-        return self._f1(weights, by_class=True)
+        return _f1(*self._sums(self._once()))
 
-    def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
-        """Return F1 by name, such as 'F1@50'; nan without any segment.
-
-        Args:
-            weights: Number of times that each video counts, [V]. Defaults to
-                once.
-        """
-        scores = self._f1(weights, by_class=False)
+    def _values(self, weights: np.ndarray) -> dict[str, float]:
+        scores = _f1(*(each.sum(axis=0) for each in self._sums(weights)))
         return {f'F1@{100 * least:g}': float(value)
                 for least, value in zip(self.thresholds, scores)}
 
-    def _f1(self, weights: np.ndarray | None, by_class: bool) -> np.ndarray:
-        if weights is None:
-            weights = np.ones(len(self.true), int)
-        correct, predicted, true = (
-            np.tensordot(weights, numbers, 1)
-            for numbers in (self.correct, self.predicted, self.true))
-        if not by_class:
-            correct, predicted, true = (
-                numbers.sum(axis=0) for numbers in (correct, predicted, true))
-        number = (predicted + true)[..., None]
-        return np.divide(2 * correct, number,
-                         out=np.full(correct.shape, np.nan),
-                         where=number > 0)
+    def _sums(self, weights: np.ndarray) -> list[np.ndarray]:
+        return [np.tensordot(weights, numbers, 1)
+                for numbers in (self.correct, self.predicted, self.true)]
 
 
-class EditScore:
+def _f1(correct: np.ndarray, predicted: np.ndarray,
+        true: np.ndarray) -> np.ndarray:
+    number = (predicted + true)[..., None]
+    return np.divide(2 * correct, number, out=np.full(correct.shape, np.nan),
+                     where=number > 0)
+
+
+class EditScore(VideoMetric):
     """Similarity of the order of predicted and annotated segments.
 
     The edit score of `MS-TCN <https://arxiv.org/abs/1903.01945>`_ is 1 - D / N
@@ -112,8 +104,9 @@ class EditScore:
     """
 
     def __init__(self, events: LabeledEvents) -> None:
-        self.scores = np.ones(len(events.videos))
-        for video in range(len(events.videos)):
+        self.num_videos = len(events.videos)
+        self.scores = np.ones(self.num_videos)
+        for video in range(self.num_videos):
             words = []
             for each in events.predicted, events.true:
                 each = each.select(each.video == video)
@@ -123,13 +116,7 @@ class EditScore:
             if longest:
                 self.scores[video] = 1 - edit_distance(*words) / longest
 
-    def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
-        """Return the score as 'edit'; nan without videos.
-
-        Args:
-            weights: Number of times that each video counts, [V]. Defaults to
-                once.
-        """
+    def _values(self, weights: np.ndarray) -> dict[str, float]:
         if not len(self.scores):
             return dict(edit=float('nan'))
         return dict(edit=float(np.average(self.scores, weights=weights)))

@@ -9,14 +9,8 @@ from mmvidattn.datasets.annotations.labeled_videos import (
 )
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """Two classes, a folder without videos, and a video outside of them."""
-    root = tmp_path / 'my videos'
-    for name in ('cut été/a.mp4', 'cut été/deep/b.MOV', 'wash/a b.avi',
-                 'wash/notes.txt', 'empty/none.txt', 'stray.mp4',
-                 '.hidden/c.mp4'):
-        path = root / name
+def make(root, *names):
+    for path in map(root.joinpath, names):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     return root
@@ -25,6 +19,14 @@ def folder(tmp_path):
 def write(path, *lines):
     path.write_text('\n'.join(lines) + '\n', 'utf-8')
     return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two classes, a folder without videos, and a video outside of them."""
+    return make(tmp_path / 'my videos', 'cut été/a.mp4', 'cut été/deep/b.MOV',
+                'wash/a b.avi', 'wash/notes.txt', 'empty/none.txt',
+                'stray.mp4', '.hidden/c.mp4')
 
 
 def test_folder_name_is_the_class(folder):
@@ -41,20 +43,69 @@ def test_folder_name_is_the_class(folder):
         'out: stray.mp4']
 
 
+def test_reads_folders_of_splits(tmp_path):
+    make(tmp_path, 'train/cut/a.mp4', 'train/wash/b.mp4', 'valid/cut/a.mp4')
+    assert read_labeled_videos(tmp_path) == (tmp_path, [
+        LabeledVideo('train/cut/a.mp4', 'cut', split='train'),
+        LabeledVideo('train/wash/b.mp4', 'wash', split='train'),
+        LabeledVideo('valid/cut/a.mp4', 'cut', split='val')], [])
+    (tmp_path / 'train').rename(tmp_path / 'test')
+    with pytest.raises(ValueError, match='no video has the split train'):
+        read_labeled_videos(tmp_path)
+
+
+def test_rejects_invalid_folder(tmp_path, folder):
+    for source, error in (
+            (tmp_path / 'none', 'no folder or CSV file .*none'),
+            (folder / 'wash/notes.txt', 'or a CSV file with columns'),
+            (folder / 'cut été/deep', 'no videos in folders of .*itself, '
+             'such as b.MOV, belong to no class'),
+            (make(folder, 'wash/c\n.mp4'), r"'wash/c\\n.mp4' must not")):
+        with pytest.raises((ValueError, FileNotFoundError), match=error):
+            read_labeled_videos(source)
+    with pytest.raises(ValueError, match='columns needs a table'):
+        read_labeled_videos(folder, columns=dict(video='a', label='b'))
+
+
 def test_reads_a_csv(tmp_path):
     path = write(
         tmp_path / 'own.csv', 'file,label,start,stop,split,group,mood',
         'a b.mp4,"cut, fine",1.5,0:01:02,train,anna,bad',
         'a b.mp4,"cut, fine",1.5,0:01:02,train,anna,again',
-        'c.mp4,wash,,,Validation,,', 'd.mp4,wash,3,,test,ben,')
+        'c.mp4,wash,,,Validation,,', 'd.mp4,wash,3,,test,ben,',
+        'e.mp4,wash,,,test,anna,')
     root, videos, remarks = read_labeled_videos(path)
     assert root == tmp_path
     assert videos == [
         LabeledVideo('a b.mp4', 'cut, fine', 1.5, 62, 'train', 'anna'),
         LabeledVideo('c.mp4', 'wash', 0, math.inf, 'val'),
-        LabeledVideo('d.mp4', 'wash', 3, math.inf, 'test', 'ben')]
-    assert [video.is_whole for video in videos] == [False, True, False]
-    assert remarks == ['unused columns: mood', 'left out: 1 repeated line']
+        LabeledVideo('d.mp4', 'wash', 3, math.inf, 'test', 'ben'),
+        LabeledVideo('e.mp4', 'wash', split='test', group='anna')]
+    assert [video.is_whole for video in videos[:3]] == [False, True, False]
+    assert remarks == [
+        'unused columns: mood', 'left out: 1 repeated line',
+        '1 group in more than one split, so scores will be too high: anna']
+
+
+@pytest.mark.parametrize('separator', [',', ';', '\t'])
+@pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16'])
+def test_reads_csv_of_spreadsheets(tmp_path, separator, encoding):
+    lines = [['file', 'label', 'start', 'stop'],
+             ['d', '"Café; hot"', '1', '2'], ['e', '跳', '', '']]
+    path = tmp_path / 'own.csv'
+    path.write_bytes('\r\n'.join(map(separator.join, lines)).encode(encoding))
+    assert read_labeled_videos(path)[1] == [
+        LabeledVideo('d', 'Café; hot', 1, 2), LabeledVideo('e', '跳')]
+
+
+def test_columns_read_any_table(tmp_path):
+    path = write(tmp_path / 'table.txt', 'Clip;Begin;Stop;Behavior;Set',
+                 'a.mp4;25;50;run;train', 'b.mp4;;;jump;val')
+    columns = dict(video='Clip', start='Begin', end='Stop', label='Behavior',
+                   split='Set')
+    assert read_labeled_videos(path, False, columns, 25.)[1] == [
+        LabeledVideo('a.mp4', 'run', 1., 2., 'train'),
+        LabeledVideo('b.mp4', 'jump', split='val')]
 
 
 def test_merges_several_files(tmp_path):
@@ -84,9 +135,8 @@ def test_merges_several_files(tmp_path):
 
 
 def test_several_labels(tmp_path):
-    path = tmp_path / 'mine.csv'
-    path.write_text('file,label,start,stop\na,x,0,1\na,y,0,1\na,x,0,1\n'
-                    'a,x,1,2\n')
+    path = write(tmp_path / 'mine.csv', 'file,label,start,stop', 'a,x,0,1',
+                 'a,y,0,1', 'a,x,0,1', 'a,x,1,2')
     _, videos, remarks = read_labeled_videos(path, multi_label=True)
     assert [video[:4] for video in videos] == [
         ('a', 'x', 0, 1), ('a', 'y', 0, 1), ('a', 'x', 1, 2)]
@@ -103,7 +153,7 @@ def test_several_labels(tmp_path):
     (['file,label', 'a.mp4'], 'line 2: expected 2 fields'),
     (['file,label', 'a,x', 'b,y', 'a,y'],
      'line 4: a has the label y here and x in .*line 2'),
-    (['file,label,start,stop', 'a,x,3,2'], 'line 2: .*got 3 to 2 s'),
+    (['file,label,start,stop', 'a,x,3,2'], 'line 2: .*got 3 to 2'),
     (['file,label,start,stop', 'a,x,soon,2'],
      "seconds, mm:ss or hh:mm:ss, got 'soon'"),
     (['file,label,split', 'a,x,tran'], "train, val or test, got 'tran'"),
@@ -113,64 +163,3 @@ def test_several_labels(tmp_path):
 def test_rejects_invalid_csv(tmp_path, lines, error):
     with pytest.raises(ValueError, match=error):
         read_labeled_videos(write(tmp_path / 'own.csv', *lines))
-
-
-def test_warns_of_groups_in_two_splits(tmp_path):
-    path = write(tmp_path / 'own.csv', 'file,label,split,group',
-                 'a,x,train,anna', 'b,x,val,anna', 'c,x,val,ben')
-    remark, = read_labeled_videos(path)[2]
-    assert remark == ('1 group in more than one split, so scores will be too '
-                      'high: anna')
-
-
-def test_rejects_invalid_folder(tmp_path, folder):
-    with pytest.raises(
-            FileNotFoundError, match='no folder or CSV file .*none'):
-        read_labeled_videos(tmp_path / 'none')
-    with pytest.raises(ValueError, match='or a CSV file with columns'):
-        read_labeled_videos(folder / 'wash/notes.txt')
-    with pytest.raises(ValueError, match='no videos in folders of .*itself, '
-                       'such as b.MOV, belong to no class'):
-        read_labeled_videos(folder / 'cut été/deep')
-    (folder / 'wash/c\n.mp4').touch()
-    with pytest.raises(ValueError, match=r"'wash/c\\n.mp4' must not"):
-        read_labeled_videos(folder)
-
-
-def test_reads_folders_of_splits(tmp_path):
-    for name in 'train/cut/a.mp4', 'train/wash/b.mp4', 'valid/cut/a.mp4':
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    root, videos, remarks = read_labeled_videos(tmp_path)
-    assert root == tmp_path and not remarks
-    assert videos == [LabeledVideo('train/cut/a.mp4', 'cut', split='train'),
-                      LabeledVideo('train/wash/b.mp4', 'wash', split='train'),
-                      LabeledVideo('valid/cut/a.mp4', 'cut', split='val')]
-    (tmp_path / 'train').rename(tmp_path / 'test')
-    with pytest.raises(ValueError, match='no video has the split train'):
-        read_labeled_videos(tmp_path)
-
-
-@pytest.mark.parametrize('separator', [',', ';', '\t'])
-@pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16'])
-def test_reads_csv_of_spreadsheets(tmp_path, separator, encoding):
-    path = tmp_path / 'own.csv'
-    lines = ['file,label,start,stop', 'd,Café; hot,1,2', 'e,跳,,']
-    lines = [line.replace(',', separator) for line in lines]
-    if separator == ';':
-        lines[1] = 'd;"Café; hot";1;2'
-    path.write_bytes('\r\n'.join(lines).encode(encoding))
-    assert read_labeled_videos(path)[1] == [
-        LabeledVideo('d', 'Café; hot', 1, 2), LabeledVideo('e', '跳')]
-
-
-def test_columns_read_any_table(tmp_path):
-    path = write(tmp_path / 'table.txt', 'Clip;Begin;Stop;Behavior;Set',
-                 'a.mp4;25;50;run;train', 'b.mp4;;;jump;val')
-    columns = dict(video='Clip', start='Begin', end='Stop', label='Behavior',
-                   split='Set')
-    assert read_labeled_videos(path, False, columns, 25.)[1] == [
-        LabeledVideo('a.mp4', 'run', 1., 2., 'train'),
-        LabeledVideo('b.mp4', 'jump', split='val')]
-    with pytest.raises(ValueError, match='columns needs a table'):
-        read_labeled_videos(tmp_path, False, columns)

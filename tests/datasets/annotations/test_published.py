@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 from mmvidattn.datasets.annotations import published
-from mmvidattn.datasets.annotations.segment_csv import (
-    read_segment_file,
-)
+from mmvidattn.datasets.annotations.segment_csv import read_segment_file
 from mmvidattn.datasets.annotations.video_segment import (
     describe,
     fit_to_videos,
-    steps_of,
 )
 
 LINES = Path(__file__).parent / 'lines'
@@ -43,13 +40,13 @@ def test_rulstm_variants():
     assert [(one.id, one.labels) for one in result] == [
         ('P01_101_0', {}), ('P01_101_1', {})]
     result = published.read_rulstm(LINES / 'egtea/training1.csv',
-                                num_classes=published.EGTEA_CLASSES)
+                                   num_classes=published.EGTEA_CLASSES)
     assert [(one.id, one.video, one.labels['action']) for one in result] == [
         ('2', 'P07-R01-PastaSalad', 2), ('7', 'P15-R01-PastaSalad', 13)]
-    assert published.read_rulstm_actions(EK100 / 'actions.csv')[1] == (
-        'take spoon', 0, 1)
-    assert published.read_rulstm_actions(LINES / 'egtea/actions.csv')[2] == (
-        'Take_eating:utensil', 2, 2)
+    for folder, row in (('ek100', ('take spoon', 0, 1)),
+                        ('egtea', ('Take_eating:utensil', 2, 2))):
+        assert row in published.read_rulstm_actions(
+            LINES / folder / 'actions.csv')[1:3]
 
 
 def test_official_epic_equals_rulstm_except_for_frames():
@@ -67,15 +64,14 @@ def test_official_epic_equals_rulstm_except_for_frames():
     assert official[2].start == 330.62 and official[2].frames[0] == 19837
 
 
-def test_thumos14(request):
-    folder = request.getfixturevalue('thumos14')
-    result = published.read_thumos14(folder, 'val')
+def test_thumos14(thumos14):
+    result = published.read_thumos14(thumos14, 'val')
     frisbee = [one for one in result if one.video.endswith('264')]
     assert [(one.start, one.end) for one in frisbee] == [
         (61.8, 63.2), (62.8, 64.5), (59.4, 60.7)]
     kept, counts = fit_to_videos(result, {'video_validation_0000264': 283.5})
     assert kept == result and describe(counts) == '1 overlapping (kept)'
-    result = published.read_thumos14(folder, 'test')
+    result = published.read_thumos14(thumos14, 'test')
     # The file lasts 176.13 s; with 150 s, a segment is cut.
     name = 'video_test_0000270'
     kept, counts = fit_to_videos(result, {name: 150})
@@ -98,17 +94,16 @@ def test_tvseries():
     ('P01_01_2,P01_01,1,131,97,114,3331', 'verb must be in 0 to 96, got 97'),
     ('P01_01_2,P01_01,1,131,6,-1,3331', 'line 5: expected id, video'),
     ('P01_01_1,P01_01,1,131,6,114,3331',
-     'line 5: the id P01_01_1 .* line 2'),
-], ids=['reversed', 'word', 'range', 'negative', 'twice'])
+     'line 5: the id P01_01_1 .* line 2')])
 def test_rejects_invalid_segment(tmp_path, line, error):
     path = tmp_path / 'training.csv'
     path.write_text((EK100 / 'training.csv').read_text() + line + '\n')
+    options = dict(num_classes=published.EK100_CLASSES)
     with pytest.raises(ValueError, match=error):
-        published.read_rulstm(path, num_classes=published.EK100_CLASSES)
+        published.read_rulstm(path, **options)
     if 'expected' not in error:
         faults = []
-        result = published.read_rulstm(
-            path, num_classes=published.EK100_CLASSES, fault=faults.append)
+        result = published.read_rulstm(path, fault=faults.append, **options)
         assert len(result) == 4 and len(faults) == 1
 
 
@@ -122,20 +117,7 @@ def test_invalid_first_line_is_not_a_header(tmp_path, first):
         read_segment_file(path)
 
 
-@pytest.mark.parametrize('length', [7, 8, 15, 4000, 111209])
-def test_steps_match_the_released_code(length):
-    for start in range(1, 120000, 997):
-        end = start + length
-        assert steps_of(start / 30, end / 30, 4) == (
-            int(start / 30 * 4), -int(-(end / 30 * 4) // 1))
-
-
 # Complete published files; the expected counts use only the csv module.
-
-
-def rows_of(path):
-    with open(path, newline='') as file:
-        return list(csv.reader(file))
 
 
 @pytest.mark.parametrize('name, number, classes', [
@@ -146,7 +128,8 @@ def rows_of(path):
     ('egtea_rulstm/validation1.csv', 2022, published.EGTEA_CLASSES)])
 def test_real_rulstm(real, name, number, classes):
     result = read_segment_file(real / name, num_classes=classes)
-    rows = rows_of(real / name)
+    with open(real / name, newline='') as file:
+        rows = list(csv.reader(file))
     assert len(result) == len(rows) == number
     assert [one.id for one in result] == [row[0] for row in rows]
     assert Counter(one.video for one in result) == Counter(

@@ -10,45 +10,46 @@ from mmvidattn.datasets.annotations.labeled_videos import (
     read_labeled_videos,
 )
 from mmvidattn.datasets.annotations.segment_csv import read_segment_file
-from mmvidattn.datasets.annotations.video_segment import read_columns, seconds
-
-
-def write(tmp_path, text):
-    path = tmp_path / 'own.csv'
-    path.write_text(text, encoding='utf-8')
-    return path
+from mmvidattn.datasets.annotations.video_segment import (
+    read_columns,
+    seconds,
+    steps_of,
+)
 
 
 @pytest.mark.parametrize('read', [read_labeled_videos, read_segment_file])
-@pytest.mark.parametrize('lines, error', [
-    (['video,start,end,label', 'a,0,1,Jump, high', 'a,2,3,Jump, low'],
+@pytest.mark.parametrize('text, error', [
+    ('video,start,end,label\na,0,1,Jump, high\na,2,3,Jump, low',
      r'line 2: expected 4 fields .*got 5: a, 0, 1, Jump, high'),
-    (['video,start,end,label,label', 'a,0,1,x,y'],
+    ('video,start,end,label,label\na,0,1,x,y',
      'must have one column label, got 2: label, label'),
-    (['file,video,start,end,label', 'a,b,0,1,x'],
+    ('file,video,start,end,label\na,b,0,1,x',
      'must have one column video, got 2: file, video'),
-    (['video,start,stop,end,label', 'a,0,1,2,x'],
+    ('video,start,stop,end,label\na,0,1,2,x',
      'must have one column end, got 2: stop, end'),
-    (['video,start,end,label', f'a,0,1,{"x" * 140_000}'],
+    (f'video,start,end,label\na,0,1,{"x" * 140_000}',
      'line 2: invalid CSV: field larger than'),
-    (['video,start,end,label', 'a,0,1,"x', 'b,0,1,y'],
+    ('video,start,end,label\na,0,1,"x\nb,0,1,y',
      'line 3: invalid CSV: unexpected end'),
-    (['video,start,end,label', 'a,-0:30,1:00,x'], "got '-0:30'"),
+    ('video,start,end,label\na,-0:30,1:00,x', "got '-0:30'"),
     ], ids=['more-fields', 'two-labels', 'file-and-video', 'stop-and-end',
             'huge-field', 'open-quote', 'negative-time'])
-def test_rejects_ambiguous_lines(tmp_path, read, lines, error):
+def test_rejects_ambiguous_lines(tmp_path, read, text, error):
+    path = tmp_path / 'own.csv'
+    path.write_text(text)
     with pytest.raises(ValueError, match=error):
-        read(write(tmp_path, '\n'.join(lines)))
+        read(path)
 
 
 def test_keeps_commas_in_quotes_and_ignores_padding(tmp_path):
-    path = write(tmp_path, 'video,start,end,label,,\n'
-                 'a,0,1, "Jump, high",,,,\nb,0,1:00.5,"say ""go""",,\n')
-    videos = read_labeled_videos(path)[1]
-    assert [(v.file, v.label, v.end) for v in videos] == [
-        ('a', 'Jump, high', 1), ('b', 'say "go"', 60.5)]
-    assert [s.labels['action'] for s in read_segment_file(path)] == [
-        'Jump, high', 'say "go"']
+    path = tmp_path / 'own.csv'
+    path.write_text('video,start,end,label,,\na,0,1, "Jump, high",,,,\n'
+                    'b,0,1:00.5,"say ""go""",,\n')
+    wanted = [('a', 'Jump, high', 1), ('b', 'say "go"', 60.5)]
+    assert [(v.file, v.label, v.end)
+            for v in read_labeled_videos(path)[1]] == wanted
+    assert [(s.video, s.labels['action'], s.end)
+            for s in read_segment_file(path)] == wanted
 
 
 @pytest.fixture(scope='module')
@@ -56,7 +57,7 @@ def csv_path(tmp_path_factory):
     return tmp_path_factory.mktemp('csv') / 'any.csv'
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.lists(
     st.text(st.characters(exclude_characters='\0\r', codec='utf-8'),
             max_size=9),
@@ -66,21 +67,25 @@ def test_reads_what_the_csv_module_writes(csv_path, rows):
     rows = [row for row in rows if any(row)]
     with csv_path.open('w', newline='', encoding='utf-8') as file:
         csv.writer(file).writerows([['a', 'b', 'c'], *rows])
-    read = [[*row.values()] for row, _ in read_columns(csv_path, 'abc')]
-    assert read == rows
+    assert [[*row.values()]
+            for row, _ in read_columns(csv_path, 'abc')] == rows
 
 
-@pytest.mark.parametrize('word, value', [
-    ('1.5', 1.5), (2, 2), ('-3', -3), ('1e1', 10), ('90:00', 5400),
-    ('1:05', 65), ('00:01:02.25', 62.25), (' 0:30 ', 30), ('100:00:01',
-                                                         360001)])
-def test_reads_times(word, value):
-    assert seconds(word, 'here') == value
+def test_reads_times():
+    for word, value in {
+            '1.5': 1.5, 2: 2, '-3': -3, '1e1': 10, '90:00': 5400, '1:05': 65,
+            '00:01:02.25': 62.25, ' 0:30 ': 30, '100:00:01': 360001}.items():
+        assert seconds(word, 'here') == value
+    for word in ('-0:30', '0:-30', '+1:00', '-1:00:00', '1:60', '1:60:00',
+                 '1:2:3:4', '0:1e1', ':30', '1:', '', 'soon', 'nan', 'inf',
+                 '1_000', '1:nan'):
+        with pytest.raises(ValueError, match='here: expected seconds, mm:ss'):
+            seconds(word, 'here')
 
 
-@pytest.mark.parametrize('word', [
-    '-0:30', '0:-30', '+1:00', '-1:00:00', '1:60', '1:60:00', '1:2:3:4',
-    '0:1e1', ':30', '1:', '', 'soon', 'nan', 'inf', '1_000', '1:nan'])
-def test_rejects_invalid_time(word):
-    with pytest.raises(ValueError, match='here: expected seconds, mm:ss'):
-        seconds(word, 'here')
+@pytest.mark.parametrize('length', [7, 8, 15, 4000, 111209])
+def test_steps_match_the_released_code(length):
+    for start in range(1, 120000, 997):
+        end = start + length
+        assert steps_of(start / 30, end / 30, 4) == (
+            int(start / 30 * 4), -int(-(end / 30 * 4) // 1))

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 import torch
+from mmaction.registry import TRANSFORMS
 
 from mmvidattn.apis import load_config
 from mmvidattn.datasets.transforms import (
@@ -33,10 +34,10 @@ SCENIC = {
     (45, 1): [0, 4, 8, 13], (300, 1): [0, 89, 178, 268]}
 LENGTHS = list(SEGMENTS)
 
-_load = functools.cache(load_config)
+load = functools.cache(load_config)
 
 
-def _frames(sampler, length, start_index=0, **results):
+def frames(sampler, length, start_index=0, **results):
     results = sampler(
         dict(total_frames=length, start_index=start_index, **results))
     frames = results['frame_inds']
@@ -44,87 +45,79 @@ def _frames(sampler, length, start_index=0, **results):
     return frames.reshape(-1, results['clip_len']).tolist()
 
 
-def _last_kept(start, length):
+def last_kept(start, length):
     return [min(start + frame, length - 1) for frame in CLIP]
 
 
-def _from_config(name, split):
+def from_config(name, split):
     """Build the sampler of a config."""
-    step, = (step for step in _load(name)[f'{split}_pipeline']
+    step, = (step for step in load(name)[f'{split}_pipeline']
              if 'clip_len' in step)
-    step = dict(step)
-    return dict(
-        SegmentSampleFrames=SegmentSampleFrames,
-        SlowFastSampleFrames=SlowFastSampleFrames,
-        ScenicSampleFrames=ScenicSampleFrames)[step.pop('type')](**step)
+    return TRANSFORMS.build(step)
 
 
 @pytest.mark.parametrize('length', LENGTHS)
-def test_something_test_clips_are_middles_then_starts(length):
+def test_test_clips_of_configs_are_the_released_ones(length):
     middles, starts = SEGMENTS[length]
-    assert _frames(_from_config('linear_ff_ssv2', 'test'), length) == [
-        middles, starts]
-    assert _frames(_from_config('xvit_ssv2_released', 'test'), length) == [
-        middles, starts]
-    ends = [*starts[1:], length - 1]
-    assert _frames(SegmentSampleFrames(16, 3, test_mode=True), length) == [
-        middles, starts, ends]
+    # Short videos start again.
+    vivit = {interval: [[(start + interval * i) % length for i in range(32)]
+                        for start in SCENIC[length, interval]]
+             for interval in (1, 2)}
+    for name, want in dict(
+            linear_ff_ssv2=[middles, starts],
+            xvit_ssv2_released=[middles, starts],
+            linear_ff_k400=[last_kept(start, length)
+                            for start in SLOWFAST[length]],
+            xvit_k400_released=[last_kept(0, length)],
+            vivit_l16x2_fact_encoder_ssv2=vivit[1],
+            vivit_b16x2_joint_k400=vivit[2]).items():
+        assert frames(from_config(name, 'test'), length) == want, name
+    assert frames(SegmentSampleFrames(16, 3, test_mode=True), length) == [
+        middles, starts, [*starts[1:], length - 1]]
+    if length == 300:
+        # The clip for validation is in the middle.
+        val = from_config('vivit_b16x2_joint_k400', 'val')
+        assert frames(val, length) == [list(range(118, 182, 2))]
 
 
 @pytest.mark.parametrize('length', LENGTHS)
 def test_something_trains_on_random_frames_of_segments(length, monkeypatch):
-    sampler = _from_config('linear_ff_ssv2', 'train')
+    sampler = from_config('linear_ff_ssv2', 'train')
     starts = SEGMENTS[length][1]
     for draw, want in (
         (lambda low, high: low, starts),
             # The last frame of a segment can be drawn, too.
         (lambda low, high: high - 1, [*starts[1:], length - 1])):
         monkeypatch.setattr(np.random, 'randint', draw)
-        assert _frames(sampler, length) == [want]
-
-
-@pytest.mark.parametrize('length', LENGTHS)
-def test_kinetics_test_clips_start_at_fractions_of_the_range(length):
-    assert _frames(_from_config('linear_ff_k400', 'test'), length) == [
-        _last_kept(start, length) for start in SLOWFAST[length]]
-    assert _frames(_from_config('xvit_k400_released', 'test'), length) == [
-        _last_kept(0, length)]
+        assert frames(sampler, length) == [want]
 
 
 @pytest.mark.parametrize('length', LENGTHS)
 def test_kinetics_training_clips_start_anywhere(length, monkeypatch):
-    sampler = _from_config('xvit_k400', 'train')
+    sampler = from_config('xvit_k400', 'train')
     for view, start in enumerate(SLOWFAST[length]):
         monkeypatch.setattr(
             np.random, 'uniform',
             lambda low, high, size: np.full(size, high * view / 4))
-        assert _frames(sampler, length) == [_last_kept(start, length)]
+        assert frames(sampler, length) == [last_kept(start, length)]
     # A start between two frames: the sums 0.75 + (0, 2.5, 5) are truncated.
     monkeypatch.setattr(np.random, 'uniform',
                         lambda low, high, size: np.array([0.75]))
-    assert _frames(SlowFastSampleFrames(3, 2), length) == [[0, 3, 5]]
+    assert frames(SlowFastSampleFrames(3, 2), length) == [[0, 3, 5]]
 
 
 def test_kinetics_is_sampled_at_30_fps():
     sampler = SlowFastSampleFrames(16, 16, num_clips=2, test_mode=True)
     # Half as many frames in the same time; starts range over 300 - 128.
-    got = _frames(sampler, 300, avg_fps=15.)
+    got = frames(sampler, 300, avg_fps=15.)
     assert got[0] == [0, 8, 16, 25, 33, 42, 50, 59, 67, 76, 84, 93, 101, 110,
                       118, 127]
     assert got[1] == [86 + frame for frame in got[0]]
     # Unknown rates and target_fps=None change nothing.
-    assert _frames(sampler, 300) == _frames(sampler, 300, avg_fps=30.)
+    assert frames(sampler, 300) == frames(sampler, 300, avg_fps=30.)
     any_rate = SlowFastSampleFrames(
         16, 16, num_clips=2, target_fps=None, test_mode=True)
-    assert _frames(any_rate, 300, avg_fps=15.) == _frames(sampler, 300)
-
-
-@pytest.mark.parametrize('length, interval', SCENIC, ids=str)
-def test_vivit_test_clips_cover_the_video(length, interval):
-    name = 'b16x2_joint_k400' if interval == 2 else 'l16x2_fact_encoder_ssv2'
-    assert _frames(_from_config(f'vivit_{name}', 'test'), length) == [
-        [(start + interval * i) % length for i in range(32)]
-        for start in SCENIC[length, interval]]
+    assert frames(any_rate, 300, avg_fps=15.) == frames(sampler, 300)
 
 
 @pytest.mark.parametrize('length, interval', SCENIC, ids=str)
@@ -132,12 +125,12 @@ def test_vivit_training_clips_end_within_the_video(length, interval,
                                                    monkeypatch):
     name = ('b16x2_joint_k400' if interval == 2 else
             'l16x2_fact_encoder_epic_released')
-    sampler = _from_config(f'vivit_{name}', 'train')
+    sampler = from_config(f'vivit_{name}', 'train')
     highs = []
     monkeypatch.setattr(
         np.random, 'randint',
         lambda high, size: highs.append(high) or np.array([high - 1]))
-    got, = _frames(sampler, length)
+    got, = frames(sampler, length)
     # Short videos start again; long ones end with their last frame.
     last = max(length - 31 * interval, 1)
     assert highs == [last]
@@ -146,34 +139,43 @@ def test_vivit_training_clips_end_within_the_video(length, interval,
         assert got[-1] == length - 1
 
 
-def test_vivit_validation_clip_is_in_the_middle():
-    assert _frames(_from_config('vivit_b16x2_joint_k400', 'val'), 300) == [
-        list(range(118, 182, 2))]
+# First frames of Charades' clips of 16 frames, 8 apart.
+CHARADES = {
+    45: [0] * 10,
+    200: [0, 9, 18, 26, 35, 44, 53, 61, 70, 79],
+    300: [0, 20, 40, 60, 80, 99, 119, 139, 159, 179],
+    500: [0, 42, 84, 126, 168, 211, 253, 295, 337, 379]}
 
 
-@pytest.mark.parametrize('sampler', [
-    SegmentSampleFrames(4, 1, test_mode=True),
-    SlowFastSampleFrames(4, 2, test_mode=True),
-    ScenicSampleFrames(4, 2, test_mode=True),
-    CharadesSampleFrames(4, 2, num_clips=1, test_mode=True),
-    SpreadSampleFrames(8, 8, test_mode=True)],
-    ids=lambda x: type(x).__name__)
-def test_adds_the_start_of_a_segment(sampler):
-    first, = _frames(sampler, 40)
-    later, = _frames(sampler, 40, start_index=7)
-    assert later == [frame + 7 for frame in first]
+@pytest.mark.parametrize('total', CHARADES)
+def test_charades_test_clips(total):
+    step = CharadesSampleFrames(16, 8, num_clips=10, test_mode=True)
+    assert frames(step, total) == [
+        [min(start + 8 * i, total - 1) for i in range(16)]
+        for start in CHARADES[total]]
 
 
-@pytest.mark.parametrize('num_frames, num_clips, want', [
-    (300, 4, [29, 88, 148, 207]), (64, 4, [0, 0, 0, 0]), (68, 4, [0, 1, 3, 4]),
-    (20, 4, [0, 0, 0, 0]), (300, 1, [118])])
-def test_centered_test_clips_match_mmaction_0(num_frames, num_clips, want):
-    frames = CenteredSampleFrames(
-        32, 2, num_clips, test_mode=True)(
-            dict(total_frames=num_frames, start_index=0))['frame_inds']
-    frames = frames.reshape(num_clips, 32)
-    assert (np.diff(frames, axis=1) == 2).all() or num_frames < 64
-    assert frames[:, 0].tolist() == want
+@pytest.mark.parametrize('total, low, high', [
+    (45, -76, 0), (121, 0, 0), (300, 0, 179)])
+def test_charades_training_clips(total, low, high, monkeypatch):
+    step, ranges = CharadesSampleFrames(16, 8), []
+    for start in (low, high):
+        monkeypatch.setattr(np.random, 'randint', lambda *args: (
+            ranges.append(args[:2]), np.full(args[2], start))[1])
+        assert frames(step, total) == [[
+            max(min(start + 8 * i, total - 1), 0) for i in range(16)]]
+    # numpy's upper end is exclusive.
+    assert ranges == [(low, high + 1)] * 2
+
+
+@pytest.mark.parametrize('num_frames, want', [
+    (300, [29, 88, 148, 207]), (64, [0, 0, 0, 0]), (68, [0, 1, 3, 4]),
+    (20, [0, 0, 0, 0]), (300, [118])])
+def test_centered_test_clips_match_mmaction_0(num_frames, want):
+    clips = np.array(frames(
+        CenteredSampleFrames(32, 2, len(want), test_mode=True), num_frames))
+    assert (np.diff(clips, axis=1) == 2).all() or num_frames < 64
+    assert clips[:, 0].tolist() == want
 
 
 # configs/test_released.py tests the configs of LAPS.
@@ -184,14 +186,27 @@ def test_laps_frames_match_torch_linspace(clip_len, interval, total):
     length = clip_len * interval
     within = torch.linspace(0, length - 1, clip_len).long()
     sampler = SpreadSampleFrames(clip_len, interval, 10, test_mode=True)
-    for k, clip in enumerate(_frames(sampler, total)):
+    for k, clip in enumerate(frames(sampler, total)):
         start = max(total - length, 0) * k / 10
-        frames = torch.arange(int(np.ceil(start)), total)
-        assert clip == frames[within % len(frames)].tolist()
+        after = torch.arange(int(np.ceil(start)), total)
+        assert clip == after[within % len(after)].tolist()
 
 
 def test_laps_training_leaves_room_for_the_clip():
     np.random.seed(0)
     sampler = SpreadSampleFrames(8, 8)
-    starts = {_frames(sampler, 70)[0][0] for _ in range(200)}
+    starts = {frames(sampler, 70)[0][0] for _ in range(200)}
     assert starts <= set(range(7)) and {1, 6} <= starts
+
+
+@pytest.mark.parametrize('sampler', [
+    SegmentSampleFrames(4, 1, test_mode=True),
+    SlowFastSampleFrames(4, 2, test_mode=True),
+    ScenicSampleFrames(4, 2, test_mode=True),
+    CharadesSampleFrames(4, 2, num_clips=1, test_mode=True),
+    SpreadSampleFrames(8, 8, test_mode=True)],
+    ids=lambda x: type(x).__name__)
+def test_adds_the_start_of_a_segment(sampler):
+    first, = frames(sampler, 40)
+    later, = frames(sampler, 40, start_index=7)
+    assert later == [frame + 7 for frame in first]

@@ -10,9 +10,6 @@ from .base import (
     Entry,
     ReadOptions,
     VideoInfo,
-    by_video,
-    is_open,
-    label_of,
     subset_of,
     write_json,
 )
@@ -63,7 +60,7 @@ def _segment(one: Entry, video: str, i: int, subset: str) -> VideoSegment:
 
 def write(annotations: Annotations, path: Path) -> None:
     """Write predictions if all segments have a score, or else annotations."""
-    groups = by_video(annotations)
+    groups = annotations.by_video()
     scored = [segment.score is not None for segment in annotations.segments]
     if scored and all(scored):
         content = dict(
@@ -85,8 +82,8 @@ def _video(segments: list[VideoSegment], info: VideoInfo) -> dict[str, Any]:
 
 
 def _entry(segment: VideoSegment) -> dict[str, Any]:
-    end = None if is_open(segment) else segment.end
-    entry = dict(label=label_of(segment), segment=[segment.start, end])
+    end = None if segment.is_open else segment.end
+    entry = dict(label=segment.label, segment=[segment.start, end])
     if segment.score is not None:
         entry['score'] = segment.score
     return entry

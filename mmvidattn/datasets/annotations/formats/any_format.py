@@ -16,9 +16,7 @@ from .base import (
     Format,
     ReadOptions,
     VideoInfo,
-    by_video,
     distinct_ids,
-    is_point,
     merge,
 )
 from .summary import compare
@@ -143,8 +141,7 @@ def read_annotations(path: str | Path, format: str | None = None, *,
         if not segment.video:
             raise ValueError(f'{segment.where}: the video is empty')
     annotations.remarks += similar_names('class', {
-        str(one.labels['action']) for one in annotations.segments
-        if 'action' in one.labels})
+        one.label for one in annotations.segments if 'action' in one.labels})
     annotations.segments = checked(
         distinct_ids(annotations.segments), points=True)
     return annotations if folder is None else _find_videos(annotations, folder)
@@ -234,7 +231,7 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
     if not kind.one_video:
         kind.write(annotations, path, **options)
         return describe_losses(annotations, kind)
-    for video, group in by_video(annotations).items():
+    for video, group in annotations.by_video().items():
         file = path
         if _is_folder(path):
             file = path / _file_name(video, kind.suffix)
@@ -245,14 +242,14 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
 
 def describe_losses(annotations: Annotations, kind: Format) -> list[str]:
     """Return a line for each kind of content that a format cannot express."""
-    groups = by_video(annotations)
+    groups = annotations.by_video()
     segments = annotations.segments
     counts = {
         'scores': (sum(one.score is not None for one in segments),
                    'scores left out'),
         'subsets': (sum(one.subset != 'all' for one in segments),
                     'subsets of segments left out'),
-        'points': (sum(map(is_point, segments)),
+        'points': (sum(one.is_point for one in segments),
                    'point events get the shortest possible duration'),
         'empty videos': (sum(not group for group in groups.values()),
                          'videos without segments left out'),

@@ -52,6 +52,19 @@ class Annotations:
             key: value for key, value in facts.items()
             if value is not None and getattr(known, key) is None})
 
+    @property
+    def labels(self) -> list[str]:
+        """Class names of the segments, sorted."""
+        return sorted({segment.label for segment in self.segments})
+
+    def by_video(self) -> dict[str, list[VideoSegment]]:
+        """Return the segments of each video, in order."""
+        groups: dict[str, list[VideoSegment]] = {
+            name: [] for name in self.videos}
+        for segment in self.segments:
+            groups.setdefault(segment.video, []).append(segment)
+        return groups
+
     def count(self, number: int, remark: str) -> None:
         """Add a remark that begins with a number, unless it is 0."""
         if number:
@@ -187,35 +200,6 @@ def write_json(path: Path, content: Any) -> None:
         path, json.dumps(content, indent=1, ensure_ascii=False) + '\n')
 
 
-def is_point(segment: VideoSegment) -> bool:
-    """Return True for an event without duration."""
-    return segment.end == segment.start
-
-
-def is_open(segment: VideoSegment) -> bool:
-    """Return True for a segment whose end is unknown."""
-    return math.isnan(segment.end)
-
-
-def label_of(segment: VideoSegment) -> str:
-    """Return the class name of a segment."""
-    return str(segment.labels['action'])
-
-
-def labels_of(segments: Iterable[VideoSegment]) -> list[str]:
-    """Return the class names of segments, sorted."""
-    return sorted({label_of(segment) for segment in segments})
-
-
-def by_video(annotations: Annotations) -> dict[str, list[VideoSegment]]:
-    """Return the segments of each video, in order."""
-    groups: dict[str, list[VideoSegment]] = {
-        name: [] for name in annotations.videos}
-    for segment in annotations.segments:
-        groups.setdefault(segment.video, []).append(segment)
-    return groups
-
-
 def distinct_ids(segments: Iterable[VideoSegment]) -> list[VideoSegment]:
     """Add a number to ids that repeat."""
     numbers: dict[str, int] = {}
@@ -241,7 +225,7 @@ def video_subsets(annotations: Annotations) -> dict[str, str]:
         ValueError: If a video has several subsets.
     """
     found = {}
-    for video, segments in by_video(annotations).items():
+    for video, segments in annotations.by_video().items():
         info = annotations.videos.get(video, VideoInfo())
         stated = {info.subset or 'all', *(one.subset for one in segments)}
         if len(stated - {'all'}) > 1:

@@ -4,8 +4,8 @@
 https://www.mpi.nl/tools/elan/EAF_Annotation_Format_3.0_and_ELAN.pdf
 """
 import math
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,7 @@ from xml.etree.ElementTree import (
 from ....utils.files import write_atomically
 from ..labeled_videos import count
 from ..video_segment import VideoSegment, parse_number
-from .base import (
-    Annotations,
-    ReadOptions,
-    is_open,
-    label_of,
-    labels_of,
-)
+from .base import Annotations, ReadOptions
 
 SCHEMA = 'http://www.mpi.nl/tools/elan/EAFv3.0.xsd'
 ALIGNED, REFERENCE = 'ALIGNABLE_ANNOTATION', 'REF_ANNOTATION'
@@ -49,28 +43,34 @@ def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
     tier. After the last known time, an end is unknown, and annotations
     without a start are left out.
     """
+    try:
+        return _read(path, options.tiers)
+    except ValueError as error:
+        raise ValueError(f'{path}: {error}') from None
+
+
+def _read(path: Path, chosen: Sequence[str] | None) -> Annotations:
     root = _parse(path)
     found = Annotations(format='elan')
-    video, offset = _media(root, path, found)
+    video, offset = _media(root, path.stem, found)
     found.add_video(video)
-    tiers = {_get(tier, 'TIER_ID', path).strip(): [
+    tiers = {_get(tier, 'TIER_ID').strip(): [
         one for one in tier.findall('ANNOTATION/*')
         if one.tag in (ALIGNED, REFERENCE)] for tier in root.findall('TIER')}
-    for name in options.tiers or ():
+    for name in chosen or ():
         if name not in tiers:
-            raise ValueError(f'{path} has no tier {name!r}, only '
+            raise ValueError(f'there is no tier {name!r}, only '
                              + ', '.join(map(repr, tiers)))
-    elements: dict[str, Element] = {}
-    for one in (one for tier in tiers.values() for one in tier):
-        if elements.setdefault(_id(one, path), one) is not one:
-            raise ValueError(f'{path}: two annotations have the id '
-                             f'{_id(one, path)}')
-    spans = _aligned(root, tiers.values(), path)
-    _add_references(tiers, elements, spans, path)
+    names = Counter(_id(one) for tier in tiers.values() for one in tier)
+    for name, number in names.items():
+        if number > 1:
+            raise ValueError(f'two annotations have the id {name}')
+    spans = _aligned(root, tiers.values())
+    _add_references(tiers, names, spans)
     left_out = 0
     for tier, group in tiers.items():
-        for one in group if tier in (options.tiers or tiers) else ():
-            name = _id(one, path)
+        for one in group if tier in (chosen or tiers) else ():
+            name = _id(one)
             start, end = (time + offset for time in spans[name])
             left_out += math.isnan(start)
             if not math.isnan(start):
@@ -92,83 +92,76 @@ class _Builder(TreeBuilder):
 
 
 def _parse(path: Path) -> Element:
-    if not path.is_file():
-        raise ValueError(f'file not found: {path}')
     try:
         root = fromstring(path.read_bytes(), XMLParser(target=_Builder()))
+    except FileNotFoundError:
+        raise ValueError('file not found') from None
     except (ParseError, LookupError, ValueError) as error:
         # Also an encoding that Python or expat does not know.
-        raise ValueError(f'{path}: invalid XML: {error}') from None
+        raise ValueError(f'invalid XML: {error}') from None
     if root.tag != 'ANNOTATION_DOCUMENT':
-        raise ValueError(f'{path} must have the root ANNOTATION_DOCUMENT, got '
+        raise ValueError(f'the root must be ANNOTATION_DOCUMENT, got '
                          f'{root.tag}')
     return root
 
 
-def _get(one: Element, name: str, path: Path) -> str:
+def _get(one: Element, name: str) -> str:
     """Return a required attribute."""
     if name not in one.attrib:
         where = one.get('ANNOTATION_ID') or one.get('TIER_ID')
-        raise ValueError(f'{path}: {one.tag} {where or ""} needs the '
-                         f'attribute {name}')
+        raise ValueError(f'{one.tag} {where or ""} needs the attribute {name}')
     return one.attrib[name]
 
 
-def _id(one: Element, path: Path) -> str:
-    return _get(one, 'ANNOTATION_ID', path)
+def _id(one: Element) -> str:
+    return _get(one, 'ANNOTATION_ID')
 
 
-def _milliseconds(one: Element, name: str, path: Path) -> float:
+def _seconds(one: Element, name: str) -> float:
     """Return a time in seconds; nan if there is none."""
     text = one.get(name)
     if text is not None and math.isnan(parse_number(text)):
-        raise ValueError(f'{path}: {name} must be a number, got {text!r}')
+        raise ValueError(f'{name} must be a number, got {text!r}')
     return math.nan if text is None else float(text) / 1000
 
 
-def _media(root: Element, path: Path,
+def _media(root: Element, default: str,
            found: Annotations) -> tuple[str, float]:
     """Return the name of the video, and its time at time 0 of the file."""
     header = root.find('HEADER')
     unit = 'milliseconds' if header is None else header.get(
         'TIME_UNITS', 'milliseconds')
     if unit != 'milliseconds':
-        raise ValueError(f'{path}: TIME_UNITS must be milliseconds, got '
-                         f'{unit!r}')
+        raise ValueError(f'TIME_UNITS must be milliseconds, got {unit!r}')
     media = root.findall('HEADER/MEDIA_DESCRIPTOR')
     media = [one for one in media if one.get('MIME_TYPE', 'video').startswith(
         'video')] or media
     if not media:
-        return path.stem, 0.
+        return default, 0.
     found.count(len(media) - 1, 'further media files left out')
-    url = media[0].get('RELATIVE_MEDIA_URL') or _get(media[0], 'MEDIA_URL',
-                                                     path)
-    offset = 0.
-    if media[0].get('TIME_ORIGIN'):
-        offset = _milliseconds(media[0], 'TIME_ORIGIN', path)
+    url = media[0].get('RELATIVE_MEDIA_URL') or _get(media[0], 'MEDIA_URL')
+    offset = _seconds(media[0], 'TIME_ORIGIN') if media[0].get(
+        'TIME_ORIGIN') else 0.
     if '://' not in url or url.startswith('file:'):
         url = unquote(url.removeprefix('file://')).removeprefix('./')
     return url, offset
 
 
-def _aligned(root: Element, tiers: Iterable[list[Element]],
-             path: Path) -> dict[str, tuple[float, float]]:
+def _aligned(root: Element, tiers: Iterable[list[Element]]
+             ) -> dict[str, tuple[float, float]]:
     """Return the times of annotations with time slots."""
-    times = {_get(slot, 'TIME_SLOT_ID', path): _milliseconds(
-        slot, 'TIME_VALUE', path) for slot in root.iter('TIME_SLOT')}
+    times = {_get(slot, 'TIME_SLOT_ID'): _seconds(slot, 'TIME_VALUE')
+             for slot in root.iter('TIME_SLOT')}
     order = {slot: i for i, slot in enumerate(times)}
     spans = {}
     for tier in tiers:
-        slots = {}
-        for one in tier:
-            if one.tag == ALIGNED:
-                pair = [_get(one, f'TIME_SLOT_REF{i}', path) for i in (1, 2)]
-                slots[_id(one, path)] = pair
-                for slot in pair:
-                    if slot not in times:
-                        raise ValueError(f'{path}: the annotation '
-                                         f'{_id(one, path)} has no time slot '
-                                         f'{slot}')
+        slots = {_id(one): [_get(one, f'TIME_SLOT_REF{i}') for i in (1, 2)]
+                 for one in tier if one.tag == ALIGNED}
+        for name, pair in slots.items():
+            for slot in pair:
+                if slot not in times:
+                    raise ValueError(f'the annotation {name} has no time slot '
+                                     f'{slot}')
         used = sorted({slot for pair in slots.values() for slot in pair},
                       key=order.get)
         filled = dict(zip(used, _filled([times[slot] for slot in used])))
@@ -187,43 +180,39 @@ def _filled(times: list[float]) -> list[float]:
     return times
 
 
-def _add_references(tiers: dict[str, list[Element]],
-                    elements: dict[str, Element],
-                    spans: dict[str, tuple[float, float]],
-                    path: Path) -> None:
+def _add_references(tiers: dict[str, list[Element]], names: Container[str],
+                    spans: dict[str, tuple[float, float]]) -> None:
     """Add the times of annotations that refer to a parent."""
     groups: dict[tuple[str, str], list[Element]] = defaultdict(list)
     for tier, group in tiers.items():
         for one in group:
             if one.tag == REFERENCE:
-                parent = _get(one, 'ANNOTATION_REF', path)
-                if parent not in elements:
-                    raise ValueError(f'{path}: the annotation '
-                                     f'{_id(one, path)} has no parent '
-                                     f'{parent}')
+                parent = _get(one, 'ANNOTATION_REF')
+                if parent not in names:
+                    raise ValueError(f'the annotation {_id(one)} has no '
+                                     f'parent {parent}')
                 groups[parent, tier].append(one)
     while groups:
         ready = [key for key in groups if key[0] in spans]
         if not ready:
-            name = _id(next(iter(groups.values()))[0], path)
-            raise ValueError(f'{path}: the annotation {name} refers to itself')
+            name = _id(next(iter(groups.values()))[0])
+            raise ValueError(f'the annotation {name} refers to itself')
         for key in ready:
-            children = _in_order(groups.pop(key), path)
+            children = _in_order(groups.pop(key))
             start, end = spans[key[0]]
             bounds = [start + (end - start) * i / len(children)
                       for i in range(len(children))] + [end]
             spans.update(zip(children, zip(bounds, bounds[1:])))
 
 
-def _in_order(group: list[Element], path: Path) -> list[str]:
+def _in_order(group: list[Element]) -> list[str]:
     """Return ids in the order of their references to the previous one."""
-    after = {one.get('PREVIOUS_ANNOTATION'): _id(one, path) for one in group}
+    after = {one.get('PREVIOUS_ANNOTATION'): _id(one) for one in group}
     order, name = [], after.get(None)
     while name is not None and name not in order:
         order.append(name)
         name = after.get(name)
-    return order + [_id(one, path) for one in group
-                    if _id(one, path) not in order]
+    return order + [_id(one) for one in group if _id(one) not in order]
 
 
 def lanes(segments: Iterable[VideoSegment]) -> list[list[VideoSegment]]:
@@ -233,7 +222,7 @@ def lanes(segments: Iterable[VideoSegment]) -> list[list[VideoSegment]]:
     """
     lanes: list[list[VideoSegment]] = []
     for segment in sorted(segments, key=lambda one: (
-            one.start, is_open(one), one.end)):
+            one.start, one.is_open, one.end)):
         for lane in lanes:
             # False for a nan.
             if lane[-1].end <= segment.start:
@@ -263,10 +252,10 @@ def write(annotations: Annotations, path: Path) -> None:
         RELATIVE_MEDIA_URL=_url(video))
     order = SubElement(root, 'TIME_ORDER')
     tiers: dict[str, list[VideoSegment]] = {}
-    for label in labels_of(annotations.segments):
+    for label in annotations.labels:
         for i, lane in enumerate(lanes(
                 one for one in annotations.segments
-                if label_of(one) == label), 1):
+                if one.label == label), 1):
             name = label if i == 1 else f'{label} ({i})'
             while name in tiers:
                 name += "'"
@@ -282,14 +271,14 @@ def write(annotations: Annotations, path: Path) -> None:
             SubElement(order, 'TIME_SLOT', TIME_SLOT_ID=slots[0],
                        TIME_VALUE=str(start))
             slot = SubElement(order, 'TIME_SLOT', TIME_SLOT_ID=slots[1])
-            if not is_open(one):
+            if not one.is_open:
                 slot.set('TIME_VALUE', str(max(
                     start + 1, round(one.end * 1000))))
             entry = SubElement(
                 SubElement(tier, 'ANNOTATION'), ALIGNED,
                 ANNOTATION_ID=f'a{number}', TIME_SLOT_REF1=slots[0],
                 TIME_SLOT_REF2=slots[1])
-            SubElement(entry, 'ANNOTATION_VALUE').text = label_of(one)
+            SubElement(entry, 'ANNOTATION_VALUE').text = one.label
     SubElement(header, 'PROPERTY', NAME='lastUsedAnnotationId').text = str(
         number)
     SubElement(root, 'LINGUISTIC_TYPE', GRAPHIC_REFERENCES='false',

@@ -23,11 +23,6 @@ from .base import (
     Entry,
     ReadOptions,
     VideoInfo,
-    by_video,
-    is_open,
-    is_point,
-    label_of,
-    labels_of,
     subset_of,
     write_json,
 )
@@ -216,9 +211,9 @@ def write(annotations: Annotations, path: Path,
     scored = any(one.score is not None for one in annotations.segments)
     write_json(path, [
         _task(video, segments, annotations.videos[video], scored, url)
-        for video, segments in by_video(annotations).items()])
+        for video, segments in annotations.by_video().items()])
     write_atomically(path.with_name(f'{path.stem}_config.xml'),
-                     labeling_config(labels_of(annotations.segments)))
+                     labeling_config(annotations.labels))
 
 
 def labeling_config(labels: Sequence[str]) -> str:
@@ -268,7 +263,7 @@ def frames_of(segment: VideoSegment, fps: float) -> tuple[int, int]:
     least one frame.
     """
     start = round(segment.start * fps)
-    if is_point(segment) or is_open(segment):
+    if segment.is_point or segment.is_open:
         return start, start
     return start, max(start + 1, round(segment.end * fps))
 
@@ -285,9 +280,9 @@ def _region(segment: VideoSegment, fps: float, number: int,
         'type': 'timelinelabels',
         'value': dict(
             ranges=[dict(start=start + 1, end=max(start + 1, stop))],
-            timelinelabels=[label_of(segment)])}
+            timelinelabels=[segment.label])}
     if segment.score is not None:
         region['score'] = segment.score
-    if is_open(segment):
+    if segment.is_open:
         region['meta'] = dict(text=[UNKNOWN_END])
     return region

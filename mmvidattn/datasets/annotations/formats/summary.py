@@ -4,15 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ..labeled_videos import some
 from ..video_segment import VideoSegment
-from .base import (
-    Annotations,
-    VideoInfo,
-    by_video,
-    is_open,
-    is_point,
-    label_of,
-    labels_of,
-)
+from .base import Annotations, VideoInfo
 
 COLUMNS = ('segments', 'videos', 'seconds', 'shortest', 'mean', 'longest',
            'points', 'open ends')
@@ -28,22 +20,24 @@ def summarize(annotations: Annotations) -> list[str]:
     segments = [one if 'action' in one.labels else one._replace(labels=dict(
         action=' '.join(map(str, one.labels.values()))))
         for one in annotations.segments]
+    classes: dict[str, list[VideoSegment]] = {}
+    for one in segments:
+        classes.setdefault(one.label, []).append(one)
     rows = [('class', *COLUMNS)]
-    rows += [(label, *_statistics([one for one in segments
-                                   if label_of(one) == label]))
-             for label in labels_of(segments)]
+    rows += [(label, *_statistics(group))
+             for label, group in sorted(classes.items())]
     rows.append(('all', *_statistics(segments)))
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ['  '.join([row[0].ljust(widths[0])] + [
         cell.rjust(width) for cell, width in zip(row[1:], widths[1:])])
         for row in rows]
-    groups = by_video(annotations)
+    groups = annotations.by_video()
     empty = sum(not group for group in groups.values())
     if empty:
         lines.append(f'{empty} of {len(groups)} videos have no segments')
     lines += _named([f'{one.video} at {one.start:g} s' for one in segments
-                     if is_point(one)], 'segments are points without length')
-    times = [one[1:4] for one in segments if not is_open(one)]
+                     if one.is_point], 'segments are points without length')
+    times = [one[1:4] for one in segments if not one.is_open]
     equal = len(times) - len({*times})
     if equal:
         lines.append(f'{equal} segments have the same times as another one')
@@ -55,19 +49,19 @@ def summarize(annotations: Annotations) -> list[str]:
 
 def _statistics(segments: Sequence[VideoSegment]) -> list[str]:
     lengths = [one.end - one.start for one in segments
-               if not (is_point(one) or is_open(one))]
+               if not (one.is_point or one.is_open)]
     shown = [f'{value:.1f}' for value in (
         sum(lengths), min(lengths), sum(lengths) / len(lengths),
         max(lengths))] if lengths else ['-'] * 4
     return [str(len(segments)), str(len({one.video for one in segments})),
-            *shown, str(sum(map(is_point, segments))),
-            str(sum(map(is_open, segments)))]
+            *shown, str(sum(one.is_point for one in segments)),
+            str(sum(one.is_open for one in segments))]
 
 
 def _overlaps(segments: Sequence[VideoSegment]) -> int:
     """Count the segments that start during an earlier one."""
     count, last = 0, 0.
-    for one in sorted((one for one in segments if not is_open(one)),
+    for one in sorted((one for one in segments if not one.is_open),
                       key=lambda one: one.start):
         count += one.start < last
         last = max(last, one.end)
@@ -89,7 +83,7 @@ def compare(annotations: Annotations,
                and abs(info.duration - known[name].duration) > LENGTH]
     after = []
     for one in annotations.segments:
-        last = one.start if is_open(one) else one.end
+        last = one.start if one.is_open else one.end
         info = known.get(one.video)
         # The duration of the last frame is not always counted.
         if info and last > info.duration + 1 / info.fps:

@@ -34,20 +34,17 @@ def task(*results, key='annotations', video='a.mp4', **data):
 
 
 def test_frames_count_from_one_and_include_the_last(tmp_path):
-    result = read(tmp_path, task([frames(1, 25, 'x'), frames(26, 26, 'y')],
-                                 fps=25))
-    assert [one[2:5] for one in result.segments] == [
-        (0., 1., dict(action='x')), (1., 1., dict(action='y'))]
-    assert result.segments[0].frames == (1, 25)
-
-
-def test_several_labels_and_ranges_are_several_segments(tmp_path):
     both = region(ranges=[dict(start=1, end=10), dict(start=21, end=30)],
                   timelinelabels=['x', 'y'])
-    result = read(tmp_path, task([both], fps=10)).segments
+    result = read(tmp_path, task(
+        [frames(1, 25, 'x'), frames(26, 26, 'y'), both], fps=25)).segments
     assert [(one.start, one.end, one.labels['action']) for one in result] == [
-        (0, 1, 'x'), (0, 1, 'y'), (2, 3, 'x'), (2, 3, 'y')]
-    assert [one.id for one in result] == ['r', 'r#2', 'r#3', 'r#4']
+        (0, 1, 'x'), (1, 1, 'y'), (0, .4, 'x'), (0, .4, 'y'), (.8, 1.2, 'x'),
+        (.8, 1.2, 'y')]
+    assert result[0].frames == (1, 25)
+    # Several labels and ranges are several segments.
+    assert [one.id for one in result] == ['r'] + [
+        f'r#{i}' for i in range(2, 7)]
 
 
 @pytest.mark.parametrize('data, option, end, source', [
@@ -73,14 +70,14 @@ def test_choices_label_the_video_and_audio_labels_have_seconds(tmp_path):
     assert math.isnan(result[0].end) and result[2].end == 2
 
 
-@pytest.mark.parametrize('key', ['video', 'video_url', 'url', 'clip'])
-def test_finds_the_video_of_a_task(tmp_path, key):
-    # Addresses under any other key need the suffix of a video.
-    video = 'http://host/watch?id=7' + '.mp4' * (key == 'clip')
-    given = task([frames(1, 25, 'x')], fps=25, note='of a camera')
-    del given['data']['video']
-    given['data'][key] = video
-    assert [one.video for one in read(tmp_path, given).segments] == [video]
+def test_finds_the_video_of_a_task(tmp_path):
+    for key in 'video', 'video_url', 'url', 'clip':
+        # Addresses under any other key need the suffix of a video.
+        video = 'http://host/watch?id=7' + '.mp4' * (key == 'clip')
+        given = task([frames(1, 25, 'x')], fps=25, note='of a camera')
+        del given['data']['video']
+        given['data'][key] = video
+        assert [one.video for one in read(tmp_path, given).segments] == [video]
 
 
 def test_reports_regions_that_are_left_out(tmp_path):
