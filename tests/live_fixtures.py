@@ -4,9 +4,9 @@ import json
 import os
 import threading
 import time
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -39,6 +39,22 @@ test_pipeline = [
     dict(type='FormatShape', input_format='NCHW'),
     dict(type='PackActionInputs')]
 '''
+
+
+# Inputs of `Pooled`.
+FRAMES = dict(takes='frames', mean=0.5, std=0.25, resize=32)
+CLIPS = dict(FRAMES, takes='clips')
+
+
+class Pooled(torch.nn.Module):
+    """Mean of each channel, and a classifier."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.fc(x.flatten(2).mean(-1))
 
 
 def make_images(num, side=64):
@@ -153,12 +169,16 @@ def close(server):
 
 
 class Camera:
-    """Network camera (MJPEG over HTTP) that can be switched off and on."""
+    """Network camera (MJPEG over HTTP) that can be switched off and on.
 
-    def __init__(self, fps=12):
+    After ``num`` pictures it is silent.
+    """
+
+    def __init__(self, fps=12, num=10 ** 6):
         images = [cv2.imencode('.jpg', image)[1].tobytes()
                   for image in make_images(48)]
         self.gone = threading.Event()
+        self.numbers = iter(range(num))
         self.port = 0
         camera = self
 
@@ -169,7 +189,7 @@ class Camera:
                 self.send_header(
                     'Content-Type', 'multipart/x-mixed-replace; boundary=x')
                 self.end_headers()
-                for i in range(10 ** 6):
+                for i in camera.numbers:
                     if camera.gone.wait(1 / fps):
                         return
                     data = images[i % len(images)]
@@ -180,6 +200,7 @@ class Camera:
                             % (len(data), data))
                     except OSError:
                         return
+                camera.gone.wait()
 
         self._handler = Handler
         self.switch_on()
@@ -206,15 +227,16 @@ def camera():
 
 
 class Hook:
-    """Web server that records requests.
+    """Web server that records requests, and sends ``files``.
 
-    The server answers a request with the first item of ``answers`` and
-    removes it. An item is a status and headers, or the bytes of a response.
-    Without items, the status is 204.
+    The server answers a POST with the first item of ``answers`` and removes
+    it. An item is a status and headers, or the bytes of a response. Without
+    items, the status is 204. A file breaks off after ``bytes_sent``.
     """
 
     def __init__(self):
-        self.found, self.answers, site = [], [], self
+        self.found, self.answers, self.files, site = [], [], {}, self
+        self.bytes_sent = 10 ** 9
 
         class Handler(QuietHandler):
 
@@ -236,45 +258,31 @@ class Hook:
 
             def do_GET(self):
                 site.found.append((self.path, dict(self.headers), b''))
+                data = site.files.get(self.path.partition('?')[0], b'')
                 self.send_response(200)
+                self.send_header('Content-Length', str(len(data)))
                 self.end_headers()
+                self.wfile.write(data[:site.bytes_sent])
 
         self._server = serve(Handler)
         self.host = f'127.0.0.1:{self._server.server_port}'
+        self.url = f'http://user:secret@{self.host}'
 
     @property
     def events(self):
         return [json.loads(data) for _, _, data in self.found]
 
-    @property
-    def keys(self):
-        return [headers['Idempotency-Key'] for _, headers, _ in self.found]
+    def headers(self, name):
+        return [headers[name] for _, headers, _ in self.found]
 
     def close(self):
         close(self._server)
 
 
 @pytest.fixture
-def web(tmp_path):
-    """Web server of ``files`` that records ``requests`` and ``agents``."""
-    site = SimpleNamespace(files={}, requests=[], agents=[],
-                           bytes_sent=10 ** 9)
-
-    class Handler(QuietHandler):
-
-        def do_GET(self):
-            site.requests.append(self.path)
-            site.agents.append(self.headers['User-Agent'])
-            data = site.files[self.path.partition('?')[0]]
-            self.send_response(200)
-            self.send_header('Content-Length', str(len(data)))
-            self.end_headers()
-            self.wfile.write(data[:site.bytes_sent])
-
-    server = serve(Handler)
-    site.url = f'http://user:secret@127.0.0.1:{server.server_port}'
-    yield site
-    close(server)
+def web():
+    with closing(Hook()) as web:
+        yield web
 
 
 def num_handles():

@@ -75,7 +75,11 @@ class RecognizerFeatures:
         self.model = get_model(config, checkpoint, device, cfg_options,
                                optional=f'{layer}.')
         transforms = self.model.cfg.test_pipeline
-        self.clip_len = clip_len or _find_clip_len(transforms)
+        self.clip_len = clip_len or next(
+            (x['clip_len'] for x in transforms if 'clip_len' in x), None)
+        if self.clip_len is None:
+            raise ValueError('clip_len is needed: no step of the test '
+                             'pipeline has it')
         with types_of(self.model.cfg):
             self.pipeline = Compose([
                 transform for transform in transforms
@@ -104,13 +108,6 @@ class RecognizerFeatures:
         # Average over crops and all other axes.
         return features.reshape(
             len(samples), -1, features.shape[-1]).mean(dim=1)
-
-
-def _find_clip_len(transforms: Sequence[dict]) -> int:
-    for transform in transforms:
-        if 'clip_len' in transform:
-            return transform['clip_len']
-    raise ValueError('clip_len is needed: no step of the test pipeline has it')
 
 
 class ModuleFeatures:

@@ -49,29 +49,6 @@ class Progress:
     ended: bool = False
 
 
-class Latency:
-    """Durations of the stages of a run's latest steps."""
-
-    def __init__(self) -> None:
-        self._seconds: dict[str, deque[float]] = {
-            stage: deque(maxlen=WINDOW) for stage in STAGES
-        }
-
-    def add(self, seconds: Mapping[str, float]) -> None:
-        """Add the seconds of each stage of a step."""
-        for stage, value in seconds.items():
-            self._seconds[stage].append(value)
-
-    def report(self) -> dict[str, dict[str, float]]:
-        """Return ``median`` and ``p95`` of each stage, in milliseconds."""
-        return {
-            stage: dict(
-                median=1000 * float(np.median(values)),
-                p95=1000 * float(np.quantile(values, 0.95)))
-            for stage, values in self._seconds.items() if values
-        }
-
-
 @check_arguments
 class StreamRun:
     """Live detection in one source, for a single iteration.
@@ -111,7 +88,6 @@ class StreamRun:
         source: Source of frames.
         session: :class:`mmvidattn.online.StreamSession` or
             :class:`mmvidattn.SlidingClassifier` of the source.
-        latency: Duration of the latest steps.
         failure: Error that ended the run; '' if there was none.
         event_detector: Detector of the starts and ends of actions.
         events: Latest events (:class:`EventLog`).
@@ -145,7 +121,8 @@ class StreamRun:
             self.source, self.rate, self._scorer.reach, queue_size,
             model.max_gap)
         self._progress = Progress()
-        self.latency = Latency()
+        self._seconds: dict[str, deque[float]] = {
+            stage: deque(maxlen=WINDOW) for stage in STAGES}
         self.failure = ''
         self._has_scored = False
         self._busy_since: float | None = None
@@ -220,7 +197,9 @@ class StreamRun:
         """Return the status of the source, counts and latency until now.
 
         ``bad_frames`` counts empty frames, and steps with non-finite features.
-        ``lost`` has the number of lost items of each sink that lost any.
+        ``lost`` has the number of lost items of each sink that lost any, and
+        ``latency`` the ``median`` and ``p95`` of each stage of the latest
+        steps, in milliseconds.
         """
         lost = Counter()
         for sink in self._sinks:
@@ -234,7 +213,10 @@ class StreamRun:
             missing=self.missing,
             bad_frames=self._reader.steps.bad_frames + self._scorer.num_bad,
             lost=dict(+lost),
-            latency=self.latency.report())
+            latency={
+                stage: dict(median=1000 * float(np.median(values)),
+                            p95=1000 * float(np.quantile(values, 0.95)))
+                for stage, values in self._seconds.items() if values})
 
     def top_actions(self, scores: np.ndarray, k: int) -> dict[str, float]:
         """Return the k most probable actions of scores [K], best first."""
@@ -292,7 +274,8 @@ class StreamRun:
         seconds = dict(decode=decode, **seconds)
         seconds['total'] = sum(seconds.values())
         seconds['lag'] = time.monotonic() - step.frames[-1].at
-        self.latency.add(seconds)
+        for stage, value in seconds.items():
+            self._seconds[stage].append(value)
         # 3. Advance.
         progress.next_step = step.number + 1
         progress.next_frame = step.frames[-1].index + 1

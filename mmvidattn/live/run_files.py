@@ -35,7 +35,6 @@ class EventLog:
             end with a line.
 
     Attributes:
-        path: Path of the file, if any.
         recent: Latest events.
         size: Size of the file in bytes.
     """
@@ -43,7 +42,6 @@ class EventLog:
     def __init__(self, path: str | Path | None = None,
                  size: int | None = None) -> None:
         self.recent: deque[dict] = deque(maxlen=MAX_RECENT)
-        self.path = path
         self.size = 0
         self._file = None
         if path is None:

@@ -129,9 +129,9 @@ class LivePage:
         app.add_api_route('/', partial(_file, PAGE))
         app.add_api_route('/page.js', partial(_file, SCRIPT))
         app.add_api_websocket_route('/live', self._client)
-        app.add_api_route('/healthz', lambda: _answer(
+        app.add_api_route('/healthz', lambda: _health(
             [not run.problem for run in runs]))
-        app.add_api_route('/readyz', lambda: _answer(
+        app.add_api_route('/readyz', lambda: _health(
             [run.is_ready for run in runs]))
         config = uvicorn.Config(
             app, host=host, port=port, ws_max_size=MAX_INCOMING,
@@ -338,7 +338,7 @@ class LivePage:
             if message['type'] == 'websocket.disconnect':
                 return
             try:
-                answer = self._answer(_parse(message.get('text') or ''))
+                answer = self._answer(message.get('text') or '')
             except ValueError:
                 await websocket.close(UNEXPECTED, 'unexpected message')
                 return
@@ -346,34 +346,33 @@ class LivePage:
                 async with turn:
                     await websocket.send_text(json.dumps(answer))
 
-    def _answer(self, message: dict) -> dict | None:
-        source = message.get('source')
+    def _answer(self, text: str) -> dict | None:
+        """Return the answer to a message of a client, if there is one.
+
+        Raises:
+            ValueError: If the message is not expected.
+        """
+        try:
+            message = json.loads(text)
+        except RecursionError as error:
+            raise ValueError('the message is nested too deeply') from error
+        if not isinstance(message, dict):
+            raise ValueError('a message must be an object')
+        kind, source = message.get('type'), message.get('source')
         if type(source) is not int or not 0 <= source < len(self._runs):
-            raise ValueError(f'source must be in [0, {len(self._runs)}), got '
-                             f'{source}')
-        if message.get('type') == 'threshold':
-            self._set_threshold(source, message)
+            raise ValueError(f'source must be in [0, {len(self._runs)})')
+        if kind == 'threshold' and not self.read_only:
+            on = message.get('on')
+            if on is not None and type(on) not in (int, float):
+                raise ValueError('on must be a number or null')
+            self._runs[source].event_detector.set_threshold(
+                message.get('class'), on)
             return None
-        if message.get('type') == 'clip':
-            return self._clip(source, message)
-        raise ValueError("type must be 'threshold' or 'clip', got "
-                         f'{message.get("type")!r}')
-
-    def _set_threshold(self, source: int, message: dict) -> None:
-        if self.read_only:
-            raise ValueError('the page is read-only')
-        on = message.get('on')
-        if on is not None and type(on) not in (int, float):
-            raise ValueError(f'on must be a number or null, got {on!r}')
-        self._runs[source].event_detector.set_threshold(
-            message.get('class'), on)
-
-    def _clip(self, source: int, message: dict) -> dict:
-        """Return the pictures of an event."""
+        # The pictures of an event.
         index, start = message.get('index'), message.get('start')
-        if type(index) is not int or type(start) not in (int, float):
-            raise ValueError('index and start must be numbers, got '
-                             f'{index!r} and {start!r}')
+        if kind != 'clip' or type(index) is not int or (
+                type(start) not in (int, float)):
+            raise ValueError('a clip needs the numbers index and start')
         frames = self._event_frames[source].get(index, start)
         return dict(
             type='clip', source=source, index=index, start=start,
@@ -389,17 +388,7 @@ async def _forward(queue: 'asyncio.Queue[str]', websocket: WebSocket,
             await websocket.send_text(text)
 
 
-def _parse(text: str) -> dict:
-    try:
-        message = json.loads(text)
-    except RecursionError as error:
-        raise ValueError('the message is nested too deeply') from error
-    if not isinstance(message, dict):
-        raise ValueError(f'a message must be an object, got {message!r}')
-    return message
-
-
-def _answer(good: Sequence[bool]) -> PlainTextResponse:
+def _health(good: Sequence[bool]) -> PlainTextResponse:
     if all(good):
         return PlainTextResponse('ok\n')
     return PlainTextResponse(

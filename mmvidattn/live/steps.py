@@ -188,7 +188,7 @@ class Detection:
             [A, K]; A = 0 for a clip model.
         events: Actions that started or ended (:class:`EventDetector`).
         images: Frames of the step, RGB ``(H, W, 3)``, oldest first.
-        seconds: Duration of each stage (:class:`Latency`).
+        seconds: Duration of each stage (:data:`mmvidattn.live.run.STAGES`).
         active_since: Start of the oldest action in progress, even if it is not
             reported yet; None if no action is in progress.
     """

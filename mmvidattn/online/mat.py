@@ -284,9 +284,11 @@ class MAT(BaseModule):
         def everything(work_bias: Tensor, *futures: Keys) -> Keys:
             return _concatenate(memory, Keys(x, work_bias, count), *futures)
 
+        # In training, dropout differs between samples.
+        copies = B if self.training else 1
         future = _decode(
-            self.first_future, _all_seen(self.future_queries, B,
-                                         self.training),
+            self.first_future,
+            _all_seen(self.future_queries.expand(copies, -1, -1)),
             everything(seen))
         for i, fusion in enumerate(self.work_rounds):
             futures.append(future)
@@ -298,7 +300,7 @@ class MAT(BaseModule):
             if last:
                 break
             if i == 0:
-                ahead = _all_seen(self.future_tokens, B, self.training)
+                ahead = _all_seen(self.future_tokens.expand(copies, -1, -1))
             else:
                 F = future.shape[1]
                 keys = ahead = Keys(future, causal_bias(F, x.device),
@@ -372,18 +374,8 @@ class MAT(BaseModule):
         return Keys(_decode(refine, Keys(y, bias, count)), bias, count)
 
 
-def _all_seen(x: Tensor, batch_size: int | None = None,
-              each: bool = False) -> Keys:
-    """Return tokens without a mask.
-
-    Args:
-        x: Tokens, [B, Q, C], or [Q, C] for the entire batch.
-        batch_size: Batch size for tokens [Q, C].
-        each: Expand tokens [Q, C] to the batch, so that dropout in training
-            differs between samples.
-    """
-    if x.dim() == 2:
-        x = x.expand(batch_size if each else 1, -1, -1)
+def _all_seen(x: Tensor) -> Keys:
+    """Return tokens [1 or B, Q, C] without a mask."""
     number = torch.full((len(x), ), x.shape[1], device=x.device)
     return Keys(x, x.new_zeros(1, 1, 1, x.shape[1]), number)
 

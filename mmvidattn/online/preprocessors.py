@@ -38,12 +38,7 @@ class FeatureStreamPreprocessor(BaseDataPreprocessor):
             ValueError: If the windows of a batch differ in shape.
         """
         data = self.cast_data(dict(data))
-        inputs = data['inputs']
-        if not isinstance(inputs, Mapping):
-            inputs = {
-                name: [sample[name] for sample in inputs]
-                for name in inputs[0]
-            }
+        inputs = _by_name(data['inputs'])
         if 'long_indices' in inputs or 'long_rate' in inputs:
             samples = [dict(zip(inputs, x)) for x in zip(*inputs.values())]
             inputs = [{name: _as_float(x) for name, x in sample.items()}
@@ -53,6 +48,12 @@ class FeatureStreamPreprocessor(BaseDataPreprocessor):
                 name: _as_float(_stack(name, x)) for name, x in inputs.items()
             }
         return dict(inputs=inputs, data_samples=data.get('data_samples'))
+
+
+def _by_name(inputs: Mapping | Sequence[Mapping]) -> Mapping[str, Any]:
+    if isinstance(inputs, Mapping):
+        return inputs
+    return {name: [sample[name] for sample in inputs] for name in inputs[0]}
 
 
 def _stack(name: str, tensors: Tensor | Sequence[Tensor]) -> Tensor:
@@ -126,10 +127,7 @@ class VideoStreamPreprocessor(FeatureStreamPreprocessor):
         Raises:
             ValueError: If the clips of a batch differ in shape.
         """
-        inputs = data['inputs']
-        if not isinstance(inputs, Mapping):
-            inputs = {key: [sample[key] for sample in inputs]
-                      for key in inputs[0]}
+        inputs = _by_name(data['inputs'])
         frames = inputs['frames']
         if not isinstance(frames, Tensor) and not isinstance(
                 frames[0], Tensor):

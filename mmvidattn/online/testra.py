@@ -17,11 +17,6 @@ from .feature_inputs import (
     sinusoidal_positions,
 )
 
-# Fusion of work memory and long memory: our name, and the name in the paper's
-# Table 6b.
-FUSIONS = dict(
-    compressed='@ comp. mem.', long='@ long mem.', none='no fuse')
-
 
 class OnlineDecoder(nn.Module):
     """Causal decoder of the work memory.
@@ -148,10 +143,10 @@ class TeSTra(BaseModule):
         decay: Weight of a long-memory sample relative to the next newer one:
             1 for the paper's box kernel, less for its Laplace kernel. Defaults
             to 1.
-        fusion: Place where the work memory joins the long memory:
-            'compressed', next to the encoder's output (the paper's choice),
-            'long', after the encoder's input, or 'none'. Defaults to
-            'compressed'.
+        fusion: Place where the work memory joins the long memory, as in the
+            paper's Table 6b: 'compressed', next to the encoder's output (the
+            paper's choice), 'long', after the encoder's input, or 'none'.
+            Defaults to 'compressed'.
         long_memory_pos_embed: Add positions to the long memory, as in LSTR.
             Defaults to False.
         work_memory_pos_embed: Add positions to the work memory. Anticipation
@@ -175,7 +170,7 @@ class TeSTra(BaseModule):
                      dict(num_queries=32, num_layers=2)),
                  num_layers: Count = 2,
                  decay: Share = 1.,
-                 fusion: Literal[tuple(FUSIONS)] = 'compressed',
+                 fusion: Literal['compressed', 'long', 'none'] = 'compressed',
                  long_memory_pos_embed: bool = False,
                  work_memory_pos_embed: bool = True,
                  drop_rate: Fraction = 0.2,

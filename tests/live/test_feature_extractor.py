@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 from backbones.test_bn_inception import published
-from live_fixtures import CLASSES, make_images, write_config, write_tsn
+from live_fixtures import (
+    CLASSES,
+    CLIPS,
+    FRAMES,
+    Pooled,
+    make_images,
+    write_config,
+    write_tsn,
+)
 from PIL import Image
 from torch import nn
 
@@ -24,24 +32,6 @@ from mmvidattn.live.networks import (
     OpticalFlow,
     quantize_flow,
 )
-
-FRAMES = dict(takes='frames', mean=0.5, std=0.25, resize=32)
-CLIPS = dict(FRAMES, takes='clips')
-
-
-class Pooled(nn.Module):
-    """Mean of each channel, and a classifier."""
-
-    def __init__(self, channels=3):
-        super().__init__()
-        self.fc = nn.Linear(channels, 2)
-
-    def forward(self, x):
-        return self.fc(x.flatten(2).mean(-1))
-
-
-def make_pooled():
-    return Pooled()
 
 
 def make_means():
@@ -113,7 +103,7 @@ def test_network_of_a_function_loads_weights(tmp_path):
     torch.save(model.state_dict(), tmp_path / 'pooled.pth')
     # The name of this test module is not fixed.
     module = types.ModuleType('mine')
-    module.nets = types.SimpleNamespace(make=make_pooled)
+    module.nets = types.SimpleNamespace(make=Pooled)
     sys.modules['mine'] = module
     try:
         extractor = FeatureExtractor(
@@ -122,7 +112,7 @@ def test_network_of_a_function_loads_weights(tmp_path):
         del sys.modules['mine']
     assert torch.equal(extractor.model.fc.weight, model.fc.weight)
     with pytest.raises(FileNotFoundError, match='none.pth'):
-        FeatureExtractor(make_pooled(), 'none.pth', input=FRAMES)
+        FeatureExtractor(Pooled(), 'none.pth', input=FRAMES)
     # Features must be one row for each image.
     extractor = FeatureExtractor(nn.Conv2d(3, 4, 3), input=FRAMES)
     with pytest.raises(ValueError, match=(

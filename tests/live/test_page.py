@@ -42,46 +42,6 @@ def browser():
     browser.quit()
 
 
-@pytest.fixture
-def use_page(monkeypatch, capsys, tmp_path):
-    """Function that runs a command, and uses its page meanwhile."""
-
-    def run(use, *argv):
-        """Call ``use`` with the page's address, and then send SIGTERM.
-
-        The command needs the main thread to get the signal.
-
-        Returns:
-            The output of the command.
-        """
-        def use_and_stop(page):
-            try:
-                use(page.url)
-            finally:
-                signal.pthread_kill(
-                    threading.main_thread().ident, signal.SIGTERM)
-
-        def enter(page, enter=LivePage.__enter__):
-            enter(page)
-            futures.append(pool.submit(use_and_stop, page))
-            return page
-
-        futures = []
-        monkeypatch.setattr(LivePage, '__enter__', enter)
-        with ThreadPoolExecutor(1) as pool:
-            try:
-                main([*map(str, argv), '--port', '0', '--token', 'sesam'])
-            except SystemExit as end:
-                assert end.code == 0
-        futures[0].result()
-        return capsys.readouterr().out
-
-    monkeypatch.chdir(tmp_path)
-    before = signal.getsignal(signal.SIGTERM)
-    yield run
-    signal.signal(signal.SIGTERM, before)
-
-
 def texts(browser, selector):
     """Return the texts of all elements at once, as rows are replaced often."""
     return browser.execute_script(
@@ -100,12 +60,38 @@ def drawing(browser, source):
         f'return sources[{source}].canvas.toDataURL()')
 
 
-def test_page_is_live(browser, use_page, files, camera, clip):
-    """`mmvidattn stream --serve` of a clip and a camera."""
-    out = use_page(
-        lambda url: use_live_page(url, browser, camera),
-        'stream', clip, camera.url, *files, '--serve', '--on', '0.26',
-        '--off', '0.1', '--min-duration', '0', '--events', 'events.jsonl')
+def test_page_is_live(browser, files, camera, clip, tmp_path, monkeypatch,
+                      capsys):
+    """`mmvidattn stream --serve` of a clip and a camera.
+
+    The command needs the main thread, because SIGTERM ends it.
+    """
+    def use_and_stop(page):
+        try:
+            use_live_page(page.url, browser, camera)
+        finally:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+    def enter(page, enter=LivePage.__enter__):
+        enter(page)
+        futures.append(pool.submit(use_and_stop, page))
+        return page
+
+    futures, before = [], signal.getsignal(signal.SIGTERM)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(LivePage, '__enter__', enter)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            main(['stream', str(clip), camera.url, *map(str, files), '--serve',
+                  '--on', '0.26', '--off', '0.1', '--min-duration', '0',
+                  '--events', 'events.jsonl', '--port', '0', '--token',
+                  'sesam'])
+        except SystemExit as end:
+            assert end.code == 0
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    futures[0].result()
+    out = capsys.readouterr().out
     assert re.search(r'page: http://127.0.0.1:\d+/', out)
     assert 'stopped' in out and 'secret' not in out
 
@@ -164,11 +150,11 @@ def use_live_page(url, browser, camera):
 
 class ScriptedRun(FakeRun):
     """Run with given scores and the events detected in them."""
+    _step = 0
 
-    def __init__(self, name, classes=('background', 'jump', 'run'),
-                 first_step=0):
-        super().__init__(name, classes, min_duration=.25)
-        self._step = first_step
+    def __init__(self, name):
+        super().__init__(name, ('background', 'jump', 'run'),
+                         min_duration=.25)
 
     def play(self, page, source, *jumps):
         """Publish a step and a picture for each score of jump."""

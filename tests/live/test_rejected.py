@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
-from live_fixtures import FakeRun
-from torch import nn
+from live_fixtures import CLIPS, FRAMES, FakeRun, Pooled
 
 from mmvidattn.live import FeatureExtractor, OnlineDetector, open_source
 from mmvidattn.live.file_sinks import SegmentSink
@@ -17,18 +16,6 @@ from mmvidattn.live.sinks import WebhookSink
 from mmvidattn.live.steps import StepMaker
 
 IMAGE = np.zeros((48, 64, 3), np.uint8)
-FRAMES = dict(takes='frames', mean=0.5, std=0.25, resize=32)
-CLIPS = dict(FRAMES, takes='clips')
-
-
-class Pooled(nn.Module):
-
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(3, 2)
-
-    def forward(self, x):
-        return self.fc(x.flatten(2).mean(-1))
 
 
 def check(function, message, *args, **kwargs):

@@ -96,38 +96,27 @@ def work(model, folder):
         time.sleep(0.002)
 
 
-def kill_again_and_again(model, folder, times, seed):
-    """Resume and kill a run repeatedly, then let it end.
-
-    Return how often it was killed before it ended.
-    """
-    context = multiprocessing.get_context('fork')
-    rng = random.Random(seed)
-    kills = 0
-    while True:
-        process = context.Process(target=work, args=(model, folder))
-        process.start()
-        process.join(rng.uniform(0.02, 0.2) if kills < times else 60)
-        if not process.is_alive():
-            assert process.exitcode == 0
-            return kills
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        kills += 1
-
-
 @pytest.mark.parametrize('times', [
     3, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_at_random(model, uninterrupted, tmp_path, times):
-    # A run may end before it was killed often enough: repeat.
+    """A run may end before it was killed often enough: repeat."""
+    context, rng = multiprocessing.get_context('fork'), random.Random(0)
     kills = number = 0
     while kills < times:
+        number += 1
         folder = tmp_path / str(number)
         folder.mkdir()
-        kills += kill_again_and_again(
-            model, folder, times - kills, seed=number)
+        while True:
+            process = context.Process(target=work, args=(model, folder))
+            process.start()
+            process.join(rng.uniform(0.02, 0.2) if kills < times else 60)
+            if not process.is_alive():
+                break
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+            kills += 1
+        assert process.exitcode == 0
         assert (folder / 'events.jsonl').read_bytes() == uninterrupted[0]
-        number += 1
         assert number < 2 * times, 'the runs end before they are killed'
 
 
@@ -222,39 +211,29 @@ def test_unwritable_state_is_a_warning(model, tmp_path,
     (lambda state, events: events.write_bytes(events.read_bytes()[:-3]),
      'must have events up to byte .* it is another file, or has been'),
     (lambda state, events: events.unlink(), 'No such file'),
+    (None, "its source must be .*clip.mp4', got 'recording'; delete the file"),
 ])
-def test_rejects_damaged_files(model, uninterrupted, tmp_path, change, error):
+def test_rejects_damaged_files_and_other_sources(
+        model, uninterrupted, clip, tmp_path, change, error):
     shutil.copytree(uninterrupted[2], tmp_path, dirs_exist_ok=True)
-    change(tmp_path / 'state', tmp_path / 'events.jsonl')
+    state = tmp_path / 'state'
+    if change is not None:
+        change(state, tmp_path / 'events.jsonl')
+    before = state.read_bytes()
     with pytest.raises(ValueError, match=error):
-        StreamRun(model, Recording(), **options(tmp_path))
+        StreamRun(model, Recording() if change else clip, **options(tmp_path))
+    assert state.read_bytes() == before
 
 
-def test_rejects_state_of_another_source(model, clip, tmp_path):
-    StreamRun(model, Recording(), **options(tmp_path))
-    before = (tmp_path / 'state').read_bytes()
-    with pytest.raises(ValueError, match="its source must be .*clip.mp4', got "
-                       "'recording'; delete the file"):
-        StreamRun(model, clip, **options(tmp_path))
-    assert (tmp_path / 'state').read_bytes() == before
-
-
-def test_written_events_are_synced_to_the_disk(tmp_path, monkeypatch):
-    path = tmp_path / 'events.jsonl'
-    log, lengths, fsync = EventLog(path), [], os.fsync
+def test_event_log_is_synced_and_continues_with_any_characters(
+        tmp_path, monkeypatch):
+    sizes, fsync = [], os.fsync
 
     def note(descriptor):
-        lengths.append(os.fstat(descriptor).st_size)
+        sizes.append(os.fstat(descriptor).st_size)
         fsync(descriptor)
 
     monkeypatch.setattr(os, 'fsync', note)
-    log.write([dict(event='start'), dict(event='end')])
-    log.write([])
-    log.close()
-    assert lengths == [path.stat().st_size]
-
-
-def test_event_log_continues_a_file_with_any_characters(tmp_path):
     path = tmp_path / 'new' / 'events.jsonl'
     first, second, third = (
         {'id': i, 'class': 'ä\u2028\x85\x0c\r\nx'} for i in range(3))
@@ -264,7 +243,9 @@ def test_event_log_continues_a_file_with_any_characters(tmp_path):
     assert read_events(path, 0) == ([first], log.size)
     size = log.size
     log.write([second])
+    log.write([])
     log.close()
+    assert sizes == [size, path.stat().st_size]
     assert read_events(path, size) == ([second], path.stat().st_size)
     log = EventLog(path, size)
     assert list(log.recent) == [first]

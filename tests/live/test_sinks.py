@@ -114,32 +114,26 @@ EVENT = {'id': 7, 'event': 'start', 'class': 'tänzen', 'start': 1.5}
 
 
 @pytest.fixture
-def hook():
-    with closing(Hook()) as hook:
-        yield hook
-
-
-@pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(sinks, 'FIRST_DELAY', 0.01)
     monkeypatch.setattr(sinks, 'MAX_DELAY', 0.05)
 
 
-def feed(hook, *numbers, user=''):
+def feed(web, *numbers, user=''):
     """Start a webhook with events, and return its thread and log."""
     lines = []
-    thread = SinkThread(WebhookSink(f'http://{user}{hook.host}/in', 'door'),
+    thread = SinkThread(WebhookSink(f'http://{user}{web.host}/in', 'door'),
                         True, lines.append)
     for number in numbers:
         thread._put({**EVENT, 'id': number})
     return thread, lines
 
 
-def test_webhook_posts_an_event(hook):
-    sink = WebhookSink(f'http://me:p%40ss@{hook.host}/in?key=1', 'door')
-    assert sink.name == f'http://{hook.host}/in'
+def test_webhook_posts_an_event(web):
+    sink = WebhookSink(f'http://me:p%40ss@{web.host}/in?key=1', 'door')
+    assert sink.name == f'http://{web.host}/in'
     sink.write(EVENT)
-    (path, headers, data), = hook.found
+    (path, headers, data), = web.found
     assert path == '/in?key=1'
     assert json.loads(data) == {**EVENT, 'source': 'door'}
     assert headers['Content-Type'] == 'application/json'
@@ -150,45 +144,46 @@ def test_webhook_posts_an_event(hook):
 
 @pytest.mark.parametrize('answer', [
     (302, 'x'), (503, ''), b'no HTTP\r\n\r\n'], ids=str)
-def test_webhook_is_repeated_until_it_is_delivered(hook, quick, answer):
+def test_webhook_is_repeated_until_it_is_delivered(web, quick, answer):
     """After anything except 2xx; redirects are not followed."""
     with closing(Hook()) as other:
         if not isinstance(answer, bytes):
             answer = answer[0], {'Location': f'http://me:secret@{other.host}/'
                                  } if answer[1] else {}
-        hook.answers += [answer] * 3
-        thread, lines = feed(hook, 7, 8, user='me:secret@')
-        wait_until(lambda: len(hook.found) == 5)
+        web.answers += [answer] * 3
+        thread, lines = feed(web, 7, 8, user='me:secret@')
+        wait_until(lambda: len(web.found) == 5)
         thread.close()
         assert other.found == []
-    assert [event['id'] for event in hook.events] == [7, 7, 7, 7, 8]
-    assert len(set(hook.keys)) == len({*hook.keys[:4]}) + 1 == 2
-    assert all('Authorization' in headers for _, headers, _ in hook.found)
+    assert [event['id'] for event in web.events] == [7, 7, 7, 7, 8]
+    keys = web.headers('Idempotency-Key')
+    assert len(set(keys)) == len({*keys[:4]}) + 1 == 2
+    assert all('Authorization' in headers for _, headers, _ in web.found)
     assert (thread.dropped, thread.failed) == (0, 0)
     # The error is logged once.
     line, = lines
-    assert line.startswith(f'http://{hook.host}/in: ')
+    assert line.startswith(f'http://{web.host}/in: ')
     assert 'secret' not in line
     if not isinstance(answer, bytes):
         assert f'status {answer[0]}' in line
         assert ('redirect' in line) == bool(answer[1])
 
 
-def test_refused_event_is_skipped_and_counted(hook, quick):
-    hook.answers.append((422, {}))
-    thread, lines = feed(hook, 7, 8)
-    wait_until(lambda: len(hook.found) == 2)
+def test_refused_event_is_skipped_and_counted(web, quick):
+    web.answers.append((422, {}))
+    thread, lines = feed(web, 7, 8)
+    wait_until(lambda: len(web.found) == 2)
     thread.close()
-    assert [event['id'] for event in hook.events] == [7, 8]
+    assert [event['id'] for event in web.events] == [7, 8]
     assert thread.failed == 1 and '422' in lines[0]
 
 
-def test_delays_double_and_respect_retry_after(hook):
-    sink, result = WebhookSink(f'http://{hook.host}/', 'door'), []
+def test_delays_double_and_respect_retry_after(web):
+    sink, result = WebhookSink(f'http://{web.host}/', 'door'), []
     date = formatdate(time.time() + 100, usegmt=True)
     texts = ['', '0', '-3', 'nan', 'x', '10', '9999', 'inf', date]
     for text in texts + [''] * 3:
-        hook.answers.append((429, {'Retry-After': text}))
+        web.answers.append((429, {'Retry-After': text}))
         with pytest.raises(TryAgain, match='429') as error:
             sink.write(EVENT)
         result.append(error.value.seconds)
@@ -196,24 +191,24 @@ def test_delays_double_and_respect_retry_after(hook):
     assert 95 < result[8] <= 100
     assert result[9:] == [60] * 3
     sink.write(EVENT)
-    hook.answers.append((500, {}))
+    web.answers.append((500, {}))
     with pytest.raises(TryAgain, match='500') as error:
         sink.write(EVENT)
     assert error.value.seconds == 1
     sink.close()
 
 
-def test_number_of_waiting_events_is_bounded(hook, monkeypatch):
+def test_number_of_waiting_events_is_bounded(web, monkeypatch):
     monkeypatch.setattr(WebhookSink, 'queue_size', 5)
     monkeypatch.setattr(sinks, 'FIRST_DELAY', 60)
-    hook.answers += [(500, {})] * 3
-    thread, _ = feed(hook, 7)
-    wait_until(lambda: hook.found)
+    web.answers += [(500, {})] * 3
+    thread, _ = feed(web, 7)
+    wait_until(lambda: web.found)
     for number in range(8, 28):
         thread._put({**EVENT, 'id': number})
-    hook.answers.clear()
+    web.answers.clear()
     thread.close()
-    assert [event['id'] for event in hook.events[1:]] == [
+    assert [event['id'] for event in web.events[1:]] == [
         23, 24, 25, 26, 27]
     assert thread.dropped == 16
 

@@ -1,7 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import contextlib
 import os
-import socket
 import threading
 import time
 from itertools import islice
@@ -11,6 +9,7 @@ import cv2
 import decord
 import numpy as np
 import pytest
+from live_fixtures import Camera
 from made_videos import CUT, LENGTH, images, make, numbers_of, write_video
 
 from mmvidattn.live import open_source
@@ -30,7 +29,7 @@ def test_file_has_the_frames_of_decord(clip, web, on_the_web):
     assert [f.index for f in frames] == list(range(84))
     expected = decord.VideoReader(str(clip)).get_batch(range(84)).asnumpy()
     np.testing.assert_array_equal([f.image for f in frames], expected)
-    assert len(web.requests) == on_the_web
+    assert len(web.found) == on_the_web
     if on_the_web:
         with pytest.raises(ValueError, match='has its own rate'):
             open_source(f'{web.url}/clip.mp4', fps=10)
@@ -161,41 +160,18 @@ def test_camera_that_stays_lost_is_an_error(camera):
     camera.switch_on()
 
 
-@pytest.fixture
-def silent():
-    """URL of a camera that sends 12 pictures and then nothing."""
-    picture = cv2.imencode('.jpg', np.full((64, 64, 3), 90, np.uint8))[1]
-    part = b'--x\r\nContent-Type: image/jpeg\r\n\r\n%s\r\n' % picture
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        clients = []
-
-        def serve():
-            # The loop ends when the server is closed.
-            with contextlib.suppress(OSError):
-                while True:
-                    clients.append(server.accept()[0])
-                    if len(clients) == 1:
-                        clients[0].sendall(
-                            b'HTTP/1.0 200 OK\r\nContent-Type: multipart/'
-                            b'x-mixed-replace; boundary=x\r\n\r\n'
-                            + 12 * part)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f'http://127.0.0.1:{server.getsockname()[1]}/video.mjpg'
-        server.shutdown(socket.SHUT_RDWR)
-    for client in clients:
-        client.close()
-
-
-def test_silent_camera_counts_as_lost(silent):
-    source = LiveSource(silent, timeout=0.3, patience=0.5)
-    frames = []
-    # Reading and reopening take no longer than the timeout.
-    with pytest.raises(ValueError, match='was lost'):
-        frames += source
-    assert frames
-    with pytest.raises(ValueError, match='cannot open http://127.0.0.1'):
-        LiveSource(silent, timeout=0.3)
+def test_silent_camera_counts_as_lost():
+    """Reading and reopening take no longer than the timeout."""
+    camera = Camera(num=12)
+    try:
+        source, frames = LiveSource(camera.url, timeout=0.3, patience=0.5), []
+        with pytest.raises(ValueError, match='was lost'):
+            frames += source
+        assert frames
+        with pytest.raises(ValueError, match='cannot open http://127.0.0.1'):
+            LiveSource(camera.url, timeout=0.3)
+    finally:
+        camera.switch_off()
 
 
 def test_environment_variable_sets_options_of_ffmpeg(web, clip, monkeypatch):
@@ -203,7 +179,7 @@ def test_environment_variable_sets_options_of_ffmpeg(web, clip, monkeypatch):
     name = 'OPENCV_FFMPEG_CAPTURE_OPTIONS'
     monkeypatch.setenv(name, 'rtsp_transport;udp|user_agent;door')
     stream = open_capture(f'{web.url}/clip.mp4', 5)
-    assert stream.grab() and web.agents == ['door']
+    assert stream.grab() and web.headers('User-Agent') == ['door']
     stream.release()
     monkeypatch.setenv(name, 'rtsp_transport=udp')
     with pytest.raises(ValueError, match=f'{name}.*rtsp_transport=udp'):

@@ -142,7 +142,7 @@ def test_replayed_start_has_the_threshold_as_its_peak():
     events = EventDetector(NAMES, min_duration=0).update(0., .25, row(.8))
     detector = EventDetector(NAMES, on=.6)
     detector.replay(events[0])
-    assert [e['peak'] for e in detector.finish(1.)] == [.6]
+    assert [(e['peak'], e['id']) for e in detector.finish(1.)] == [(.6, 1)]
     detector.replay(events[0])
     detector.update(.25, .5, row(.8))
     end, = detector.finish(1.)
