@@ -13,8 +13,8 @@ STEPS = 400
 
 
 @pytest.fixture
-def root(tmp_path):
-    """Folder with features of 14 videos, and a csv for each of two lists."""
+def run(tmp_path):
+    """Function that writes targets of 14 videos, from a csv for each list."""
     (tmp_path / 'features').mkdir()
     for video in ''.join(SPLITS.values()):
         np.save(tmp_path / f'features/{video}.npy', np.zeros((STEPS, 1)))
@@ -24,17 +24,12 @@ def root(tmp_path):
                 f'{video},{i},{i + 3},run,{split}\n'
                 for i, video in enumerate(videos)))
     (tmp_path / 'classes.txt').write_text('background\nrun\n')
-    return tmp_path
-
-
-@pytest.fixture
-def run(root):
 
     def run(split, *args, out='out'):
         main([
-            'targets', 'csv', f'{root}/{split}.csv', f'{root}/{out}',
-            '--features', f'{root}/features', '--classes',
-            f'{root}/classes.txt', *args])
+            'targets', 'csv', f'{tmp_path}/{split}.csv', f'{tmp_path}/{out}',
+            '--features', f'{tmp_path}/features', '--classes',
+            f'{tmp_path}/classes.txt', *args])
 
     return run
 
@@ -44,12 +39,12 @@ def files(folder):
             for path in sorted(folder.rglob('*')) if path.is_file()}
 
 
-def test_full_disk_damages_no_file(root, run):
+def test_full_disk_damages_no_file(tmp_path, run):
     """A limit on the file size fails like a full disk."""
     run('val')
     for video in SPLITS['train']:
-        (root / f'out/target_perframe/{video}.npy').unlink()
-    before = files(root / 'out')
+        (tmp_path / f'out/target_perframe/{video}.npy').unlink()
+    before = files(tmp_path / 'out')
     child = os.fork()
     if not child:
         resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))
@@ -62,20 +57,20 @@ def test_full_disk_damages_no_file(root, run):
             os._exit(2)
     _, status = os.waitpid(child, 0)
     assert os.WEXITSTATUS(status) == 1
-    assert files(root / 'out') == before
+    assert files(tmp_path / 'out') == before
     run('train')
     run('train', out='fresh')
     run('val', out='fresh')
-    assert files(root / 'out') == files(root / 'fresh')
+    assert files(tmp_path / 'out') == files(tmp_path / 'fresh')
 
 
-def test_keeps_files_of_other_programs(root, run, capsys):
-    path = root / 'out/target_perframe/a.npy'
+def test_keeps_files_of_other_programs(tmp_path, run, capsys):
+    path = tmp_path / 'out/target_perframe/a.npy'
     path.parent.mkdir(parents=True)
     np.save(path, np.zeros((STEPS, 2), np.float32))
     with pytest.raises(SystemExit, match='a.npy already exists'):
         run('train')
-    assert not (root / 'out/train.txt').exists()
+    assert not (tmp_path / 'out/train.txt').exists()
     assert np.load(path).dtype == np.float32
     run('train', '--force')
     assert np.load(path).dtype == np.uint8

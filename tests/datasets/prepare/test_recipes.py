@@ -79,33 +79,28 @@ def test_thumos14(thumos14, tmp_path, capsys):
     assert capsys.readouterr().out.count(' 0 files written') == 2
 
 
-@pytest.mark.parametrize('split', [None, 'test'])
+@pytest.mark.parametrize('splits', [('val', 'test'), ('test', )])
 def test_thumos14_without_features_writes_segments_of_videos(
-        thumos14, tmp_path, split, capsys):
+        thumos14, tmp_path, splits, capsys):
     root = tmp_path / 'root'
-    prepare('thumos14', thumos14, root, *(['--split', split] if split else []))
+    prepare('thumos14', thumos14, root,
+            *(['--split', *splits] if len(splits) == 1 else []))
     printed = capsys.readouterr().out
     assert not (root / 'target_perframe').exists()
-    want = {
-        name: sorted(
+    assert {path.stem for path in root.glob('*.csv')} == {*splits}
+    for split in splits:
+        want = sorted(
             (video, float(start), float(end), path.name.split('_')[0])
-            for path in (LINES / 'thumos14').glob(f'*_{name}.txt')
+            for path in (LINES / 'thumos14').glob(f'*_{split}.txt')
             for video, start, end in map(str.split, lines(path)))
-        for name in ('val', 'test') if split in (None, name)}
-    assert {path.stem for path in root.glob('*.csv')} == {*want}
-    for name, segments in want.items():
-        header, *rows = lines(root / f'{name}.csv')
-        assert header == 'video,start,end,label' and segments
-        got = (row.split(',') for row in rows)
-        assert sorted((video, float(start), float(end), label)
-                      for video, start, end, label in got) == segments
-        assert f'{name}.csv: {len(segments)} segments of' in printed
+        read = read_segment_file(root / f'{split}.csv')
+        assert sorted((one.video, one.start, one.end, one.labels['action'])
+                      for one in read) == want != []
+        assert f'{split}.csv: {len(want)} segments of' in printed
     # The config of a network of pixels reads these files.
     dataset = load_config(
         'linear_ff_causal_thumos14_rgb').test_dataloader.dataset
-    read = read_segment_file(root / dataset.ann_file)
-    assert sorted((one.video, one.start, one.end, one.labels['action'])
-                  for one in read) == want['test']
+    assert dataset.ann_file == 'test.csv'
     classes = lines(root / Path(dataset.metainfo.classes).name)
     assert classes == ['background', *THUMOS14]
     assert len(classes) == dataset.num_classes
@@ -151,27 +146,20 @@ def test_tvseries_trains_on_train_and_val(tmp_path):
         assert np.flatnonzero(shot[:, 30]).tolist() == [*range(400, 406)]
 
 
-@pytest.fixture
-def ek100(tmp_path):
-    """RULSTM's files, and features of both lists."""
-    rulstm = tmp_path / 'rulstm'
+def test_epic100(tmp_path):
+    rulstm, actions = tmp_path / 'rulstm', tmp_path / 'actions.csv'
     rulstm.mkdir()
     for name in 'training.csv', 'validation.csv':
         shutil.copy(LINES / 'ek100' / name, rulstm)
     (rulstm / 'validation_tail_verbs_ids.csv').write_text('P01_11_102\n')
     # The actions of the six lines, and made-up ones.
-    actions = {int(words[6]): words[4:6] for line in lines(
+    known = {int(words[6]): words[4:6] for line in lines(
         rulstm / 'validation.csv') for words in [line.split(',')]}
-    (tmp_path / 'actions.csv').write_text('id,verb,noun,action\n' + ''.join(
-        ','.join([str(i), *actions.get(i, ('96', str(i))), f'do {i}\n'])
+    actions.write_text('id,verb,noun,action\n' + ''.join(
+        ','.join([str(i), *known.get(i, ('96', str(i))), f'do {i}\n'])
         for i in range(3806)))
-    lengths = dict(P01_01=2000, P01_11=1400, P01_12=300, P18_01=50)
-    rgb = write_features(tmp_path / 'rgb', lengths)
-    return rulstm, tmp_path / 'actions.csv', rgb
-
-
-def test_epic100(ek100, tmp_path):
-    rulstm, actions, rgb = ek100
+    rgb = write_features(tmp_path / 'rgb', dict(
+        P01_01=2000, P01_11=1400, P01_12=300, P18_01=50))
     prepare('epic100', rulstm, actions, tmp_path / 'one', '--rgb', rgb)
     cfg = load_config('testra_ek100')
     root = tmp_path / 'one'
@@ -229,33 +217,29 @@ def write_lmdb(folder, widths):
 def test_features_from_lmdb(tmp_path):
     source = write_lmdb(tmp_path / 'lmdb', {
         (video, frame): 3 for video, frames in dict(
-            P01_01=range(1, 31), P01_010=range(1, 5), P01_02=(9, 14, 16)
-        ).items() for frame in frames})
-    (tmp_path / 'training.csv').write_text(
-        'a,P01_01,1,20,0,0,0\nb,P01_02,1,9,0,0,1\n')
-    prepare('epic100', tmp_path / 'training.csv', tmp_path / 'out', '--rgb',
-            source)
+            P01_01=range(1, 31), P01_010=range(1, 5), P01_02=(9, 14, 16),
+            P03=[1]).items() for frame in frames} | {
+                ('P02', 20): 2, ('P02', 21): 3})
+
+    def convert(*videos):
+        (tmp_path / 'training.csv').write_text(''.join(
+            f'{i},{video},1,20,0,0,{i}\n' for i, video in enumerate(videos)))
+        prepare('epic100', tmp_path / 'training.csv', tmp_path / 'out',
+                '--force', '--rgb', source)
+
+    convert('P01_01', 'P01_02')
     folder = tmp_path / 'out/rgb_kinetics_bninception'
     one, two = (np.load(folder / f'P01_0{i}.npy') for i in (1, 2))
     # The latest of each 7.5 frames.
     assert one[:, 0].tolist() == [7, 15, 22, 30] and one.shape == (4, 3)
     # The latest available frame; the step of frame 16 is incomplete.
     assert two[:, 0].tolist() == [9, 14]
-    (tmp_path / 'training.csv').write_text('a,P09_01,1,20,0,0,0\n')
-    with pytest.raises(SystemExit, match='lacks frames of P09_01, such as'):
-        prepare('epic100', tmp_path / 'training.csv', tmp_path / 'two',
-                '--rgb', source)
-
-
-@pytest.mark.parametrize('frames', [{20: 2, 21: 3}, {1: 2}],
-                         ids=['widths', 'too short'])
-def test_rejects_lmdb_without_steps_of_one_width(tmp_path, frames):
-    source = write_lmdb(tmp_path / 'lmdb', {
-        ('P01_01', frame): width for frame, width in frames.items()})
-    (tmp_path / 'training.csv').write_text('a,P01_01,1,20,0,0,0\n')
-    with pytest.raises(SystemExit, match='rows of P01_01 must have one'):
-        prepare('epic100', tmp_path / 'training.csv', tmp_path / 'out',
-                '--rgb', source)
+    # Rows of two widths, and not one complete step.
+    for video, error in (('P09', 'lacks frames of P09, such as'),
+                         ('P02', 'rows of P02 must have one'),
+                         ('P03', 'rows of P03 must have one')):
+        with pytest.raises(SystemExit, match=error):
+            convert(video)
 
 
 @pytest.mark.parametrize('change, error', [

@@ -17,7 +17,7 @@ from mmvidattn.datasets.transforms.scenic_rand_augment import (
     OPS as SCENIC_OPS,
 )
 
-FRAMES, SIDE = 4, 32
+FRAMES, HEIGHT, WIDTH = 4, 32, 40
 MIDDLE = 128, 128, 128
 BICUBIC = Image.Resampling.BICUBIC
 
@@ -26,7 +26,8 @@ BICUBIC = Image.Resampling.BICUBIC
 def clips():
     """Clips of four frames, with high and low contrast."""
     rng = np.random.default_rng(0)
-    return [rng.integers(low, low + width, (FRAMES, SIDE, SIDE, 3), np.uint8)
+    return [rng.integers(low, low + width, (FRAMES, HEIGHT, WIDTH, 3),
+                         np.uint8)
             for low, width in ((0, 256), (30, 150), (120, 16), (200, 56))]
 
 
@@ -44,7 +45,7 @@ OTHERS = dict(
     brightness=(-.4, lambda x: ImageEnhance.Brightness(x).enhance(.6)),
     contrast=(-.7, lambda x: ImageEnhance.Contrast(x).enhance(.3)),
     sharpness=(.8, lambda x: ImageEnhance.Sharpness(x).enhance(1.8)),
-    translate_x=(.25, lambda x: affine(x, 1, 0, 8, 0, 1, 0)))
+    translate_x=(.25, lambda x: affine(x, 1, 0, 10, 0, 1, 0)))
 
 
 @pytest.mark.parametrize('name', OTHERS)
@@ -217,12 +218,12 @@ def solarize(clip, magnitude):
 
 
 def sharpness(clip, magnitude):
-    image = clip.reshape(FRAMES * SIDE, SIDE, 3).astype(float)
+    image = clip.reshape(FRAMES * HEIGHT, WIDTH, 3).astype(float)
     smooth = image.copy()
     total = 4 * image[1:-1, 1:-1]
     for i in range(3):
         for j in range(3):
-            total = total + image[i:i + len(image) - 2, j:j + SIDE - 2]
+            total = total + image[i:i + len(image) - 2, j:j + WIDTH - 2]
     smooth[1:-1, 1:-1] = np.floor(total / 13)
     return blend(smooth.reshape(clip.shape), clip, magnitude)
 
@@ -237,7 +238,7 @@ SCENIC_REFERENCES = dict(
         x < 128, to_bytes(x + float(int(m / 10 * 110))), x), 0),
     color=(lambda x, m: blend(gray(x), x, m), 3),
     contrast=(lambda x, m: blend(
-        min(FRAMES * SIDE * SIDE // 256, 255), x, m), 1),
+        min(FRAMES * HEIGHT * WIDTH // 256, 255), x, m), 1),
     brightness=(lambda x, m: blend(0., x, m), 1), sharpness=(sharpness, 1))
 
 
