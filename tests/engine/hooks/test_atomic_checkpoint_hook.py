@@ -16,19 +16,11 @@ from toy_runs import DivergeHook, Stop, build, log_of
 from mmvidattn.apis.build_runner import save_error
 from mmvidattn.engine import AtomicCheckpointHook
 from mmvidattn.engine.hooks import atomic_checkpoint_hook
-from mmvidattn.utils.checkpoint import (
-    check_opens,
-    find_resumable,
-)
+from mmvidattn.utils.checkpoint import check_opens, find_resumable
 
 
 def names(folder):
     return sorted(path.name for path in folder.glob('*.pth*'))
-
-
-def opens(path):
-    check_opens(path)
-    return True
 
 
 def test_keeps_last_and_best(tmp_path):
@@ -38,7 +30,8 @@ def test_keeps_last_and_best(tmp_path):
     assert names(tmp_path) == sorted(
         [best.rsplit('/')[-1], 'epoch_3.pth', 'epoch_4.pth'])
     assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_4.pth')
-    assert all(opens(path) for path in tmp_path.glob('*.pth'))
+    for path in tmp_path.glob('*.pth'):
+        check_opens(path)
     # The best one has only weights, and is ignored.
     assert {'message_hub', 'meta', 'state_dict'} >= {
         *torch.load(best, weights_only=True)}
@@ -56,7 +49,7 @@ def test_keeps_best_of_several_metrics(tmp_path):
         assert hub.get_info(f'best_score_{key}') == best(values)
         epoch = values.index(best(values)) + 1
         path, = tmp_path.glob(f'best_{key}_*')
-        assert path.name == f'best_{key}_epoch_{epoch}.pth' and opens(path)
+        assert path.name == f'best_{key}_epoch_{epoch}.pth'
         assert hub.get_info(f'best_ckpt_{key}') == str(path)
 
 
@@ -81,47 +74,51 @@ def test_bad_score_is_never_best(tmp_path, rule):
     assert len([*tmp_path.glob('best_*')]) == 1
 
 
-class Snapshots(Hook):
-    """Record the files that a kill would leave at each stage of saving."""
+def test_complete_checkpoint_exists_at_any_moment(tmp_path, monkeypatch):
+    """Look at the files that a kill would leave at each stage of saving."""
+    found, calls = [], []
 
-    def __init__(self, monkeypatch, folder):
-        self.found, self.folder = [], folder
-        for owner, name in ((os, 'replace'), (os, 'fsync'),
-                            (LocalBackend, 'put'), (LocalBackend, 'remove')):
-            self.watch(monkeypatch, owner, name)
+    def look():
+        complete = {path.name for path in tmp_path.glob('*.pth')}
+        for name in complete:
+            check_opens(tmp_path / name)
+        pointer = tmp_path / 'last_checkpoint'
+        found.append((complete, pointer.is_file()
+                      and pointer.read_text().rsplit('/')[-1]))
 
-    def watch(self, monkeypatch, owner, name):
+    def watch(owner, name):
         function = getattr(owner, name)
 
         def watched(*args, **kwargs):
-            self.look()
+            look()
+            calls.append((name, Path(str(args[-1])).name))
             result = function(*args, **kwargs)
-            self.look()
+            look()
             return result
 
         monkeypatch.setattr(owner, name, watched)
 
-    def look(self):
-        complete = {path.name for path in self.folder.glob('*.pth')
-                 if opens(path)}
-        pointer = self.folder / 'last_checkpoint'
-        target = pointer.read_text().rsplit('/')[-1] if pointer.is_file() \
-            else None
-        self.found.append((complete, target))
-
-
-def test_complete_checkpoint_exists_at_any_moment(tmp_path, monkeypatch):
-    look = Snapshots(monkeypatch, tmp_path)
+    watch(LocalBackend, 'put')
+    watch(LocalBackend, 'remove')
+    watch(os, 'replace')
+    watch(atomic_checkpoint_hook, 'flush')
     build(tmp_path, checkpoint=dict(max_keep_ckpts=1)).train()
-    assert len(look.found) > 40
+    assert len(found) > 40
     for kind in 'epoch_', 'best_':
         there = [any(name.startswith(kind) for name in complete)
-                 for complete, _ in look.found]
+                 for complete, _ in found]
         assert all(there[there.index(True):])
     # The old file is deleted after the pointer is updated.
-    pointed = [i for i, (_, target) in enumerate(look.found) if target]
-    for complete, target in look.found[pointed[0]:]:
+    pointed = [i for i, (_, target) in enumerate(found) if target]
+    for complete, target in found[pointed[0]:]:
         assert target in complete
+    # The disk has the data before the name, and then the name.
+    renamed = [i for i, (call, name) in enumerate(calls)
+               if call == 'replace' and name.endswith('.pth')]
+    assert renamed
+    for i in renamed:
+        assert calls[i - 1] == ('flush', f'{calls[i][1]}.part')
+        assert calls[i + 1] == ('flush', tmp_path.name)
 
 
 def test_file_left_by_a_kill_is_deleted(tmp_path, monkeypatch):
@@ -174,7 +171,8 @@ def test_training_continues_after_failed_save(tmp_path, monkeypatch,
     assert f'cannot save epoch_{at}.pth in {tmp_path}: ' in log
     assert reason in log and f'last complete checkpoint is {last}' in log
     assert runner.epoch == 4
-    assert all(opens(path) for path in tmp_path.glob('*.pth'))
+    for path in tmp_path.glob('*.pth'):
+        check_opens(path)
     if at == 3:
         # A later checkpoint was saved.
         assert save_error(runner) == ''
@@ -328,27 +326,3 @@ def test_training_continues_if_files_cannot_be_changed(tmp_path, monkeypatch):
     assert f'cannot remove {tmp_path}/epoch_1.pth: ' in log_of(tmp_path)
     assert 'cannot write last_checkpoint: ' in log_of(tmp_path)
     assert find_resumable(tmp_path)[0].name == 'epoch_4.pth'
-
-
-def test_checkpoint_is_flushed_before_it_is_renamed(
-        tmp_path, monkeypatch):
-    calls, flush, replace = [], atomic_checkpoint_hook.flush, os.replace
-
-    def note_flush(path):
-        calls.append(f'flush {Path(path).name}')
-        flush(path)
-
-    def note_replace(part, path):
-        if str(path).endswith('.pth'):
-            calls.append(f'name {Path(path).name}')
-        replace(part, path)
-
-    monkeypatch.setattr(atomic_checkpoint_hook, 'flush', note_flush)
-    monkeypatch.setattr(os, 'replace', note_replace)
-    build(tmp_path, checkpoint=dict(save_best=None)).train()
-    names = [i for i, call in enumerate(calls) if call.startswith('name')]
-    assert names
-    for i in names:
-        name = calls[i].removeprefix('name ')
-        assert calls[i - 1].startswith(f'flush {name}.')
-        assert calls[i + 1] == f'flush {tmp_path.name}'

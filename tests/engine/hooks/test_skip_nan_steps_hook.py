@@ -35,8 +35,8 @@ class SpoilHook(Hook):
             self.handles.pop().remove()
 
 
-def run(work_dir, fault, first, last, **options):
-    return build(work_dir, hooks=[SpoilHook(fault, first, last)],
+def run(work_dir, fault, first, last, *hooks, **options):
+    return build(work_dir, hooks=[SpoilHook(fault, first, last), *hooks],
                  nan_guard=dict(type='SkipNanStepsHook', max_skips=2),
                  **options)
 
@@ -63,9 +63,8 @@ def test_skips_steps_and_names_the_files(tmp_path, fault):
 
 
 def test_separate_skips_do_not_stop_the_run(tmp_path):
-    hooks = [SpoilHook('input', i, i + 2) for i in (1, 4, 7)]
-    build(tmp_path, hooks=hooks,
-          nan_guard=dict(type='SkipNanStepsHook', max_skips=2)).train()
+    run(tmp_path, 'input', 1, 3, *(
+        SpoilHook('input', i, i + 2) for i in (4, 7))).train()
 
 
 class RecordHook(Hook):
@@ -80,9 +79,8 @@ def test_stops_with_checkpoint_before_the_fault(tmp_path):
     with pytest.raises(RuntimeError, match=(
             r'epoch 2, iteration 8: .*layers.0.weight; files .*mp4.*'
             'Stopped after 2 skipped steps in a row; .* are saved')):
-        build(tmp_path, hooks=[SpoilHook('output', 5, 9), record],
-              nan_guard=dict(type='SkipNanStepsHook', max_skips=2),
-              checkpoint=dict(by_epoch=False, interval=5)).train()
+        run(tmp_path, 'output', 5, 9, record,
+            checkpoint=dict(by_epoch=False, interval=5)).train()
     fifth, saved = (torch.load(tmp_path / f'{name}.pth', weights_only=True)
                     for name in ('iter_5', 'interrupted'))
     assert saved['meta']['iter'] == 7

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -91,29 +92,16 @@ def test_run_continues_and_reports_skipped_videos(folder, tmp_path, kind):
     assert all('Error' in reason for _, _, reason in rows)
 
 
-class FakeRunner:
-    """Runner with only a logger."""
-
-    def __init__(self):
-        self.logger, self.lines = self, []
-
-    def warning(self, line):
-        self.lines.append(line)
-
-
-def log_after(batch):
-    """Return the log of a run of one batch."""
-    hook, runner = SkippedVideosHook(), FakeRunner()
-    hook.before_train(runner)
-    hook.after_train_iter(runner, 0, batch)
-    hook.after_train(runner)
-    return runner.lines
-
-
 def test_sums_counts_of_all_ranks(monkeypatch):
     other_ranks = [[['a', 2, 'why']], [], [['b', 1, '']]]
     monkeypatch.setattr(skipped_videos_hook, 'all_gather_object',
                         lambda mine: [mine, *other_ranks])
+    lines, hook = [], SkippedVideosHook()
+    runner = SimpleNamespace(logger=SimpleNamespace(warning=lines.append))
     sample = ActionDataSample(metainfo=dict(skipped_videos=['b', 'a', 'a']))
-    assert log_after(dict(data_samples=[sample, ActionDataSample()])) == [
+    hook.before_train(runner)
+    hook.after_train_iter(
+        runner, 0, dict(data_samples=[sample, ActionDataSample()]))
+    hook.after_train(runner)
+    assert lines == [
         '2 unreadable videos were skipped, 6 times in all: a (4), b (2)']

@@ -32,27 +32,21 @@ def test_training_continues_if_logs_cannot_be_written(tmp_path):
     runner = build(
         tmp_path, logger=dict(type='TolerantLoggerHook', interval=1))
     # Put a folder in place of each log file.
-    backend = runner.visualizer.get_backend('LocalVisBackend')
-    backend.experiment  # creates the folder of the logs
+    runner.visualizer.get_backend('LocalVisBackend').experiment
     for name in 'scalars.json', f'{runner.timestamp}.json':
         path = tmp_path / runner.timestamp / 'vis_data' / name
         path.unlink(missing_ok=True)
         path.mkdir(parents=True)
     runner.train()
     assert (tmp_path / 'epoch_4.pth').exists()
-    errors = [line for line in log_of(tmp_path).splitlines()
-            if 'cannot write the logs' in line]
-    assert len(errors) == 1
-    assert 'Is a directory' in errors[0] and 'continues' in errors[0]
+    error, = [line for line in log_of(tmp_path).splitlines()
+              if 'cannot write the logs' in line]
+    assert 'Is a directory' in error
 
 
 def test_other_errors_are_raised(tmp_path, monkeypatch):
     runner = build(
         tmp_path, logger=dict(type='TolerantLoggerHook', interval=1))
-
-    def fail(*args, **kwargs):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(runner.visualizer, 'add_scalars', fail)
-    with pytest.raises(ZeroDivisionError):
+    monkeypatch.setattr(runner.visualizer, 'add_scalars', lambda: None)
+    with pytest.raises(TypeError):
         runner.train()
