@@ -171,9 +171,9 @@ class SkipUnreadable(DatasetWrapper):
     """Dataset wrapper that skips samples with unreadable files.
 
     In training, a random sample replaces a sample that cannot be loaded; see
-    ``SkippingLoader``. A config wraps a
-    dataset of mmaction2 by ``dataset=dict(type='SkipUnreadable',
-    dataset=dict(type='VideoDataset', ...))``.
+    ``SkippingLoader``. A config wraps a dataset of mmaction2 by
+    ``dataset=dict(type='SkipUnreadable', dataset=dict(type='VideoDataset',
+    ...))``.
 
     Args:
         dataset: Dataset or its config.

@@ -99,20 +99,17 @@ def read_list(path: str | Path) -> tuple[str, list[str]]:
     """
     if not Path(path).is_file():
         raise ValueError(f'subsets: {path} does not exist')
-    lines = read_lines(path)
-    heading = HEADINGS.get(lines[0].strip().lower()) if lines else None
-    entries = []
+    lines = [line.strip() for line in read_lines(path)]
+    heading = HEADINGS.get(lines[0].lower()) if lines else None
+    pattern = r'\w[\w.-]*' if heading in (None, 'id') else r'\d+'
     for number, line in enumerate(lines, 1):
-        line = line.strip()
-        if not line or (number == 1 and heading):
-            continue
-        pattern = r'\w[\w.-]*' if heading in (None, 'id') else r'\d+'
-        if not re.fullmatch(pattern, line):
+        if line and not re.fullmatch(pattern, line) and (
+                number > 1 or heading is None):
             raise ValueError(
                 f'{path}, line {number}: {line!r} is not a segment id or a '
                 'class number')
-        entries.append(line)
-    return heading or 'id', entries
+    entries = lines if heading is None else lines[1:]
+    return heading or 'id', [line for line in entries if line]
 
 
 def build_subsets(subsets: Mapping[str, Any] | None) -> list[SegmentSubset]:

@@ -30,8 +30,8 @@ def find_fault(path, every_frame):
 @pytest.mark.parametrize('workers', [1, 3])
 def test_names_files_that_crash_or_block_their_process(monkeypatch, workers):
     monkeypatch.setattr(check, 'find_fault', find_fault)
-    names = [f'{i}' for i in range(30)]
-    names[4], names[9], names[10], names[29] = (
+    names = [f'{i}' for i in range(16)]
+    names[2], names[5], names[6], names[15] = (
         'crash', 'bad', 'block', 'crash at the end')
     ticks = []
     found = dict(check.check_files(names, workers, .5,
@@ -40,7 +40,7 @@ def test_names_files_that_crash_or_block_their_process(monkeypatch, workers):
     assert found == {
         'bad': 'ValueError: no frames', 'crash': crashed, 'block': crashed,
         'crash at the end': crashed}
-    assert len(ticks) == 30
+    assert len(ticks) == 16
 
 
 def test_a_lost_server_ends_the_check(monkeypatch):

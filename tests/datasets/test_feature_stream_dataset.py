@@ -178,10 +178,11 @@ def test_training_windows_precede_segments(root, tmp_path):
     dataset = build(
         root, windows='segments', anticipation_steps=8, anticipation_rate=4,
         segment_file=write_segments(tmp_path / 'segments.csv', [
-            (video, start, end, label - 1) for video in SEGMENTS
-            for start, end, label in SEGMENTS[video]]))
-    # Segments whose start, possibly moved, is after 24 steps.
-    assert len(dataset) == 5
+            *((video, start, end, label - 1) for video in SEGMENTS
+              for start, end, label in SEGMENTS[video]),
+            ('b', 16, 30, 0), ('b', 17, 30, 0)]))
+    # Segments whose start, moved by at most 7 steps, is after 24 steps.
+    assert len(dataset) == 6
     ends = Counter()
     for seed in range(200):
         np.random.seed(seed)
@@ -406,18 +407,24 @@ def test_windows_of_an_epoch_follow_each_other(dataset, stride, shuffle):
     # Windows of 18 steps, in videos of 70, 55 and 90 steps.
     stride = stride or 18
     assert len(sampler) == round((53 + 38 + 73) / stride)
+    different = 0
     for epoch in range(4):
-        starts = {}
-        for index in draw(sampler, epoch):
+        windows, starts = draw(sampler, epoch), {}
+        assert len(windows) == len(sampler)
+        assert not shuffle or windows != sorted(windows)
+        for index in windows:
             info = dataset.data_list[index]
             starts.setdefault(info['video'], []).append(info['work_start'])
-        assert sum(map(len, starts.values())) == len(sampler)
+        # Each video has its own offset.
+        offsets = [{start % stride for start in one}
+                   for one in starts.values()]
+        assert all(len(one) == 1 for one in offsets)
+        different += offsets[0] != offsets[1]
         # At the end of an epoch, windows may be repeated or left out.
-        for one in [*starts.values()][:None if shuffle else -1]:
+        for one in [*starts.values()][:-1] * (not shuffle):
             one = sorted(set(one))
-            assert len({start % stride for start in one}) == 1
-            if not shuffle:
-                assert one == [*range(one[0], one[-1] + 1, 4)] and one[0] < 4
+            assert one == [*range(one[0], one[-1] + 1, 4)] and one[0] < 4
+    assert different
     assert len(RandomOffsetSampler(dataset, stride=10**6)) == 1
 
 

@@ -106,24 +106,20 @@ def check_inside(path: str, folder: str, where: str = '') -> None:
 
 def _parse(line: str, delimiter: str, multi_class: bool,
            num_classes: int | None) -> tuple[str, int | list[int]]:
-    if multi_class:
-        name, *words = line.split(delimiter)
-    else:
-        name, *words = line.rsplit(delimiter, 1)
-    labels = [_parse_label(word, num_classes) for word in words]
-    if not labels or not name.strip():
-        raise ValueError('no label' if not labels else 'no path')
+    name, *words = (line.split if multi_class else line.rsplit)(
+        delimiter, -1 if multi_class else 1)
+    if not words or not name.strip():
+        raise ValueError('no path' if words else 'no label')
+    labels = []
+    for word in words:
+        try:
+            label = int(word)
+        except ValueError:
+            raise ValueError(f'label {word!r} is not an integer') from None
+        if label < 0:
+            raise ValueError(f'label {label} is negative')
+        if num_classes is not None and label >= num_classes:
+            raise ValueError(
+                f'label {label} is out of range for {num_classes} classes')
+        labels.append(label)
     return name.strip(), labels if multi_class else labels[0]
-
-
-def _parse_label(word: str, num_classes: int | None) -> int:
-    try:
-        label = int(word)
-    except ValueError:
-        raise ValueError(f'label {word!r} is not an integer') from None
-    if label < 0:
-        raise ValueError(f'label {label} is negative')
-    if num_classes is not None and label >= num_classes:
-        raise ValueError(
-            f'label {label} is out of range for {num_classes} classes')
-    return label
