@@ -17,7 +17,6 @@ command resumes an interrupted run.
 shares a long list among processes of a Ray cluster.
 """
 import argparse
-import copy
 import hashlib
 import sys
 from collections.abc import Callable
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
 
 # Options that do not change the features.
 IRRELEVANT = 'batch_size', 'device', 'threads'
+# Arguments that do not belong to the extractor.
+OF_COMMAND = 'videos', 'out', 'processes', 'engine', 'run'
 # Options and extractor of this process.
 _loaded: 'tuple[dict[str, Any], VideoFeatures] | None' = None
 
@@ -90,6 +91,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_engine(parser)
 
 
+def options_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of the extractor."""
+    return {name: value for name, value in vars(args).items()
+            if name not in OF_COMMAND}
+
+
 def load_extractor(options: dict[str, Any]) -> 'VideoFeatures':
     """Build the extractor of this process, unless it has it."""
     global _loaded
@@ -101,13 +108,12 @@ def load_extractor(options: dict[str, Any]) -> 'VideoFeatures':
     from ..live.features import FeatureExtractor, VideoFeatures
 
     rest = dict(options)
-    rest.pop('amp', None)
+    del rest['amp']
     threads = rest.pop('threads')
     torch.set_num_threads(threads)
     cv2.setNumThreads(threads)
     torch.manual_seed(0)
-    steps = dict(rate=rest.pop('rate'), every=rest.pop('every', None),
-                 batch_size=rest.pop('batch_size'))
+    steps = {name: rest.pop(name) for name in ('rate', 'every', 'batch_size')}
     extractor = VideoFeatures(FeatureExtractor(**rest), **steps)
     _loaded = options, extractor
     return extractor
@@ -162,9 +168,7 @@ def run(args: argparse.Namespace) -> None:
 
     with one_line_errors():
         check_engine(args)
-        options = copy.deepcopy(vars(args))
-        for name in 'videos', 'out', 'processes', 'engine', 'run':
-            del options[name]
+        options = options_of(args)
         videos = plan_videos(args.videos)
         if args.checkpoint is None and not args.config.startswith('hf://'):
             echo(f'{program_name()}: warning: without --checkpoint the '

@@ -214,14 +214,12 @@ def load_state_dict_file(path: str | Path) -> dict[str, Tensor]:
 
 
 def load_checkpoint(model: nn.Module, path: str | Path,
-                    sha256: str | None = None,
                     optional: str | None = None) -> dict[str, Any]:
     """Load a checkpoint that must match a model exactly.
 
     Args:
         model: Model. After an error, it may have some of the weights.
         path: Checkpoint, as in :func:`read_checkpoint`.
-        sha256: Start of the SHA-256, as in :func:`read_checkpoint`.
         optional: Prefix of tensors to skip, as in :func:`load_tensors`.
 
     Returns:
@@ -230,7 +228,7 @@ def load_checkpoint(model: nn.Module, path: str | Path,
     Raises:
         ValueError: If the checkpoint belongs to another model.
     """
-    checkpoint = read_checkpoint(path, sha256)
+    checkpoint = read_checkpoint(path)
     load_tensors(model, _unwrap(checkpoint, path), path, optional)
     return checkpoint.get('meta', {})
 

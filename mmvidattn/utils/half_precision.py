@@ -8,7 +8,6 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 from mmengine.logging import print_log
@@ -18,21 +17,10 @@ from ..ops.torch_private import has_bfloat16_instructions
 from .printable import echo
 
 VARIABLE = 'MMVIDATTN_BFLOAT16'
-CPUINFO = Path('/proc/cpuinfo')
 # Values of ONEDNN_MAX_CPU_ISA that hide bfloat16 instructions from oneDNN.
 ISAS_WITHOUT_BFLOAT16 = {
     'SSE41', 'AVX', 'AVX2', 'AVX2_VNNI', 'AVX2_VNNI_2', 'AVX512_CORE',
     'AVX512_CORE_VNNI'}
-
-
-def cpuinfo(key: str) -> str | None:
-    """Return a field of Linux's first processor, or None if it is missing."""
-    if CPUINFO.exists():
-        for line in CPUINFO.read_text().splitlines():
-            name, _, value = line.partition(':')
-            if name.strip() == key:
-                return value.strip()
-    return None
 
 
 def has_bfloat16_units() -> bool:
@@ -48,10 +36,7 @@ def has_bfloat16_units() -> bool:
     is_x86 = platform.machine() in ('x86_64', 'AMD64')
     if isa in ISAS_WITHOUT_BFLOAT16 or is_x86 and 'AVX512' not in capability:
         return False
-    # Old versions of torch cannot query these instructions.
-    flags = (cpuinfo('flags') or '').split()
-    return (has_bfloat16_instructions() or 'avx512_bf16' in flags
-            or 'amx_bf16' in flags)
+    return has_bfloat16_instructions()
 
 
 def is_bfloat16_slow(device: torch.device | str) -> bool:

@@ -25,7 +25,7 @@ class Verdict:
         mean: Mean difference in points, first minus second model.
         half: Half the width of its interval; infinite with one seed.
         seeds: Number of differences.
-        difference: 'above', 'below' or 'none' (less than a point in either
+        difference: 'above' or 'below', or 'none' (less than a point in either
             direction), or '' if undecided.
     """
     mean: float
@@ -34,49 +34,38 @@ class Verdict:
     difference: str
 
 
-def decide(differences: Sequence[float], equal: bool = False) -> Verdict:
+def decide(differences: Sequence[float]) -> Verdict:
     """Return the verdict on differences, without regard to earlier tests.
 
     Args:
-        differences: Difference of each seed in points.
-        equal: Return 'none' instead of 'above' or 'below' if the difference
-            is proven to be less than a point. Defaults to False.
-
-    Raises:
-        ValueError: If `differences` is empty.
+        differences: Difference of each seed in points, at least one.
     """
     from scipy import stats
-    count = len(differences)
-    if not count:
-        raise ValueError('a verdict needs the differences of at least one '
-                         'seed')
-    mean = statistics.fmean(differences)
-    half = math.inf
+    count, mean, half = len(differences), statistics.fmean(differences), (
+        math.inf)
     if count > 1:
         half = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)
                      * statistics.stdev(differences) / math.sqrt(count))
-    inside, off_zero = abs(mean) + half < MARGIN, abs(mean) > half
     difference = ''
     if count >= LOOKS[0]:
-        if off_zero and not (equal and inside):
+        if abs(mean) > half:
             difference = 'above' if mean > 0 else 'below'
-        elif inside:
+        elif abs(mean) + half < MARGIN:
             difference = 'none'
     return Verdict(mean, half, count, difference)
 
 
-def decide_early(differences: Sequence[float],
-                 equal: bool = False) -> Verdict | None:
+def decide_early(differences: Sequence[float]) -> Verdict | None:
     """Return the first decisive verdict, or else the last one.
 
     Later seeds, which other comparisons may need, are ignored. Returns None
     without differences.
     """
-    verdict = decide(differences[:LOOKS[0]], equal) if differences else None
-    for look in LOOKS[1:]:
-        if len(differences) < look or verdict.difference:
+    verdict = None
+    for look in LOOKS:
+        if verdict and (len(differences) < look or verdict.difference):
             break
-        verdict = decide(differences[:look], equal)
+        verdict = decide(differences[:look]) if differences else None
     return verdict
 
 

@@ -100,16 +100,14 @@ def test_model_is_a_recognizer_in_eval_mode(capsys):
 
 
 @pytest.mark.parametrize('name', [
-    NAME, ROOT / f'configs/{NAME}.py', load_config(NAME, DEEPER)],
+    NAME, ROOT / f'configs/{NAME}.py', load_config(NAME)],
     ids=['name', 'path', 'config'])
 def test_loads_the_checkpoint(checkpoint, name, monkeypatch):
     saved, path = checkpoint
-    options = DEEPER
     if isinstance(name, Config):
         # A loaded config is not read again.
-        options = None
         monkeypatch.setattr(Config, 'fromfile', None)
-    model = mmvidattn.get_model(name, path, cfg_options=options)
+    model = mmvidattn.get_model(name, path, cfg_options=DEEPER)
     for key, value in saved.state_dict().items():
         assert torch.equal(model.state_dict()[key], value), key
     assert model.dataset_meta == dict(classes=['a', 'b'])

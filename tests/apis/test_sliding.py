@@ -57,6 +57,18 @@ def model_of(tmp_path_factory):
     return get
 
 
+@pytest.fixture
+def with_steps(model_of, monkeypatch):
+    """Return a model with a changed test pipeline."""
+    def get(name, change):
+        model = model_of(name)
+        monkeypatch.setitem(model.cfg.test_dataloader.dataset, 'pipeline',
+                            [change(dict(step)) for step in PIPELINE])
+        return model
+
+    return get
+
+
 @pytest.fixture(scope='module')
 def frames():
     return np.array(make_images(34))
@@ -161,16 +173,13 @@ def test_replaces_missing_frames(model_of, frames):
     assert [session.step(None) for _ in range(4)] == [None] * 4
 
 
-def test_uses_one_view_of_a_config_with_several(model_of, frames):
-    model = model_of('linear_ff_tiny_motion')
+def test_uses_one_view_of_a_config_with_several(model_of, with_steps, frames):
     wide = np.concatenate([frames, frames[:, ::-1]], axis=2)
-    expected = naive(model, wide, 8)
-    model.cfg.test_dataloader.dataset.pipeline = [
+    expected = naive(model_of('linear_ff_tiny_motion'), wide, 8)
+    model = with_steps('linear_ff_tiny_motion', lambda step: (
         dict(step, num_clips=5) if 'num_clips' in step else
-        dict(type='ThreeCrop', crop_size=64) if 'crop_size' in step else step
-        for step in PIPELINE]
+        dict(type='ThreeCrop', crop_size=64) if 'crop_size' in step else step))
     session = mmvidattn.SlidingClassifier(model, fps=FPS, stride=8 / FPS)
-    model.cfg.test_dataloader.dataset.pipeline = PIPELINE
     check_same(push(session, wide), expected)
 
 
@@ -191,39 +200,37 @@ def test_sessions_only_share_the_model(model_of, frames):
     assert one.time == len(frames) / FPS and one.rate == FPS / 4
 
 
-def test_span_respects_target_fps_of_pipeline(model_of):
-    model = model_of('linear_ff_tiny_motion')
-    model.cfg.test_dataloader.dataset.pipeline = [
+def test_span_respects_target_fps_of_pipeline(with_steps):
+    model = with_steps('linear_ff_tiny_motion', lambda step: (
         dict(type='SlowFastSampleFrames', clip_len=8, frame_interval=4,
-             target_fps=30, test_mode=True)
-        if 'clip_len' in step else step for step in PIPELINE]
-    session = mmvidattn.SlidingClassifier(model, fps=15)
-    model.cfg.test_dataloader.dataset.pipeline = PIPELINE
-    assert session.window_frames == 16
+             target_fps=30, test_mode=True) if 'clip_len' in step else step))
+    assert mmvidattn.SlidingClassifier(model, fps=15).window_frames == 16
 
 
-@pytest.mark.parametrize('change, error', [
+@pytest.mark.parametrize('options, error', [
     (dict(fps=0), 'fps must be a positive number'),
     (dict(seconds=-1), 'seconds must be a positive number'),
     (dict(stride=2), 'stride .*1.33333 s, got 2'),
     (dict(model='testra_tiny_synthetic'), 'needs a Recognizer3D'),
-    (dict(model='linear_ff_tiny_motion'), 'seconds must be set'),
-    ({1: dict(type='SampleFrames', clip_len=8)}, 'test_mode=True in SampleFr'),
-    ({4: dict(type='Flip')}, 'got Flip'),
-    ({5: dict(type='FormatShape', input_format='NCHW')}, "got 'NCHW'")])
-def test_rejects_invalid_options_and_pipelines(model_of, monkeypatch, change,
-                                               error):
-    model = model_of('linear_ff_tiny_motion')
-    options = dict(model=model, fps=FPS)
-    for key, value in change.items():
-        if isinstance(key, str):
-            options[key] = value
-        else:
-            pipeline = [*PIPELINE[:key], value, *PIPELINE[key + 1:]]
-            monkeypatch.setitem(model.cfg.test_dataloader.dataset, 'pipeline',
-                                pipeline)
+    (dict(model='linear_ff_tiny_motion'), 'seconds must be set')])
+def test_rejects_invalid_options(model_of, options, error):
     with pytest.raises(ValueError, match=error):
-        mmvidattn.SlidingClassifier(**options)
+        mmvidattn.SlidingClassifier(**dict(
+            dict(model=model_of('linear_ff_tiny_motion'), fps=FPS), **options))
+
+
+@pytest.mark.parametrize('name, kind, step, error', [
+    ('linear_ff_tiny_motion', 'SampleFrames',
+     dict(type='SampleFrames', clip_len=8), 'test_mode=True in SampleFr'),
+    ('linear_ff_tiny_motion', 'CenterCrop', dict(type='Flip'), 'got Flip'),
+    ('linear_ff_tiny_motion', 'FormatShape',
+     dict(type='FormatShape', input_format='NCHW'), "got 'NCHW'"),
+    ('xvit', 'SampleFrames', dict(PIPELINE[1], clip_len=6),
+     'num_frames=8, got clips of 6')])
+def test_rejects_invalid_pipelines(with_steps, name, kind, step, error):
+    model = with_steps(name, lambda old: step if old['type'] == kind else old)
+    with pytest.raises(ValueError, match=error):
+        mmvidattn.SlidingClassifier(model, fps=FPS)
 
 
 def test_rejects_invalid_frames(model_of, frames):
@@ -237,13 +244,3 @@ def test_rejects_invalid_frames(model_of, frames):
     session.add(5, frames[0])
     with pytest.raises(ValueError, match='frame 5 came after frame 5'):
         session.add(5, frames[0])
-
-
-def test_rejects_window_that_does_not_fit_the_model(model_of):
-    model = model_of('xvit')
-    model.cfg.test_dataloader.dataset.pipeline = [
-        dict(step, clip_len=6) if 'clip_len' in step else step
-        for step in PIPELINE]
-    with pytest.raises(ValueError, match='num_frames=8, got clips of 6'):
-        mmvidattn.SlidingClassifier(model, fps=FPS)
-    model.cfg.test_dataloader.dataset.pipeline = PIPELINE

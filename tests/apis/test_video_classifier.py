@@ -2,9 +2,8 @@
 import functools
 import os
 import shutil
-import threading
 import warnings
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import cv2
@@ -12,6 +11,7 @@ import decord
 import numpy as np
 import pytest
 import torch
+from live_fixtures import close, serve
 from mmaction.apis import inference_recognizer
 from mmaction.registry import DATASETS
 from mmengine.dataset import pseudo_collate
@@ -28,12 +28,10 @@ def write_video(path, seconds, fps=FPS, size=(64, 32)):
     """Write a video whose frames all differ."""
     writer = cv2.VideoWriter(
         str(path), cv2.VideoWriter_fourcc(*'mp4v'), fps, size)
-    x = np.arange(size[0])[None, :, None]
-    channels = np.array([3, 5, 7])
+    x = np.arange(size[0])[:, None] * [3, 5, 7]
     for i in range(round(seconds * fps)):
-        row = (x * channels + i * channels[::-1]) % 256
-        image = np.broadcast_to(row, (size[1], size[0], 3))
-        writer.write(np.ascontiguousarray(image, np.uint8))
+        row = (x + i * np.array([7, 5, 3])) % 256
+        writer.write(np.uint8(np.tile(row, (size[1], 1, 1))))
     writer.release()
     return path
 
@@ -132,23 +130,15 @@ def test_folder_of_frames_matches_frames(classifier, video, tmp_path):
 
 
 def test_url_matches_file(classifier, video):
-    class Quiet(SimpleHTTPRequestHandler):
-
-        def log_message(self, *args):
-            pass
-
-    server = ThreadingHTTPServer(('127.0.0.1', 0), functools.partial(
-        Quiet, directory=video.parent))
-    threading.Thread(target=server.serve_forever, args=(.05, ),
-                     daemon=True).start()
+    server = serve(functools.partial(
+        SimpleHTTPRequestHandler, directory=video.parent))
     url = f'http://127.0.0.1:{server.server_port}/{video.name}'
     result = classifier(f'{url}?token=secret')
     check_same(result, classifier(video))
     assert result.video == url
     with pytest.raises(ValueError, match='/none.mp4: cannot download: .*404'):
         classifier(url.replace(video.name, 'none.mp4'))
-    server.shutdown()
-    server.server_close()
+    close(server)
 
 
 def test_batches_match_single_videos(classifier, motion_dir, long_video):

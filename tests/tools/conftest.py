@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import itertools
 import os
 import runpy
 import subprocess
@@ -76,26 +75,6 @@ def run_main():
 
 
 @pytest.fixture(scope='session')
-def stream_options():
-    """Options of a quiet run on a set of feature streams."""
-    numbers = itertools.count()
-
-    def options(data, work_dir, splits=('train', 'val', 'test')):
-        name = f'streams{next(numbers)}'
-        results = {
-            'work_dir': str(work_dir), 'visualizer.vis_backends': [],
-            'visualizer.name': name, 'experiment_name': name,
-            'log_level': 'ERROR'}
-        for split in splits:
-            dataset = f'{split}_dataloader.dataset'
-            results[f'{dataset}.data_root'] = str(data)
-            results[f'{dataset}.metainfo.classes'] = f'{data}/classes.txt'
-        return results
-
-    return options
-
-
-@pytest.fixture(scope='session')
 def small_config(motion_dir, tmp_path_factory):
     """The quickstart's config, smaller, with an odd number of test videos."""
     folder = tmp_path_factory.mktemp('config')
@@ -125,11 +104,16 @@ def small_checkpoint(small_config, motion_dir):
     torch.manual_seed(0)
     model = mmvidattn.get_model(small_config)
     # With initial weights, logits hardly depend on the video.
-    torch.nn.init.normal_(model.cls_head.fc_cls.weight, std=3.)
-    torch.nn.init.normal_(model.cls_head.fc_hidden.weight, std=3.)
+    for layer in model.cls_head.fc_cls, model.cls_head.fc_hidden:
+        torch.nn.init.normal_(layer.weight, std=.3)
     path = small_config.parent / 'small.pth'
     classes = (motion_dir / 'label_map.txt').read_text().splitlines()
     torch.save(
         dict(state_dict=model.state_dict(),
              meta=dict(dataset_meta=dict(classes=classes))), path)
     return path
+
+
+@pytest.fixture(scope='session')
+def video(motion_dir):
+    return motion_dir / 'val/000000.mp4'

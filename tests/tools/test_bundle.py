@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Bundles on the command line, and the model that comes with the package."""
-
 import pytest
 
 import mmvidattn
@@ -9,11 +8,6 @@ from mmvidattn.apis.models import find_default
 from mmvidattn.commands._model_argument import split_model
 
 NAME = 'linear_ff_tiny_motion'
-
-
-@pytest.fixture(scope='module')
-def video(motion_dir):
-    return motion_dir / 'val/000000.mp4'
 
 
 @pytest.fixture
@@ -40,20 +34,16 @@ def test_writes_a_bundle(run_main, bundle, small_config, small_checkpoint,
     assert result.sha256 in out and 'name 4, ...' in out
 
 
-def test_predict_takes_a_bundle(run_main, bundle, video, small_config,
-                                small_checkpoint, tmp_path):
+def test_commands_take_a_bundle(run_main, bundle, video, small_config,
+                                small_checkpoint, tmp_path, capsys):
     results = []
     for words in [bundle], [small_config, small_checkpoint]:
         # An option may come between the arguments, as with argparse.
         run_main('predict', video, '--json', tmp_path / 'out.json', *words)
         results.append((tmp_path / 'out.json').read_text())
     assert results[0] == results[1]
-
-
-def test_stream_takes_a_bundle(run_main, bundle, video, tmp_path, capsys):
     run_main('stream', video, bundle, '--events', tmp_path / 'events.jsonl')
-    out = capsys.readouterr().out
-    assert 'the last 0.40 s (10 frames)' in out
+    assert 'the last 0.40 s (10 frames)' in capsys.readouterr().out
     assert '"start"' in (tmp_path / 'events.jsonl').read_text()
 
 
@@ -61,9 +51,8 @@ def test_default_model(run_main, video, capsys):
     run_main('predict', video)
     out, error = capsys.readouterr()
     assert f'no model was given. Using {NAME}' in error
-    expected = mmvidattn.VideoClassifier(NAME, 'default')(video)
-    assert f'{expected.predictions[0].score:6.3f}  ' + (
-        expected.predictions[0].label) in out
+    best = mmvidattn.VideoClassifier(NAME, 'default')(video).predictions[0]
+    assert f'{best.score:6.3f}  {best.label}' in out
     run_main('stream', video)
     out, error = capsys.readouterr()
     assert f'Using {NAME}' in error and '0.88 s (22 frames)' in out

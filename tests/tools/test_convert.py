@@ -73,30 +73,24 @@ def test_keeps_the_old_file_when_writing_fails(run_main, tmp_path,
     assert sorted(p.name for p in tmp_path.iterdir()) == ['dst.pth', 'src.pth']
 
 
-@pytest.fixture
-def with_options(run_main, small_config, small_checkpoint, tmp_path,
-                 monkeypatch):
-    """Convert a checkpoint for a config."""
-    monkeypatch.setitem(SOURCES, 'same', dict)
-    run_main('convert.py', 'same', small_checkpoint, tmp_path / 'dst.pth',
-             '--config', small_config)
-    return tmp_path / 'dst.pth'
-
-
 def test_config_with_other_options_rejects_the_checkpoint(
-        with_options, run_main, small_config, tmp_path):
-    get_model(small_config, with_options)
+        run_main, small_config, small_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setitem(SOURCES, 'same', dict)
+    converted = tmp_path / 'dst.pth'
+    run_main('convert.py', 'same', small_checkpoint, converted, '--config',
+             small_config)
+    get_model(small_config, converted)
     # Options that do not change the result, or equal their default.
-    get_model(small_config, with_options, cfg_options={
+    get_model(small_config, converted, cfg_options={
         'model.backbone.drop_path_rate': 0.2,
         'model.backbone.shift_placement': 'both'})
     expected = ("different options.*: shift_placement is 'both' there "
                 "and 'complementary' here. It was converted for .*small.py")
     with pytest.raises(ValueError, match=expected):
-        get_model(small_config, with_options, cfg_options={
+        get_model(small_config, converted, cfg_options={
             'model.backbone.shift_placement': 'complementary'})
     with pytest.raises(SystemExit, match=expected):
-        run_main('test.py', small_config, with_options, '--work-dir', tmp_path,
+        run_main('test.py', small_config, converted, '--work-dir', tmp_path,
                  '--cfg-options',
                  'model.backbone.shift_placement=complementary')
 

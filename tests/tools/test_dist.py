@@ -14,20 +14,16 @@ import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOL_NAMES = ('dist_train.sh', 'dist_test.sh', 'slurm_train.sh',
-              'slurm_test.sh')
 
 
-def launched(number, function, *args, **kwargs):
-    """Run a function in forked processes that communicate by gloo.
+def launched(number, launcher, program, *args):
+    """Run a program of tools/ in forked processes that communicate by gloo.
 
-    The function receives the number of processes as ``num_ranks``. If a
-    process fails, all are killed.
+    If a process fails, all are killed.
     """
     with socket.socket() as free:
         free.bind(('127.0.0.1', 0))
         port = free.getsockname()[1]
-    context = multiprocessing.get_context('fork')
 
     def start(rank):
         # Threads of OpenMP do not survive a fork.
@@ -35,13 +31,18 @@ def launched(number, function, *args, **kwargs):
         os.environ.update(
             RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(number),
             MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
-        function(*args, num_ranks=number, **kwargs)
+        if launcher == 'slurm':
+            os.environ.update(
+                SLURM_PROCID=str(rank), SLURM_LOCALID=str(rank),
+                SLURM_NTASKS=str(number), SLURM_NODELIST='here')
+        sys.argv = [program, *map(str, args), '--launcher', launcher]
+        runpy.run_path(str(ROOT / 'tools' / program), run_name='__main__')
         torch.distributed.barrier()
         # Skip the regular shutdown, in which gloo may abort the process.
         os._exit(0)
 
-    processes = [context.Process(target=start, args=(rank, ))
-                 for rank in range(number)]
+    processes = [multiprocessing.get_context('fork').Process(
+        target=start, args=(rank, )) for rank in range(number)]
     for process in processes:
         process.start()
     while any(p.is_alive() for p in processes):
@@ -50,20 +51,7 @@ def launched(number, function, *args, **kwargs):
         if any(p.exitcode for p in processes):
             for process in processes:
                 process.kill()
-    codes = [p.exitcode for p in processes]
-    assert codes == [0] * number, codes
-
-
-def start(program, *args, launcher, num_ranks):
-    """Run a program of tools/ in a process that `launch` has forked."""
-    # OpenMP threads do not survive a fork.
-    torch.set_num_threads(1)
-    if launcher == 'slurm':
-        rank = os.environ['RANK']
-        os.environ.update(SLURM_PROCID=rank, SLURM_LOCALID=rank,
-                          SLURM_NTASKS=str(num_ranks), SLURM_NODELIST='here')
-    sys.argv = [program, *map(str, args), '--launcher', launcher]
-    runpy.run_path(str(ROOT / 'tools' / program), run_name='__main__')
+    assert [p.exitcode for p in processes] == [0] * number
 
 
 def test_two_processes_give_the_results_of_one(
@@ -76,7 +64,7 @@ def test_two_processes_give_the_results_of_one(
         if name == 'one':
             run_main(*words)
         else:
-            launched(2, start, *words, launcher='pytorch')
+            launched(2, 'pytorch', *words)
         result = pickle.loads((tmp_path / f'{name}.pkl').read_bytes())
         scores[name] = torch.stack([one['pred_score'] for one in result])
         path, = tmp_path.glob(f'{name}/*/*.json')
@@ -95,8 +83,8 @@ def test_two_processes_give_the_results_of_one(
 
 def test_two_processes_train(small_config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    launched(2, start, 'train.py', small_config, '--amp', '--work-dir', 'work',
-             '--cfg-options', 'train_cfg.max_epochs=1', launcher='pytorch')
+    launched(2, 'pytorch', 'train.py', small_config, '--amp', '--work-dir',
+             'work', '--cfg-options', 'train_cfg.max_epochs=1')
     path, = tmp_path.glob('work/*/vis_data/scalars.json')
     logs = [json.loads(line) for line in path.read_text().splitlines()]
     # Sixteen videos in batches of four, for two.
@@ -214,8 +202,8 @@ def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
 def test_starts_under_slurm(small_config, small_checkpoint, tmp_path,
                             monkeypatch):
     monkeypatch.chdir(tmp_path)
-    launched(1, start, 'test.py', small_config, small_checkpoint, '--dump',
-             'out.pkl', launcher='slurm')
+    launched(1, 'slurm', 'test.py', small_config, small_checkpoint, '--dump',
+             'out.pkl')
     assert len(pickle.loads((tmp_path / 'out.pkl').read_bytes())) == 7
 
 
@@ -223,55 +211,41 @@ def test_starts_under_slurm(small_config, small_checkpoint, tmp_path,
 WRITE_ARGUMENTS = '''#!/bin/sh
 [ "$1" = -c ] && echo 1 || echo "$@" > arguments
 '''
+SRUN = ('-p gpus --job-name=my job --gres=gpu:{} --ntasks={} '
+        '--ntasks-per-node={} --cpus-per-task={} --kill-on-bad-exit=1 {}'
+        '{{bin}}/python3 -u {{tools}}/{}.py {} --launcher slurm\n')
 
 
-@pytest.fixture
-def arguments_of(run_tool, tmp_path):
-    """Run a script, and return the arguments of the program that it starts."""
+@pytest.mark.parametrize('words, env, expected', [
+    (['dist_test.sh', 'config.py', 'model.pth', 2, '--dump', 'out.pkl'], {},
+     '-m torch.distributed.run --nnodes=1 --nproc_per_node=2 '
+     '--rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:0 '
+     '--local-addr=127.0.0.1 {tools}/test.py config.py model.pth --dump '
+     'out.pkl --launcher pytorch\n'),
+    (['slurm_train.sh', 'gpus', 'my job', 'config.py', '--work-dir', 'work'],
+     {}, SRUN.format(8, 8, 8, 5, '', 'train', 'config.py --work-dir work')),
+    (['slurm_test.sh', 'gpus', 'my job', 'config.py', 'model.pth'],
+     dict(GPUS='2', GPUS_PER_NODE='2', CPUS_PER_TASK='3',
+          SRUN_ARGS='--quiet --qos=high'),
+     SRUN.format(2, 2, 2, 3, '--quiet --qos=high ', 'test',
+                 'config.py model.pth'))],
+    ids=lambda x: x[0] if isinstance(x, list) else '')
+def test_script_starts_the_program(run_tool, tmp_path, words, env, expected):
     for name in 'python3', 'srun':
         path = tmp_path / 'bin' / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(WRITE_ARGUMENTS)
         path.chmod(0o755)
-
-    def run(*words, **env):
-        done = run_tool(
-            *words, cwd=tmp_path,
-            PATH=f'{path.parent}{os.pathsep}{os.environ["PATH"]}', **env)
-        assert done.returncode == 0, done.stderr
-        return (tmp_path / 'arguments').read_text()
-
-    return run
+    done = run_tool(
+        *words, cwd=tmp_path, **env,
+        PATH=f'{path.parent}{os.pathsep}{os.environ["PATH"]}')
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / 'arguments').read_text() == expected.format(
+        bin=path.parent, tools=ROOT / 'tools')
 
 
-def test_script_starts_the_test_with_torchrun(arguments_of):
-    assert arguments_of(
-        'dist_test.sh', 'config.py', 'model.pth', 2, '--dump', 'out.pkl') == (
-        '-m torch.distributed.run --nnodes=1 --nproc_per_node=2 '
-        '--rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:0 '
-        f'--local-addr=127.0.0.1 {ROOT}/tools/test.py config.py model.pth '
-        '--dump out.pkl --launcher pytorch\n')
-
-
-@pytest.mark.parametrize('program, words', [
-    ('train', ['config.py', '--work-dir', 'work']),
-    ('test', ['config.py', 'model.pth', '--dump', 'out.pkl'])])
-def test_script_starts_srun(arguments_of, tmp_path, program, words):
-    end = (f'{tmp_path}/bin/python3 -u {ROOT}/tools/{program}.py '
-           f'{" ".join(words)} --launcher slurm\n')
-    command = f'slurm_{program}.sh', 'gpus', 'my job', *words
-    assert arguments_of(
-        *command, GPUS='2', GPUS_PER_NODE='2', CPUS_PER_TASK='3',
-        SRUN_ARGS='--quiet --qos=high') == (
-        '-p gpus --job-name=my job --gres=gpu:2 --ntasks=2 '
-        '--ntasks-per-node=2 --cpus-per-task=3 --kill-on-bad-exit=1 '
-        f'--quiet --qos=high {end}')
-    assert arguments_of(*command) == (
-        '-p gpus --job-name=my job --gres=gpu:8 --ntasks=8 '
-        '--ntasks-per-node=8 --cpus-per-task=5 --kill-on-bad-exit=1 ' + end)
-
-
-@pytest.mark.parametrize('tool', TOOL_NAMES)
+@pytest.mark.parametrize('tool', ['dist_train.sh', 'dist_test.sh',
+                                  'slurm_train.sh', 'slurm_test.sh'])
 def test_reports_its_arguments(run_tool, tool, tmp_path):
     done = run_tool(tool, 'config.py', cwd=tmp_path)
     assert done.returncode == 2

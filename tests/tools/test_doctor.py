@@ -15,30 +15,18 @@ FINE = {'mmcv-lite': '2.1.0', 'opencv-python': '5.0.0.93',
         'opencv-contrib-python': '5.0.0.93'}
 
 
-def levels(versions: dict[str, str]) -> dict[str, str]:
-    return {topic: level
-            for level, topic, _ in doctor.check_versions(versions)}
-
-
-@pytest.mark.slow
-def test_program_checks_this_environment():
-    done = subprocess.run(
-        [sys.executable, '-m', 'mmvidattn', 'doctor', '--json'],
-        env=dict(os.environ, PYTHONPATH=str(ROOT)), text=True,
-        capture_output=True)
-    assert not done.returncode and not done.stderr
-    topics = [one['topic'] for one in json.loads(done.stdout)['findings']]
-    assert {'python', 'packages', *doctor.CHECKS} <= {*topics}
-
-
-def test_this_environment_is_fine(monkeypatch, capsys):
+@pytest.mark.parametrize('checks', [
     # The others import parts of what the prediction imports.
+    ('cv2', 'prediction'),
+    pytest.param((*doctor.CHECKS, ), marks=pytest.mark.slow)], ids=len)
+def test_this_environment_is_fine(monkeypatch, capsys, checks):
     monkeypatch.setattr(doctor, 'CHECKS', {
-        name: doctor.CHECKS[name] for name in ('cv2', 'prediction')})
+        name: doctor.CHECKS[name] for name in checks})
     with pytest.raises(SystemExit) as end:
         main(['doctor', '--json'])
     report = json.loads(capsys.readouterr().out)
     findings = {item['topic']: item for item in report['findings']}
+    assert {'python', 'packages', *checks} <= findings.keys()
     assert {item['level'] for item in findings.values()} == {'ok'}, report
     assert report['ok'] and not end.value.code
     assert 'mmaction2 1.2.0' in findings['packages']['text']
@@ -52,8 +40,8 @@ def test_this_environment_is_fine(monkeypatch, capsys):
     ({'opencv-python-headless': '4.11.0.86'}, 'cv2'),
     ({'mmcv': '2.1.0'}, 'mmcv')])
 def test_packages_that_overwrite_each_other(change, topic):
-    problems = [name for name, level in levels(FINE | change).items()
-                if level == 'problem']
+    problems = [name for level, name, _ in doctor.check_versions(
+        FINE | change) if level == 'problem']
     assert problems == ([topic] if topic else [])
 
 

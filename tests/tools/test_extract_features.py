@@ -10,33 +10,32 @@ import torch
 from helpers import slow_down
 from live_fixtures import write_clip, write_tsn
 
-from mmvidattn.commands.extract_features import load_extractor
+from mmvidattn.commands import make_parser
+from mmvidattn.commands.extract_features import load_extractor, options_of
 
 
-def options(config, **kwargs):
-    default = dict(
-        config=str(config), checkpoint=None, device='cpu', cfg_options=None,
-        threads=1, rate=4., flow=None, flow_side=48, bound=20., clip_len=None,
-        frame_interval=1, layer='cls_head.fc_cls', batch_size=3)
-    return {**default, **kwargs}
+def extractor_of(config, *options):
+    """Return the extractor of a command."""
+    args = make_parser('extract-features').parse_intermixed_args(
+        ['x', 'out', str(config), '--device', 'cpu', *map(str, options)])
+    return load_extractor(options_of(args))
 
 
-@pytest.fixture(scope='module')
-def videos(motion_dir):
-    return sorted((motion_dir / 'val').glob('*.mp4'))[:3]
+@pytest.fixture
+def tsn(tmp_path):
+    return write_tsn(tmp_path / 'tsn.py', False)
 
 
-def test_features_are_the_input_of_the_classifier(videos, tmp_path):
-    config = write_tsn(tmp_path / 'tsn.py', False)
-    extractor = load_extractor(options(config))
-    rows = extractor(videos[0])
-    reader = decord.VideoReader(str(videos[0]), num_threads=1)
+def test_features_are_the_input_of_the_classifier(video, tsn):
+    extractor = extractor_of(tsn)
+    rows = extractor(video)
+    reader = decord.VideoReader(str(video), num_threads=1)
     fps = reader.get_avg_fps()
     assert rows.shape == (int(len(reader) / fps * 4), 512)
     # Random weights are the same in each process that resumes.
-    again = load_extractor(options(config, batch_size=4))
+    again = extractor_of(tsn, '--batch-size', 3)
     assert again is not extractor
-    np.testing.assert_allclose(again(videos[0]), rows, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(again(video), rows, rtol=1e-3, atol=1e-4)
     model = extractor.recognizer.model
     for step in (0, len(rows) - 1):
         frame = reader[int((step + 0.5) / 4 * fps)].asnumpy()
@@ -51,13 +50,13 @@ def test_features_are_the_input_of_the_classifier(videos, tmp_path):
         np.testing.assert_allclose(rows[step], expected, rtol=1e-3, atol=1e-4)
 
 
-def test_features_do_not_depend_on_future_frames(videos, monkeypatch):
+def test_features_do_not_depend_on_future_frames(motion_dir, monkeypatch):
     """Use a recognizer of clips with several frames."""
-    extractor = load_extractor(options(
-        'linear_ff_tiny_motion', rate=8.,
-        cfg_options={'model.backbone.num_layers': 1}))
+    extractor = extractor_of('linear_ff_tiny_motion', '--rate', 8,
+                             '--cfg-options', 'model.backbone.num_layers=1')
     assert extractor.recognizer.clip_len == 8
-    longest = max(videos, key=lambda v: len(decord.VideoReader(str(v))))
+    longest = max((motion_dir / f'val/{i:06}.mp4' for i in range(3)),
+                  key=lambda v: len(decord.VideoReader(str(v))))
     reader = decord.VideoReader(str(longest))
     frames = reader.get_batch(range(len(reader))).asnumpy()
 
@@ -88,14 +87,14 @@ def test_features_do_not_depend_on_future_frames(videos, monkeypatch):
         assert np.abs(changed[step + 2:] - rows[step + 2:]).max() > 1e-3
 
 
-def test_steps_follow_the_time_stamps_of_a_variable_rate(tmp_path):
+def test_steps_follow_the_time_stamps_of_a_variable_rate(tsn, tmp_path,
+                                                         monkeypatch):
     video = write_clip(tmp_path / 'uneven.mp4', 60)
     begins = slow_down(video, 30, 4)
-    extractor = load_extractor(options(write_tsn(tmp_path / 'tsn.py', False)))
-    seen = []
+    extractor, seen = extractor_of(tsn), []
     clip = extractor.recognizer.clip
-    extractor.recognizer.clip = lambda images: seen.append(
-        images) or clip(images)
+    monkeypatch.setattr(extractor.recognizer, 'clip', lambda images: (
+        seen.append(images) or clip(images)))
     rows = extractor(video)
     # decord treats the last frame as a short one.
     assert len(rows) == len(seen) in (48, 49, 50)
@@ -112,15 +111,14 @@ def make_edges():
         torch.nn.Flatten())
 
 
-def test_extracts_with_a_python_callable(run_main, videos, tmp_path, capsys,
+def test_extracts_with_a_python_callable(run_main, video, tmp_path, capsys,
                                          monkeypatch):
     module = types.ModuleType('mine')
     module.make_edges = make_edges
     monkeypatch.setitem(sys.modules, 'mine', module)
     torch.save(make_edges().state_dict(), tmp_path / 'edges.pth')
-    args = ('extract-features', videos[0], tmp_path / 'out',
-            'mine:make_edges', '--checkpoint', tmp_path / 'edges.pth',
-            '--device', 'cpu')
+    args = ('extract-features', video, tmp_path / 'out', 'mine:make_edges',
+            '--checkpoint', tmp_path / 'edges.pth', '--device', 'cpu')
     with pytest.raises(SystemExit,
                        match='input .* must have takes, mean, std'):
         run_main(*args)
@@ -128,8 +126,8 @@ def test_extracts_with_a_python_callable(run_main, videos, tmp_path, capsys,
              'resize=32', '--sample-fps', 24, '--every', 6)
     run_main(*args, *given)
     assert '6 features per step' in capsys.readouterr().out
-    rows = np.load(tmp_path / 'out' / f'{videos[0].stem}.npy')
-    reader = decord.VideoReader(str(videos[0]))
+    rows = np.load(tmp_path / 'out' / f'{video.stem}.npy')
+    reader = decord.VideoReader(str(video))
     assert rows.shape == (
         int(len(reader) / reader.get_avg_fps() * 4 + 1e-6), 6)
     # The same command resumes; other inputs would give other features.

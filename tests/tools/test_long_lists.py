@@ -3,6 +3,7 @@
 import faulthandler
 import json
 import os
+import shutil
 import signal
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,12 @@ from mmvidattn.apis.many_videos import (
     process_videos,
     run_with_ray,
 )
-from mmvidattn.commands.extract_features import load_extractor
+from mmvidattn.commands import make_parser
+from mmvidattn.commands.extract_features import load_extractor, options_of
 from mmvidattn.utils.remote_files import local_path
 
-NAMES = ['a', 'c', 'sub_a']
+# Paths of the readable videos below the folder, by their names.
+VIDEOS = dict(a='a.mp4', c='c.mp4', sub_a='sub/a.mp4')
 
 
 @pytest.fixture(scope='module')
@@ -30,9 +33,8 @@ def folder(motion_dir, tmp_path_factory):
     """Folder with three videos, one in a subfolder, and a broken one."""
     path = tmp_path_factory.mktemp('videos')
     (path / 'sub').mkdir()
-    for i, name in enumerate(('a.mp4', 'sub/a.mp4', 'c.mp4')):
-        (path / name).write_bytes(
-            (motion_dir / f'val/{i:06}.mp4').read_bytes())
+    for i, name in enumerate(VIDEOS.values()):
+        shutil.copy(motion_dir / f'val/{i:06}.mp4', path / name)
     (path / 'broken.mp4').write_bytes(b'no video')
     return path
 
@@ -48,64 +50,69 @@ def tsn(tmp_path_factory):
     return config, checkpoint
 
 
-def test_features_continue_and_report_bad_videos(run_main, folder, tsn,
-                                                 tmp_path, capsys):
+@pytest.fixture
+def check_list(run_main, folder, tmp_path, capsys):
+    """Check a command that a broken video and a missing result interrupt."""
+    out = tmp_path / 'out'
+
+    def check(command, suffix, expected, other, error):
+        def run(counts):
+            with pytest.raises(SystemExit,
+                               match=f'error: {folder}/broken.mp4: '):
+                run_main(*command)
+            assert f'{counts}, 1 failed' in capsys.readouterr().out
+
+        run('3 videos written, 0 existed already')
+        files = sorted(out.glob(f'*{suffix}'))
+        files = [file for file in files if file.stem in VIDEOS]
+        assert [file.stem for file in files] == [*VIDEOS]
+        for file in files:
+            expected(file, str(folder / VIDEOS[file.stem]))
+        times = [file.stat().st_mtime_ns for file in files]
+        files[1].unlink()
+        run('1 videos written, 2 existed already')
+        again = [file.stat().st_mtime_ns for file in files]
+        assert again[::2] == times[::2] and again[1] > times[1]
+        # Results of other options do not mix with them.
+        with pytest.raises(SystemExit, match=error):
+            run_main(*other)
+
+    return check
+
+
+def test_features_continue_and_report_bad_videos(check_list, folder, tsn,
+                                                 tmp_path):
     config, checkpoint = tsn
     command = ('extract-features', folder, tmp_path / 'out', config,
                '--checkpoint', checkpoint, '--device', 'cpu')
-    with pytest.raises(SystemExit, match=f'error: {folder}/broken.mp4: '):
-        run_main(*command)
-    assert '3 videos written, 0 existed already, 1 failed' in (
-        capsys.readouterr().out)
-    extractor = load_extractor(dict(
-        config=str(config), checkpoint=str(checkpoint), device='cpu',
-        cfg_options=None, threads=1, rate=4., flow=None, clip_len=None,
-        frame_interval=1, layer=None, batch_size=16))
-    written = sorted((tmp_path / 'out').glob('*.npy'))
-    assert [path.stem for path in written] == NAMES
-    for path in written:
-        expected = extractor(folder / f'{path.stem.replace("_", "/")}.mp4')
-        np.testing.assert_allclose(np.load(path), expected, rtol=1e-5,
+    extractor = load_extractor(options_of(make_parser(
+        'extract-features').parse_intermixed_args([*map(str, command[1:])])))
+
+    def expected(file, video):
+        np.testing.assert_allclose(np.load(file), extractor(video), rtol=1e-5,
                                    atol=1e-6)
-    times = [path.stat().st_mtime_ns for path in written]
-    written[1].unlink()
-    with pytest.raises(SystemExit, match='broken.mp4'):
-        run_main(*command)
-    assert '1 videos written, 2 existed already, 1 failed' in (
-        capsys.readouterr().out)
-    again = [path.stat().st_mtime_ns for path in written]
-    assert again[::2] == times[::2] and again[1] > times[1]
-    with pytest.raises(SystemExit, match='rate was 4.0 and now is 8.0'):
-        run_main(*command, '--rate', 8)
+
+    check_list(command, '.npy', expected, (*command, '--rate', 8),
+               'rate was 4.0 and now is 8.0')
 
 
 def test_predictions_continue_and_report_bad_videos(
-        run_main, folder, small_config, small_checkpoint, tmp_path, capsys):
+        check_list, folder, small_config, small_checkpoint, tmp_path):
     videos = tmp_path / 'list.csv'
     videos.write_text('source,name\n' + ''.join(
-        f'{folder}/{name.replace("_", "/")}.mp4,{name}\n'
-        for name in [*NAMES, 'broken']))
-    command = ('predict', videos, small_config, small_checkpoint, '--json',
-               tmp_path / 'out', '--device', 'cpu')
-    with pytest.raises(SystemExit, match=f'error: {folder}/broken.mp4: '):
-        run_main(*command)
-    assert '3 videos written, 0 existed already, 1 failed' in (
-        capsys.readouterr().out)
+        f'{folder}/{path},{name}\n'
+        for name, path in dict(VIDEOS, broken='broken.mp4').items()))
     classifier = VideoClassifier(small_config, small_checkpoint)
-    for name in NAMES:
-        video = f'{folder}/{name.replace("_", "/")}.mp4'
-        assert json.loads((tmp_path / f'out/{name}.json').read_text()) == (
-            classifier(video).as_dict())
-    (tmp_path / 'out/c.json').unlink()
-    with pytest.raises(SystemExit, match='broken.mp4'):
-        run_main(*command)
-    assert '1 videos written, 2 existed already, 1 failed' in (
-        capsys.readouterr().out)
-    # Results of another model do not mix with them.
-    other = tmp_path / 'other.pth'
-    other.write_bytes(Path(small_checkpoint).read_bytes())
-    with pytest.raises(SystemExit, match='checkpoint was .* and now is .*oth'):
-        run_main(*command[:3], other, *command[4:])
+    rest = '--json', tmp_path / 'out', '--device', 'cpu'
+    other = shutil.copy(small_checkpoint, tmp_path / 'other.pth')
+
+    def expected(file, video):
+        assert json.loads(file.read_text()) == classifier(video).as_dict()
+
+    check_list(('predict', videos, small_config, small_checkpoint, *rest),
+               '.json', expected,
+               ('predict', videos, small_config, other, *rest),
+               'checkpoint was .* and now is .*oth')
 
 
 @pytest.mark.parametrize('text, error', [
@@ -127,10 +134,9 @@ def test_names_of_a_list(tmp_path):
     path.write_text('v/a/1.mp4\n\nv/b/1.mp4\ns3://b/2.mp4\n')
     assert plan_videos([path]).keys() == {
         f'{tmp_path}/v/a/1.mp4', f'{tmp_path}/v/b/1.mp4', 's3://b/2.mp4'}
-    path.write_text('v/a/1.mp4\nv/b/1.mp4\n')
-    assert [*plan_videos([path]).values()] == ['a_1', 'b_1']
-    path.write_text('https://x/a/1.mp4?sig=b/c\nhttps://x/b/1.mp4?sig=d/e\n')
-    assert [*plan_videos([path]).values()] == ['a_1', 'b_1']
+    for root, end in ('v', ''), ('https://x', '?sig=b/c'):
+        path.write_text(f'{root}/a/1.mp4{end}\n{root}/b/1.mp4{end}\n')
+        assert [*plan_videos([path]).values()] == ['a_1', 'b_1']
     assert [*plan_videos(['https://u:p/w@x/a.mp4?sig=b/c']).values()] == ['a']
 
 
@@ -198,7 +204,7 @@ def test_ray_extracts_the_features_of_a_plain_run(ray, run_main, folder, tsn,
         with pytest.raises(SystemExit, match=f'error: {folder}/broken.mp4: '):
             run_main('extract-features', folder, tmp_path / out, tsn[0],
                      '--checkpoint', tsn[1], '--device', 'cpu', *options)
-    for name in NAMES:
+    for name in VIDEOS:
         np.testing.assert_allclose(
             np.load(tmp_path / f'ray/{name}.npy'),
             np.load(tmp_path / f'plain/{name}.npy'), rtol=1e-5, atol=1e-6)

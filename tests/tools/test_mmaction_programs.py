@@ -37,19 +37,15 @@ pipeline = [
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
 ]
-train_dataloader = dict(
-    batch_size=4, num_workers=0,
-    sampler=dict(type='DefaultSampler', shuffle=True),
-    dataset=dict(type='VideoDataset', ann_file='train.txt',
-                 data_root={motion!r}, data_prefix=dict(video={motion!r}),
-                 pipeline=pipeline))
-val_dataloader = dict(
+loader = dict(
     batch_size=4, num_workers=0,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(type='VideoDataset', ann_file='val.txt',
+    dataset=dict(type='VideoDataset', ann_file='val.txt', test_mode=True,
                  data_root={motion!r}, data_prefix=dict(video={motion!r}),
-                 pipeline=pipeline, test_mode=True))
-test_dataloader = val_dataloader
+                 pipeline=pipeline))
+train_dataloader = dict(loader, dataset=dict(
+    loader['dataset'], ann_file='train.txt', test_mode=False))
+val_dataloader = test_dataloader = loader
 val_evaluator = test_evaluator = dict(type='AccMetric')
 train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=1)
 val_cfg = dict(type='ValLoop')

@@ -17,8 +17,11 @@ def features(tmp_path):
 
 @pytest.fixture
 def write(run_main, features, tmp_path):
-
+    """Write the targets of annotations, given as a path or as rows of csv."""
     def run(form, annotations, *args):
+        if isinstance(annotations, str):
+            (tmp_path / 'mine.csv').write_text(annotations)
+            annotations = tmp_path / 'mine.csv'
         run_main('targets', form, annotations,
                  tmp_path / 'out', '--features', features, *args)
         return tmp_path / 'out'
@@ -37,9 +40,8 @@ two,0,6.0,run,val
 '''
 
 
-def test_csv(write, tmp_path):
-    (tmp_path / 'mine.csv').write_text(CSV)
-    out = write('csv', tmp_path / 'mine.csv')
+def test_csv(write):
+    out = write('csv', CSV)
     assert (out / 'classes.txt').read_text().split() == [
         'background', 'jump', 'run']
     one = read(out, 'one')
@@ -58,12 +60,10 @@ def test_csv(write, tmp_path):
             out / f'{name}_class_counts.txt').tolist() == counts
 
 
-def test_classes_of_an_earlier_run_are_kept(write, tmp_path):
+def test_classes_of_an_earlier_run_are_kept(write):
     """Otherwise the targets of two lists would have different classes."""
-    train, val = tmp_path / 'train.csv', tmp_path / 'val.csv'
-    train.write_text(CSV)
-    val.write_text('video,start,end,label,subset\nempty,1,2,run,test\n')
-    out = write('csv', train)
+    val = 'video,start,end,label,subset\nempty,1,2,run,test\n'
+    out = write('csv', CSV)
     before = read(out, 'one').tolist(), read(out, 'two').tolist()
     with pytest.raises(SystemExit, match='classes.txt has 3 classes '):
         write('csv', val)
@@ -75,8 +75,8 @@ def test_classes_of_an_earlier_run_are_kept(write, tmp_path):
     assert np.loadtxt(out / 'test_class_counts.txt').tolist() == [0, 0, 1]
     # Other videos keep their segments.
     assert (read(out, 'one').tolist(), read(out, 'two').tolist()) == before
-    val.write_text('video,start,end,label,subset\none,1,2,jump,more\n')
-    args = 'csv', val, '--classes', out / 'classes.txt'
+    args = ('csv', 'video,start,end,label,subset\none,1,2,jump,more\n',
+            '--classes', out / 'classes.txt')
     with pytest.raises(SystemExit, match='one.npy already exists'):
         write(*args)
     assert read(out, 'one').tolist() == before[0]
@@ -113,9 +113,9 @@ def test_ek100(write, tmp_path):
     ('', 'has no segments'),
 ], ids=['reversed', 'negative', 'video', 'class', 'word', 'nan', 'none'])
 def test_error_names_the_fault(write, tmp_path, capsys, text, error):
-    (tmp_path / 'mine.csv').write_text('video,start,end,label\n' + text)
     (tmp_path / 'names.txt').write_text('run\njump\n')
-    args = ('csv', tmp_path / 'mine.csv', '--classes', tmp_path / 'names.txt')
+    args = ('csv', 'video,start,end,label\n' + text, '--classes',
+            tmp_path / 'names.txt')
     with pytest.raises(SystemExit, match=error):
         write(*args)
     if ' got \'' in error or not text:
@@ -125,12 +125,10 @@ def test_error_names_the_fault(write, tmp_path, capsys, text, error):
     assert read(out, 'one').shape == (40, 3)
 
 
-def test_accepts_irregular_segments(write, tmp_path, capsys):
+def test_accepts_irregular_segments(write, capsys):
     # An overlap, a segment that ends after the end at 10 s, and one after it.
-    (tmp_path / 'mine.csv').write_text(
-        'video,start,end,label\none,0,2,run\none,1,3,run\n'
-        'one,9.5,11,run\none,10,11,run\n')
-    out = write('csv', tmp_path / 'mine.csv')
+    out = write('csv', 'video,start,end,label\none,0,2,run\none,1,3,run\n'
+                'one,9.5,11,run\none,10,11,run\n')
     assert (': 1 videos, 4 segments (1 cut at the end of the video, 1 dropped '
             'after the end of the video, 1 overlapping (kept)); '
             ) in capsys.readouterr().out
@@ -139,10 +137,9 @@ def test_accepts_irregular_segments(write, tmp_path, capsys):
     assert np.loadtxt(out / 'all_class_counts.txt').tolist() == [0, 3]
 
 
-def test_transposed_features_are_refused(write, tmp_path, features):
-    (tmp_path / 'mine.csv').write_text(CSV)
+def test_transposed_features_are_refused(write, features):
     for video, length in LENGTHS.items():
         np.save(features / f'{video}.npy', np.zeros((3, length), np.float32))
     with pytest.raises(SystemExit, match='empty.npy must have the shape '
                        r'.steps, width.*, got .3, 8., whose transposition'):
-        write('csv', tmp_path / 'mine.csv')
+        write('csv', CSV)

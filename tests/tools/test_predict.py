@@ -2,104 +2,111 @@
 import json
 import shutil
 
+import cv2
 import decord
+import numpy as np
 import pytest
 import torch
 
 import mmvidattn
+from mmvidattn.datasets.annotations.formats import FORMATS, read_annotations
+from mmvidattn.live import open_source
+from mmvidattn.online.event_thresholds import Thresholds
 from mmvidattn.visualization import VideoWriter
+
+FPS = 25
 
 
 @pytest.fixture(scope='module')
-def clips(motion_dir, tmp_path_factory):
-    """Folder with three videos, one in a subfolder, and other files."""
-    folder = tmp_path_factory.mktemp('clips')
-    (folder / 'sub').mkdir()
-    for i, name in enumerate(('a.mp4', 'b.mp4', 'sub/a.MP4')):
-        shutil.copy(motion_dir / f'val/{i:06d}.mp4', folder / name)
-    (folder / 'notes.txt').write_text('no video')
+def classifier(small_config, small_checkpoint):
+    return mmvidattn.VideoClassifier(small_config, small_checkpoint)
+
+
+@pytest.fixture
+def predict(run_main, small_config, small_checkpoint):
+    def run(*words):
+        *videos, end = words
+        run_main('predict.py', *videos, small_config, small_checkpoint, *end)
+
+    return run
+
+
+def scores_of(predictions):
+    return pytest.approx([p.score for p in predictions], abs=1e-5)
+
+
+def test_predicts_a_folder(predict, classifier, motion_dir, tmp_path, capsys):
+    clips = tmp_path / 'clips'
+    (clips / 'sub').mkdir(parents=True)
+    names = ['a.mp4', 'b.mp4', 'sub/a.MP4']
+    for i, name in enumerate(names):
+        shutil.copy(motion_dir / f'val/{i:06d}.mp4', clips / name)
+    (clips / 'notes.txt').write_text('no video')
     # The picture of an earlier prediction does not make it a folder of frames.
-    (folder / 'prediction.png').write_bytes(b'')
-    return folder
-
-
-def test_predicts_a_folder(run_main, capsys, clips, small_config,
-                           small_checkpoint, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run_main('predict.py', clips, small_config, small_checkpoint, '--out',
-             'out', '--json', 'new/out.json', '--device', 'cpu')
+    (clips / 'prediction.png').write_bytes(b'')
+    predict(clips, ['--out', tmp_path / 'out', '--json',
+                    tmp_path / 'new/out.json', '--device', 'cpu'])
     printed = capsys.readouterr()
     assert '100%' in printed.err
     results = json.loads((tmp_path / 'new/out.json').read_text())
-    names = ['a.mp4', 'b.mp4', 'sub/a.MP4']
     assert [r['video'] for r in results] == [str(clips / n) for n in names]
-    model = mmvidattn.get_model(small_config, small_checkpoint)
     for name, result in zip(names, results):
-        expected = mmvidattn.VideoClassifier(model)(clips / name).predictions
+        expected = classifier(clips / name).predictions
         assert [p['label'] for p in result['predictions']] == [
             p.label for p in expected]
-        assert [p['score'] for p in result['predictions']] == pytest.approx(
-            [p.score for p in expected], abs=1e-5)
+        assert [p['score'] for p in result['predictions']] == scores_of(
+            expected)
         lines = [f'{p.score:6.3f}  {p.label}' for p in expected]
         assert len(lines) == 5
         assert '\n'.join([str(clips / name), *lines]) in printed.out
-        before = decord.VideoReader(str(clips / name), num_threads=1)
-        after = decord.VideoReader(
-            str((tmp_path / 'out' / name).with_suffix('.mp4')), num_threads=1)
-        assert len(after) == len(before)
+        before, after = (len(decord.VideoReader(str(path))) for path in (
+            clips / name, (tmp_path / 'out' / name).with_suffix('.mp4')))
+        assert after == before
 
 
-def test_labels_option_overrides_the_checkpoint(
-        run_main, clips, small_config, small_checkpoint, tmp_path, capsys):
-    names = [f'mine {i}' for i in range(8)]
-    (tmp_path / 'labels.txt').write_text('\n'.join(names))
-    run_main('predict.py', clips / 'a.mp4', small_config, small_checkpoint,
-             '--labels', tmp_path / 'labels.txt')
+def test_labels_option_overrides_the_checkpoint(predict, video, tmp_path,
+                                                capsys):
+    (tmp_path / 'labels.txt').write_text(
+        '\n'.join(f'mine {i}' for i in range(8)))
+    predict(video, ['--labels', tmp_path / 'labels.txt'])
     lines = capsys.readouterr().out.splitlines()[1:]
     assert len(lines) == 5 and all('  mine ' in line for line in lines)
     scores = [float(line.split()[0]) for line in lines]
     assert scores == sorted(scores, reverse=True) and 0 < sum(scores) <= 1.005
 
 
-def test_windows_are_written_as_json_lines(run_main, clips, small_config,
-                                           small_checkpoint, tmp_path, capsys):
+def test_windows_are_written_as_json_lines(predict, classifier, video,
+                                           tmp_path, capsys):
     (tmp_path / 'broken.mp4').write_text('no video')
     with pytest.raises(SystemExit, match='1 of 2 videos failed: .*broken.mp4'):
-        run_main('predict.py', tmp_path / 'broken.mp4', clips / 'a.mp4',
-                 small_config, small_checkpoint, '--windows', '.4', '--stride',
-                 '.3', '--batch-size', '2', '--json-lines',
-                 tmp_path / 'new/out.jsonl')
+        predict(tmp_path / 'broken.mp4', video, [
+            '--windows', '.4', '--stride', '.3', '--batch-size', '2',
+            '--json-lines', tmp_path / 'new/out.jsonl'])
     text = (tmp_path / 'new/out.jsonl').read_text()
     broken, *got = map(json.loads, text.splitlines())
     assert broken['error'].startswith('cannot read ')
-    expected = list(mmvidattn.VideoClassifier(
-        small_config, small_checkpoint).windows(clips / 'a.mp4', .4, .3))
+    expected = [*classifier.windows(video, .4, .3)]
     assert len(expected) > 2
     for one, other in zip(got, expected, strict=True):
-        assert (one['video'], one['start']) == (
-            str(clips / 'a.mp4'), other.start)
+        assert (one['video'], one['start']) == (str(video), other.start)
         assert one['end'] == pytest.approx(other.end, abs=1e-3)
-        assert [p['score'] for p in one['predictions']] == pytest.approx(
-            [p.score for p in other.predictions], abs=1e-5)
-    assert f'{clips}/a.mp4, 0.30 to 0.70 s\n' in capsys.readouterr().out
+        assert [p['score'] for p in one['predictions']] == scores_of(
+            other.predictions)
+    assert f'{video}, 0.30 to 0.70 s\n' in capsys.readouterr().out
 
 
-def test_windows_are_shown_in_the_video(
-        run_main, clips, small_config, small_checkpoint, tmp_path, capsys,
-        monkeypatch):
-    captions = []
+def test_windows_are_shown_in_the_video(predict, classifier, video, tmp_path,
+                                        capsys, monkeypatch):
+    captions, write = [], VideoWriter.write
     monkeypatch.setattr(VideoWriter, 'write', lambda self, frame, lines: (
-        captions.append(lines)))
-    run_main('predict.py', clips / 'a.mp4', small_config, small_checkpoint,
-             '--windows', '.2', '--stride', '.3', '--out',
-             tmp_path / 'out.mp4')
-    monkeypatch.undo()
+        captions.append(lines), write(self, frame, lines)))
+    predict(video, ['--windows', '.2', '--stride', '.3', '--out',
+                    tmp_path / 'out.mp4'])
     assert f'written: {tmp_path}/out.mp4\n' in capsys.readouterr().out
     # 22 frames at 25 frames per second; between the windows is a gap.
-    expected = [*mmvidattn.VideoClassifier(
-        small_config, small_checkpoint).windows(clips / 'a.mp4', .2, .3)]
+    expected = [*classifier.windows(video, .2, .3)]
     for i, lines in enumerate(captions):
-        time = i / 25
+        time = i / FPS
         window = expected[int((time + 1e-9) // .3)]
         if time < window.end:
             assert lines[0] == f'{window.start:.2f} to {window.end:.2f} s'
@@ -107,12 +114,7 @@ def test_windows_are_shown_in_the_video(
         else:
             assert lines == [''] * 6
     assert len(captions) == 22 and [''] * 6 in captions
-    run_main('predict.py', clips / 'a.mp4', small_config, small_checkpoint,
-             '--windows', '.2', '--out', tmp_path / 'out.mp4')
     assert len(decord.VideoReader(str(tmp_path / 'out.mp4'))) == 22
-    with pytest.raises(SystemExit, match=r'--out must be an \.mp4 file'):
-        run_main('predict.py', clips / 'a.mp4', small_config,
-                 small_checkpoint, '--windows', '.2', '--out', 'out.png')
 
 
 def test_output_has_no_control_sequences(
@@ -125,9 +127,9 @@ def test_output_has_no_control_sequences(
     torch.save(model, tmp_path / 'model.pth')
     shutil.copy(motion_dir / 'val/000001.mp4', tmp_path / 'a\x1b[31m\x9b.mp4')
     (tmp_path / 'b\x1b[2J\x9b.mp4').write_bytes(b'no video' * 99)
+    words = 'predict.py', tmp_path, small_config, tmp_path / 'model.pth'
     with pytest.raises(SystemExit) as end:
-        run_main('predict.py', tmp_path, small_config, tmp_path / 'model.pth',
-                 '--json', tmp_path / 'out.json')
+        run_main(*words, '--json', tmp_path / 'out.json')
     out, error = capsys.readouterr()
     for text in out, error, str(end.value):
         assert not {'\x1b', '\x07', '\x9b', '\u202e'} & set(text)
@@ -135,5 +137,80 @@ def test_output_has_no_control_sequences(
     assert 'cannot read' in error and 'b\\x1b[2J\\x9b.mp4' in error
     assert 'b\\x1b[2J\\x9b.mp4' in str(end.value)
     with pytest.raises(SystemExit, match=r'no\\x1b\[31m\.txt'):
-        run_main('predict.py', tmp_path, small_config, tmp_path / 'model.pth',
-                 '--labels', 'no\x1b[31m.txt')
+        run_main(*words, '--labels', 'no\x1b[31m.txt')
+
+
+@pytest.fixture(scope='module')
+def day(motion_dir, tmp_path_factory):
+    """Video of four clips, one after another, alone in a folder."""
+    path = tmp_path_factory.mktemp('long') / 'day.mp4'
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), FPS,
+                             (96, 80))
+    for i in range(4):
+        reader = decord.VideoReader(str(motion_dir / f'val/{i:06d}.mp4'))
+        for frame in reader.get_batch(range(len(reader))).asnumpy():
+            writer.write(cv2.resize(frame, (96, 80))[..., ::-1])
+    writer.release()
+    return path
+
+
+def test_segments_come_from_windows_around_each_step(predict, classifier, day,
+                                                     tmp_path):
+    """Compare with a window around each step, classified by itself."""
+    window, stride = 8, 2
+    session = mmvidattn.SlidingClassifier(
+        classifier.model, fps=FPS, seconds=window / FPS, stride=stride / FPS)
+    last = [session.step(frame.image) for frame in open_source(day)]
+    scores = np.stack([row.numpy() for row in last if row is not None])
+    # Window 8 and stride 2: step j is the middle of window j + 2 or j + 1.
+    centered = scores[np.minimum(np.arange(len(scores)) + 2,
+                                 len(scores) - 1)]
+    # A threshold for each class between the two middle scores.
+    half = len(scores) // 2
+    on = np.sort(centered, 0)[half - 1:half + 1].mean(0, float).tolist()
+    names = classifier.labels
+    thresholds = tmp_path / 'thresholds.json'
+    Thresholds({name: dict(on=x, off=x, min_duration=0.)
+                for name, x in zip(names, on)}, 'f1@50', 0.5
+               ).write(thresholds)
+    wanted = []
+    for k, name in enumerate(names):
+        begin = None
+        for j, score in enumerate([*centered[:, k], -1.]):
+            if begin is None and score >= np.float32(on[k]):
+                begin = j
+            elif begin is not None and score < np.float32(on[k]):
+                wanted.append((name, begin * stride / FPS, j * stride / FPS,
+                               centered[begin:j, k].max()))
+                begin = None
+    assert len(wanted) >= len(names)
+    predict(day, ['--segments', tmp_path / 'out.csv', '--device', 'cpu',
+                  '--windows', window / FPS, '--stride', stride / FPS,
+                  '--thresholds', thresholds])
+    found = sorted((s.labels['action'], s.start, s.end, s.score)
+                   for s in read_annotations(tmp_path / 'out.csv').segments)
+    for one, other in zip(found, sorted(wanted), strict=True):
+        assert one[0] == other[0]
+        assert one[1:3] == pytest.approx(other[1:3])
+        # Peaks have four digits.
+        assert one[3] == pytest.approx(other[3], abs=1e-4)
+
+
+# A folder with a file per video, and a format of frames.
+@pytest.mark.parametrize('name', ['elan', 'label-studio'])
+def test_writes_formats_and_continues_after_a_broken_video(
+        predict, day, tmp_path, capsys, name):
+    (tmp_path / 'in').mkdir()
+    (tmp_path / 'in/broken.mp4').write_text('x')
+    shutil.copy(day, tmp_path / 'in')
+    out = tmp_path / ('out' if FORMATS[name].one_video
+                      else f'out{FORMATS[name].suffix}')
+    with pytest.raises(SystemExit, match='1 of 2 videos failed: .*broken.mp4'):
+        predict(tmp_path / 'in', ['--segments', out, '--to', name, '--windows',
+                                  .4, '--stride', .2])
+    found = read_annotations(out)
+    assert found.format == name
+    assert {one.video for one in found.segments} <= {'day.mp4'}
+    assert f'written: {out}' in capsys.readouterr().out
+    if 'scores' not in FORMATS[name].lacks:
+        assert all(0 < one.score <= 1 for one in found.segments)

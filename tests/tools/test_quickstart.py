@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -80,47 +79,25 @@ def test_stops_at_the_first_failure(checkout):
     assert done.returncode == 3 and 'Videos' not in done.stdout
 
 
-@pytest.fixture
-def check_run(checkout, monkeypatch, capsys):
-    """Run the quickstart, and repeat it in this process."""
-    monkeypatch.chdir(checkout)
-
-    def run_here(*options):
-        monkeypatch.setattr(sys, 'argv', ['quickstart.py', *options])
-        runpy.run_path(str(checkout / 'tools/quickstart.py'),
-                       run_name='__main__')
-        return capsys.readouterr().out
-
-    def check(work, *options, first=run_here):
-        out = first(*options)
-        assert cv2.imread(str(work / 'prediction.png')).std() > 1
-        assert cv2.VideoCapture(str(work / 'prediction.mp4')).read()[0]
-        last = (work / 'last_checkpoint').stat().st_mtime_ns
-        again = run_here(*options)
-        assert (work / 'last_checkpoint').stat().st_mtime_ns == last
-        assert (re.findall('==> top-1 .*', again) == re.findall(
-            '==> top-1 .*', out) != [])
-        assert again.count('from an earlier run') == 2
-        return out
-
-    return check
-
-
 # CI runs the complete quickstart.
 @pytest.mark.slow
-def test_short_run_and_its_repetition(checkout, check_run):
-    out = check_run(checkout / 'work_dirs/quickstart_short', '--short')
-    # The programs' own output is in the log.
-    assert len(out.splitlines()) < 60 and 'INFO' not in out
-
-
-@pytest.mark.slow
-def test_reaches_ninety_percent_and_repeats(checkout, check_run):
-    def run_script():
-        done = run(checkout)
+@pytest.mark.parametrize('options, name', [
+    (['--short'], 'quickstart_short'), ([], 'quickstart')])
+def test_a_run_and_its_repetition(checkout, options, name):
+    outputs, times = [], []
+    work = checkout / 'work_dirs' / name
+    for _ in range(2):
+        done = run(checkout, *options)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-        return done.stdout
-
-    work = checkout / 'work_dirs/quickstart'
-    check_run(work, first=run_script)
-    assert len(list(work.glob('test_pictures/*'))) == 10
+        outputs.append(done.stdout)
+        times.append((work / 'last_checkpoint').stat().st_mtime_ns)
+        assert cv2.imread(str(work / 'prediction.png')).std() > 1
+        assert cv2.VideoCapture(str(work / 'prediction.mp4')).read()[0]
+    assert times[0] == times[1]
+    first, again = (re.findall('==> top-1 .*', out) for out in outputs)
+    assert first == again != []
+    assert outputs[1].count('from an earlier run') == 2
+    # The programs' own output is in the log.
+    assert len(outputs[0].splitlines()) < 60 and 'INFO' not in outputs[0]
+    if not options:
+        assert len([*work.glob('test_pictures/*')]) == 10

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Streams scored on data sets by mmengine's test loop."""
 import copy
-from functools import partial
+import itertools
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from mmvidattn.apis import get_model, load_config
 from mmvidattn.apis.build_runner import build_runner
 from tools.data.online.make_synthetic import Recipe, make_synthetic
 
+NAME = 'testra_tiny_synthetic'
 # A small model, with a long memory that is shorter than a video.
 SMALL = {
     'model.backbone.embed_dims': 16,
@@ -23,32 +24,37 @@ SMALL = {
 
 
 @pytest.fixture
-def run_options(stream_options):
-    return partial(stream_options, splits=['test'])
+def score(tmp_path):
+    """Score a data set with options; return its metrics and samples."""
+    numbers = itertools.count()
 
-
-def score(config, options, checkpoint, samples=None):
-    # Merging removes keys to delete from the options.
-    cfg = load_config(config, copy.deepcopy(options))
-    cfg.load_from = str(checkpoint)
-    runner = build_runner(cfg, strict=True)
-    if samples is not None:
+    def run(data, options, changes):
+        name, dataset = f'streams{next(numbers)}', 'test_dataloader.dataset'
+        options = {
+            'work_dir': str(tmp_path), 'visualizer.vis_backends': [],
+            'visualizer.name': name, 'experiment_name': name,
+            'log_level': 'ERROR', f'{dataset}.data_root': str(data),
+            f'{dataset}.metainfo.classes': f'{data}/classes.txt', **SMALL,
+            **options}
+        checkpoint = tmp_path / 'model.pth'
+        if not checkpoint.exists():
+            torch.manual_seed(0)
+            model = get_model(NAME, cfg_options=copy.deepcopy(options))
+            # With initial weights, scores hardly depend on the video.
+            for x in model.parameters():
+                if x.dim() > 1:
+                    torch.nn.init.normal_(x, std=0.3)
+            torch.save(dict(state_dict=model.state_dict()), checkpoint)
+        cfg = load_config(NAME, {**options, **changes})
+        cfg.load_from = str(checkpoint)
+        runner, samples = build_runner(cfg, strict=True), []
         process = runner.test_loop.evaluator.process
         runner.test_loop.evaluator.process = lambda data_samples, **kwargs: (
             samples.extend(data_samples),
             process(data_samples=data_samples, **kwargs))
-    return runner.test()
+        return runner.test(), samples
 
-
-def fresh_checkpoint(path, config, options):
-    torch.manual_seed(0)
-    model = get_model(config, cfg_options=copy.deepcopy(options))
-    # With initial weights, scores hardly depend on the video.
-    for name, x in model.named_parameters():
-        if x.dim() > 1:
-            torch.nn.init.normal_(x, std=0.3)
-    torch.save(dict(state_dict=model.state_dict()), path)
-    return path
+    return run
 
 
 @pytest.fixture(scope='module')
@@ -64,31 +70,21 @@ def data(tmp_path_factory):
     return out
 
 
-def test_streams_have_the_map_of_windows(data, tmp_path, run_options):
-    options = {**SMALL, **run_options(data, tmp_path),
-               'model.cls_head.num_classes': 7}
-    checkpoint = fresh_checkpoint(
-        tmp_path / 'model.pth', 'testra_tiny_synthetic', options)
-    got, scores = {}, {}
-    for windows, kernel, together in (
-            ('videos', 'window', 1), ('stream', 'window', 3),
-            ('stream', 'smoothing', 4)):
-        name = windows, kernel, together
-        scores[name] = []
-        got[name] = score(
-            'testra_tiny_synthetic', {
-                **options, **run_options(data, tmp_path),
-                'test_dataloader.dataset.windows': windows,
-                'test_dataloader.batch_size': together,
-                'model.stream_kernel': kernel,
-            }, checkpoint, scores[name])
-    windows, three, smoothing = got.values()
+def test_streams_have_the_map_of_windows(data, score):
+    got, scores = zip(*(score(data, {'model.cls_head.num_classes': 7}, {
+        'test_dataloader.dataset.windows': windows,
+        'test_dataloader.batch_size': together,
+        'model.stream_kernel': kernel,
+    }) for windows, kernel, together in (
+        ('videos', 'window', 1), ('stream', 'window', 3),
+        ('stream', 'smoothing', 4))))
+    windows, three, smoothing = got
     # Detection, anticipation and some classes.
     assert len(windows) > 6 and 'online/mAP_dense@0.25s' in windows
     for key, value in windows.items():
         assert three[key.replace('dense', 'stream_window')] == \
             pytest.approx(value, abs=1e-6), key
-    expected, streams, smoothed = scores.values()
+    expected, streams, smoothed = scores
     for a, b in zip(expected, streams, strict=True):
         torch.testing.assert_close(
             a.pred_action[:a.video_length], b.pred_action, atol=1e-5, rtol=0)
@@ -106,56 +102,32 @@ def test_streams_have_the_map_of_windows(data, tmp_path, run_options):
     assert three['online/stream_state_bytes'] == state
 
 
-def write_segments(root):
-    path = root / 'segments.csv'
-    lines = [(video, start, end, label) for video, segments in SEGMENTS.items()
-             for start, end, label in segments]
+def test_streams_have_the_recall_of_windows(score, tmp_path):
+    """Compare segments scored in windows and along a stream (Table 4)."""
+    root = write_set(tmp_path, LENGTHS)
     # 30 frames and 4 steps per second.
-    path.write_text(''.join(
-        f'P0{i % 3}_01_{i},{video},'
-        f'{start * 7.5 + 1:.0f},{end * 7.5 - 1:.0f},'
-        f'{label - 1},0,{label - 1}\n'
-        for i, (video, start, end, label) in enumerate(lines)))
-
-
-@pytest.fixture
-def segments(tmp_path, run_options):
-    """Options for segments of four videos, and a checkpoint."""
-    write_segments(write_set(tmp_path, LENGTHS))
+    rows = [(video, round(start * 7.5 + 1), round(end * 7.5 - 1), label - 1,
+             0, label - 1) for video, segments in SEGMENTS.items()
+            for start, end, label in segments]
+    (root / 'segments.csv').write_text(''.join(
+        f'P0{i % 3}_01_{i},{",".join(map(str, row))}\n'
+        for i, row in enumerate(rows)))
     options = {
-        **SMALL, **run_options(tmp_path, tmp_path),
         'model.backbone.in_channels': dict(rgb=3, flow=2),
         'model.backbone.num_anticipation_tokens': 2,
         'model.backbone.work_memory_length': 8,
         'model.cls_head.num_classes': 3,
         'model.cls_head.score': 'logit',
         'test_dataloader.batch_size': 3,
-        'test_dataloader.dataset.ann_file': 'videos.txt',
-        'test_dataloader.dataset.segment_file': 'segments.csv',
-        'test_dataloader.dataset.work_steps': 16,
-        'test_dataloader.dataset.work_rate': 2,
-        'test_dataloader.dataset.anticipation_steps': 8,
-        'test_dataloader.dataset.anticipation_rate': 4,
-    }
-    return options, fresh_checkpoint(
-        tmp_path / 'model.pth', 'testra_tiny_synthetic', options)
-
-
-def test_streams_have_the_recall_of_windows(segments, tmp_path, run_options):
-    """Compare segments scored in windows and along a stream (Table 4)."""
-    options, checkpoint = segments
-    result, scores = [], []
-    for windows in 'segments', 'stream':
-        samples = []
-        result.append(score(
-            'testra_tiny_synthetic', {
-                **options, **run_options(tmp_path, tmp_path),
-                'test_dataloader.dataset.windows': windows,
-                'test_evaluator': dict(
-                    _delete_=True, type='MeanTopKRecall', k=1,
-                    actions=[(0, 0), (1, 0)], subsets=dict(unseen=['P01'])),
-            }, checkpoint, samples))
-        scores.append(samples)
+        **{f'test_dataloader.dataset.{name}': value for name, value in dict(
+            ann_file='videos.txt', segment_file='segments.csv', work_steps=16,
+            work_rate=2, anticipation_steps=8, anticipation_rate=4).items()}}
+    result, scores = zip(*(score(root, options, {
+        'test_dataloader.dataset.windows': windows,
+        'test_evaluator': dict(
+            _delete_=True, type='MeanTopKRecall', k=1,
+            actions=[(0, 0), (1, 0)], subsets=dict(unseen=['P01']))})
+        for windows in ('segments', 'stream')))
     assert list(result[0])[0] == 'online/action_top1_recall_testra'
     assert len(result[0]) == 6
     for key, value in result[0].items():

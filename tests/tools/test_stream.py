@@ -20,25 +20,42 @@ from mmvidattn.live import load_live_model
 from mmvidattn.online.frame_scores import read_frame_scores
 
 ROOT = Path(__file__).resolve().parents[2]
+# Thresholds that the weak scores of the detector reach.
+LOW = '--on', '0.26', '--off', '0.1', '--min-duration', '0'
 
 
-def test_video_plot_and_events(run_main, files, clip, tmp_path, monkeypatch,
-                               capsys):
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_main(
-        'stream.py', clip, *files, '--out', 'out.mp4', '--plot', 'plot.png',
-        '--events', 'events.jsonl')
+
+
+def events_of(path='events.jsonl'):
+    return [json.loads(line) for line in open(path, encoding='utf-8')]
+
+
+def num_frames(path):
+    return cv2.VideoCapture(path).get(cv2.CAP_PROP_FRAME_COUNT)
+
+
+@pytest.mark.parametrize('model, options, lines', [
+    ('files', [], ['28 steps, 0 dropped, 0 missing', 'flow ']),
+    ('clip_files', ['--stride', 1, '--on', '0.2', '--off', '0.1'], [
+        'the last 2.00 s (24 frames) every 1.00 s (12 frames); ',
+        '7 steps, 0 dropped, 0 missing'])], ids=['features', 'clips'])
+def test_video_plot_and_events(run_main, request, clip, capsys, model,
+                               options, lines):
+    run_main('stream.py', clip, *request.getfixturevalue(model), *options,
+             '--out', 'out.mp4', '--plot', 'plot.png', '--events',
+             'events.jsonl')
     out = capsys.readouterr().out
-    assert '28 steps, 0 dropped, 0 missing' in out
-    for stage in 'decode', 'flow', 'features', 'head', 'total', 'lag':
-        assert f'{stage} ' in out
-    video = cv2.VideoCapture(str(tmp_path / 'out.mp4'))
-    assert video.get(cv2.CAP_PROP_FRAME_COUNT) == 84
-    assert video.get(cv2.CAP_PROP_FPS) == 12
-    plot = cv2.imread(str(tmp_path / 'plot.png'))
-    assert plot.shape[1] == 1440
-    events = [json.loads(line) for line in (
-        tmp_path / 'events.jsonl').read_text().splitlines()]
+    for text in *lines, *(f'{stage} ' for stage in (
+            'decode', 'features', 'head', 'total', 'lag')):
+        assert text in out
+    assert ('flow ' in out) == (model == 'files')
+    assert num_frames('out.mp4') == 84
+    assert cv2.VideoCapture('out.mp4').get(cv2.CAP_PROP_FPS) == 12
+    assert cv2.imread('plot.png').shape[1] == 1440
+    events = events_of()
     assert events
     assert all(map(out.__contains__, map(stream.describe_event, events)))
 
@@ -55,9 +72,7 @@ def test_stream_without_events_reports_the_highest_scores(
     assert max(map(float, scores.values())) > .25
 
 
-def test_tuned_thresholds_of_scores_apply_live(run_main, files, clip, tmp_path,
-                                               monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_tuned_thresholds_of_scores_apply_live(run_main, files, clip):
     run_main('stream.py', clip, *files, '--scores', 'scores')
     scored = read_frame_scores('scores')
     rate, scores = scored.videos[str(clip)]
@@ -74,11 +89,9 @@ def test_tuned_thresholds_of_scores_apply_live(run_main, files, clip, tmp_path,
     tuned.write('thresholds.json')
     run_main('stream.py', clip, *files, '--thresholds', 'thresholds.json',
              '--events', 'events.jsonl')
-    events = [json.loads(line) for line in (
-        tmp_path / 'events.jsonl').read_text().splitlines()]
     offline = detect_events(scored.videos, scored.classes, scored.ignore,
                             thresholds=tuned.classes)
-    assert [(e['class'], e['start'], e['end']) for e in events
+    assert [(e['class'], e['start'], e['end']) for e in events_of()
             if e['event'] == 'end'] == [
                 (one.labels['action'], one.start, one.end)
                 for one in offline]
@@ -88,92 +101,60 @@ def test_tuned_thresholds_of_scores_apply_live(run_main, files, clip, tmp_path,
         assert model.new_event_detector().tuned == tuned.classes
 
 
-def test_recognizer_of_clips(run_main, clip_files, clip, tmp_path,
-                             monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    run_main('stream.py', clip, *clip_files, '--out', 'out.mp4', '--plot',
-             'plot.png', '--events', 'events.jsonl', '--stride', 1, '--on',
-             '0.2', '--off', '0.1')
-    out = capsys.readouterr().out
-    assert 'the last 2.00 s (24 frames) every 1.00 s (12 frames); ' in out
-    assert '7 steps, 0 dropped, 0 missing' in out
-    assert 'features ' in out and 'head ' in out and 'flow' not in out
-    video = cv2.VideoCapture(str(tmp_path / 'out.mp4'))
-    assert video.get(cv2.CAP_PROP_FRAME_COUNT) == 84
-    assert cv2.imread(str(tmp_path / 'plot.png')).shape[1] == 1440
-    events = [json.loads(line) for line in (
-        tmp_path / 'events.jsonl').read_text().splitlines()]
-    assert events
-    assert all(f'{e["class"]} started at {e["start"]:.2f} s' in out
-               for e in events if e['event'] == 'start')
-    with pytest.raises(SystemExit, match='extractors is not an option'):
-        run_main('stream.py', clip, *clip_files, '--rgb', 'x', 'y')
-
-
-def test_service(run_main, files, clip, tmp_path, monkeypatch, capsys):
+def test_service(run_main, files, clip, capsys):
     """Use a state, a clip per action, and a webhook."""
-    monkeypatch.chdir(tmp_path)
-    options = ['--on', '0.26', '--off', '0.1', '--min-duration', '0',
-               '--events', 'events.jsonl', '--state', 'state', '--segments',
-               'clips', '--webhook']
+    options = [*LOW, '--events', 'events.jsonl', '--state', 'state',
+               '--segments', 'clips', '--webhook']
     run_main('stream.py', clip, *files, *options,
              'http://u:secret@127.0.0.1:9/')
     out = capsys.readouterr().out
     assert '28 steps' in out and 'secret' not in out
     assert out.count('http://127.0.0.1:9/: ConnectError') == 1
-    data = (tmp_path / 'events.jsonl').read_text()
-    events = [json.loads(line) for line in data.splitlines()]
+    events = events_of()
     assert f'{len(events)} items lost by http://127.0.0.1:9/' in out
-    assert sorted(path.name for path in (tmp_path / 'clips').iterdir()) == (
-        sorted(f'{e["start_id"]:06d}.mp4' for e in events
-               if e['event'] == 'end'))
+    assert sorted(os.listdir('clips')) == sorted(
+        f'{e["start_id"]:06d}.mp4' for e in events if e['event'] == 'end')
     hook = Hook()
     run_main('stream.py', clip, *files, *options, f'http://{hook.host}/')
     assert f'{clip} had ended at 7.00 s' in capsys.readouterr().out
-    assert (tmp_path / 'events.jsonl').read_text() == data
-    (tmp_path / 'state').unlink()
+    assert events_of() == events
+    os.unlink('state')
     run_main('stream.py', clip, *files, *options, f'http://{hook.host}/')
     assert hook.events == [dict(event, source=str(clip)) for event in events]
     hook.close()
 
 
-def test_broken_video_keeps_its_outputs(
-        run_main, files, broken_clip, clip, tmp_path, capsys):
+def test_broken_video_keeps_its_outputs(run_main, files, broken_clip, clip,
+                                        capsys):
     with pytest.raises(SystemExit, match='broken.mp4 breaks off: .* of 84'):
-        run_main('stream.py', broken_clip, clip, *files,
-                 '--out', tmp_path / 'out.mp4', '--plot', tmp_path / 'p.png',
-                 '--events', tmp_path / 'events.jsonl')
-    frames = [cv2.VideoCapture(str(tmp_path / name)).get(
-        cv2.CAP_PROP_FRAME_COUNT) for name in ('out_1.mp4', 'out_2.mp4')]
+        run_main('stream.py', broken_clip, clip, *files, '--out', 'out.mp4',
+                 '--plot', 'p.png', '--events', 'events.jsonl')
     # The other source continues.
-    assert 0 < frames[0] < 84 == frames[1]
-    assert cv2.imread(str(tmp_path / 'p_1.png')) is not None
-    assert cv2.imread(str(tmp_path / 'p_2.png')) is not None
-    assert (tmp_path / 'events_1.jsonl').exists()
+    assert 0 < num_frames('out_1.mp4') < 84 == num_frames('out_2.mp4')
+    assert cv2.imread('p_1.png') is not None
+    assert cv2.imread('p_2.png') is not None
+    assert Path('events_1.jsonl').exists()
     out = capsys.readouterr().out
     assert '28 steps' in out
     assert re.search(f'^{clip}: .* started at', out, re.MULTILINE)
 
 
-def test_signal_keeps_the_outputs(files, camera, tmp_path):
+def test_signal_keeps_the_outputs(files, camera):
     process = subprocess.Popen(
-        [sys.executable, ROOT / 'tools/stream.py', camera.url, *files,
-         '--out', 'out.mp4', '--events', 'events.jsonl', '--on', '0.26',
-         '--off', '0.1', '--min-duration', '0'],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, ROOT / 'tools/stream.py', camera.url, *files, *LOW,
+         '--out', 'out.mp4', '--events', 'events.jsonl'],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, env=dict(os.environ, OMP_NUM_THREADS='1',
                             PYTHONUNBUFFERED='1'))
-    # Wait for the first event.
+    # Wait for the first event, which is written before it is printed.
     assert 'started' in process.stdout.readline()
-    # Events are written before they are printed.
-    assert (tmp_path / 'events.jsonl').read_text().endswith('}\n')
+    assert Path('events.jsonl').read_text().endswith('}\n')
     # Like Ctrl-C, which background programs of a shell ignore.
     process.send_signal(signal.SIGTERM)
     out, error = process.communicate(timeout=60)
     assert process.returncode == 0, error
     assert 'stopped' in out and 'secret' not in out + error
-    video = cv2.VideoCapture(str(tmp_path / 'out.mp4'))
-    assert video.read()[0]
+    assert cv2.VideoCapture('out.mp4').read()[0]
 
 
 def test_losses_of_a_source_are_logged():
@@ -192,15 +173,15 @@ def test_losses_of_a_source_are_logged():
     assert lines == ['rtsp://door: lost, reconnecting', 'rtsp://door: running']
 
 
-def test_recognizers_of_the_command_line(run_main, files, clip, tmp_path,
-                                         capsys):
+def test_recognizer_of_the_command_line(run_main, files, clip, capsys):
+    """It replaces that of the config."""
     recognizer = files[1].with_name('recognizer.pth')
+    with pytest.raises(SystemExit, match='does not fit the model'):
+        run_main('stream.py', clip, *files, '--rgb', 'vivit_tiny_motion',
+                 recognizer)
     run_main('stream.py', clip, *files, '--rgb', 'linear_ff_tiny_motion',
              recognizer)
     assert '28 steps' in capsys.readouterr().out
-    with pytest.raises(SystemExit, match='extractors must be for the '
-                       'modalities rgb of the model, got flow'):
-        run_main('stream.py', clip, *files, '--flow', 'x', 'y')
 
 
 def test_output_has_no_control_sequences(
@@ -211,12 +192,11 @@ def test_output_has_no_control_sequences(
     classes = ['none', 'jump\x1b]0;x\x07', 'run\x9b1m', 'swim\u2028']
     model = torch.load(files[1], weights_only=True)
     model['meta'] = dict(dataset_meta=dict(classes=classes))
-    torch.save(model, tmp_path / 'model.pth')
+    torch.save(model, 'model.pth')
     with pytest.raises(SystemExit) as end:
-        run_main('stream.py', *names, files[0], tmp_path / 'model.pth',
-                 '--on', '0.26', '--off', '0.1', '--min-duration', '0',
-                 '--events', tmp_path / 'events.jsonl')
-    events = (tmp_path / 'events_1.jsonl').read_text('utf-8')
+        run_main('stream.py', *names, files[0], 'model.pth', *LOW,
+                 '--events', 'events.jsonl')
+    events = Path('events_1.jsonl').read_text('utf-8')
     for text in *capsys.readouterr(), str(end.value), events:
         assert not {'\x1b', '\x07', '\x9b', '\u2028'} & set(text)
         assert '\\' in text or not text

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -8,11 +7,10 @@ from mmengine.config import Config
 
 from mmvidattn.apis import list_models, load_config
 from mmvidattn.commands import make_parser
-from mmvidattn.commands.train import apply_args, set_numbers
+from mmvidattn.commands.train import apply_args
 from mmvidattn.engine import AtomicCheckpointHook
 from mmvidattn.utils.exits import quick_exit
 
-ROOT = Path(__file__).resolve().parents[2]
 
 def scalars(work_dir):
     """Return the logs of the last run in a folder: training, validation."""
@@ -31,6 +29,16 @@ def trained(run_main, small_config, tmp_path_factory):
     return cwd / 'work_dirs/small'
 
 
+@pytest.fixture
+def train(run_main, small_config, tmp_path):
+    """Train in another work directory."""
+    def run(*options):
+        run_main('train.py', small_config, '--work-dir', tmp_path, *options)
+        return scalars(tmp_path)
+
+    return run
+
+
 def test_trains_and_validates(trained):
     train, val = scalars(trained)
     assert [log['epoch'] for log in train] == [1] * 4 + [2] * 4
@@ -40,88 +48,64 @@ def test_trains_and_validates(trained):
     assert len(list(trained.glob('best_acc_top1_epoch_*.pth'))) == 1
 
 
-def test_resumes_from_the_last_checkpoint(trained, run_main, small_config,
-                                          tmp_path):
+def test_resumes_from_the_last_checkpoint(trained, train, tmp_path):
     (tmp_path / 'last_checkpoint').write_text(str(trained / 'epoch_2.pth'))
-    run_main('train.py', small_config, '--resume', '--work-dir', tmp_path,
-             '--cfg-options', 'train_cfg.max_epochs=3')
-    train, _ = scalars(tmp_path)
-    assert [log['step'] for log in train] == [9, 10, 11, 12]
+    logs, _ = train('--resume', '--cfg-options', 'train_cfg.max_epochs=3')
+    assert [log['step'] for log in logs] == [9, 10, 11, 12]
     before, after = (torch.load(path / f'epoch_{i}.pth')['optimizer']
                      for path, i in ((trained, 2), (tmp_path, 3)))
     assert before['state'][0]['step'] == 8 and after['state'][0]['step'] == 12
 
 
-def test_resumes_from_a_path(trained, run_main, small_config, tmp_path):
-    run_main('train.py', small_config, '--resume', trained / 'epoch_1.pth',
-             '--work-dir', tmp_path)
-    train, val = scalars(tmp_path)
-    assert [log['step'] for log in train] == [5, 6, 7, 8]
+def test_resumes_from_a_path(trained, train):
+    logs, val = train('--resume', trained / 'epoch_1.pth')
+    assert [log['step'] for log in logs] == [5, 6, 7, 8]
     assert [log['step'] for log in val] == [2]
     # The same weights and rate; dropout and the order of videos differ.
     whole = scalars(trained)[0]
-    assert [log['lr'] for log in train] == [log['lr'] for log in whole[4:]]
+    assert [log['lr'] for log in logs] == [log['lr'] for log in whole[4:]]
 
 
-@pytest.fixture
-def run_without_bfloat16_units(run_main, small_config, tmp_path, monkeypatch,
-                               capfd):
-    """Train an epoch on a processor on which bfloat16 is slow.
-
-    Return the first log and the lines about bfloat16.
-    """
-    def run(*options, force=False):
-        if not force:
-            monkeypatch.delenv('MMVIDATTN_BFLOAT16')
-        monkeypatch.setenv('ONEDNN_MAX_CPU_ISA', 'AVX2')
-        run_main('train.py', small_config, '--seed', 5, '--no-validate',
-                 '--work-dir', tmp_path, '--epochs', 1, *options)
-        train, val = scalars(tmp_path)
-        assert not val and [log['step'] for log in train] == [1, 2, 3, 4]
-        return train[0], [
-            line for line in ''.join(capfd.readouterr()).splitlines()
-            if 'no bfloat16 units' in line]
-
-    return run
-
-
-def test_options_of_training(trained, run_without_bfloat16_units, tmp_path,
-                             monkeypatch):
+@pytest.mark.parametrize('is_forced', [True, False])
+def test_options_of_training(trained, train, tmp_path, monkeypatch, capfd,
+                             is_forced):
+    """On a processor on which bfloat16 is slow, --amp must be forced."""
+    if not is_forced:
+        monkeypatch.delenv('MMVIDATTN_BFLOAT16')
+    monkeypatch.setenv('ONEDNN_MAX_CPU_ISA', 'AVX2')
     set_globally = []
     monkeypatch.setattr(torch, 'use_deterministic_algorithms',
                         set_globally.append)
     for name in 'deterministic', 'benchmark':
         monkeypatch.setattr(torch.backends.cudnn, name, False)
-    amp, lines = run_without_bfloat16_units(
-        '--amp', '--auto-scale-lr', '--deterministic', '--diff-rank-seed',
-        force=True)
-    cfg = Config.fromfile(tmp_path / 'small.py')
-    assert cfg.train_cfg.max_epochs == 1
-    assert cfg.randomness == dict(
-        seed=5, deterministic=True, diff_rank_seed=True)
-    assert set_globally == [True]
-    full = scalars(trained)[0][0]
-    # The batch is a quarter of the 16 that the config's rate is for.
-    assert amp['lr'] == pytest.approx(full['lr'] / 4)
-    # The same first batch and weights, rounded to eight bits.
-    assert amp['loss'] == pytest.approx(full['loss'], rel=0.02)
-    assert amp['loss'] != pytest.approx(full['loss'], rel=1e-6)
-    assert not lines
+    more = ['--auto-scale-lr', '--deterministic', '--diff-rank-seed']
+    logs, val = train('--seed', 5, '--no-validate', '--epochs', 1, '--amp',
+                      *more * is_forced)
+    assert not val and [log['step'] for log in logs] == [1, 2, 3, 4]
+    amp, full = logs[0], scalars(trained)[0][0]
+    if is_forced:
+        cfg = Config.fromfile(tmp_path / 'small.py')
+        assert cfg.train_cfg.max_epochs == 1
+        assert cfg.randomness == dict(
+            seed=5, deterministic=True, diff_rank_seed=True)
+        assert set_globally == [True]
+        # The batch is a quarter of the 16 that the config's rate is for.
+        assert amp['lr'] == pytest.approx(full['lr'] / 4)
+    # The same first batch and weights, rounded to eight bits or not.
+    assert amp['loss'] == pytest.approx(
+        full['loss'], rel=0.02 if is_forced else 1e-4)
+    assert (amp['loss'] != pytest.approx(full['loss'], rel=1e-6)) == is_forced
+    lines = [line for line in ''.join(capfd.readouterr()).splitlines()
+             if 'no bfloat16 units' in line]
+    assert len(lines) == (not is_forced)
+    assert all('MMVIDATTN_BFLOAT16=force' in line for line in lines)
 
 
-def test_amp_computes_in_float32_without_bfloat16_units(
-        trained, run_without_bfloat16_units):
-    """Check that a line names the option that forces bfloat16."""
-    log, lines = run_without_bfloat16_units('--amp')
-    assert len(lines) == 1 and 'MMVIDATTN_BFLOAT16=force' in lines[0]
-    assert log['loss'] == pytest.approx(
-        scalars(trained)[0][0]['loss'], rel=1e-4)
-
-
-def numbers_of(name, *words):
+def config_of(name, *words):
+    """Load a config, and apply options of the command."""
     args = make_parser('train').parse_args([name, *words])
     cfg = load_config(name, args.cfg_options)
-    set_numbers(cfg, args)
+    apply_args(cfg, args)
     return cfg
 
 
@@ -135,60 +119,48 @@ def numbers_of(name, *words):
         dict(begin=0, end=4), dict(begin=0, end=2, T_max=2)])])
 def test_epochs_stretch_the_schedules(name, epochs, expected):
     before = load_config(name)
-    cfg = numbers_of(name, '--epochs', str(epochs))
+    cfg = config_of(name, '--epochs', str(epochs))
     assert cfg.train_cfg.max_epochs == epochs
     got, old = ([dict(x)] if isinstance(x, dict) else x for x in (
         cfg.param_scheduler, before.param_scheduler))
     for scheduler, times, was in zip(got, expected, old, strict=True):
-        assert {key: scheduler.get(key) for key in times} == times
-        others = {*scheduler} - {*times}
-        assert all(scheduler[key] == was[key] for key in others)
+        assert scheduler == {**was, **times}
 
 
-def test_sets_batch_size_and_rate():
-    cfg = numbers_of('linear_ff_ssv2', '--batch-size', '3', '--lr', '0.5')
+def test_sets_batch_size_rate_and_seed():
     before = load_config('linear_ff_ssv2')
-    assert cfg.train_dataloader.pop('batch_size') == 3
-    assert cfg.optim_wrapper.optimizer.pop('lr') == 0.5
-    del before.train_dataloader.batch_size, before.optim_wrapper.optimizer.lr
+    assert 'randomness' not in before
+    cfg = config_of('linear_ff_ssv2', '--batch-size', '3', '--lr', '0.5',
+                    '--seed', '3', '--deterministic')
+    before.train_dataloader.batch_size = 3
+    before.optim_wrapper.optimizer.lr = 0.5
+    before.randomness = dict(seed=3, deterministic=True)
     assert cfg.to_dict() == before.to_dict()
-
-
-def test_sets_the_seed_of_a_config_without_randomness():
-    cfg = load_config('linear_ff_ssv2')
-    assert 'randomness' not in cfg
-    apply_args(cfg, make_parser('train').parse_args(
-        ['linear_ff_ssv2', '--seed', '3', '--deterministic']))
-    assert cfg.randomness == dict(seed=3, deterministic=True)
 
 
 @pytest.mark.slow
 def test_numbers_can_be_set_in_every_config():
     words = '--epochs', '4', '--batch-size', '5', '--lr', '0.125'
     for name in list_models():
-        cfg = numbers_of(name, *words)
+        cfg = config_of(name, *words)
         assert (cfg.train_cfg.max_epochs, cfg.train_dataloader.batch_size,
                 cfg.optim_wrapper.optimizer.lr) == (4, 5, 0.125), name
 
 
-def test_different_optimizer_cannot_resume(trained, run_main, small_config,
-                                           tmp_path):
+def test_different_optimizer_cannot_resume(trained, train):
     with pytest.raises(SystemExit, match=(
             "epoch_1.pth was trained with another optimizer: it has no "
             "'momentum' for SGD")):
-        run_main('train.py', small_config, '--resume', trained / 'epoch_1.pth',
-                 '--work-dir', tmp_path, '--cfg-options',
-                 'optim_wrapper.optimizer.type=SGD')
+        train('--resume', trained / 'epoch_1.pth', '--cfg-options',
+              'optim_wrapper.optimizer.type=SGD')
 
 
-def test_error_names_a_checkpoint_that_was_not_saved(
-        run_main, small_config, tmp_path, monkeypatch):
+def test_error_names_a_checkpoint_that_was_not_saved(train, monkeypatch):
     monkeypatch.setattr(AtomicCheckpointHook, '_write', lambda *_, **__: False)
     with pytest.raises(SystemExit, match=(
             'train: error: .*epoch_1.pth could not be saved; the last '
             'complete checkpoint is none')):
-        run_main('train.py', small_config, '--work-dir', tmp_path,
-                 '--no-validate', '--cfg-options', 'train_cfg.max_epochs=1')
+        train('--no-validate', '--epochs', 1)
 
 
 @pytest.mark.parametrize('tool', ['train.py', 'test.py'])
@@ -200,8 +172,7 @@ def test_compiles_the_backbone(run_main, small_config, small_checkpoint,
         compiled.append(type(module).__name__)
         raise ValueError('stop here')
 
-    monkeypatch.setattr('torch.nn.Module.compile',
-                        compile_in_place)
+    monkeypatch.setattr('torch.nn.Module.compile', compile_in_place)
     rest = [small_checkpoint] if tool == 'test.py' else []
     with pytest.raises(SystemExit, match='error: stop here'):
         run_main(tool, small_config, *rest, '--compile', '--work-dir',

@@ -37,7 +37,7 @@ def probe(motion_dir, tmp_path_factory):
     return folder
 
 
-def test_probe_predicts_own_classes(probe, motion_dir, capsys):
+def test_probe_predicts_own_classes(probe, video, capsys):
     start, trained = (torch.load(path, weights_only=True)['state_dict']
                       for path in (probe / 'start.pth',
                                    probe / 'out/best.pth'))
@@ -45,25 +45,26 @@ def test_probe_predicts_own_classes(probe, motion_dir, capsys):
                if value.shape == start[name].shape
                and not torch.equal(value, start[name])}
     assert changed == {'cls_head'}
-    run('predict', motion_dir / 'val/000000.mp4', probe / 'out/bundle')
+    run('predict', video, probe / 'out/bundle')
     assert {'left', 'up'} <= {*capsys.readouterr().out.split()}
 
 
+@pytest.mark.slow
 def test_probe_runs_as_onnx(probe, tmp_path):
     pytest.importorskip('onnxruntime')
     run('export', probe / 'out/bundle', tmp_path / 'model.onnx')
     assert (tmp_path / 'model.onnx').is_file()
 
 
-def test_testra_runs_on_its_features(probe, motion_dir, tmp_path, capsys):
-    clip, weights = motion_dir / 'val/000000.mp4', probe / 'out/best.pth'
-    run('extract-features', clip, tmp_path / 'rgb', NAME, '--checkpoint',
+def test_testra_runs_on_its_features(probe, video, tmp_path, capsys):
+    weights = probe / 'out/best.pth'
+    run('extract-features', video, tmp_path / 'rgb', NAME, '--checkpoint',
         weights)
     features = np.load(tmp_path / 'rgb/000000.npy')
     assert features.shape[1] == 96 and np.isfinite(features).all()
     torch.manual_seed(0)
     detector = MODELS.build(load_config('testra_tiny_videos').model)
     torch.save(dict(state_dict=detector.state_dict()), tmp_path / 't.pth')
-    run('stream', clip, 'testra_tiny_videos', tmp_path / 't.pth', '--rgb',
+    run('stream', video, 'testra_tiny_videos', tmp_path / 't.pth', '--rgb',
         NAME, weights)
     assert f'{len(features)} steps' in capsys.readouterr().out

@@ -1,0 +1,233 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Pictures of tools/analysis, and the numbers in them."""
+from pathlib import Path
+
+import cv2
+import matplotlib.image
+import numpy as np
+import pytest
+import torch
+from registered import classes_of
+from torch import nn
+
+import mmvidattn
+from mmvidattn.layers import VideoSelfAttention
+from tools.analysis import attention_map, grad_cam
+
+DOCS = Path(__file__).resolve().parents[2] / 'docs'
+TINY = 'linear_ff_tiny_motion'
+GRID = (4, 3, 5)
+# They multiply their result by a gate, or keep a state instead of rows.
+WITHOUT_ROWS = 'GatedDeltaAttention', 'PolaFormerAttention', 'RALAAttention'
+
+
+@pytest.mark.parametrize('attention', classes_of('layers'),
+                         ids=lambda attention: attention.__name__)
+def test_rows_match_probing_with_single_keys(attention):
+    """If only one key has a value, the output is the weight of that key."""
+    module = nn.Module()
+    module.attention = attention = attention(4, 3, (3, 5)).double().eval()
+    forward = attention.forward
+
+    def seeded(*args):
+        torch.manual_seed(1)
+        return forward(*args)
+
+    attention.forward = seeded
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 15, 3, 4, dtype=torch.float64)
+    q, k = attention.feature_map(q), attention.key_map(k, (1, ))
+    shapes = ((3, 5), (3, 5)) * getattr(attention, 'takes_shapes', False)
+    given = attention_map.Captured(module, GRID, GRID[1:], (q, k, v), shapes)
+    queries = torch.tensor([3, 14])
+    if type(attention).__name__ in WITHOUT_ROWS:
+        with pytest.raises(ValueError, match='not compute an attention mat'):
+            attention_map.attention_rows(given, 1, queries)
+        return
+    rows = attention_map.attention_rows(given, 1, queries)
+    want = []
+    for j in range(15):
+        one = torch.zeros_like(v[1:])
+        one[:, j] = 1
+        with torch.no_grad():
+            want.append(attention(q[1:], k[1:], one, *shapes)
+                        [0, queries, :, 0])
+    assert torch.allclose(rows, torch.stack(want, -1), atol=1e-10)
+
+
+@pytest.mark.parametrize('token', [(0, 0, 0), (2, 1, 4)])
+@pytest.mark.parametrize('pattern, window', [('time', None), ('space', None),
+                                             ('joint', None), ('window', 3)])
+@pytest.mark.parametrize('kind', ['linear', 'softmax'])
+def test_rows_match_the_definition(kind, pattern, window, token):
+    """Softmax or normalized products of the projections, at the keys."""
+    options = dict(
+        linear=dict(attention=dict(type='LinearAttention', offset='auto'),
+                    fixation={}),
+        softmax=dict(attention=dict(type='SoftmaxAttention')))[kind]
+    torch.manual_seed(0)
+    layer = VideoSelfAttention(
+        12, 3, grid_shape=GRID, pattern=pattern, window_frames=window,
+        shifts=[dict(mode='tsm', divisor=4)], **options).double()
+    x = torch.randn(2, *GRID, 12, dtype=torch.float64)
+    given = attention_map.capture(
+        lambda clip, mode, stage: layer(clip), layer, x)
+    sequence, query = attention_map.locate(given, token)
+    row, = attention_map.attention_rows(given, sequence, torch.tensor([query]))
+    keys = torch.zeros(GRID, dtype=torch.bool)
+    first = min(max(token[0] - 1, 0), GRID[0] - 3)
+    keys[dict(time=(slice(None), *token[1:]), space=token[:1], joint=...,
+              window=slice(first, first + 3))[pattern]] = True
+    with torch.no_grad():
+        q, k, v = (y.unflatten(-1, (3, 4))
+                   for y in layer.qkv(x[:1]).chunk(3, -1))
+        k, v = (layer.shifts(y.flatten(-2)).unflatten(-1, (3, 4))
+                for y in (k, v))
+        if kind == 'linear':
+            q, k = (y.relu() + 4**-0.5 for y in (q, k))
+            q, k = layer.fixation(q, k, v)
+        scores = torch.einsum('gd,mgd->gm', q[0][token], k[0][keys])
+        want = scores / (scores.sum(-1, keepdim=True) + 1e-6) if (
+            kind == 'linear') else (scores / 2).softmax(-1)
+    for head in range(3):
+        volume = attention_map.volume(given, sequence, row[head])
+        assert torch.allclose(volume[keys], want[head], atol=1e-12)
+        assert volume[~keys].isnan().all()
+
+
+def test_class_tokens_are_not_patches():
+    """They come first in a column of tokens."""
+    module = nn.Module()
+    module.pattern = 'space'
+    given = attention_map.Captured(module, (2, 17, 1), (4, 4), (), ())
+    assert attention_map.locate(given, (1, 3, 2)) == (1, 1 + 3 * 4 + 2)
+    volume = attention_map.volume(given, 1, torch.arange(17.))
+    assert volume.shape == (2, 4, 4) and volume[0].isnan().all()
+    assert volume[1].flatten().tolist() == [*range(1, 17)]
+
+
+@pytest.mark.parametrize('extra', [0, 1, 2], ids='{} class tokens'.format)
+@pytest.mark.parametrize('kind', ['grid', 'columns', 'joint', 'frames',
+                                  'maps'])
+def test_tokens_are_arranged_as_a_volume(kind, extra):
+    volume = torch.arange(2 * 4 * 3 * 4.).view(2, 4, 3, 4, 1).expand(
+        -1, -1, -1, -1, 5)
+    if kind == 'grid':
+        x = volume
+    elif kind == 'maps':
+        x = volume.flatten(0, 1).permute(0, 3, 1, 2)
+    else:
+        x = volume.flatten(1, 3) if kind == 'joint' else volume.flatten(2, 3)
+        x = torch.cat([torch.full_like(x[..., :extra, :], -1), x], dim=-2)
+        if kind == 'columns':
+            x = x.unsqueeze(3)
+        elif kind == 'frames':
+            x = x.flatten(0, 1)
+    got = grad_cam.as_volume(x, torch.empty(2, 3, 4, 48, 64))
+    assert torch.equal(got, volume.movedim(-1, 1))
+
+
+def test_heat_is_that_of_the_formula():
+    """Channels weighted by their mean gradient, positive parts, 0 to 1."""
+    torch.manual_seed(0)
+    model = mmvidattn.get_model('dualformer_tiny_motion')
+    layer = grad_cam.find_layer(model, None)
+    clip = torch.randn(1, 1, 3, 8, 64, 64)
+    heat, index, score = grad_cam.grad_cam(model, layer, clip, '2', [])
+    logits = model(clip, mode='tensor', stage='head')[0]
+    assert index == 2 and score == pytest.approx(logits.softmax(0)[2].item())
+    seen = []
+    layer.register_forward_hook(lambda m, args, out: seen.append(out))
+    score = model(clip, mode='tensor', stage='head')[0, 2]
+    grad, = torch.autograd.grad(score, seen[0])
+    coarse = (grad.mean((1, 2, 3)) * seen[0]).sum(-1).relu()[0]
+    assert heat.shape == (8, 64, 64)
+    assert 0 <= heat.min() and heat.max() == pytest.approx(1, abs=1e-3)
+    hot = [int(i) for i in (coarse == coarse.max()).nonzero()[0]]
+    sizes = [n // m for n, m in zip(heat.shape, coarse.shape)]
+    cells = heat.unflatten(2, (-1, sizes[2])).unflatten(
+        1, (-1, sizes[1])).unflatten(0, (-1, sizes[0])).mean((1, 3, 5))
+    assert [int(i) for i in (cells == cells.max()).nonzero()[0]] == hot
+
+
+@pytest.fixture
+def draw(run_main, video, tmp_path, capsys):
+    """Run a tool, check its picture, and return its two last lines."""
+    def run(name, *options):
+        out = tmp_path / 'out.png'
+        run_main(f'analysis/{name}.py', video, '--device', 'cpu', '--out', out,
+                 *options)
+        assert cv2.imread(str(out)).std() > 5
+        return capsys.readouterr().out.splitlines()[-2:]
+
+    return run
+
+
+@pytest.mark.parametrize('name, options, starts', [
+    ('attention_map', ['--model', f'{TINY}:default', '--model',
+                       'vivit_tiny_motion'],
+     [f'{TINY}, default: ', 'vivit_tiny_motion: ']),
+    ('grad_cam', ['--model', f'{TINY}:default', '--model',
+                  'dualformer_tiny_motion', '--label', 3],
+     [f'{TINY}, default: ', 'dualformer_tiny_motion: class 3 '])],
+    ids=['attention_map', 'grad_cam'])
+def test_draws_a_row_for_each_model(draw, name, options, starts):
+    for line, start in zip(draw(name, *options), starts, strict=True):
+        assert line.startswith(start)
+        assert name == 'grad_cam' or 'nats' in line
+
+
+def test_draws_the_scores_of_frames(draw, video, motion_dir, tmp_path):
+    config, checkpoint = tmp_path / 'small_laps.py', tmp_path / 'laps.pth'
+    config.write_text(f'''
+_base_ = ['{DOCS.parent}/configs/laps_tiny_motion.py']
+model = dict(
+    backbone=dict(arch=dict(
+        stem_channels=8, embed_dims=16, depths=(1, 1, 1), num_heads=2)),
+    cls_head=dict(in_channels=32))
+test_dataloader = dict(dataset=dict(
+    metainfo=dict(classes='{motion_dir}/label_map.txt')))
+''')
+    torch.manual_seed(0)
+    model = mmvidattn.get_model(config)
+    nn.init.normal_(model.cls_head.fc_cls.weight, std=3.)
+    torch.save(dict(state_dict=model.state_dict()), checkpoint)
+    lines = draw('frame_scores', '--model', config, '--model',
+                 f'{config}:{checkpoint}')
+    assert lines[0].startswith('small_laps: ')
+    for line in lines:
+        scores = [float(x) for x in line.split('frames ')[1].split()]
+        assert len(scores) == 8 and 0 <= min(scores) <= max(scores) <= 1
+    # The score of the clip is its prediction, and frames differ.
+    model.cfg.test_dataloader.dataset.pipeline = model.cfg.val_pipeline
+    best = mmvidattn.VideoClassifier(model)(video).predictions[0]
+    assert lines[1].startswith(
+        f'small_laps, laps: {best.label} {best.score:.3f}; frames ')
+    assert np.std(scores) > 0
+
+
+@pytest.mark.parametrize('name, options, error', [
+    ('attention_map', ['--layer', 'head'], '--layer must be a VideoSelf'),
+    ('attention_map', ['--token', 8, 0, 0], r'--token .*got \(8, 0, 0\)'),
+    ('attention_map', ['--out', 'map.jpg'], '--out must be a .png'),
+    ('grad_cam', ['--layer', 'blocks.9'], '--layer .*got blocks.9'),
+    ('grad_cam', ['--label', 8], "--label must be .*below 8, got '8'"),
+    ('grad_cam', ['--model', 'x_none'], "no model 'x_none'"),
+    ('frame_scores', [], 'head .*got LinearVideo')],
+    ids=str)
+def test_tools_name_the_fault(draw, tmp_path, name, options, error):
+    with pytest.raises(SystemExit, match=f'^{name}.py: error: .*{error}'):
+        draw(name, '--model', TINY, *options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_picture_of_the_causal_page_is_current(tmp_path, run_main):
+    page = (DOCS / 'causal.md').read_text()
+    assert '](causal.png)' in page
+    assert '`python tools/causal_picture.py docs/causal.png`' in page
+    run_main('causal_picture.py', str(tmp_path / 'new.png'))
+    new, old = (matplotlib.image.imread(path) for path in (
+        tmp_path / 'new.png', DOCS / 'causal.png'))
+    assert new.shape == old.shape
+    # Fonts may differ between machines.
+    assert np.abs(new - old).mean() < .02
