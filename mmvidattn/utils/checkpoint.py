@@ -33,32 +33,17 @@ HASH_IN_NAME = re.compile(r'-([0-9a-fA-F]{8,64})\.[a-z]+$')
 DATE = re.compile(r'(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])')
 
 
-@CheckpointLoader.register_scheme(prefixes=r'.+\.safetensors$')
-def load_from_safetensors(filename: str, map_location: Any) -> dict:
-    """Let ``load_from`` and ``Pretrained`` of a config read safetensors."""
-    if not Path(filename).is_file():
-        raise FileNotFoundError(f'no file {filename}')
-    return load_file(filename, device=str(map_location or 'cpu'))
-
-
-@CheckpointLoader.register_scheme(prefixes=r'https?://.+\.safetensors$')
-def load_from_safetensors_url(filename: str, map_location: Any) -> dict:
-    """Let configs load the URL of a safetensors file."""
-    return load_from_safetensors(str(download(filename)), map_location)
-
-
-@CheckpointLoader.register_scheme(prefixes=HUB)
-def load_from_hub(filename: str, map_location: Any) -> dict:
-    """Let configs load ``hf://OWNER/MODEL@REVISION``."""
-    return load_from_safetensors(str(hub_file(filename)), map_location)
-
-
 @CheckpointLoader.register_scheme(
-    prefixes=[f'{name}://' for name in STORES if name != 'hf'],
-    force=True)
-def load_from_store(filename: str, map_location: Any) -> dict:
-    """Let configs load URLs of object stores, such as ``s3://``."""
-    return _load_file(str(local_path(filename, latest=True)))
+    prefixes=[r'.+\.safetensors$', r'https?://.+\.safetensors$',
+              *(f'{name}://' for name in STORES)], force=True)
+def load_scheme(filename: str, map_location: Any) -> Any:
+    """Let ``load_from`` and ``Pretrained`` of a config read more files.
+
+    These are safetensors, their URLs, ``hf://OWNER/MODEL@REVISION``, and URLs
+    of object stores, such as ``s3://``. The tensors are on the CPU.
+    """
+    return _load_file(
+        str(download(filename) if is_url(filename) else filename))
 
 
 def download(url: str, sha256: str | None = None) -> Path:
@@ -177,7 +162,7 @@ def _load_file(path: str) -> Any:
                              'mmengine run code from the checkpoint')
         return CheckpointLoader.load_checkpoint(path, 'cpu', 'silent')
     if path.endswith('.safetensors'):
-        return load_from_safetensors(path, 'cpu')
+        return load_file(path)
     return load_weights_only(Path(path).expanduser())
 
 

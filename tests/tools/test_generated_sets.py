@@ -45,7 +45,7 @@ def check_video(path, drawn, fps, error):
 
 @pytest.mark.parametrize('tool, options, wrong', [
     ('motion/make_motion.py', ['--train', 2, '--val', 2], ['--train', 0]),
-    ('online/make_events.py', ['--videos', 5, '--seconds', 60, '--side', 32],
+    ('online/make_events.py', ['--videos', 5, '--seconds', 60, '--side', 36],
      ['--videos', 4]),
     ('online/make_pixels.py', ['--train', 2, '--val', 1, '--frames', 300,
                                '--side', 16], ['--seed', -1]),

@@ -2,12 +2,12 @@
 import functools
 import http.server
 import struct
-import threading
 import zipfile
 from pathlib import Path
 
 import pytest
 import torch
+from live_fixtures import close, serve
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors.torch import save_file
 from torch import nn
@@ -84,32 +84,25 @@ NAN = dict(WEIGHTS, **{'b.weight': torch.tensor([1., torch.nan]),
                        'mask': torch.tensor([0., -torch.inf])})
 
 
-@pytest.mark.parametrize('name', ['x.pth', 'x.safetensors'])
-@pytest.mark.parametrize('content, kind, error', [
-    (None, FileNotFoundError, 'no checkpoint file .*{}'),
-    (b'', ValueError, '{} is not a checkpoint'),
-    (b'a text', ValueError, '{} is not a checkpoint'),
-    (b'PK\x03\x04 cut', ValueError, '{} is not a checkpoint'),
-    (NAN, ValueError, '{} is refused: 1 of its 4 tensors .*: b.weight')],
-    ids=['missing', 'empty', 'text', 'cut', 'nan'])
+@pytest.mark.parametrize('name, content, kind, error', [
+    *((name, *row) for name in ('x.pth', 'x.safetensors') for row in (
+        (None, FileNotFoundError, 'no checkpoint file .*{}'),
+        (b'', ValueError, '{} is not a checkpoint'),
+        (b'a text', ValueError, '{} is not a checkpoint'),
+        (b'PK\x03\x04 cut', ValueError, '{} is not a checkpoint'),
+        (NAN, ValueError, '{} is refused: 1 of its 4 tensors .*: b.weight'))),
+    # Files without tensors.
+    *(('x.pth', content, ValueError, '{} is not a checkpoint') for content in (
+        [1, 2], {}, dict(epoch=1), dict(state_dict=dict(a=1))))], ids=str)
 def test_rejected_files(tmp_path, name, content, kind, error):
     path = tmp_path / name
     if isinstance(content, bytes):
         path.write_bytes(content)
-    elif content:
+    elif content is not None:
         (save_file if path.suffix == '.safetensors' else torch.save)(
             content, path)
     with pytest.raises(kind, match=error.format(name)):
         load_state_dict_file(path)
-
-
-@pytest.mark.parametrize(
-    'content', [[1, 2], {}, dict(epoch=1), dict(state_dict=dict(a=1))],
-    ids=str)
-def test_names_file_without_tensors(tmp_path, content):
-    torch.save(content, tmp_path / 'x.pth')
-    with pytest.raises(ValueError, match='x.pth is not a checkpoint'):
-        load_state_dict_file(tmp_path / 'x.pth')
 
 
 def test_detects_flipped_bit(tmp_path):
@@ -239,24 +232,16 @@ def test_backbone_converts_start_weights(tmp_path, monkeypatch):
         build('none').init_weights()
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     """Folder and URL of a server; torch's cache is in another folder."""
     monkeypatch.setenv('TORCH_HOME', str(tmp_path / 'home'))
     folder = tmp_path / 'site'
     folder.mkdir()
-    server = http.server.ThreadingHTTPServer(
-        ('127.0.0.1', 0), functools.partial(Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, args=(0.02, )).start()
+    server = serve(functools.partial(
+        http.server.SimpleHTTPRequestHandler, directory=str(folder)))
     yield folder, f'http://127.0.0.1:{server.server_port}'
-    server.shutdown()
-    server.server_close()
+    close(server)
 
 
 def publish(folder, name, right=True):
@@ -294,9 +279,9 @@ def test_checks_given_hash(site):
     folder, url = site
     name = publish(folder, 'x.pth')
     digest = hash_file(folder / name)
-    read_checkpoint(f'{url}/{name}', sha256=digest)
-    read_checkpoint(folder / name, sha256=digest[:16].upper())
-    for path in f'{url}/{name}', folder / name:
+    for path, start in (f'{url}/{name}', digest), (
+            folder / name, digest[:16].upper()):
+        read_checkpoint(path, sha256=start)
         with pytest.raises(ValueError, match='SHA-256'):
             read_checkpoint(path, sha256='0' * 64)
 

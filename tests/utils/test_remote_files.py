@@ -6,12 +6,12 @@ import sys
 import threading
 import time
 import types
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
+from live_fixtures import QuietHandler, close, serve
 from safetensors.torch import save_file
 
 from mmvidattn.utils.checkpoint import download, read_checkpoint
@@ -130,7 +130,7 @@ def web():
     """Address of a server, and the paths of its requests."""
     requests = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
 
         def do_GET(self):
             requests.append(self.path)
@@ -150,13 +150,9 @@ def web():
             if 'short' not in self.path:
                 self.wfile.write(b'def')
 
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(('127.0.0.1', 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f'127.0.0.1:{server.server_address[1]}', requests
-        server.shutdown()
+    server = serve(Handler)
+    yield f'127.0.0.1:{server.server_port}', requests
+    close(server)
 
 
 def test_http(web, cache, monkeypatch):
@@ -269,13 +265,10 @@ def test_requests_revision_and_file_of_the_hub(hub):
     (f'hf://owner/none@{COMMIT}', OSError,
      f'hf://owner/none@{COMMIT} cannot be loaded .* 404, no such model')],
     ids=['no-revision', 'branch', 'no-owner', 'pickle', 'missing'])
-def test_refused_names_of_the_hub(hub, name, kind, message):
+def test_refused_names_of_the_hub(hub, name, kind, message, monkeypatch):
     with pytest.raises(kind, match=message):
         hub_file(name)
     assert len(hub) == (kind is OSError)
-
-
-def test_hub_needs_its_package(monkeypatch):
     monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
     with pytest.raises(ImportError, match='pip install huggingface_hub'):
         hub_file(NAME)
