@@ -1,12 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Functions for tests of several folders."""
+import copy
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from mmaction.registry import MODELS
+from mmengine.registry import init_default_scope
+from torch import Tensor, nn
 
 
 def relative(a: Tensor, b: Tensor) -> float:
@@ -22,6 +25,17 @@ def with_gradients(function: Callable[..., Tensor],
     y = function(*tensors)
     return y, *torch.autograd.grad(
         y.double().square().sum(), tensors, materialize_grads=True)
+
+
+def build_model(cfg: dict, seed: int = 0) -> nn.Module:
+    """Build a model with initial weights, without a log of all of them."""
+    init_default_scope('mmaction')
+    torch.manual_seed(seed)
+    model = MODELS.build(copy.deepcopy(cfg))
+    model._dump_init_info = lambda *args: None
+    model.init_weights()
+    del model._dump_init_info
+    return model
 
 
 def slow_down(path: Path, first: int, factor: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 """Videos of several kinds, with the number of each frame in its pixels."""
 import io
 import struct
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from fractions import Fraction
 from itertools import cycle, islice
 from pathlib import Path
@@ -41,6 +41,11 @@ def images() -> list[np.ndarray]:
     return results
 
 
+def frames() -> list[av.VideoFrame]:
+    return [av.VideoFrame.from_ndarray(image, format='rgb24')
+            for image in images()]
+
+
 def numbers_of(frames: np.ndarray) -> list[int]:
     """Read the numbers in frames [T, H, W, 3]."""
     blocks = np.stack([frames[:, 4:12, 16 * bit + 4:16 * bit + 12].mean(
@@ -69,9 +74,7 @@ def write_video(path: Path, codec: str, lost: Container[int] = (),
         stream.width, stream.height = WIDTH, HEIGHT
         stream.pix_fmt = options.pop('pix_fmt', 'yuv420p')
         stream.options = options
-        frames = [av.VideoFrame.from_ndarray(image, format='rgb24')
-                  for image in images()]
-        packets = [packet for frame in [*frames, None]
+        packets = [packet for frame in [*frames(), None]
                    for packet in stream.encode(frame)]
         container.mux([packet for number, packet in enumerate(packets)
                        if number not in lost])
@@ -87,8 +90,8 @@ def write_at(path: Path, times: Sequence[float], codec: str = 'mjpeg',
         stream.pix_fmt = 'yuvj420p' if codec == 'mjpeg' else 'yuv420p'
         stream.time_base = Fraction(1, unit)
         stream.codec_context.time_base = Fraction(1, unit)
-        frames: list = [*islice(cycle(images()), len(times)), None]
-        for number, image in enumerate(frames):
+        shown = [*islice(cycle(images()), len(times)), None]
+        for number, image in enumerate(shown):
             if image is not None:
                 image = av.VideoFrame.from_ndarray(image, format='rgb24')
                 image.pts, image.time_base = number, Fraction(1, unit)
@@ -99,21 +102,42 @@ def write_at(path: Path, times: Sequence[float], codec: str = 'mjpeg',
     return path
 
 
+def remux(path: Path, source: Path, edit: Callable[[av.Packet], list],
+          start: float = 0., file: object = None, **options: str) -> Path:
+    """Copy a video without re-encoding, with a function of its packets.
+
+    Args:
+        path: File to write.
+        source: File to read.
+        edit: Function that returns the packets to write for a packet.
+        start: Seconds to skip. Defaults to 0.
+        file: Object to write to instead of the file.
+        options: Options of the new container.
+    """
+    with av.open(str(source)) as old, av.open(
+            file or str(path), 'w', **options) as new:
+        stream = new.add_stream_from_template(old.streams.video[0])
+        if start:
+            old.seek(int(start * av.time_base))
+        for packet in old.demux(video=0):
+            for one in edit(packet) if packet.size else ():
+                one.stream = stream
+                new.mux(one)
+    return path
+
+
 def cut(path: Path, source: Path, seconds: float) -> Path:
-    """Cut the start of an mp4 without re-encoding.
+    """Cut the start of an mp4.
 
     An edit list hides the frames between the key frame and the cut.
     """
-    with av.open(str(source)) as old, av.open(str(path), 'w') as new:
-        stream = new.add_stream_from_template(old.streams.video[0])
-        old.seek(int(seconds * av.time_base))
-        for packet in old.demux(video=0):
-            if packet.size:
-                begin = round(seconds / packet.time_base)
-                packet.pts, packet.dts = packet.pts - begin, packet.dts - begin
-                packet.stream = stream
-                new.mux(packet)
-    return path
+
+    def moved(packet):
+        begin = round(seconds / packet.time_base)
+        packet.pts, packet.dts = packet.pts - begin, packet.dts - begin
+        return [packet]
+
+    return remux(path, source, moved, seconds)
 
 
 def turn(path: Path) -> Path:
@@ -151,8 +175,7 @@ def write_tracks(path: Path, kind: str) -> Path:
                 stream.disposition = (Disposition.forced if smaller
                                       else Disposition.default)
             stream.pix_fmt = 'yuv420p'
-        for number, image in enumerate(images()):
-            frame = av.VideoFrame.from_ndarray(image, format='rgb24')
+        for number, frame in enumerate(frames()):
             for stream in streams:
                 if kind == 'two' and stream is streams[0] and number % 2:
                     continue
@@ -198,10 +221,8 @@ def not_coded(path: Path, numbers: Container[int]) -> Path:
         stream = new.add_stream('mpeg4', rate=FPS)
         stream.width, stream.height = WIDTH, HEIGHT
         stream.options = dict(g='99', bf='0')
-        packets = [packet for image in [*images(), None]
-                   for packet in stream.encode(
-                       image if image is None else
-                       av.VideoFrame.from_ndarray(image, format='rgb24'))]
+        packets = [packet for frame in [*frames(), None]
+                   for packet in stream.encode(frame)]
         for number, packet in enumerate(packets):
             if number in numbers:
                 data = bytearray(bytes(packet)[:7])
@@ -219,41 +240,31 @@ def not_coded(path: Path, numbers: Container[int]) -> Path:
 
 def hide(path: Path, source: Path) -> Path:
     """Add packets to VP8 that are never shown: copies of the key frames."""
-    with av.open(str(source)) as old, av.open(str(path), 'w') as new:
-        stream = new.add_stream_from_template(old.streams.video[0])
-        for packet in old.demux(video=0):
-            data = bytearray(bytes(packet))
-            if not data:
-                continue
-            pts, base = packet.pts, packet.time_base
-            is_key = packet.is_keyframe
-            packet.stream = stream
-            new.mux(packet)
-            if is_key:
-                data[0] &= ~16
-                extra = av.Packet(bytes(data))
-                extra.pts = extra.dts = pts + round(0.01 / base)
-                extra.time_base, extra.stream = base, stream
-                new.mux(extra)
-    return path
+
+    def doubled(packet):
+        if not packet.is_keyframe:
+            return [packet]
+        data = bytearray(bytes(packet))
+        data[0] &= ~16
+        extra = av.Packet(bytes(data))
+        extra.pts = extra.dts = packet.pts + round(0.01 / packet.time_base)
+        extra.time_base = packet.time_base
+        return [packet, extra]
+
+    return remux(path, source, doubled)
 
 
 def without_length(path: Path, source: Path) -> Path:
     """Write a webm like a browser's recorder, which cannot seek back."""
 
     class Pipe(io.BytesIO):
+        seek = None
+
         def seekable(self) -> bool:
             return False
 
     pipe = Pipe()
-    pipe.seek = None
-    with av.open(str(source)) as old, av.open(
-            pipe, 'w', format='matroska') as new:
-        stream = new.add_stream_from_template(old.streams.video[0])
-        for packet in old.demux(video=0):
-            if packet.size:
-                packet.stream = stream
-                new.mux(packet)
+    remux(path, source, lambda packet: [packet], file=pipe, format='matroska')
     path.write_bytes(pipe.getvalue())
     return path
 

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The list of workarounds, and helpers to write one."""
+import copy
 import functools
 import inspect
 import os
@@ -7,7 +8,7 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any
 
@@ -116,31 +117,22 @@ class _Finder(MetaPathFinder):
         spec = next(filter(None, (
             finder.find_spec(name, path, target) for finder in finders)), None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, waiting)
+            # Several modules may share a loader.
+            loader = spec.loader = copy.copy(spec.loader)
+            loader.exec_module = functools.partial(
+                _execute, execute=loader.exec_module, waiting=waiting)
         return spec
 
 
-class _Loader(Loader):
-    """Loader of a module, with the workarounds that wait for the module."""
-
-    def __init__(self, loader: Any, waiting: list[Workaround]) -> None:
-        self._loader = loader
-        self._waiting = waiting
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: ModuleSpec) -> types.ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        module.__spec__.loader = module.__loader__ = self._loader
-        for one in self._waiting:
-            if module.__name__ in one.before:
-                one.apply()
-        self._loader.exec_module(module)
-        for one in self._waiting:
+def _execute(module: types.ModuleType, execute: Callable,
+             waiting: list[Workaround]) -> None:
+    """Execute a module, with the workarounds that wait for it."""
+    for one in waiting:
+        if module.__name__ in one.before:
             one.apply()
+    execute(module)
+    for one in waiting:
+        one.apply()
 
 
 def call_after_import(name: str, function: Callable[[], None]) -> None:

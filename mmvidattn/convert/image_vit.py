@@ -361,18 +361,3 @@ def is_hf(state_dict: dict[str, Tensor]) -> bool:
     return any(
         name.endswith('embeddings.patch_embeddings.projection.weight')
         for name in state_dict)
-
-
-def timm_names_of_hf(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the tensors of a ViT or ViViT in transformers to timm's names.
-
-    Raises:
-        ValueError: If it is another model or incomplete.
-    """
-    if not is_hf(state_dict):
-        raise missing_tensor(
-            'a ViT of transformers',
-            'embeddings.patch_embeddings.projection.weight', state_dict)
-    renamed = {rename(name, HF): value
-               for name, value in state_dict.items()}
-    return join_qkv(renamed, QKV, '.attn.qkv.')

@@ -16,13 +16,7 @@ import re
 import torch
 from torch import Tensor
 
-from .image_vit import (
-    HF,
-    is_hf,
-    named_by,
-    sort_tensors,
-    timm_names_of_hf,
-)
+from .image_vit import HF, QKV, is_hf, named_by, sort_tensors
 from .rename import StartWeights, join_qkv, missing_tensor, rename, rename_all
 
 # Location of the parameters in old and new files.
@@ -62,7 +56,7 @@ _OURS = (
     (r'\.norm1\.', '.attn_norm.'),
     (r'\.norm2\.', '.mlp_norm.'),
     (r'^blocks\.', 'backbone.encoder.blocks.'),
-    (r'^pos_embed$', 'backbone.encoder.pos_embed'),
+    (r'^(cls_token|pos_embed)$', r'backbone.encoder.\1'),
     (r'^head\.', 'cls_head.fc_cls.'),
 )
 # VideoMAE's names in its authors' code. In pre-training, they begin with
@@ -154,17 +148,16 @@ def vivit_hf(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         Tensors that load strictly into a recognizer with ``ViViT``, Model 1,
         and ``ViViTHead``.
     """
-    tensors = timm_names_of_hf(state_dict)
-    cls_token, positions = (
-        tensors.pop(name, None) for name in ('cls_token', 'pos_embed'))
-    out = rename_all(tensors, _OURS, 'a ViT')
-    if cls_token is not None and positions is not None:
-        cls_token = cls_token + positions[:, :1]
-        positions = positions[:, 1:]
-    if cls_token is not None:
-        out['backbone.encoder.cls_token'] = cls_token[:, None, None]
-    if positions is not None:
-        out['backbone.encoder.pos_embed'] = positions
+    if not is_hf(state_dict):
+        raise missing_tensor(
+            'a ViT of transformers',
+            'embeddings.patch_embeddings.projection.weight', state_dict)
+    renamed = {rename(name, HF): value for name, value in state_dict.items()}
+    out = rename_all(join_qkv(renamed, QKV, '.attn.qkv.'), _OURS, 'a ViT')
+    token, table = 'backbone.encoder.cls_token', 'backbone.encoder.pos_embed'
+    if token in out and table in out:
+        out[token] = (out[token] + out[table][:, :1])[:, None, None]
+        out[table] = out[table][:, 1:]
     return out
 
 

@@ -140,12 +140,14 @@ class OnlineActionDetector(BaseModel):
             if mode != 'predict':
                 raise ValueError("videos need mode='predict', got "
                                  f'mode={mode!r}')
+            samples = _samples(data_samples, len(inputs))
             predict = self._predict_dense
             if 'chunks' in inputs[0]:
                 predict = self._predict_frames
             elif 'long_rate' in inputs[0]:
                 predict = self._predict_streams
-            return predict(inputs, data_samples)
+            predict(inputs, samples)
+            return samples
         if mode == 'loss':
             # Some backbones have additional outputs for training.
             stages = getattr(self.backbone, 'stages', self.backbone)
@@ -184,12 +186,9 @@ class OnlineActionDetector(BaseModel):
             sample.set_data({f'pred_anticipated_{name}': y
                              for name, y in anticipated.items()})
 
-    def _predict_frames(
-        self, inputs: Sequence[Mapping[str, Iterable]],
-        data_samples: Sequence[BaseDataElement] | None
-    ) -> list[BaseDataElement]:
-        data_samples = _samples(data_samples, len(inputs))
-        for video, sample in zip(inputs, data_samples):
+    def _predict_frames(self, inputs: Sequence[Mapping[str, Iterable]],
+                        samples: list[BaseDataElement]) -> None:
+        for video, sample in zip(inputs, samples):
             state, scores, ahead = None, [], []
             for chunk in video['chunks']:
                 x, state = self.backbone.forward_causal(chunk, state)
@@ -201,15 +200,11 @@ class OnlineActionDetector(BaseModel):
             self._set_scores(sample, *(
                 {name: torch.cat([part[name] for part in parts])[steps]
                  for name in parts[0]} for parts in (scores, ahead)))
-        return data_samples
 
-    def _predict_dense(
-        self, inputs: Sequence[Mapping[str, Tensor]],
-        data_samples: Sequence[BaseDataElement] | None
-    ) -> list[BaseDataElement]:
-        model, data_samples = self.backbone, _samples(data_samples,
-                                                      len(inputs))
-        for video, sample in zip(inputs, data_samples):
+    def _predict_dense(self, inputs: Sequence[Mapping[str, Tensor]],
+                       samples: list[BaseDataElement]) -> None:
+        model = self.backbone
+        for video, sample in zip(inputs, samples):
             features = {name: video[name] for name in model.in_channels}
             long, work, mask = (
                 video[name]
@@ -225,13 +220,9 @@ class OnlineActionDetector(BaseModel):
             steps = torch.cat([first[:work.shape[1] - 1], last[:, 0]])
             self._set_scores(sample, self.cls_head.predict(steps),
                              self.cls_head.predict(last[:, 1:]))
-        return data_samples
 
-    def _predict_streams(
-        self, inputs: Sequence[Mapping[str, Tensor]],
-        data_samples: Sequence[BaseDataElement] | None
-    ) -> list[BaseDataElement]:
-        data_samples = _samples(data_samples, len(inputs))
+    def _predict_streams(self, inputs: Sequence[Mapping[str, Tensor]],
+                         samples: list[BaseDataElement]) -> None:
         session = StreamSession(
             self,
             inputs[0]['long_rate'],
@@ -241,9 +232,9 @@ class OnlineActionDetector(BaseModel):
         lengths = [len(video[next(iter(self.backbone.in_channels))])
                    for video in inputs]
         steps = [sample.get('score_steps', range(length))
-                 for sample, length in zip(data_samples, lengths)]
+                 for sample, length in zip(samples, lengths)]
         all_logits, seconds = stream_videos(session, inputs, steps)
-        for sample, length, logits in zip(data_samples, lengths, all_logits):
+        for sample, length, logits in zip(samples, lengths, all_logits):
             scores = self.cls_head.scores(logits)
             self._set_scores(sample,
                              {name: y[:, 0] for name, y in scores.items()},
@@ -257,7 +248,6 @@ class OnlineActionDetector(BaseModel):
             if 'evaluation_mode' in sample:
                 mode = f'{sample.evaluation_mode}_{self.stream_kernel}'
                 sample.set_metainfo(dict(evaluation_mode=mode))
-        return data_samples
 
 
 def _samples(data_samples: Sequence[BaseDataElement] | None,

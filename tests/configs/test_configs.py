@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import ast
+import inspect
+import json
 import re
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import torch
 from config_cache import load_config
 from mmaction.registry import MODELS, TRANSFORMS
 from mmengine.config import Config
+from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import list_models
 from mmvidattn.apis.config import list_rows
@@ -191,3 +194,30 @@ def test_paper_numbers_are_in_the_text_of_the_paper(family, shared_dir):
             return all(figure in rest for figure in figures)
 
         assert any(map(has_in_order, text.splitlines())), row.name
+
+
+# Config, and the options that differ from the defaults.
+DEFAULTS = {
+    'dualformer_tiny_k400': ('drop_path_rate', ),
+    'laps_rest_s_k400': (),
+    'laps_visformer_k400': (),
+    'laps_vit_k400': (),
+    'mat_thumos14': (),
+    'miniroad_thumos14': (),
+    'testra_box_thumos14': (),
+    'vivit_b16x2_joint_k400': (),
+}
+
+
+@pytest.mark.parametrize('name', DEFAULTS)
+def test_defaults_equal_the_config(name):
+    """The default arguments of a backbone are the values of a config."""
+    init_default_scope('mmaction')
+    backbone = load_config(name).model.backbone
+    parameters = inspect.signature(MODELS.get(backbone.type)).parameters
+    defaults = {key: parameter.default
+                for key, parameter in parameters.items()
+                if parameter.default is not parameter.empty}
+    changed = {key for key in defaults.keys() & backbone.keys()
+               if json.dumps(defaults[key]) != json.dumps(backbone[key])}
+    assert changed == {*DEFAULTS[name]}

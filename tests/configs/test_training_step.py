@@ -2,7 +2,7 @@
 """Train and test one step for each code path.
 
 Transforms, losses and optimizers come from the config; models are narrow and
-clips small. tests/apis/test_models.py builds every config; test_charades.py
+clips small. tests/apis/test_models.py builds every config; test_labels.py
 and test_online_configs.py train on frame lists and on feature streams.
 """
 import pytest

@@ -1,11 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Read bytes written by flax 0.12.8 (msgpack_serialize)."""
+"""Read bytes written by flax 0.12.8 (msgpack_serialize), and convert them."""
 import struct
 
 import pytest
 import torch
 
+from mmvidattn.commands import main
+from mmvidattn.convert import convert
 from mmvidattn.convert.flax_checkpoint import load_flax_file
+from mmvidattn.utils.checkpoint import load_state_dict_file
 
 # {'optimizer': {'target': {'a': {'kernel': float32 [[0, 1, 2], [3, 4, 5]]},
 # 'b': int32 [1, -2]}}, 'global_step': numpy's int64 300, 'x': {'half':
@@ -93,3 +96,24 @@ def test_reads_every_form_of_msgpack(tmp_path, wrap):
 def test_rejects_invalid_data(tmp_path, data, message):
     with pytest.raises(ValueError, match=f'not a flax checkpoint.*{message}'):
         _load(tmp_path, data)
+
+
+@pytest.mark.parametrize('root, state', [
+    ('optimizer/target/', 'optimizer/state/step'), ('params/', 'opt_state/0')])
+def test_finds_parameters_next_to_optimizer_state(root, state):
+    out = convert('vivit_scenic', {
+        f'{root}Transformer/encoder_norm/scale': torch.randn(4),
+        state: torch.zeros(()), 'global_step': torch.zeros(())})
+    assert out.keys() == {'backbone.encoder.norm.weight'}
+
+
+def test_command_reads_flax_files(tmp_path):
+    data = _array(range(4))
+    for key in ('scale', 'encoder_norm', 'Transformer', 'target', 'optimizer'):
+        data = b'\x81' + _text(key) + data
+    (tmp_path / 'checkpoint').write_bytes(data)
+    main(['convert', 'vivit_scenic', str(tmp_path / 'checkpoint'),
+          str(tmp_path / 'vivit.pth')])
+    result = load_state_dict_file(tmp_path / 'vivit.pth')
+    assert result.keys() == {'backbone.encoder.norm.weight'}
+    assert torch.equal(*result.values(), torch.arange(4.).double())

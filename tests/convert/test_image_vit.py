@@ -79,9 +79,8 @@ PUBLISHED = dict(
 )
 
 
-def _published(kind, with_cls=True, sizes=(D, LAYERS, PATCH, SIDE)):
+def _published(kind, with_cls=True):
     """Return a state dict with published names, and its values by role."""
-    D, LAYERS, PATCH, SIDE = sizes
     names = PUBLISHED[kind]
     torch.manual_seed(0)
     shapes = dict(

@@ -27,16 +27,14 @@ VIT = {
     'pre_logits.fc.weight': torch.zeros(4),
     'head.weight': torch.zeros(5, 4)
 }
+NAMES = ['patch_embed1.proj.weight', 'stem.1.weight', 'stage2.0.norm1.weight',
+         'stage2.0.attn.qkv.weight', 'stage2.0.mlp.conv1.weight']
 OURS = {
-    'visformer_timm': (VISFORMER, [
-        'patch_embed1.proj.weight', 'stem.1.weight', 'stage2.0.norm1.weight',
-        'stage2.0.attn.qkv.weight', 'stage2.0.mlp.conv1.weight']),
+    'visformer_timm': (VISFORMER, NAMES),
     # The authors' norms are in a submodule.
     'visformer_s_in10k': ({
         **VISFORMER, 'stem.1.bn.weight': torch.zeros(2),
-        'stage2.0.norm1.bn.weight': torch.zeros(8)}, [
-        'patch_embed1.proj.weight', 'stem.1.weight', 'stage2.0.norm1.weight',
-        'stage2.0.attn.qkv.weight', 'stage2.0.mlp.conv1.weight']),
+        'stage2.0.norm1.bn.weight': torch.zeros(8)}, NAMES),
     'rest': (REST, [
         'patch_embed_2.conv.weight', 'stem.norm1.weight',
         'stage1.0.attn_norm.weight', 'stage1.0.mlp_norm.bias',

@@ -141,30 +141,25 @@ def test_queries_of_parts_get_our_order():
     assert torch.equal(got['cls_head.query_tokens'], tokens[:, [1, 0, 2]])
 
 
-@pytest.mark.parametrize('name, sizes', [
+@pytest.mark.parametrize('config, sizes', [
     ('vjepa2_l_ssv2', {}),
     ('vjepa2_l_diving48', dict(num_labels=48)),
     ('vjepa2_g_ssv2', dict(
         hidden_size=1408, num_attention_heads=22, num_hidden_layers=40,
-        mlp_ratio=48 / 11, crop_size=384, frames_per_clip=64))])
-def test_published_sizes_fit_the_configs(name, sizes):
-    transformers = pytest.importorskip('transformers')
-    with torch.device('meta'):
-        source = transformers.VJEPA2ForVideoClassification(
-            transformers.VJEPA2Config(**{'num_labels': 174, **sizes}))
-        model = MODELS.build(load_config(name).model)
-    converted = convert('vjepa2', source.state_dict())
-    model.load_state_dict(converted, assign=True)
-
-
-@pytest.mark.parametrize('arch, sizes', [
+        mlp_ratio=48 / 11, crop_size=384, frames_per_clip=64)),
+    # Encoders.
     ('H', dict(hidden_size=1280, num_hidden_layers=32)),
     ('L', dict(hidden_size=1024, num_hidden_layers=24))])
-def test_published_encoders_fit_the_backbone(arch, sizes):
+def test_published_sizes_fit(config, sizes):
     transformers = pytest.importorskip('transformers')
+    is_encoder = len(config) == 1
+    kind = 'Model' if is_encoder else 'ForVideoClassification'
     with torch.device('meta'):
-        source = transformers.VJEPA2Model(transformers.VJEPA2Config(**sizes))
-        model = MODELS.build(dict(type='VJEPA2', arch=arch))
+        source = getattr(transformers, f'VJEPA2{kind}')(
+            transformers.VJEPA2Config(**{'num_labels': 174, **sizes}))
+        model = MODELS.build(dict(type='VJEPA2', arch=config) if is_encoder
+                             else load_config(config).model)
     converted = convert('vjepa2', source.state_dict())
-    model.load_state_dict({name.removeprefix('backbone.'): value
+    prefix = 'backbone.' if is_encoder else ''
+    model.load_state_dict({name.removeprefix(prefix): value
                            for name, value in converted.items()}, assign=True)

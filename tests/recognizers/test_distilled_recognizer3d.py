@@ -5,13 +5,13 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from helpers import build_model
 from mmaction.registry import MODELS
 from mmaction.structures import ActionDataSample
 from mmengine.dataset import pseudo_collate
 from mmengine.logging import MessageHub
 from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import AmpOptimWrapper, OptimWrapper
-from mmengine.registry import init_default_scope
 
 import mmvidattn
 
@@ -47,19 +47,12 @@ def config(name='joint', backbone=None, head=None, **options):
 
 def plain_config():
     """Build the config of the student without distillation."""
-    options = dict(copy.deepcopy(config()), type='Recognizer3D')
-    del options['teacher']
-    return options
+    return dict({key: value for key, value in config().items()
+                 if key != 'teacher'}, type='Recognizer3D')
 
 
-def build(*args, seed=0, **kwargs):
-    init_default_scope('mmaction')
-    torch.manual_seed(seed)
-    model = MODELS.build(copy.deepcopy(config(*args, **kwargs)))
-    model._dump_init_info = lambda *args: None
-    model.init_weights()
-    del model._dump_init_info
-    return model
+def build(*args, **kwargs):
+    return build_model(config(*args, **kwargs))
 
 
 @pytest.fixture(autouse=True)
@@ -76,13 +69,9 @@ def epoch(request):
 @pytest.fixture(scope='module')
 def teachers(tmp_path_factory):
     """Checkpoint and model of each teacher, by name."""
-    init_default_scope('mmaction')
     results = {}
     for name in BACKBONES:
-        torch.manual_seed(7)
-        teacher = MODELS.build(copy.deepcopy(config(name)['teacher']))
-        teacher._dump_init_info = lambda *args: None
-        teacher.init_weights()
+        teacher = build_model(config(name)['teacher'], seed=7)
         path = tmp_path_factory.mktemp('teacher') / f'{name}.pth'
         torch.save(dict(state_dict=teacher.state_dict()), path)
         results[name] = str(path), teacher.eval().requires_grad_(False)
@@ -229,8 +218,7 @@ def test_causal_student_learns_block_outputs(with_cp):
                                   cls_head=head))
     options['cls_head'] = head
     options['backbone'] = dict(backbone, pattern='causal', with_cp=with_cp)
-    init_default_scope('mmaction')
-    model = MODELS.build(copy.deepcopy(options)).eval()
+    model = build_model(options).eval()
     clips, samples = batch()
     losses = model.loss(clips, samples)
     losses['loss_feature'].backward()

@@ -8,10 +8,10 @@ import copy
 
 import pytest
 import torch
+from helpers import build_model
 from mmaction.models.recognizers import Recognizer3D
 from mmaction.registry import MODELS
 from mmaction.structures import ActionDataSample
-from mmengine.registry import init_default_scope
 from registered import arguments_for, classes_of
 
 from mmvidattn.recognizers import FineTunedRecognizer3D, TokenLabelRecognizer3D
@@ -27,15 +27,11 @@ CLIP = [x for x in classes_of('recognizers') if issubclass(x, Recognizer3D)]
 EACH = pytest.mark.parametrize('kind', CLIP, ids=lambda x: x.__name__)
 
 
-def build(kind, seed=0):
-    init_default_scope('mmaction')
-    torch.manual_seed(seed)
-    model = MODELS.build(copy.deepcopy(dict(
+def build(kind):
+    model = build_model(dict(
         type=kind.__name__, backbone=BACKBONE,
         cls_head=HEADS.get(kind, HEAD), **OPTIONS.get(kind, {}),
-        **arguments_for(kind, teacher=TEACHER, feature_loss=None))))
-    model._dump_init_info = lambda *args: None
-    model.init_weights()
+        **arguments_for(kind, teacher=TEACHER, feature_loss=None)))
     torch.nn.init.normal_(model.cls_head.fc_cls.weight)
     return model
 
