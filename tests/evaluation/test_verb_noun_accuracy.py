@@ -4,29 +4,33 @@ import itertools
 import pytest
 import torch
 from mmaction.registry import METRICS
-from mmengine.registry import init_default_scope
 
 NOUNS, VERBS = 7, 6
 
 
-def _metric(num_nouns=3, **kwargs):
-    init_default_scope('mmaction')
+def build(num_nouns=NOUNS, **kwargs):
     return METRICS.build(
         dict(type='VerbNounAccuracy', num_nouns=num_nouns, **kwargs))
 
 
-def _sample(noun, verb, gt_noun, gt_verb, **meta):
-    score, label = torch.zeros(5), torch.zeros(5)
-    score[[noun, 3 + verb]] = torch.tensor([1., 9.])
-    label[[gt_noun, 3 + gt_verb]] = 1
-    return dict(pred_score=score, gt_label=label, **meta)
+def evaluate(samples, num_nouns=NOUNS, **kwargs):
+    metric = build(num_nouns, **kwargs)
+    metric.process(None, samples)
+    return metric.evaluate(len(samples))
+
+
+def marked(noun, verb, nouns=NOUNS, verbs=VERBS):
+    """Return zeros with a 1 for the noun and a 1 for the verb."""
+    result = torch.zeros(nouns + verbs)
+    result[[noun, nouns + verb]] = 1
+    return result
 
 
 def test_action_is_correct_if_noun_and_verb_are():
-    metric = _metric()
-    metric.process(None, [_sample(0, 1, 0, 1), _sample(2, 1, 2, 0)])
-    metric.process(None, [_sample(1, 0, 0, 0), _sample(2, 0, 1, 1)])
-    result = metric.evaluate(4)
+    result = evaluate([
+        dict(pred_score=9 * marked(*found), gt_label=marked(*true))
+        for found, true in (((0, 1), (0, 1)), ((2, 1), (2, 0)),
+                            ((1, 0), (0, 0)), ((2, 0), (1, 1)))])
     # The first result selects the best checkpoint.
     assert list(result.items())[:3] == [
         ('acc/action', 0.25), ('acc/verb', 0.5), ('acc/noun', 0.5)]
@@ -35,13 +39,9 @@ def test_action_is_correct_if_noun_and_verb_are():
 @pytest.fixture
 def samples():
     torch.manual_seed(0)
-    results = []
-    for i in range(40):
-        label = torch.zeros(NOUNS + VERBS)
-        label[[i % NOUNS, NOUNS + i % VERBS]] = 1
-        results.append(dict(pred_score=torch.randn(NOUNS + VERBS),
-                            gt_label=label, segment_id=f'P0{i % 4}_01_{i}'))
-    return results
+    return [dict(pred_score=torch.randn(NOUNS + VERBS),
+                 gt_label=marked(i % NOUNS, i % VERBS),
+                 segment_id=f'P0{i % 4}_01_{i}') for i in range(40)]
 
 
 @pytest.mark.parametrize('score', ['logit', 'prob'])
@@ -58,25 +58,16 @@ def test_top5_matches_products_of_all_probabilities(samples, score):
         right['action'] += (i % VERBS, i % NOUNS) in best
         right['verb'] += i % VERBS in verb.argsort()[-5:]
         right['noun'] += i % NOUNS in noun.argsort()[-5:]
-    metric = _metric(NOUNS, score=score)
-    metric.process(None, samples)
-    result = metric.evaluate(len(samples))
+    result = evaluate(samples, score=score)
     for part, number in right.items():
         assert result[f'acc/{part}_top5'] == pytest.approx(number / 40)
     assert 0 < right['action'] < right['noun']
 
 
 def test_first_classes_win_ties():
-    num_nouns, num_verbs = 300, 97
-    samples = []
-    for noun, verb in (0, 0), (4, 4), (5, 5), (299, 96):
-        label = torch.zeros(num_nouns + num_verbs)
-        label[[noun, num_nouns + verb]] = 1
-        samples.append(dict(pred_score=torch.zeros(len(label)),
-                            gt_label=label))
-    metric = _metric(num_nouns)
-    metric.process(None, samples)
-    result = metric.evaluate(len(samples))
+    result = evaluate([
+        dict(pred_score=torch.zeros(397), gt_label=marked(*one, 300, 97))
+        for one in ((0, 0), (4, 4), (5, 5), (299, 96))], 300)
     for part in 'noun', 'verb':
         assert result[f'acc/{part}'] == 1 / 4
         assert result[f'acc/{part}_top5'] == 2 / 4
@@ -86,9 +77,7 @@ def test_first_classes_win_ties():
 def test_subsets(samples, tmp_path):
     (tmp_path / 'verbs.csv').write_text('verb\n2\n')
     subsets = dict(unseen=['P01'], tail_verb=str(tmp_path / 'verbs.csv'))
-    metric = _metric(NOUNS, subsets=subsets)
-    metric.process(None, samples)
-    result = metric.evaluate(len(samples))
+    result = evaluate(samples, subsets=subsets)
     assert len(result) == 6 + 6 + 2
     for name, inside in (('unseen', samples[1::4]), ('tail', samples[2::6])):
         hits = [s['pred_score'][NOUNS:].argmax() == s['gt_label'][NOUNS:]
@@ -96,9 +85,8 @@ def test_subsets(samples, tmp_path):
         assert result[f'acc/verb_{name}'] == pytest.approx(
             sum(hits).item() / len(hits))
     del samples[0]['segment_id']
-    metric.process(None, samples)
     with pytest.raises(ValueError, match='unseen .*segment_id'):
-        metric.evaluate(len(samples))
+        evaluate(samples, subsets=subsets)
 
 
 def test_rejects_invalid_samples(samples):
@@ -111,9 +99,7 @@ def test_rejects_invalid_samples(samples):
             ('prob', dict(pred_score=torch.full((13, ), -0.5)),
              'pred_score .*-0.5')):
         with pytest.raises(ValueError, match=message):
-            _metric(NOUNS, score=score).process(None, [samples[0] | change])
+            build(score=score).process(None, [samples[0] | change])
     # A probability of 0 is valid.
-    scores = torch.zeros(13)
-    scores[[0, NOUNS]] = 1
-    _metric(NOUNS, score='prob').process(
-        None, [dict(samples[0], pred_score=scores)])
+    build(score='prob').process(
+        None, [dict(samples[0], pred_score=marked(0, 0))])
