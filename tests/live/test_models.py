@@ -58,11 +58,6 @@ def live_model(request):
 
 
 @pytest.fixture(scope='module')
-def frame_model(frame_files):
-    return LiveVideoModel(*frame_files)
-
-
-@pytest.fixture(scope='module')
 def clip_model(clip_files):
     return LiveClipModel(*clip_files)
 
@@ -119,7 +114,7 @@ def scores_of_whole(model, images, elapsed=1.):
     frames = torch.from_numpy(np.stack(
         [cv2.resize(image, (32, 32)) for image in images]))
     x = scores_of_images(model, frames.permute(0, 3, 1, 2).float(),
-                         [elapsed] * len(images))
+                         np.broadcast_to(elapsed, len(images)).tolist())
     return x.softmax(-1).numpy()
 
 
@@ -145,14 +140,20 @@ def test_frames_are_scored_as_in_the_whole_file(frame_files, clip,
     assert np.ptp(want[:, 0], axis=0).max() > .1
 
 
-def test_missing_frames_age_the_state(frame_model):
-    indices = [*range(10), *range(30, 40)]
-    run = StreamRun(frame_model, Script(indices))
+@pytest.mark.parametrize('frame_rate', [12., 48.])
+def test_missing_frames_age_the_state(frame_files, frame_rate):
+    indices, each = [*range(10), *range(30, 40)], frame_rate / 12
+    model = LiveVideoModel(*frame_files, cfg_options={
+        'test_dataloader.dataset.frame_rate': frame_rate})
+    run = StreamRun(model, Script(indices))
     results = list(run)
     assert [d.step for d in results] == indices
     assert run.missing == 20 and run.session.num_bad_frames == 20
-    plain = scores_of_whole(frame_model.model, [*map(noise, indices)])
-    assert np.abs(results[9].scores - plain[9, 0]).max() < 1e-5
+    images = [*map(noise, indices)]
+    want, plain = (scores_of_whole(model.model, images, elapsed)
+                   for elapsed in ([each] * 10 + [21 * each] + [each] * 9,
+                                   each))
+    np.testing.assert_allclose(scores_of(results), want[:, 0], atol=1e-6)
     assert np.abs(results[10].scores - plain[10, 0]).max() > 1e-6
 
 

@@ -139,6 +139,29 @@ def test_stop_keeps_actions_in_progress(model, uninterrupted, tmp_path):
         uninterrupted[0].splitlines()) - 1
 
 
+def test_failed_run_resumes_from_its_last_state(model, uninterrupted,
+                                                tmp_path):
+    """The ends of actions at the failure are taken back."""
+    started = next(d for d in uninterrupted[1] if any(
+        event['event'] == 'start' for event in d.events))
+    last = 3 * started.step + 2
+
+    class Failing(Recording):
+
+        def _read(self, index):
+            if index > last:
+                raise OSError('lost')
+            return super()._read(index)
+
+    more = options(tmp_path, state_seconds=1e-6)
+    with pytest.raises(ValueError, match=f'off: {last + 1} of 120'):
+        list(StreamRun(model, Failing(), **more))
+    path = tmp_path / 'events.jsonl'
+    assert json.loads(path.read_text().splitlines()[-1])['cut']
+    list(StreamRun(model, Recording(), **more))
+    assert path.read_bytes() == uninterrupted[0]
+
+
 def camera(num_frames):
     """Live source with a frame every 4 ms."""
     return Script(range(num_frames), live=True, wait=.004)

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 import torch
+from torch import nn
 
 
 class Sizes(NamedTuple):
@@ -27,50 +28,40 @@ class Sizes(NamedTuple):
 
 def shapes_of(sizes):
     """Return the shapes of tensors by their names in released checkpoints."""
-    C, out = sizes.width, {}
+    C = sizes.width
 
-    def linear(name, inputs, outputs):
-        out[f'{name}.weight'] = outputs, inputs
-        out[f'{name}.bias'] = outputs,
+    def stack(layers, with_memory=True):
+        kind, layer = (
+            (nn.TransformerDecoder, nn.TransformerDecoderLayer) if with_memory
+            else (nn.TransformerEncoder, nn.TransformerEncoderLayer))
+        return kind(layer(C, sizes.heads, sizes.hidden), layers,
+                    norm=nn.LayerNorm(C))
 
-    def norm(name):
-        out[f'{name}.weight'] = out[f'{name}.bias'] = C,
-
-    def stack(name, layers, with_memory):
-        for i in range(layers):
-            where = f'{name}.layers.{i}'
-            for kind in ('self_attn', 'multihead_attn')[:1 + with_memory]:
-                out[f'{where}.{kind}.in_proj_weight'] = 3 * C, C
-                out[f'{where}.{kind}.in_proj_bias'] = 3 * C,
-                linear(f'{where}.{kind}.out_proj', C, C)
-            linear(f'{where}.linear1', C, sizes.hidden)
-            linear(f'{where}.linear2', sizes.hidden, C)
-            for number in range(2 + with_memory):
-                norm(f'{where}.norm{number + 1}')
-        norm(f'{name}.norm')
-
-    for which in 'long', 'work':
-        for kind, inputs in dict(visual=sizes.rgb, motion=sizes.flow,
-                                 input=2 * C).items():
-            linear(f'feature_head_{which}.{kind}_linear.0', inputs, C)
-            norm(f'feature_head_{which}.{kind}_linear.1')
-    out['pos_encoding.pe'] = 5000, 1, C
-    out['enc_queries.0.weight'] = sizes.queries, C
-    stack('enc_modules.0', 1, True)
-    stack('enc_modules.1', sizes.refining, False)
-    stack('dec_modules', sizes.decoding, True)
-    out['gen_query.weight'] = sizes.first, C
-    stack('gen_layer', 2, True)
-    out['final_query.weight'] = sizes.future, C
-    for i in range(sizes.rounds):
-        stack(f'work_fusions.{i}', 1, True)
-    for i in range(sizes.rounds - 1):
-        stack(f'fut_fusions.{i}', 1, True)
-    linear('classifier', C, sizes.classes)
-    for name, classes in dict(verb=sizes.verbs, noun=sizes.nouns).items():
-        if classes:
-            linear(f'classifier_{name}', C, classes)
-    return out
+    with torch.device('meta'):
+        model = nn.ModuleDict({
+            f'feature_head_{which}': nn.ModuleDict({
+                f'{kind}_linear': nn.Sequential(
+                    nn.Linear(inputs, C), nn.LayerNorm(C))
+                for kind, inputs in dict(visual=sizes.rgb, motion=sizes.flow,
+                                         input=2 * C).items()})
+            for which in ('long', 'work')})
+        model.update(dict(
+            enc_queries=nn.ModuleList([nn.Embedding(sizes.queries, C)]),
+            enc_modules=nn.ModuleList(
+                [stack(1), stack(sizes.refining, False)]),
+            dec_modules=stack(sizes.decoding),
+            gen_query=nn.Embedding(sizes.first, C), gen_layer=stack(2),
+            final_query=nn.Embedding(sizes.future, C),
+            work_fusions=nn.ModuleList(
+                stack(1) for _ in range(sizes.rounds)),
+            fut_fusions=nn.ModuleList(
+                stack(1) for _ in range(sizes.rounds - 1)),
+            classifier=nn.Linear(C, sizes.classes)))
+        for name, classes in dict(verb=sizes.verbs, noun=sizes.nouns).items():
+            if classes:
+                model[f'classifier_{name}'] = nn.Linear(C, classes)
+    return {'pos_encoding.pe': (5000, 1, C), **{
+        name: tuple(x.shape) for name, x in model.state_dict().items()}}
 
 
 def random_weights(sizes, seed=0):

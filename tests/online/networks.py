@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Small online detectors, videos for them, and the dataset's windows."""
 import inspect
+from functools import cache
 
 import torch
 from mmaction.registry import MODELS
@@ -97,14 +98,19 @@ def detector_of(options, head=(), **backbone):
         **renamed, **backbone}, **classes, **dict(head))
 
 
+@cache
+def tiny_configs():
+    """Return the name of the tiny config of each network."""
+    return {load_config(config).model.backbone.type: config
+            for config in mmvidattn.list_models('*_tiny_synthetic')}
+
+
 def small_detector(network, **options):
     """Build a float64 detector of a tiny config with short memories.
 
     All weights are random: initial biases and distances are zeros, which would
     hide mistakes.
     """
-    configs = {load_config(config).model.backbone.type: config
-               for config in mmvidattn.list_models('*_tiny_synthetic')}
     known = inspect.signature(MODELS.get(network).__init__).parameters
     options = {**{key: value for key, value in SMALL.items() if key in known},
                **options}
@@ -114,7 +120,8 @@ def small_detector(network, **options):
     if network == 'OnlineVideoEncoder':
         changes = {**SMALL_IMAGES, **changes}
     torch.manual_seed(0)
-    model = mmvidattn.get_model(configs[network], cfg_options=changes)
+    model = mmvidattn.get_model(
+        tiny_configs()[network], cfg_options=changes)
     for key, x in model.named_parameters():
         if 'log_factor' not in key:
             torch.nn.init.normal_(x, 'norm' in key and 'weight' in key, .3)

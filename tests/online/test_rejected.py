@@ -4,6 +4,7 @@
 The contract has those of every network.
 """
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,27 +22,32 @@ from mmvidattn.online.event_detector import EventDetector
 NAMES = 'background', 'jump', 'run'
 
 
+# Models that no test changes.
+small, variant_of = cache(small_detector), cache(
+    lambda name: detector_of(VARIANTS[name]).eval())
+
+
 def testra(**options):
     return TeSTra(dict(rgb=4), **{**dict(
         embed_dims=16, num_heads=2, ffn_dims=8), **options})
 
 
 def session(variant, **options):
-    return StreamSession(detector_of(VARIANTS[variant]).eval(), **options)
+    return StreamSession(variant_of(variant), **options)
 
 
 def image_session(**options):
-    return StreamSession(small_detector('OnlineVideoEncoder'), **options)
+    return StreamSession(small('OnlineVideoEncoder'), **options)
 
 
 def window(name, num=2, **change):
     """Run a network on windows of random features, with changes."""
-    model = small_detector(name) if name != 'TeSTra' else (
-        detector_of(VARIANTS['box']).double())
+    model = small(name) if name != 'TeSTra' else variant_of('box')
     backbone = model.backbone
     length = backbone.long_memory_length + backbone.work_memory_length
+    dtype = next(model.parameters()).dtype
     inputs = {key: torch.stack([x] * num)
-              for key, x in video_of(model, length).items()}
+              for key, x in video_of(model, length, dtype).items()}
     inputs['padding_mask'] = torch.zeros(
         num, backbone.long_memory_length, dtype=torch.bool)
     for key, function in change.items():
@@ -74,7 +80,7 @@ def images(**frame):
 
 
 def clip(**inputs):
-    return small_detector('OnlineVideoEncoder').backbone(inputs)
+    return small('OnlineVideoEncoder').backbone(inputs)
 
 
 def no_backbone():
