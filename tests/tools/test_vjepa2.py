@@ -49,7 +49,6 @@ def test_probe_predicts_own_classes(probe, video, capsys):
     assert {'left', 'up'} <= {*capsys.readouterr().out.split()}
 
 
-@pytest.mark.slow
 def test_probe_runs_as_onnx(probe, tmp_path):
     pytest.importorskip('onnxruntime')
     run('export', probe / 'out/bundle', tmp_path / 'model.onnx')
