@@ -71,7 +71,7 @@ def frame_delta_rule(q: Tensor,
         # The root of a sum below 1 does not matter, and has no gradient at 0.
         bound = bound.clamp(min=1).sqrt()
         overlap, added = overlap / bound, added / bound
-        gates = log_gate.exp().to(q.dtype)[..., None, None]
+        gates = log_gate.to(q.dtype).exp()[..., None, None]
         states = []
         for t in range(q.shape[1]):
             state = state * gates[:, t]

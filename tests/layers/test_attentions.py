@@ -4,6 +4,7 @@
 import pytest
 import torch
 from einops import rearrange
+from ops.attentions import naive
 
 from mmvidattn.layers import (
     FactorizedDotAttention,
@@ -16,10 +17,6 @@ from mmvidattn.layers import (
     VideoSelfAttention,
 )
 from mmvidattn.ops import feature_map
-from mmvidattn.ops.lara import naive_landmark_pool, naive_lara_attention
-from mmvidattn.ops.linear_attention import naive_linear_attention
-from mmvidattn.ops.neighbor_shift import naive_neighbor_shift
-from mmvidattn.ops.performer import naive_performer_features
 
 GRID = (4, 3, 5)
 LINEAR = dict(type='LinearAttention', offset='auto')
@@ -42,7 +39,7 @@ def test_fixation_first_shifts_reweighted_keys(across_heads):
     q, k = (feature_map(y, 'relu', 4**-0.5) for y in (q, k))
     q, k = module.fixation(q, k, v)
     for shift in module.shifts:
-        k, v = (naive_neighbor_shift(y.flatten(-2), shift.plan).unflatten(
+        k, v = (naive.neighbor_shift(y.flatten(-2), shift.plan).unflatten(
             -1, (3, 4)) for y in (k, v))
     q, k, v = (y.flatten(1, 3).transpose(1, 2) for y in (q, k, v))
     scores = q @ k.mT
@@ -64,12 +61,12 @@ def test_performer_gates_the_features_of_each_sequence(pattern, fixation):
     split = dict(time=3, space=2, joint=1)[pattern]
     q, k, v = (rearrange(y, f'b t h w (g d) -> {axes} g d', g=3).flatten(
         split, 3) for y in module.qkv(x).chunk(3, -1))
-    q, k = (naive_performer_features(y, module.attention.projection, 'favor',
+    q, k = (naive.performer_features(y, module.attention.projection, 'favor',
                                      is_query) for y, is_query in
             ((q, True), (k, False)))
     if fixation is not None:
         q, k = module.fixation(q, k, v)
-    y = naive_linear_attention(q, k, v, eps=0.).flatten(-2)
+    y = naive.linear_attention(q, k, v, eps=0.).flatten(-2)
     sizes = dict(zip('thw', GRID))
     y = y.reshape(2, *(sizes[axis] for axis in axes[2:].split()), 12)
     want = module.proj(rearrange(y, f'{axes} c -> b t h w c'))
@@ -92,10 +89,10 @@ def test_lara_draws_samples_around_the_landmarks_in_training():
     torch.manual_seed(5)
     noise = torch.randn(8, 3, 4, dtype=torch.float64)
     landmarks = [
-        generator(naive_landmark_pool(x, GRID, (2, 2, 2)))
+        generator(naive.landmark_pool(x, GRID, (2, 2, 2)))
         for x, generator in ((q, attention.q_generator),
                              (k, attention.k_generator))]
-    want = naive_lara_attention(q, k, v, *landmarks, sum(landmarks) + noise)
+    want = naive.lara_attention(q, k, v, *landmarks, sum(landmarks) + noise)
     assert (y - want).norm() < 1e-10 * want.norm()
 
 

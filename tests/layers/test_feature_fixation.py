@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from ops.attentions import naive
 from torch import nn
 
 from mmvidattn.layers import (
@@ -9,50 +10,30 @@ from mmvidattn.layers import (
     SoftmaxAttention,
 )
 
-
-def _by_hand(module, q, k, v, mode, inputs, shared, aggregate):
-    def ratio(gate, xs):
-        u = {
-            'concat': lambda: torch.cat(xs, -1),
-            'add': lambda: sum(xs),
-            'mul': lambda: torch.stack(xs).prod(0)
-        }[aggregate]()
-        return 1 / (1 + (-(u @ gate.weight.T + gate.bias)).exp())
-
-    if mode == 'separate':
-        return (q * ratio(module.q_gate, [q]), k * ratio(module.k_gate, [k]))
-    xs = [q, k, v][:len(inputs)]
-    if shared:
-        return q * ratio(module.gate, xs), k * ratio(module.gate, xs)
-    return q * ratio(module.q_gate, xs), k * ratio(module.k_gate, xs)
-
-
 CASES = [('separate', 'qk', False, 'concat')] + [
     ('cooperative', inputs, shared, aggregate) for inputs in ('qk', 'qkv')
     for shared in (True, False) for aggregate in ('concat', 'add', 'mul')
 ]
 
 
+@pytest.mark.parametrize('across_heads', [False, True])
 @pytest.mark.parametrize('mode, inputs, shared, aggregate', CASES)
-def test_matches_equations_4_and_5(mode, inputs, shared, aggregate):
-    module = FeatureFixation(8, mode, inputs, shared, aggregate).double()
-    q, k, v = torch.rand(3, 2, 5, 2, 8, dtype=torch.float64).unbind(0)
-    expected = _by_hand(module, q, k, v, mode, inputs, shared, aggregate)
-    for got, want in zip(module(q, k, v), expected):
-        assert torch.allclose(got, want, rtol=1e-12)
-
-
-@pytest.mark.parametrize('mode, inputs, shared, aggregate', CASES)
-def test_across_heads_equals_one_head_of_all_channels(mode, inputs, shared,
-                                                      aggregate):
-    options = mode, inputs, shared, aggregate
+def test_matches_equations_4_and_5(mode, inputs, shared, aggregate,
+                                   across_heads):
+    """A map across the heads equals one head of all channels."""
     module = FeatureFixation(
-        8, *options, num_heads=3, across_heads=True).double()
-    q, k, v = torch.rand(3, 2, 5, 3, 8, dtype=torch.float64).unbind(0)
-    expected = _by_hand(module, *(x.flatten(-2) for x in (q, k, v)), *options)
-    for got, want in zip(module(q, k, v), expected):
-        assert got.shape == q.shape
-        assert torch.allclose(got.flatten(-2), want, rtol=1e-12)
+        8, mode, inputs, shared, aggregate, num_heads=3,
+        across_heads=across_heads).double()
+    tokens = torch.rand(3, 2, 5, 3, 8, dtype=torch.float64).unbind(0)
+    got = module(*tokens)
+    if across_heads:
+        assert got[0].shape == tokens[0].shape
+        got, tokens = ([x.flatten(-2) for x in y] for y in (got, tokens))
+    for name, x, y in zip('qk', tokens, got):
+        xs = [x] if mode == 'separate' else tokens[:len(inputs)]
+        gate = module.gate if shared else getattr(module, f'{name}_gate')
+        ratio = naive.fixation_ratio(xs, gate.weight, gate.bias, aggregate)
+        assert torch.allclose(y, x * ratio, rtol=1e-12)
 
 
 @pytest.mark.parametrize('case', ['shared', 'unshared', 'nogate', 'softmax'])

@@ -1,176 +1,67 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Properties of all attentions: reference, gradients, masks, numerics."""
+"""Masks, numerics and random choices of attentions."""
+import math
 from functools import partial
 
 import pytest
 import torch
+import torch.nn.functional as F
 from helpers import relative
+from ops.attentions import ATTENTIONS, SUMS, naive
 
 from mmvidattn.ops import (
+    cheaper_order,
     cosformer_attention,
-    fixation_ratio,
-    frame_delta_rule,
+    landmark_grid,
     lara_attention,
     linear_attention,
-    linformer_attention,
-    mala_attention,
-    neighbor_shift,
-    orthoformer_attention,
-    performer_attention,
-    periodic_shift,
-    polaformer_attention,
-    rala_attention,
+    orthogonal_landmarks,
     random_projection,
-    shift_plan,
     softmax_attention,
     temporal_smoothing_attention,
+    top_share_attention,
 )
-from mmvidattn.ops.cosformer import naive_cosformer_attention
-from mmvidattn.ops.linear_attention import naive_linear_attention
-from mmvidattn.ops.linformer import naive_linformer_attention
-from mmvidattn.ops.mala import naive_mala_attention
-from mmvidattn.ops.performer import naive_performer_attention
-from mmvidattn.ops.polaformer import naive_polaformer_attention
-from mmvidattn.ops.rala import naive_rala_attention
-from mmvidattn.ops.softmax_attention import naive_softmax_attention
+from mmvidattn.ops.unprojected_attention import few_queries
 
 HALVES = [torch.float16, torch.bfloat16]
 # Relative error of one rounding.
-ACCURACY = {
-    torch.float64: 1e-11,
-    torch.float32: 1e-5,
-    torch.float16: 5e-4,
-    torch.bfloat16: 4e-3
-}
+ACCURACY = {torch.float32: 1e-5, torch.float16: 5e-4, torch.bfloat16: 4e-3}
+EACH_DTYPE = pytest.mark.parametrize('dtype', ACCURACY, ids=str)
 
 
-def _projections(m, D):
-    gen = torch.Generator().manual_seed(1)
-    return random_projection(m, D, gen)
+def _generator(seed=0):
+    return torch.Generator().manual_seed(seed)
 
 
-def _mixtures(M):
-    gen = torch.Generator().manual_seed(2)
-    return (torch.rand(2, M, 7, generator=gen) - 0.5) * 0.5
-
-
-class _Case:
-    """An attention and its reference, as functions of raw q, k and v."""
-
-    def __init__(self, op, naive, mapped=False, extra=None, **kwargs):
-        self.op, self.naive = op, naive
-        self.mapped, self.extra, self.kwargs = mapped, extra, kwargs
-
-    def __call__(self, q, k, v, **kwargs):
-        return self._call(self.op, q, k, v, kwargs)
-
-    def reference(self, q, k, v, **kwargs):
-        return self._call(self.naive, q, k, v, kwargs)
-
-    def _call(self, function, q, k, v, kwargs):
-        if self.mapped:
-            q, k = q.relu(), k.relu()
-        # Parameters stay in float32, as in a module.
-        dtype = torch.promote_types(v.dtype, torch.float32)
-        extra = self.extra(k).to(dtype) if self.extra else ()
-        if self.op in (performer_attention, polaformer_attention):
-            extra = (extra, )
-        return function(q, k, v, *extra, **self.kwargs, **kwargs)
-
-
-CASES = dict(
-    linear=_Case(linear_attention, naive_linear_attention, mapped=True),
-    clamped=_Case(
-        linear_attention,
-        naive_linear_attention,
-        mapped=True,
-        clamp_eps=True),
-    cosformer=_Case(
-        cosformer_attention, naive_cosformer_attention, mapped=True),
-    favor=_Case(
-        performer_attention,
-        naive_performer_attention,
-        extra=lambda k: _projections(21, k.shape[-1])),
-    relu=_Case(
-        performer_attention,
-        naive_performer_attention,
-        extra=lambda k: _projections(21, k.shape[-1]),
-        kind='relu'),
-    linformer=_Case(
-        linformer_attention,
-        naive_linformer_attention,
-        extra=lambda k: _mixtures(k.shape[-3] if k.dim() > 2 else 1)),
-    mala=_Case(mala_attention, naive_mala_attention, mapped=True),
-    rala=_Case(rala_attention, naive_rala_attention, mapped=True),
-    polaformer=_Case(
-        polaformer_attention,
-        naive_polaformer_attention,
-        extra=lambda k: torch.linspace(1.2, 3, k.shape[-2:].numel()).view(
-            k.shape[-2:])),
-    softmax=_Case(softmax_attention, naive_softmax_attention),
-)
-LINEAR = [name for name in CASES if name not in ('linformer', 'softmax')]
-every_case = pytest.mark.parametrize('name', CASES)
-every_linear_case = pytest.mark.parametrize('name', LINEAR)
-
-
-def _qkv(lead, N, M, G, D, E, dtype=torch.float64):
-    gen = torch.Generator().manual_seed(0)
+def _qkv(lead, N, M, G, width, dtype=torch.float64):
+    gen = _generator()
     return tuple(
         torch.randn(*lead, length, G, width, generator=gen).to(dtype)
-        for length, width in ((N, D), (M, D), (M, E)))
+        for length in (N, M, M))
+
+
+def _double(*tensors):
+    return tuple(x.double() for x in tensors)
 
 
 def _mask(*shape):
     """Mask about a third of the keys, differently in each sequence."""
-    gen = torch.Generator().manual_seed(3)
-    mask = torch.rand(*shape, generator=gen) > 0.35
+    mask = torch.rand(*shape, generator=_generator(3)) > 0.35
     mask[..., 0] = True
     return mask
 
 
-# Ops and the shapes of their arguments.
-SHIFT = shift_plan('tsm', 4, divisor=4)
-TOKENS, LANDMARKS, CLIP = (2, 4, 1, 4), (2, 3, 1, 4), (1, 4, 2, 1, 4)
-QKV = [(2, 4, 1, 4), (2, 5, 1, 4), (2, 5, 1, 3)]
-DIFFERENTIATED = {
-    **{name: (case, QKV) for name, case in CASES.items()},
-    'polaformer': (CASES['polaformer'], [*QKV[:2], (2, 5, 1, 4)]),
-    'frame-delta': (lambda q, k, v, b, g: frame_delta_rule(
-        q, k, v, b.sigmoid(), -g.exp()), [(1, 3, 1, 1, 4), *[(1, 3, 2, 1, 4)]
-                                          * 2, (1, 3, 2, 1), (1, 3, 1)]),
-    'lara': (lara_attention, [TOKENS] * 3 + [LANDMARKS] * 3),
-    'orthoformer': (orthoformer_attention, [TOKENS] * 3 + [LANDMARKS]),
-    'smoothing': (partial(temporal_smoothing_attention, decay=0.9),
-                  [TOKENS] * 3),
-    'fixation': (lambda q, k, *p: fixation_ratio((q, k), *p),
-                 [TOKENS, TOKENS, (4, 8), (4, )]),
-    'neighbor-shift': (lambda x: neighbor_shift(x, SHIFT), [CLIP]),
-    'periodic-shift': (periodic_shift, [CLIP]),
-}
-
-
-@pytest.mark.parametrize('name', DIFFERENTIATED)
-def test_gradients_match_finite_differences(name):
-    op, shapes = DIFFERENTIATED[name]
-    gen = torch.Generator().manual_seed(0)
-    leaves = [torch.randn(shape, generator=gen, dtype=torch.float64,
-                          requires_grad=True) for shape in shapes]
-    assert torch.autograd.gradcheck(op, leaves)
-
-
 @pytest.mark.parametrize('rest', [torch.nan, torch.inf, 6e4])
-@pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
+@EACH_DTYPE
 def test_masked_keys_reach_neither_result_nor_gradient(rest, dtype):
-    case = CASES['softmax']
-    q, k, v = _qkv((2, ), 7, 19, 2, 8, 8, dtype)
+    q, k, v = _qkv((2, ), 7, 19, 2, 8, dtype)
     mask = _mask(2, 19)
-    want = case.reference(*(x.double() for x in (q, k, v)), key_mask=mask)
+    want = naive.softmax_attention(*_double(q, k, v), key_mask=mask)
     leaves = [
         x.masked_fill(~mask[..., None, None], rest).requires_grad_()
         for x in (k, v)
     ]
-    y = case(q, *leaves, key_mask=mask)
+    y = softmax_attention(q, *leaves, key_mask=mask)
     assert relative(y, want) < 2 * ACCURACY[dtype]
     for grad in torch.autograd.grad(y.double().square().sum(), leaves):
         assert grad.isfinite().all()
@@ -178,12 +69,22 @@ def test_masked_keys_reach_neither_result_nor_gradient(rest, dtype):
         assert grad[~mask].abs().max() == 0
 
 
-@pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
+def _textbook(q, k, v, attn_mask, **kwargs):
+    """Return NaN if all keys are masked, like some kernels."""
+    scores = (q @ k.mT).masked_fill(~attn_mask, -torch.inf)
+    return scores.softmax(dim=-1) @ v
+
+
 @pytest.mark.parametrize('attention', [
-    softmax_attention, partial(temporal_smoothing_attention, decay=0.9)],
-    ids=['softmax', 'smoothing'])
-def test_all_keys_masked_gives_zero(attention, dtype):
-    leaves = [x.requires_grad_() for x in _qkv((2, ), 7, 9, 2, 8, 8, dtype)]
+    softmax_attention, 'textbook', partial(
+        temporal_smoothing_attention, decay=0.9)],
+    ids=['softmax', 'textbook', 'smoothing'])
+@EACH_DTYPE
+def test_all_keys_masked_gives_zero(attention, dtype, monkeypatch):
+    if attention == 'textbook':
+        monkeypatch.setattr(F, 'scaled_dot_product_attention', _textbook)
+        attention = softmax_attention
+    leaves = [x.requires_grad_() for x in _qkv((2, ), 7, 9, 2, 8, dtype)]
     mask = _mask(2, 9)
     mask[1] = False
     y = attention(*leaves, key_mask=mask)
@@ -196,51 +97,229 @@ def test_all_keys_masked_gives_zero(attention, dtype):
 @pytest.mark.parametrize('name', ['linear', 'clamped', 'cosformer'])
 @pytest.mark.parametrize('which', ['query', 'keys'])
 @pytest.mark.parametrize('order', ['left', 'right'])
-@pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
+@EACH_DTYPE
 def test_all_zero_rows_give_zero(name, which, order, dtype):
-    q, k, v = _qkv((1, ), 6, 6, 1, 8, 8, dtype)
+    q, k, v = _qkv((1, ), 6, 6, 1, 8, dtype)
     (q[:, 2] if which == 'query' else k).copy_(torch.tensor(-1.))
     leaves = [x.requires_grad_() for x in (q, k, v)]
-    y = CASES[name](*leaves, order=order)
+    y = ATTENTIONS[name](*leaves, order=order)
     zero = y[:, 2] if which == 'query' else y
     assert torch.equal(zero, torch.zeros_like(zero))
     y.double().square().sum().backward()
     assert all(x.grad.isfinite().all() for x in leaves)
 
 
-@pytest.mark.parametrize(
-    'name, kwargs',
-    [('linformer', {}), ('softmax', {})] +
-    [(name, dict(order=order)) for name in LINEAR
-     for order in ('left', 'right')],
-    ids=lambda value: '-'.join(value.values()) if isinstance(value, dict)
-    else value)
-@pytest.mark.parametrize('dtype', [torch.float32, *HALVES])
-def test_large_inputs_and_many_tokens(name, kwargs, dtype):
+@pytest.mark.parametrize('name', [*SUMS, 'softmax'])
+@EACH_DTYPE
+def test_large_inputs_and_many_tokens(name, dtype):
     """A clip of 96 frames with 33 x 33 tokens of magnitude 8."""
-    q, k, v = (8 * x for x in _qkv((), 3, 104_544, 1, 8, 8, dtype))
-    y = CASES[name](q, k, v, **kwargs)
-    want = CASES[name].reference(*(x.double() for x in (q, k, v)))
-    assert y.isfinite().all()
-    assert relative(y, want) < max(ACCURACY[dtype], 1e-4)
+    case = ATTENTIONS[name]
+    scale = 1 if 'lara' in name else 8
+    q, k, v = (scale * x for x in _qkv((), 3, 104_544, 1, 8, dtype))
+    want = case.reference(*_double(q, k, v))
+    for order in ('left', 'right') if case.takes_order else ('', ):
+        y = case(q, k, v, **(dict(order=order) if order else {}))
+        assert y.isfinite().all()
+        assert relative(y, want) < max(ACCURACY[dtype], 1e-4)
 
 
-@pytest.mark.parametrize('name', [*LINEAR, 'linformer'])
+@pytest.mark.parametrize('name', SUMS)
 def test_sums_stay_in_float32_under_autocast(name):
-    q, k, v = _qkv((1, ), 300, 300, 2, 8, 8, torch.float32)
+    case = ATTENTIONS[name]
+    q, k, v = _qkv((1, ), 300, 300, 2, 8, torch.float32)
     with torch.autocast('cpu', dtype=torch.bfloat16):
-        y = CASES[name](q, k, v)
-    want = CASES[name].reference(*(x.double() for x in (q, k, v)))
+        y = case(q, k, v)
     assert y.dtype == torch.float32
-    assert relative(y, want) < 1e-5
+    assert relative(y, case.reference(*_double(q, k, v))) < 2e-5
 
 
-@pytest.mark.parametrize('name', [*LINEAR, 'linformer'])
-def test_accepts_queries_of_wider_dtype_than_values(name):
-    """Under autocast, a gate returns float32 and a projection does not."""
-    q, k, v = _qkv((1, ), 30, 30, 2, 8, 8, torch.float32)
-    v = v.bfloat16()
-    y = CASES[name](q, k, v)
-    want = CASES[name].reference(*(x.double() for x in (q, k, v)))
-    assert y.dtype == torch.bfloat16
-    assert relative(y, want) < ACCURACY[torch.bfloat16]
+def test_sums_of_bfloat16_inputs_are_float32():
+    """A bfloat16 sum of ones would stop at 256."""
+    ones = torch.ones(1, 4096, 1, 8, dtype=torch.bfloat16)
+    for order in 'left', 'right':
+        y = linear_attention(ones, ones, ones, order=order, eps=0)
+        assert torch.equal(y, ones)
+
+
+def test_half_precision_scores_do_not_overflow():
+    """Torch 2.4 alone would overflow on a CPU."""
+    q, k, v = (torch.randn(5, 2, 8, generator=_generator()).half()
+               for _ in range(3))
+    q, k = 400 * q, 400 * k
+    want = naive.softmax_attention(*_double(q, k, v))
+    assert relative(softmax_attention(q, k, v), want) < 2e-3
+
+
+def test_order_auto_takes_the_cheaper_product():
+    assert cheaper_order(289, 289, 64, 64) == 'right'
+    assert cheaper_order(16, 16, 64, 64) == 'left'
+    for N, M, D, E in [(10, 30, 16, 8), (30, 10, 16, 8), (64, 65, 64, 64)]:
+        left, right = N * M * D + N * M * E, M * D * E + N * D * E
+        assert cheaper_order(N, M, D, E) == (
+            'right' if right < left else 'left')
+    # A query of 16 heads costs as much as the projections of 1.5 tokens.
+    assert few_queries(21, 32, 16, 1024) and not few_queries(22, 32, 16, 1024)
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16])
+def test_cosformer_weights_are_not_negative_for_many_tokens(dtype):
+    N = 2**14
+    k = torch.zeros(N, 1, 1, dtype=dtype)
+    k[0], k[-1] = 1, 1
+    v = torch.stack([k[:, 0, 0].cumsum(0) < 2, k[:, 0, 0].cumsum(0) > 1])
+    y = cosformer_attention(torch.ones_like(k), k, v.T[:, None].float())
+    assert y.min() >= 0
+    angles = math.pi / 2 * torch.arange(N, dtype=torch.float64) / N
+    weights = torch.stack([angles.cos(), angles.flip(0).cos()], dim=-1)
+    want = weights / weights.sum(-1, keepdim=True)
+    assert (y[:, 0].double() - want).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize('num_keys', [None, torch.tensor([4])])
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_top_share_ties_only_equal_scores(dtype, num_keys):
+    """The next float below the lowest selected score is not selected."""
+    least = torch.tensor(1., dtype=dtype)
+    near = least.nextafter(least - 1)
+    k = torch.stack([least + 1, least, near, least]).reshape(1, 4, 1, 1)
+    q = torch.ones(1, 1, 1, 1, dtype=dtype)
+    v = torch.eye(4, dtype=dtype).reshape(1, 4, 1, 4)
+    weights = top_share_attention(
+        q, k, v, share=.5, num_keys=num_keys).flatten()
+    assert (weights > 0).tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize('m, D', [(24, 24), (64, 16), (21, 8), (5, 8),
+                                  (1, 3)])
+def test_performer_projection_is_orthogonal_in_blocks(m, D):
+    W = random_projection(m, D, _generator())
+    assert W.shape == (m, D)
+    for block in W.double().split(D):
+        block = block / block.norm(dim=-1, keepdim=True)
+        assert torch.allclose(
+            block @ block.T, torch.eye(len(block), dtype=torch.float64),
+            atol=1e-5)
+
+
+def test_performer_projection_entries_are_normal():
+    """Over 4,000 draws, including partial blocks."""
+    D = 5
+    gen = _generator(1)
+    W = torch.stack([random_projection(7, D, gen) for _ in range(4000)])
+    # The standard error is 0.016 for the mean and 0.022 for the square.
+    assert W.mean(0).abs().max() < 0.08
+    assert (W.square().mean(0) - 1).abs().max() < 0.11
+    # The lengths vary as in the chi distribution.
+    lengths = W.square().sum(-1)
+    assert (lengths.mean(0) - D).abs().max() < 0.25
+    assert (lengths.var(0) - 2 * D).abs().max() < 1.5
+
+
+def test_orthoformer_landmarks_have_different_directions():
+    """Select one landmark per group: multiples of e0, of e1, and e0 + e1."""
+    e = torch.eye(4)
+    q = torch.stack([e[0], 3 * e[0], -e[0], e[1], e[0] + e[1], -2 * e[1]])
+    q = q.view(1, 6, 1, 4)
+    assert orthogonal_landmarks(q, 2, 0).flatten().tolist() == [0, 3]
+    assert orthogonal_landmarks(q, 3, 0).flatten().tolist() == [0, 3, 4]
+    # No token is chosen twice.
+    for same in torch.zeros(2, 9, 1, 4), torch.ones(2, 9, 1, 4):
+        assert (orthogonal_landmarks(same, 6).diff(dim=1) > 0).all()
+
+
+@pytest.mark.parametrize('dtype', HALVES)
+def test_orthoformer_landmarks_are_chosen_in_float32(dtype):
+    # Among 400 queries, some are nearly tied.
+    q = torch.randn(2, 400, 2, 16, generator=_generator()).to(dtype)
+    want = orthogonal_landmarks(q.float(), 60, 5)
+    assert torch.equal(orthogonal_landmarks(q, 60, 5), want)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        assert torch.equal(orthogonal_landmarks(q.float(), 60, 5), want)
+
+
+def test_first_orthoformer_landmark_is_random_by_default():
+    q = torch.randn(64, 31, 2, 8)
+    first, again, other = (
+        orthogonal_landmarks(q, 1, generator=_generator(seed))
+        for seed in (0, 0, 1))
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert len(first.unique()) > 20
+    assert (orthogonal_landmarks(q, 1, 3) == 3).all()
+
+
+def test_many_lara_samples_approach_softmax_attention():
+    """For w ~ N(0, sqrt(D)), E[exp(xi(q, w) + xi(k, w))] = exp(q k / sqrt(D)).
+
+    Landmarks at zero give all samples the same weight.
+    """
+    gen = _generator()
+    q, k, v = torch.randn(3, 1, 6, 1, 4, generator=gen).double().unbind(0)
+    q, k = q / 2, k / 2
+    omega = 4**0.25 * torch.randn(1, 2000, 1, 4, generator=gen).double()
+    zero = torch.zeros_like(omega)
+    want = naive.softmax_attention(q, k, v)
+
+    def error(num_samples):
+        landmarks = (x[:, :num_samples] for x in (zero, zero, omega))
+        return relative(lara_attention(q, k, v, *landmarks), want)
+
+    assert error(2000) < 0.03 < 0.1 < error(5)
+
+
+def _lara_inputs(lead, N, G, C, dtype):
+    """Return random q, k, v, query_landmarks, key_landmarks and omega."""
+    gen = _generator()
+    return tuple(torch.randn(*lead, length, G, 16, generator=gen).to(dtype)
+                 for length in (N, N, N, C, C, C))
+
+
+@pytest.mark.parametrize('dtype, tolerance', [
+    (torch.float16, 2e-3), (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize('autocast', [False, True])
+def test_lara_takes_large_activations(dtype, tolerance, autocast):
+    tensors = [8 * x for x in _lara_inputs((1, ), 500, 1, 9, dtype)]
+    want = lara_attention(*_double(*tensors))
+    if autocast:
+        tensors = [x.float() for x in tensors]
+        tolerance = 1e-4
+    with torch.autocast('cpu', dtype=dtype, enabled=autocast):
+        y = lara_attention(*tensors)
+    assert y.isfinite().all() and relative(y, want) < tolerance
+
+
+def test_lower_bound_of_lara_weights_holds_in_float16():
+    """A landmark whose weight is only the bound can dominate the result."""
+    # The first landmark has the query's attention but a vanishing share.
+    landmarks = torch.tensor([[0., 0.], [30., 0.]]).view(1, 2, 1, 2)
+    tensors = [
+        torch.tensor([[3., 0.], [-40., 0.]]).view(1, 2, 1, 2),
+        torch.zeros(1, 2, 1, 2),
+        torch.randn(1, 2, 1, 2), landmarks, torch.zeros(1, 2, 1, 2)
+    ]
+    y = lara_attention(*(x.half() for x in tensors))
+    want = naive.lara_attention(*(x.half().double() for x in tensors))
+    assert y.isfinite().all() and relative(y, want) < 1e-3
+
+
+@pytest.mark.parametrize('dtype, scale', [
+    pytest.param(torch.bfloat16, 10, id='bf16'),
+    pytest.param(torch.float16, 40000, id='fp16-sum-overflows')])
+def test_lara_landmarks_are_added_in_float32(dtype, scale):
+    q, k, v, *landmarks = _lara_inputs((2, ), 63, 2, 9, dtype)
+    if dtype == torch.float16:
+        # Equal signs, so that the sum exceeds the largest float16.
+        landmarks = [torch.ones_like(x) for x in landmarks]
+    tensors = [q, k, v, *(scale * x for x in landmarks[:2])]
+    want = lara_attention(*_double(*tensors))
+    got = lara_attention(*tensors)
+    assert got.isfinite().all() and relative(got, want) < 5e-3
+
+
+@pytest.mark.parametrize('shape, num_landmarks, grid', [
+    ((17, 17), 49, (7, 7)), ((14, 28), 49, (7, 7)), ((5, 17), 49, (5, 7)),
+    ((197, 1), 49, (49, 1)), ((16, ), 49, (16, )), ((96, ), 49, (49, )),
+    ((16, 17, 17), 49, (3, 4, 4)), ((2, 17, 17), 49, (1, 7, 7)),
+    ((8, 4, 4), 16, (4, 2, 2)), ((2, 2, 2), 49, (2, 2, 2)),
+    ((1, 1, 1), 1, (1, 1, 1))])
+def test_landmark_grid(shape, num_landmarks, grid):
+    assert landmark_grid(shape, num_landmarks) == grid

@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Outputs of the released code for attentions without a state."""
+import json
+
 import pytest
 import torch
 from helpers import relative
@@ -9,10 +11,13 @@ from mmvidattn.ops import (
     feature_map,
     linear_attention,
     linformer_attention,
+    orthoformer_attention,
+    orthogonal_landmarks,
     performer_attention,
     performer_features,
     softmax_attention,
 )
+from mmvidattn.ops.leap import leap_pair, leap_step
 
 
 def _linear(kind):
@@ -76,3 +81,43 @@ def test_linformer(golden, dtype, tolerance):
     y = linformer_attention(x, x, x, case['E'].to(dtype),
                             case['Fm'].to(dtype))
     assert relative(y, case['out'].transpose(1, 2)) < tolerance
+
+
+@pytest.mark.parametrize('name', [
+    'orthoformer_lvt', 'orthoformer_motionformer_shared1'])
+@DTYPES
+def test_orthoformer(golden, name, dtype, tolerance):
+    """Both forms of the released code, with its landmarks."""
+    G = golden('linear/golden_attn.pt')
+    g = G[name]
+    q, k, v = (G[x].transpose(1, 2).to(dtype) for x in 'qkv')
+    chosen = orthogonal_landmarks(q, g['num_landmarks'],
+                                  g['first_index'].view(2, 3))
+    landmarks = torch.take_along_dim(q, chosen.unsqueeze(-1), dim=1)
+    scaled = landmarks.transpose(1, 2).flatten(0, 1) * 16**-0.25
+    assert relative(scaled, g['landmarks_scaled']) < tolerance
+    if 'num_frames' in g:
+        # In Motionformer, landmarks attend to each frame separately.
+        frames = zip(*(x.chunk(g['num_frames'], dim=1) for x in (k, v)))
+        y = torch.stack([orthoformer_attention(q, *kv, landmarks)
+                         for kv in frames], dim=2)
+    else:
+        y = orthoformer_attention(q, k, v, landmarks)
+    # [B, N, (F, ) G, D] to [B, G, N, (F, ) D].
+    y = y.movedim(-2, 1)
+    assert y.shape == g['out'].shape
+    assert relative(y, g['out']) < tolerance
+
+
+def test_leap_pairs(shared_dir):
+    path = shared_dir / 'goldens/laps/leap_index.json'
+    tables = json.loads(path.read_text())
+    # Every level of 8, 16, 32 and 64 frames.
+    assert len(tables) == 3 + 4 + 5 + 6
+    for name, table in tables.items():
+        T, level = (int(part[1:]) for part in name.split('_'))
+        pairs = leap_pair(torch.arange(T).view(1, T, 1), level)
+        assert pairs.T.tolist() == [table['A'], table['B']]
+        assert leap_step(T, level) == table['S']
+        # The released code orders all first frames before all second ones.
+        assert pairs.T.flatten()[table['reverse']].tolist() == list(range(T))

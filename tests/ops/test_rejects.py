@@ -1,11 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Arguments that ops reject, with the values in the message."""
+import re
+
 import pytest
 import torch
 from torch import zeros
 
 from mmvidattn import ops
 from mmvidattn.ops.depthwise_conv import depthwise_conv
+from mmvidattn.ops.leap import leap_pair
 from mmvidattn.ops.patch_conv import patch_conv
 from mmvidattn.ops.periodic_shift import plain_shift, token_shift
 from mmvidattn.ops.temporal_smoothing import (
@@ -15,12 +18,14 @@ from mmvidattn.ops.temporal_smoothing import (
     window_smoothing,
 )
 from mmvidattn.ops.top_share_attention import top_share_attention
+from mmvidattn.ops.window import window_merge, window_partition
 
 Q, K, V = zeros(2, 7, 2, 8), zeros(2, 9, 2, 8), zeros(2, 9, 2, 8)
 LANDMARKS = zeros(2, 4, 2, 8)
 FRAMES = zeros(1, 2, 3, 1, 4)
 CLIP = zeros(1, 4, 3, 2, 4)
 P = zeros(6, 8)
+DELTA = *[zeros(1, 3, 3, 1, 4)] * 3, zeros(1, 3, 3, 1), zeros(1, 3, 1)
 SCORES, VALUE = zeros(2, 3, 2), zeros(2, 2, 5)
 
 ATTENTIONS = {
@@ -108,6 +113,20 @@ CASES = [
       for shape in ((4, 1, 3, 3, 2), (5, 1, 3, 3, 3), (4, 4, 3, 3, 3))),
     *((patch_conv, (CLIP, zeros(shape)), {}, 'patch_conv takes')
       for shape in ((4, 3, 1, 1, 1), (4, 4, 5, 1, 1))),
+    *((ops.frame_delta_rule, [x[:, :2] if i == wrong else x for i, x in
+                              enumerate(DELTA)], {}, r'log_gate \[B, T, G\]')
+      for wrong in range(5)),
+    *((leap_pair, (zeros(1, T, 2), level), {},
+       f'{T} frames.*{level}; .*{allowed}')
+      for T, level, allowed in (
+          (8, 4, r'\[1, 2, 3\]'), (8, 0, r'\[1, 2, 3\]'), (6, 3, r'\[1, 2\]'),
+          (7, 1, 'must be even'), (1, 1, 'must be even'))),
+    (ops.rotary_positions, (Q[0], (3, 2)), {}, '7 tokens, got'),
+    (window_partition, (P, (1, 1, 1)), {}, r'H, W, C\], got \(6, 8\)'),
+    *((window_partition, (CLIP, size), {}, f'got {re.escape(str(size))}')
+      for size in ((2, 0, 2), (2, 2), (2, 2, 2, 2))),
+    (window_merge, (zeros(1, 6, 7, 1), (2, 2, 2), (1, 4, 6)), {},
+     r'windows must be \[B, 6, 8, C\]'),
 ]
 
 

@@ -1,0 +1,283 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Numerics of ops with a state, over long streams."""
+import math
+
+import numpy as np
+import pytest
+import torch
+from helpers import relative
+from ops.attentions import naive
+
+from mmvidattn.layers import VideoSelfAttention
+from mmvidattn.ops import (
+    frame_causal_linear_attention,
+    frame_delta_rule,
+    temporal_smoothing_attention,
+)
+from mmvidattn.ops.frame_causal_linear_attention import initial_frame_sums
+from mmvidattn.ops.temporal_smoothing import (
+    exponential_smoothing,
+    log_temporal_kernel,
+    sample_scores,
+    smoothing_state,
+    window_smoothing,
+)
+
+
+def _stream(q, k, v, decay, elapsed):
+    """Process linear attention frame by frame."""
+    state, parts = None, []
+    for part in zip(*(x.split(1, dim=1) for x in (q, k, v, elapsed))):
+        y, state = frame_causal_linear_attention(
+            *part[:3], decay, state, part[3])
+        parts.append(y)
+    return torch.cat(parts, dim=1), state
+
+
+@pytest.mark.parametrize('rate', [0., 1e-3])
+def test_linear_sums_do_not_stall_after_many_frames(rate):
+    """Check small terms: a plain float32 sum ignores 10^-8 of its value."""
+    T = 1000
+    gen = torch.Generator().manual_seed(0)
+    k = torch.rand(1, T, 1, 1, 4, generator=gen)
+    v = torch.randn(1, T, 1, 1, 4, generator=gen) + 1
+    sums, carry = initial_frame_sums(v, 4)
+    # The sums after 10^8 frames that add about 1/2 each.
+    state = sums + 5e7, carry
+    exact = state[0].double(), carry
+    decay = torch.tensor([rate])
+    for t in range(T):
+        part = k[:, t:t + 1], k[:, t:t + 1], v[:, t:t + 1]
+        _, state = frame_causal_linear_attention(*part, decay, state)
+        _, exact = frame_causal_linear_attention(
+            *(x.double() for x in part), decay.double(), exact)
+    change = exact[0] - 5e7
+    assert relative(state[0].double() + state[1].double() - 5e7,
+                    change) < 1e-2
+    # float32 also rounds the decay.
+    assert relative(state[0], exact[0]) < 1e-6 * (1 + rate * T)
+
+
+def test_slow_decay_is_exact_where_expm1_is_not(monkeypatch):
+    """Compute expm1 like compiled programs and ONNX Runtime."""
+    T, rate = 300, 1e-3
+    v = torch.ones(1, T, 1, 1, 1)
+    want = sum(np.exp(-rate * age) for age in range(T))
+    monkeypatch.setattr(torch, 'expm1', lambda x: x.exp() - 1)
+    _, state = _stream(v, v, v, torch.tensor([rate]), torch.ones(1, T))
+    assert state[0].flatten().tolist() == pytest.approx([want] * 2, rel=1e-6)
+
+
+@pytest.mark.parametrize('gap', [1e5, 1e7])
+def test_clip_equals_stream_around_a_long_gap(gap):
+    torch.manual_seed(0)
+    q, k, v = torch.rand(3, 2, 12, 5, 3, 4)
+    elapsed = 3 * torch.rand(2, 12)
+    elapsed[:, 5] = gap
+    decay = torch.tensor([0., 1e-4, 0.7])
+    clip, _ = frame_causal_linear_attention(q, k, v, decay, None, elapsed)
+    assert relative(clip, _stream(q, k, v, decay, elapsed)[0]) < 1e-6
+
+
+def test_bfloat16_inputs_have_float32_state_under_autocast():
+    torch.manual_seed(0)
+    q, k, v = torch.rand(3, 2, 200, 5, 3, 4).bfloat16()
+    rates = torch.tensor([0., 1e-2, .7]).bfloat16()
+    with torch.autocast('cpu', torch.bfloat16):
+        y, state = frame_causal_linear_attention(q, k, v, rates)
+    assert y.dtype == torch.bfloat16 and state[0].dtype == torch.float32
+    want = naive.frame_causal_linear_attention(
+        *(x.double() for x in (q, k, v, rates)))
+    assert relative(y, want) < 3e-3
+
+
+def test_backward_keeps_only_the_states_between_chunks():
+    q, k, v = torch.rand(3, 1, 128, 1, 1, 32)
+    q, k, v = (x.clone().requires_grad_() for x in (q, k, v))
+    inputs, kept = {x.data_ptr() for x in (q, k, v)}, {}
+
+    def pack(x):
+        if x.untyped_storage().data_ptr() not in inputs:
+            kept[x.data_ptr()] = x.numel()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        frame_causal_linear_attention(q, k, v)
+    # Sums and carry of 8 chunks; not the sums of 128 frames.
+    assert sum(kept.values()) <= 2 * 8 * 32 * 33
+
+
+def _delta_inputs(T, N, D=4, E=6):
+    gen = torch.Generator().manual_seed(0)
+    q, k, v, beta, gate = (
+        torch.randn(2, T, *shape, generator=gen, dtype=torch.float64)
+        for shape in ((N, 3, D), (N, 3, D), (N, 3, E), (N, 3), (3, )))
+    return q, k, v, beta.sigmoid(), -gate.abs()
+
+
+def test_delta_rule_of_one_token_per_frame_is_the_rule_of_the_paper():
+    """Eq. 10: S_t = S_{t-1} (a_t (I - b_t k_t k_t^T)) + b_t v_t k_t^T."""
+    q, k, v, beta, gate = _delta_inputs(50, 1)
+    k = torch.nn.functional.normalize(k, dim=-1)
+    got, _ = frame_delta_rule(q, k, v, beta, gate)
+    eye = torch.eye(4, dtype=torch.float64)
+    for b in range(2):
+        for g in range(3):
+            state = torch.zeros(6, 4, dtype=torch.float64)
+            for t in range(50):
+                key, value = k[b, t, 0, g], v[b, t, 0, g]
+                rate = beta[b, t, 0, g]
+                state = state @ (gate[b, t, g].exp() * (
+                    eye - rate * key.outer(key))) + rate * value.outer(key)
+                want = state @ q[b, t, 0, g] / 2
+                assert (got[b, t, 0, g] - want).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize('decay', [None, dict(half_life=(2, 64))])
+def test_delta_rule_of_a_stream_equals_the_clip_over_1000_frames(decay):
+    torch.manual_seed(0)
+    layer = VideoSelfAttention(
+        12, 3, dict(type='GatedDeltaAttention'), (4, 2, 2), pattern='causal',
+        fixation={}, shifts=[dict(mode='tsm', divisor=4)],
+        decay=decay).double()
+    x = torch.randn(1, 1000, 2, 2, 12, dtype=torch.float64)
+    with torch.no_grad():
+        want, state = layer(x), layer.initial_state(x)
+        for t in range(1000):
+            y, state = layer.forward_causal(x[:, t:t + 1], state)
+            assert (y - want[:, t:t + 1]).abs().max() < 1e-10
+    # The frames far back still matter without a decay by time.
+    assert want.abs().max() > 1e-2
+
+
+def test_delta_rule_is_bounded_for_large_keys_and_learns_a_repeated_frame():
+    """A step never overshoots: it moves the read values to the new ones."""
+    q, k, v, beta, gate = _delta_inputs(300, 9)
+    y, state = frame_delta_rule(q, 30 * k, v, beta, 0 * gate)
+    assert y.isfinite().all() and state.abs().max() < v.abs().max()
+    # Without decay, the memory converges to the values of the keys.
+    k = torch.eye(4, dtype=torch.float64)[None, None, :, None]
+    k = k.expand(1, 40, 4, 1, 4)
+    v = torch.randn(1, 1, 4, 1, 6, dtype=torch.float64).expand(1, 40, -1, -1,
+                                                               -1)
+    y, _ = frame_delta_rule(k, k, v, k.new_ones(1, 40, 4, 1),
+                            k.new_zeros(1, 40, 1))
+    assert relative(2 * y[:, -1], v[:, -1]) < 1e-10
+
+
+def test_kernel_has_the_floor_of_the_released_code():
+    kernel = log_temporal_kernel(512, 0.9)
+    assert kernel.dtype == torch.float32 and kernel[-1].abs() < 1e-6
+    assert (kernel[0] - torch.tensor(1e-10).log()).abs() < 1e-3
+    assert (kernel[-11] - 10 * torch.tensor(0.9).log()).abs() < 1e-5
+
+
+def test_kernel_is_exact_in_float64_and_half_precision():
+    """It would be wrong by 1e-8 in float32, and by up to 6 % in bfloat16."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, n, 3, 8).double() for n in (5, 512, 512))
+    got = temporal_smoothing_attention(q, k, v, decay=0.97)
+    scores = torch.einsum('bkgd,bngd->bkng', k, q) * 8**-0.5
+    want = naive.temporal_smoothing_attention(q, k, v, decay=0.97)
+    for y in got, window_smoothing(scores, v, decay=0.97):
+        assert relative(y, want) < 1e-13
+    q = torch.zeros(1, 1, 1, 4, dtype=torch.bfloat16)
+    v = torch.eye(512, dtype=torch.bfloat16)[None, :, None]
+    with torch.autocast('cpu', torch.bfloat16):
+        y = temporal_smoothing_attention(
+            q, q.expand(1, 512, 1, 4), v, decay=0.97)
+    want = 0.97**torch.arange(511, -1, -1).double()
+    want /= want.sum()
+    assert ((y.flatten() - want).abs() / want).max() < 5e-3
+
+
+N, G, D, E = 3, 2, 6, 5
+
+
+def _samples(streams, steps, drift=0.):
+    """Return queries [N, G, D], keys and values [streams, steps, G, *]."""
+    gen = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(*shape, generator=gen, dtype=torch.float64)
+               for shape in ((N, G, D), (streams, steps, G, D),
+                             (streams, steps, G, E)))
+    # The drift is along all queries, so that all scores change.
+    q[..., 0] = math.sqrt(D)
+    k[..., 0] += drift * torch.linspace(0, 1, steps)[:, None]
+    return q, k, v
+
+
+def _smooth(q, k, v, **options):
+    out, state = [], smoothing_state(sample_scores(q, k[:, 0]), E)
+    for key, value in zip(k.unbind(1), v.unbind(1)):
+        y, state = exponential_smoothing(
+            sample_scores(q, key), value, state, **options)
+        out.append(y)
+    return torch.stack(out), state
+
+
+@pytest.mark.parametrize('decay', [1., 0.9])
+def test_times_repeats_or_skips_a_sample(decay):
+    q, k, v = _samples(3, 10)
+    _, before = _smooth(q, k[:, :9], v[:, :9], decay=decay)
+    sample = sample_scores(q, k[:, 9]), v[:, 9]
+    # A skipped sample leaves no trace, even with a large score.
+    sample[0][2] += 1e4
+    times = torch.tensor([3, 1, 0])
+    y, after = exponential_smoothing(
+        *sample, before, decay=decay, times=times)
+    for stream, number in enumerate(times.tolist()):
+        want = before
+        for _ in range(number):
+            out, want = exponential_smoothing(*sample, want, decay=decay)
+            expected = out[stream]
+        if number:
+            assert relative(y[stream], expected) < 1e-12
+        for a, b in zip(after, want):
+            torch.testing.assert_close(
+                a[stream], b[stream], rtol=1e-12 if number else 0, atol=0)
+
+
+@pytest.mark.parametrize('drift', [120., -120., 1e4])
+@pytest.mark.parametrize('decay', [1., 0.97])
+def test_scores_may_drift(drift, decay):
+    """The released recursion overflows at 88 and freezes at -104."""
+    q, k, v = _samples(2, 60, drift)
+    want = naive.exponential_smoothing(q.expand(2, N, G, D), k, v,
+                                       decay=decay)
+    got, state = _smooth(*(x.float() for x in (q, k, v)), decay=decay)
+    assert all(x.isfinite().all() for x in state)
+    assert relative(got, want) < 1e-3
+
+
+def test_a_spike_fades_in_time():
+    """In float32, its end would be wrong by a hundred of thousands of samples.
+    """
+    decay, spike = 0.97, 300.
+    scores = torch.zeros(1, 1)
+    state = smoothing_state(scores, 1)
+    _, state = exponential_smoothing(
+        scores + spike, torch.ones(1, 1), state, decay=decay)
+    # The total weight of the other samples approaches 1 / (1 - decay).
+    half = (spike + math.log(1 - decay)) / -math.log(decay)
+    for t in range(1, int(half) + 200):
+        y, state = exponential_smoothing(
+            scores, torch.zeros(1, 1), state, decay=decay)
+        want = 1 / (1 + math.exp((half - t) * math.log(decay)))
+        assert abs(float(y) - want) < 1e-4, t
+
+
+@pytest.mark.parametrize('decay', [1., 0.999])
+def test_a_constant_stream_does_not_drift(decay):
+    """Millions of samples at once, then thousands one by one."""
+    gen = torch.Generator().manual_seed(0)
+    scores = torch.randn(2, N, G, generator=gen)
+    v = torch.randn(2, G, E, generator=gen)
+    state = smoothing_state(scores, E)
+    for times in [2**24] + 2000 * [1]:
+        y, state = exponential_smoothing(
+            scores, v, state, decay=decay, times=torch.tensor([times] * 2))
+    mean = state.total / state.weight[..., None]
+    assert relative(mean, v[:, None].expand_as(mean)) < 1e-12
+    if decay == 1:
+        assert torch.equal(state.weight, torch.full_like(scores, 2**24 + 2000))
+    assert y.dtype == torch.float32
