@@ -166,12 +166,14 @@ def plan_outputs(videos: dict[str, Path], out: Path | None
     return outputs
 
 
-def describe(prediction: 'VideoPrediction') -> list[str]:
-    return [f'{p.score:6.3f}  {p.label}' for p in prediction.predictions]
+def describe(prediction: 'VideoPrediction') -> list[tuple[str, int]]:
+    """Return a line for each predicted class, and the class's number."""
+    return [(f'{p.score:6.3f}  {p.label}', p.index)
+            for p in prediction.predictions]
 
 
 def caption_windows(windows: Sequence['VideoPrediction'], time: float
-                    ) -> list[str]:
+                    ) -> list[str | tuple[str, int]]:
     """Return the caption of the latest window that contains a time."""
     number = bisect_right(windows, time, key=lambda window: window.start)
     window = windows[max(0, number - 1)]
@@ -301,7 +303,7 @@ def predict_each(classifier: 'VideoClassifier', videos: dict[str, Path],
                 caption = describe(prediction)
                 if args.windows is None:
                     echo(prediction.video)
-                echo(*caption, sep='\n')
+                echo(*(line for line, _ in caption), sep='\n')
                 if prediction.video in outputs:
                     out = outputs[prediction.video]
                     try:

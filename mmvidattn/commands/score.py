@@ -265,8 +265,12 @@ def format_report(scores: 'EventScores', values: 'Mapping[str, Interval]',
     return text
 
 
-def draw(folder: Path, scores: 'EventScores') -> list[str]:
-    """Write the images of a report, and return their names."""
+def draw(folder: Path, scores: 'EventScores',
+         actions: Sequence[str]) -> list[str]:
+    """Write the images of a report, and return their names.
+
+    The place of a class in ``actions`` chooses its color.
+    """
     import numpy as np
 
     from ..visualization.event_plots import (
@@ -287,7 +291,7 @@ def draw(folder: Path, scores: 'EventScores') -> list[str]:
     names = ['timelines.png']
     draw_timelines(folder / names[0], {
         name: (listed(events.true, v), listed(events.predicted, v))
-        for v, name in enumerate(events.videos)}, events.classes)
+        for v, name in enumerate(events.videos)}, actions)
     ap = metrics.get('SegmentAP')
     if ap is not None:
         place, weights = ap.thresholds.index(IOU), np.ones(
@@ -300,7 +304,7 @@ def draw(folder: Path, scores: 'EventScores') -> list[str]:
         names.append('precision_recall.png')
         draw_precision_recall(
             folder / names[-1], curves,
-            f'events at an overlap of {IOU:g}')
+            f'events at an overlap of {IOU:g}', actions)
     alarms = metrics.get('Alarms')
     if alarms is not None:
         names.append('delays.png')
@@ -316,18 +320,23 @@ def draw(folder: Path, scores: 'EventScores') -> list[str]:
 
 
 def compute(args: argparse.Namespace
-            ) -> 'tuple[EventScores, dict[str, float]]':
-    """Return the metrics, and the length of each evaluated video."""
+            ) -> 'tuple[EventScores, dict[str, float], list[str]]':
+    """Return the metrics, each evaluated video's length, and the actions."""
     from ..evaluation.events import EventScores
 
     predicted, true = read(args)
     durations = lengths(predicted, true)
     scored, frame_scores = scores_of(args.scores, durations)
-    options = {} if scored is None else dict(
-        frame_scores=frame_scores, classes=scored.classes,
-        ignore=scored.ignore)
-    return EventScores(predicted.segments, true.segments, durations,
-                       protocol=args.protocol, **options), durations
+    options, actions = {}, []
+    if scored is not None:
+        options = dict(frame_scores=frame_scores, classes=scored.classes,
+                       ignore=scored.ignore)
+        actions = [name for k, name in enumerate(scored.classes)
+                   if k not in scored.ignore]
+    scores = EventScores(predicted.segments, true.segments, durations,
+                         protocol=args.protocol, **options)
+    return scores, durations, [*dict.fromkeys(
+        [*actions, *scores.events.classes])]
 
 
 def run(args: argparse.Namespace) -> None:
@@ -335,7 +344,7 @@ def run(args: argparse.Namespace) -> None:
     from ..utils.files import write_atomically
 
     with one_line_errors():
-        scores, durations = compute(args)
+        scores, durations, actions = compute(args)
     values = bootstrap(scores.values, len(durations), args.draws)
     rows, hours = class_rows(scores), sum(durations.values()) / 3600
     text = format_report(scores, values, rows, hours)
@@ -353,7 +362,7 @@ def run(args: argparse.Namespace) -> None:
         classes=[{key: plain(x) for key, x in row.items()} for row in rows],
         left_out=scores.left_out, hours=hours, videos=len(durations),
         protocol=args.protocol), indent=1, ensure_ascii=False) + '\n')
-    images = draw(args.report, scores)
+    images = draw(args.report, scores, actions)
     write_atomically(args.report / 'report.md', text + ''.join(
         f'\n![{name}]({name})\n' for name in images))
     echo(f'\nreport: {args.report / "report.md"}')

@@ -42,13 +42,15 @@ class VideoSink(Sink):
         self.name = str(path)
         self._run = run
         self._video = VideoWriter(path, run.source.fps)
+        self._actions = [name for k, name in enumerate(run.classes)
+                         if k not in run.ignore]
 
     def write(self, detection: Detection) -> None:
         """Write the frames of a step."""
         top = self._run.top_actions(detection.scores, CAPTION_CLASSES)
         lines = [f'{detection.time:.2f} s'] + [
-            f'{name}: {score:.3f}' for name, score in top.items()
-        ]
+            (f'{name}: {score:.3f}', self._actions.index(name))
+            for name, score in top.items()]
         for image in detection.images:
             self._video.write(image, lines)
 

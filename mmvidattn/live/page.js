@@ -2,10 +2,8 @@
 'use strict';
 // Number of classes whose curves are shown, each in a different color.
 const MAX_CURVES = 8;
-// Styles of curves: each color with each kind of dashes.
-const DASHES = [[], [7, 3], [2, 3]];
-const STYLES = [0, 1, 2].flatMap(round => [0, 1, 2, 3, 4, 5, 6, 7].map(
-  i => [`--c${i}`, DASHES[(round + (i < 4 ? 0 : i < 7 ? 1 : 2)) % 3]]));
+// Dashes of curves. Colors and dashes as in visualization/class_colors.py.
+const COLORS = 8, DASHES = [[], [7, 3], [2, 3]];
 const OTHER = ['--edge', []];
 const MAX_EVENTS = 200;
 // Minimum seconds on the axis of the curves.
@@ -400,24 +398,10 @@ class Source {
       this.setThreshold(name, null);
   }
 
-  // Style of a class, the same in all sources. A class keeps its style until a
-  // shown class without a style needs it.
+  // Color and dashes of a class, by its place among the model's actions.
   style(name) {
-    if (!styles.has(name)) {
-      const taken = new Set(styles.values());
-      const near = new Set(this.names.map(n => styles.get(n)?.[0]));
-      const free = STYLES.filter(style => !taken.has(style));
-      let style = free.find(([color]) => !near.has(color)) || free[0];
-      if (!style) {
-        const shown = new Set([this, ...sources].flatMap(one => one.names));
-        const old = [...styles.keys()].find(n => !shown.has(n));
-        if (old === undefined) return OTHER;
-        style = styles.get(old);
-        styles.delete(old);
-      }
-      styles.set(name, style);
-    }
-    return styles.get(name);
+    const place = this.classes.indexOf(name);
+    return [`--c${place % COLORS}`, DASHES[Math.floor(place / COLORS) % DASHES.length]];
   }
 
   shown() {
@@ -684,8 +668,6 @@ viewer.dialog.onclick = ({target}) => {
   if (target === viewer.dialog) viewer.dialog.close();
 };
 
-// Style of each class.
-const styles = new Map();
 let sources = [], socket, wait = 1;
 
 function send(message) {

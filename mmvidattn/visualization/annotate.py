@@ -8,6 +8,7 @@ import numpy as np
 
 from ..utils.frame_times import ConstantRate
 from ..utils.video_reader import open_video
+from .class_colors import class_color
 from .mp4 import Mp4File
 
 # A caption is readable at this width; smaller frames are enlarged.
@@ -21,16 +22,24 @@ PICTURES = ('.png', '.jpg', '.jpeg')
 OUTPUTS = ('.mp4', *PICTURES)
 
 
-def _caption(lines: Sequence[str], width: int) -> np.ndarray:
+# A line of a caption, or a line about an action and its number, which is
+# written in the color of the action.
+Line = str | tuple[str, int]
+
+
+def _caption(lines: Sequence[Line], width: int) -> np.ndarray:
+    colors = ['#ffffff' if isinstance(line, str) else
+              class_color(line[1], is_dark=True) for line in lines]
+    lines = [line if isinstance(line, str) else line[0] for line in lines]
     bar = np.full((LINE_HEIGHT * len(lines) + 8, width, 3), 24, np.uint8)
     font = cv2.FONT_HERSHEY_SIMPLEX
     scale = 0.6
     while max(cv2.getTextSize(line, font, scale, 1)[0][0]
               for line in lines) > width - 16:
         scale *= 0.9
-    for i, line in enumerate(lines):
+    for i, (line, color) in enumerate(zip(lines, colors)):
         cv2.putText(bar, line, (8, LINE_HEIGHT * (i + 1) - 4), font, scale,
-                    (255, 255, 255), 1, cv2.LINE_AA)
+                    [*bytes.fromhex(color[1:])], 1, cv2.LINE_AA)
     return bar
 
 
@@ -49,7 +58,7 @@ def sheet_indices(number: int) -> np.ndarray:
 
 
 def write_sheet(path: str | Path, frames: np.ndarray,
-                lines: Sequence[str]) -> None:
+                lines: Sequence[Line]) -> None:
     """Write an image with up to 8 frames of a clip below a caption.
 
     Args:
@@ -100,7 +109,7 @@ class VideoWriter:
             if not is_complete:
                 self.path.unlink(missing_ok=True)
 
-    def write(self, frame: np.ndarray, lines: Sequence[str]) -> None:
+    def write(self, frame: np.ndarray, lines: Sequence[Line]) -> None:
         """Write an RGB frame [H, W, 3], uint8, below a caption.
 
         Later frames are resized to the size of the first one.
@@ -122,7 +131,7 @@ class VideoWriter:
 
 
 def annotate_video(video: str | Path, out: str | Path,
-                   lines: Sequence[str] | Callable[[float], Sequence[str]]
+                   lines: Sequence[Line] | Callable[[float], Sequence[Line]]
                    ) -> None:
     """Write a captioned copy of a video, or an image of its frames.
 

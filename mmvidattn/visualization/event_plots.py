@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from .class_colors import class_color, class_line
 from .figure import save_figure
 
 # Start, end and class of an event.
 Event = tuple[float, float, str]
 WIDTH_INCHES, ROW_INCHES = 12., .32
-# The most colors, videos and classes that can be told apart in one image.
-COLORS = [f'C{i}' for i in range(10)]
+# The most videos and classes that can be told apart in one image.
 MAX_VIDEOS, MAX_CLASSES = 12, 20
 
 
@@ -28,11 +28,14 @@ def draw_timelines(path: str | Path,
         path: Path of the image.
         videos: Annotated and predicted events of each video; the first
             ``MAX_VIDEOS`` are drawn.
-        classes: Class names; the first ``MAX_CLASSES`` are drawn.
+        classes: Actions of the model; the first ``MAX_CLASSES`` that have
+            events are drawn.
     """
     videos = dict(list(videos.items())[:MAX_VIDEOS])
-    classes = list(classes)[:MAX_CLASSES]
-    rows = max(1, len(classes))
+    found = {label for both in videos.values() for events in both
+             for *_, label in events}
+    shown = [name for name in classes if name in found][:MAX_CLASSES]
+    rows = max(1, len(shown))
     figure = Figure(
         figsize=(WIDTH_INCHES, len(videos) * (rows * ROW_INCHES + .7) + .3),
         layout='constrained')
@@ -40,14 +43,14 @@ def draw_timelines(path: str | Path,
     for axis, (name, (true, predicted)) in zip(axes, videos.items()):
         for events, place, alpha in (true, .02, .45), (predicted, .46, 1.):
             for start, end, label in events:
-                if label in classes:
-                    k = classes.index(label)
+                if label in shown:
                     # A point must be visible, too.
                     axis.broken_barh(
-                        [(start, end - start)], (k + place, .42), alpha=alpha,
-                        color=COLORS[k % len(COLORS)], linewidth=1)
+                        [(start, end - start)],
+                        (shown.index(label) + place, .42), alpha=alpha,
+                        color=class_color(classes.index(label)), linewidth=1)
         axis.set_ylim(rows, 0)
-        axis.set_yticks(np.arange(len(classes)) + .45, classes,
+        axis.set_yticks(np.arange(len(shown)) + .45, shown,
                         parse_math=False, fontsize=8)
         axis.set_title(name, loc='left', fontsize=9, parse_math=False)
         axis.grid(axis='x', alpha=.3)
@@ -60,7 +63,7 @@ def draw_timelines(path: str | Path,
 def draw_precision_recall(path: str | Path,
                           curves: Mapping[str, tuple[np.ndarray, np.ndarray,
                                                      float]],
-                          caption: str) -> None:
+                          caption: str, classes: Sequence[str]) -> None:
     """Write an image with a precision-recall curve for each class.
 
     Args:
@@ -68,14 +71,15 @@ def draw_precision_recall(path: str | Path,
         curves: Recall [N], precision [N] and average precision of each class;
             the first ``MAX_CLASSES`` are drawn.
         caption: Caption of the image.
+        classes: Actions of the model.
     """
     figure = Figure(figsize=(7, 5), layout='constrained')
     axis = figure.subplots()
-    for i, (name, (recall, precision, value)) in enumerate(
-            list(curves.items())[:MAX_CLASSES]):
+    for name, (recall, precision, value) in list(
+            curves.items())[:MAX_CLASSES]:
+        k = classes.index(name)
         axis.plot(np.append(0, recall), np.append(precision[:1], precision),
-                  color=COLORS[i % len(COLORS)],
-                  linestyle='-' if i < len(COLORS) else '--',
+                  color=class_color(k), linestyle=class_line(k),
                   label=f'{name} ({value:.2f})'.replace('$', r'\$'))
     axis.set(xlim=(0, 1.02), ylim=(0, 1.05), xlabel='recall',
              ylabel='precision')

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from .class_colors import class_color
 from .figure import save_figure
 
 WIDTH_INCHES, ROW_INCHES = 12., 1.25
@@ -69,8 +70,9 @@ def draw_score_curves(path: str | Path, times: np.ndarray,
     figure = Figure(figsize=(WIDTH_INCHES, ROW_INCHES * len(shown) + 0.9),
                     layout='constrained')
     axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    for row, (axis, i) in enumerate(zip(axes, shown)):
-        color = f'C{row}'
+    for axis, i in zip(axes, shown):
+        # The number among the actions.
+        color = class_color(i - sum(k < i for k in ignore))
         axis.plot(at, np.insert(scores[:, i], gaps, np.nan), color=color,
                   linewidth=1.4)
         for event in events:

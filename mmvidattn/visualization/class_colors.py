@@ -1,0 +1,22 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Color and line of each class: the same in plots, videos and the live page.
+
+They depend on the place of a class in the model's list of actions.
+"""
+# Okabe and Ito's colors, for a light and a dark background, and the lines of
+# curves, as in live/page.html and live/page.js.
+COLORS = (('#0a6fb0', '#56b4e9'), ('#b86200', '#e69f00'),
+          ('#00805c', '#2fc79a'), ('#b23f86', '#e78ac3'),
+          ('#857000', '#f0e442'), ('#cf3f26', '#ff7f5c'),
+          ('#5a50d0', '#a9a4ff'), ('#47525e', '#c9d1d9'))
+LINES = '-', '--', ':'
+
+
+def class_color(number: int, is_dark: bool = False) -> str:
+    """Return the color of an action, for example '#0a6fb0'."""
+    return COLORS[number % len(COLORS)][is_dark]
+
+
+def class_line(number: int) -> str:
+    """Return the style of an action's curve, for matplotlib."""
+    return LINES[number // len(COLORS) % len(LINES)]
