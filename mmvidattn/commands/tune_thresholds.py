@@ -69,4 +69,6 @@ def run(args: argparse.Namespace) -> None:
          f'{"undefined" if before is None else f"{before:.3f}"} '
          f'({tuned.about["videos"]} videos, '
          f'{tuned.about["segments"]} events)')
+    if tuned.warning:
+        echo(f'note: {tuned.warning}')
     echo(args.out)

@@ -16,6 +16,8 @@ from ..version import __version__
 from . import MIN_DURATION
 
 FORMAT = 1
+# With fewer events, the thresholds of a class are rough.
+FEW = 10
 
 
 @check_arguments
@@ -59,6 +61,15 @@ class Thresholds:
     value: float
     values: dict[str, float] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def warning(self) -> str:
+        """Warning about classes with few events, or an empty text."""
+        few = [f'{name} ({number})' for name, number in
+               self.about.get('events', {}).items() if 0 < number < FEW]
+        return (f'thresholds are rough and close to the defaults, because '
+                f'there are fewer than {FEW} events of {", ".join(few)}'
+                if few else '')
 
     def write(self, path: str | Path) -> None:
         """Write a JSON file, which :func:`read_thresholds` reads."""

@@ -32,6 +32,11 @@ OFF_RATIOS = 1., .9, .8, .7, OFF / ON, .5, .4, .3, .2, .1
 # Candidates of `on`: these quantiles of the scores inside of actions, and of
 # the scores outside of actions.
 QUANTILES = np.linspace(.02, .98, 21), (.9, .95, .98, .99, .995, .999)
+# Smallest and largest `on`.
+BOUNDS = .05, .95
+# Pull of the defaults, in events, for a distance of 1; see tune_thresholds.
+STRENGTH = .3
+MIX = 0.
 # Seconds between videos on the common time axis.
 GAP = 10.
 
@@ -45,15 +50,22 @@ def tune_thresholds(
         objective: Literal['f1@10', 'f1@25', 'f1@50', 'recall'] = 'f1@50',
         false_alarms_per_hour: NotNegative | None = None,
         smoothing: Sequence[NotNegative] = SMOOTHING,
-        min_durations: Sequence[NotNegative] = MIN_DURATIONS) -> Thresholds:
+        min_durations: Sequence[NotNegative] = MIN_DURATIONS,
+        strength: NotNegative = STRENGTH) -> Thresholds:
     """Choose the thresholds of each class that give the best events.
 
     The search tries all combinations of candidates of ``on``, ``off``,
     ``smoothing`` and ``min_duration`` for each class. Candidates of ``on``
     divide the range of the scores evenly, or are quantiles of the scores. The
     search computes the same events as :class:`EventDetector`, without running
-    it. Of equally good combinations, it takes the one with the best
-    neighbors, because this one depends least on the given videos.
+    it.
+
+    A few events say little about the best thresholds. The search therefore
+    maximizes ``objective - strength * distance / number of events``. The
+    distance from the defaults is the sum of the squared changes of logit(on)
+    and of the logarithms of off / on, of the smoothing and of the minimum
+    duration (both plus 0.5 s). This is the most probable rule if the defaults
+    are the mean of a normal prior. ``on`` stays within 0.05 and 0.95.
 
     A class without annotated segments, or without a correct event for any
     candidate, keeps the defaults of :class:`EventDetector`.
@@ -72,6 +84,7 @@ def tune_thresholds(
             Among thresholds of equal recall, the fewest false alarms win.
         smoothing: Candidates in seconds. Defaults to 0, 0.25, ..., 4.
         min_durations: Candidates in seconds. Defaults to 0, 0.25, ..., 4.
+        strength: Pull of the defaults. Defaults to 0.3.
 
     Raises:
         ValueError: If scores and annotations do not fit together, or only one
@@ -86,24 +99,24 @@ def tune_thresholds(
     truth = _true_actions(videos, segments, classes, ignore)
     axis = _TimeAxis(videos)
     averages = _averages(videos, smoothing)
-    rules, values = {}, {}
+    rules, values, numbers = {}, {}, {}
     for k, name in enumerate(classes):
         if k in ignore or name in rules:
             continue
         true = [one for one in truth if one.labels['action'] == name]
         rules[name] = dict(on=ON, off=OFF, smoothing=0.,
                            min_duration=MIN_DURATION)
-        values[name] = math.nan
+        values[name], numbers[name] = math.nan, len(true)
         if true:
             rule, values[name] = _tune_class(
                 averages[..., k], axis, axis.sort(true), objective,
-                false_alarms_per_hour, smoothing, min_durations)
+                false_alarms_per_hour, smoothing, min_durations, strength)
             rules[name] = rule or rules[name]
     before, after = (
         _evaluate(detect_events(videos, classes, ignore, **options), truth,
                   videos, objective)
         for options in ({}, dict(thresholds=rules)))
-    about = dict(videos=len(videos), segments=len(truth),
+    about = dict(videos=len(videos), segments=len(truth), events=numbers,
                  hours=round(axis.seconds / 3600, 4),
                  value_of_defaults=None if math.isnan(before) else before)
     if objective == 'recall':
@@ -223,8 +236,8 @@ def _averages(videos: Mapping[str, FrameScores],
 
 def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
                 objective: str, limit: float | None,
-                smoothing: Sequence[float], min_durations: Sequence[float]
-                ) -> tuple[dict[str, float] | None, float]:
+                smoothing: Sequence[float], min_durations: Sequence[float],
+                strength: float) -> tuple[dict[str, float] | None, float]:
     """Return the best rules of a class, and their value.
 
     Args:
@@ -235,10 +248,11 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
         limit: Largest number of false alarms per hour.
         smoothing: Time constants.
         min_durations: Candidates.
+        strength: Pull of the defaults.
     """
     matches = _Matches(axis, true, F1_OVERLAPS.get(objective))
     inside = axis.inside(true)
-    best, rules = (0., -math.inf, -math.inf), None
+    best, rules, reached = (-math.inf, -math.inf, -math.inf), None, 0.
     for seconds, scores in zip(smoothing, averages):
         starts = _candidates(scores, inside)
         pairs = [(on, _rounded(on * ratio)) for on in starts
@@ -250,37 +264,55 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
             value[i], false[i] = matches.values(events, min_durations)
         if limit is not None:
             value[3600 * false > limit * axis.seconds] = -1.
+        pull = strength / len(true) * _distances(pairs, seconds,
+                                                 min_durations)
         shape = len(starts), len(OFF_RATIOS), len(min_durations)
         near = uniform_filter(value.reshape(shape), 3,
-                              mode='nearest').ravel().round(9)
-        value, false = value.ravel(), false.ravel()
+                              mode='nearest').reshape(value.shape)
+        goal = MIX * near + (1 - MIX) * value - pull
+        goal, value, false, near = (x.ravel() for x in (
+            goal.round(9), value, false, near.round(9)))
         if limit is None:
             false = np.zeros_like(false)
         # The middle of the equally good ones.
-        order = np.lexsort((near, -false, value))
+        order = np.lexsort((near, -false, goal))
         last = order[-1]
-        ties = order[(value[order] == value[last])
+        ties = order[(goal[order] == goal[last])
                      & (false[order] == false[last])
                      & (near[order] == near[last])]
         i = int(np.sort(ties)[len(ties) // 2])
-        rank = float(value[i]), -float(false[i]), float(near[i])
+        rank = float(goal[i]), -float(false[i]), float(near[i])
         if value[i] > 0 and rank > best:
+            reached = float(value[i])
             pair, duration = divmod(i, len(min_durations))
             on, off = pairs[pair]
             best, rules = rank, dict(
                 on=on, off=off, smoothing=float(seconds),
                 min_duration=float(min_durations[duration]))
-    return rules, best[0]
+    return rules, reached
+
+
+def _distances(pairs: Sequence[tuple[float, float]], smoothing: float,
+               min_durations: Sequence[float]) -> np.ndarray:
+    """Return the distance of rules from the defaults, [P, M]."""
+    on, off = np.array(pairs).T
+    # Finite at on = 1.
+    logit = np.log(on / (1 - np.minimum(on, BOUNDS[1])))
+    times = np.log((np.array([smoothing, *min_durations]) + .5)
+                   / ([.5] + [MIN_DURATION + .5] * len(min_durations)))
+    return ((logit**2 + np.log(off / on / (OFF / ON))**2)[:, None]
+            + times[0]**2 + times[1:]**2)
 
 
 def _candidates(scores: np.ndarray, inside: np.ndarray) -> list[float]:
     """Return increasing candidates of ``on``."""
-    thresholds = {ON, 1.}
+    thresholds = {ON}
     thresholds.update(map(float, np.linspace(scores.min(), scores.max(), 12)))
     for mask, quantiles in zip((inside, ~inside), QUANTILES):
         if mask.any():
             thresholds.update(map(float, np.quantile(scores[mask], quantiles)))
-    return sorted({_rounded(min(max(x, 1e-4), 1.)) for x in thresholds})
+    return sorted({_rounded(min(max(x, BOUNDS[0]), BOUNDS[1]))
+                   for x in thresholds})
 
 
 def _rounded(value: float) -> float:
