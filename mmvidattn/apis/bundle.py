@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from mmengine.config import Config
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import nn
 
+from ..utils.checkpoint import save_tensors
 from ..utils.printable import brief
 from ..version import __version__
 from .bundle_file import clean_config, write_bundle
@@ -113,7 +113,7 @@ def save_release(model: nn.Module, paths: Mapping[str, Path]) -> None:
     try:
         torch.save(dict(meta=meta, state_dict=weights), paths['.pth'])
         # The header of safetensors accepts only strings.
-        save_file(weights, paths['.safetensors'], dict(
+        save_tensors(weights, paths['.safetensors'], dict(
             meta, format='pt', dataset_meta=json.dumps(meta['dataset_meta'])))
     # torch and safetensors have own errors for a full disk.
     except (RuntimeError, SafetensorError, OSError) as error:

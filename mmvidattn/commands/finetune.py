@@ -25,6 +25,7 @@ lists), ``run`` (the training), ``best.pth`` and ``best.safetensors``,
 same command resumes an interrupted run. Nothing is downloaded.
 """
 import argparse
+import time
 from pathlib import Path
 
 from ..finetune.options import (
@@ -33,6 +34,7 @@ from ..finetune.options import (
     FEW_CLIPS,
     LOSSES,
     MAX_EPOCHS,
+    MINUTES,
     RANK,
     STREAM_MODELS,
     FineTuneOptions,
@@ -76,11 +78,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--work-dir', type=Path, metavar='FOLDER',
         help='where to write (default: work_dirs/finetune_<name of FOLDER>)')
     add('--epochs', type=_number_or_word, default='auto', metavar='N',
-        help=f'number of epochs, or auto: as many as fit into --minutes, at '
-        f'most {MAX_EPOCHS} (default: auto)')
-    add('--minutes', type=positive, default=10, metavar='M',
-        help='time for training, validation and test with --epochs auto '
-        '(default: 10)')
+        help='number of epochs, or auto: as many as fit into --minutes '
+        '(default: auto)')
+    add('--minutes', type=positive, metavar='M',
+        help='time of the whole run, from start to results, with --epochs '
+        f'auto (default: at most {MINUTES}, and at most {MAX_EPOCHS} epochs)'
+        )
     add('--freeze', type=_number_or_word, default='auto',
         metavar='auto|none|backbone|spatial|N',
         help='backbone: train only the head; spatial: also the temporal '
@@ -138,8 +141,9 @@ def make_options(args: argparse.Namespace) -> FineTuneOptions:
 
 
 def run(args: argparse.Namespace) -> None:
+    began = time.monotonic()
     from ..finetune.run import finetune
 
     with one_line_errors():
         options = make_options(args)
-    finetune(options, args.dry_run)
+    finetune(options, args.dry_run, began)

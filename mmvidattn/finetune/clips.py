@@ -2,6 +2,7 @@
 """Classifiers of clips: start weights, config, frozen features, results."""
 import math
 import shlex
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +15,6 @@ from mmaction.registry import MODELS
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from rich.progress import Progress
-from safetensors.torch import save_file
 
 from ..apis.build_runner import build_runner
 from ..apis.bundle import save_bundle
@@ -22,7 +22,7 @@ from ..apis.labels import read_labels
 from ..apis.models import DEFAULT, find_default, find_weights, load_config
 from ..datasets.annotations.labeled_videos import count
 from ..layers.lora import add_lora
-from ..utils.checkpoint import read_checkpoint
+from ..utils.checkpoint import read_checkpoint, save_tensors
 from ..utils.files import replacing
 from ..utils.printable import echo
 from ..utils.video_backend import OPENS
@@ -39,6 +39,8 @@ from .report import (
 )
 from .training import BUNDLE, finish_config, no_prints, read_notes, run_test
 
+# Start weights that come with the package.
+START = 'data/start.safetensors'
 PARTLY = 'FineTunedRecognizer3D'
 RECOGNIZERS = 'Recognizer3D', 'Recognizer2D', PARTLY
 # Factor on the learning rate of the inherited config, if all layers of a
@@ -139,8 +141,10 @@ def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
         type='WarmupCosineLR', curve='line', start_factor=0.05,
         convert_to_iter_based=True)]
     cfg.train_cfg = dict(by_epoch=True)
-    cfg.load_from = options.weights and str(Path(find_weights(
-        options.model, options.weights)).resolve())
+    # The config must not depend on where this package is.
+    cfg.load_from = options.weights and str(
+        options.out.resolve() / START if options.weights == DEFAULT else
+        options.weights.resolve())
     _set_model(cfg, options, plan.counts)
     for split in 'train', 'val', 'test':
         # Without test videos, the test uses the validation videos.
@@ -153,7 +157,7 @@ def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
     metric, averages = 'acc/top1', ('loss', 'top1_acc')
     if options.multi_label:
         metric, averages = 'acc/mean_average_precision', ('loss', )
-    elif num_val and number < FEW_CLIPS:
+    elif num_val and number < FEW_CLIPS and options.minutes is None:
         cfg.merge_from_dict(dict(default_hooks=dict(early_stop=dict(
             type='PatientStoppingHook', monitor=metric, min_delta=1e-4,
             patience=PATIENCE))))
@@ -309,10 +313,12 @@ def _threshold(counts: Sequence[int]) -> float:
 
 
 def write_data(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
-    """Compute the features of frozen layers once, for training and validation.
+    """Copy the start weights, and compute the features of frozen layers once.
 
     The config then trains on the features instead of the videos.
     """
+    if options.weights == DEFAULT:
+        shutil.copyfile(find_weights(options.model, DEFAULT), cfg.load_from)
     if not is_frozen(cfg):
         return
     original = cfg.copy()
@@ -373,8 +379,8 @@ def write_features(cfg: Config, split: str, path: Path) -> None:
         echo(f'note: {split} features: {count(lost, "clip")} left out, '
              'because they cannot be read')
     with replacing(path) as part:
-        save_file(dict(features=torch.stack(features).contiguous(),
-                       labels=torch.stack(labels)), part)
+        save_tensors(dict(features=torch.stack(features).contiguous(),
+                          labels=torch.stack(labels)), part)
 
 
 def write_results(out: Path, checkpoint: str) -> None:

@@ -13,8 +13,8 @@ FREEZES = 'auto', 'none', *FROZEN
 FEW_CLIPS = 500
 # LoRA rank that ``freeze='auto'`` uses.
 RANK = 8
-# Limit of ``epochs='auto'``.
-MAX_EPOCHS = 100
+# Default of ``minutes``, and the largest number of epochs in this time.
+MINUTES, MAX_EPOCHS = 10, 100
 # Losses of ``multi_label``, and their classes.
 LOSSES = dict(bce='BCELossWithLogits', asymmetric='AsymmetricLoss')
 BALANCES = 'none', 'weights', 'focal', 'sampler'
@@ -41,6 +41,7 @@ class FineTuneOptions:
         work_dir: Folder for all results. Defaults to
             ``work_dirs/finetune_<name of source>``; if it is in use, ``..._2``
             and so on.
+        minutes: Time of the whole run. Defaults to None, at most ``MINUTES``.
         columns: Columns of ``source`` if it is another program's table, see
             :func:`~mmvidattn.datasets.annotations.video_segment.read_table`.
 
@@ -53,7 +54,7 @@ class FineTuneOptions:
     weights: Path | str | None = None
     work_dir: Path | None = None
     epochs: str | int = 'auto'
-    minutes: float = 10
+    minutes: float | None = None
     freeze: str | int | None = 'auto'
     lora: int | None = None
     layer_decay: float | None = None

@@ -85,6 +85,17 @@ class Plan(NamedTuple):
             return None
         return max(labels.values()) / labels.total()
 
+    @property
+    def tests(self) -> float:
+        """Work of the tests after the training, in validations."""
+        if 'val' not in self.splits or 'test' not in self.splits:
+            return 1.
+        val, test = (sum(self.facts[file].duration for file in
+                         self.videos[name]) for name in ('val', 'test'))
+        # Thresholds are tuned on the validation videos.
+        tunes = self.options.stream or self.options.multi_label
+        return round(test / val + tunes, 3)
+
     def seconds(self, *splits: str) -> list[float]:
         """Return the length of each entry of the splits."""
         return [_seconds(one, self.facts) for name in splits
@@ -369,8 +380,8 @@ def find_warnings(splits: Mapping[str, Sequence[LabeledVideo]],
             + ', and there are no metrics' * (not test))
     elif tunes and not test:
         warnings.append(
-            'no test videos: the metrics are of the validation videos, whose '
-            'thresholds are tuned, and therefore too high')
+            'nothing is left to test: the metrics are of the validation '
+            'videos, whose thresholds are tuned, and therefore too high')
     for name, kind in NAMES.items():
         if lacking := [label for label in classes if counts[name]
                        and not counts[name][label] and label not in single]:

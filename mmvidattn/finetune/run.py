@@ -25,12 +25,13 @@ from ..utils.exits import (
 from ..utils.lock import lock_folder
 from ..utils.printable import echo
 from . import clips, streams
-from .options import FineTuneOptions
+from .options import MAX_EPOCHS, MINUTES, FineTuneOptions
 from .plan import Plan, make_plan, read_source
 from .report import draw_curves
 from .training import (
     NOTES,
     ConsoleHook,
+    TimeLimitHook,
     fit_epochs,
     load_run_config,
     no_prints,
@@ -42,17 +43,18 @@ from .training import (
 
 # A model learns little in fewer epochs or steps.
 FEW_EPOCHS, FEW_STEPS = 10, 200
-# Least share of the time for the training, if features take long.
-TRAINING = 0.5
 
 
-def finetune(options: FineTuneOptions, dry_run: bool = False) -> None:
+def finetune(options: FineTuneOptions, dry_run: bool = False,
+             began: float | None = None) -> None:
     """Fine-tune a model, or resume, and write all results.
 
     Args:
         options: Options of the run.
         dry_run: Only check the videos and print the config.
+        began: When the command began, by ``time.monotonic``. Defaults to now.
     """
+    began = began or time.monotonic()
     kind = streams if options.stream else clips
     with quick_exit(), one_line_stop('; the same command continues'):
         with one_line_errors():
@@ -65,7 +67,7 @@ def finetune(options: FineTuneOptions, dry_run: bool = False) -> None:
         with ExitStack() as locks:
             with one_line_errors():
                 locks.enter_context(lock_folder(out))
-                runner = _start(options, kind)
+                runner = _start(options, kind, began)
                 # A user may also run `mmvidattn train` there.
                 locks.enter_context(lock_folder(out / 'run'))
             if runner is not None:
@@ -75,7 +77,9 @@ def finetune(options: FineTuneOptions, dry_run: bool = False) -> None:
                 draw_curves(out, read_notes(out).get('chance'))
                 kind.write_results(out, checkpoint.name)
     names = ', '.join(sorted(path.name for path in out.glob('[!.]*')))
-    echo(f'\n{out}: {names}\n\n{kind.describe_use(out)}')
+    minutes, seconds = divmod(round(time.monotonic() - began), 60)
+    echo(f'\n{out}, after {minutes} min {seconds} s: {names}\n\n'
+         f'{kind.describe_use(out)}')
     end_program('' if runner is None else save_error(runner))
 
 
@@ -95,18 +99,22 @@ def _print_config(options: FineTuneOptions, kind: ModuleType) -> None:
     echo(f'\n{cfg.pretty_text}', end='')
 
 
-def _prepare(options: FineTuneOptions, kind: ModuleType) -> Plan:
+def _prepare(options: FineTuneOptions, kind: ModuleType,
+             began: float) -> Plan:
     """Check the videos, and write the lists and the config."""
     plan, cfg = _plan(options, kind)
-    out, minutes, began = options.out, options.minutes, time.monotonic()
+    out, minutes = options.out, options.minutes or MINUTES
     plan.write_lists(out / 'data')
     kind.write_data(cfg, options, plan)
     if options.epochs == 'auto':
-        spent = (time.monotonic() - began) / 60
-        # An interrupted extraction may have taken longer than the rest.
-        left = max(minutes - spent, TRAINING * minutes)
+        left = began + 60 * minutes - time.monotonic()
         epochs, seconds, steps = fit_epochs(cfg, left)
-        echo(f'{count(epochs, "epoch")} of about {seconds:.1f} s')
+        if options.stream and streams.reduce_images(cfg, epochs * steps):
+            left = began + 60 * minutes - time.monotonic()
+            epochs, seconds, steps = fit_epochs(cfg, left)
+        if options.minutes is None:
+            epochs = min(epochs, MAX_EPOCHS)
+        echo(f'{count(epochs, "epoch")} of about {seconds:.1f} s, as a start')
         lacking = max(FEW_EPOCHS / epochs, FEW_STEPS / (epochs * steps))
         if lacking > 1:
             echo('note: a model learns little in so few epochs of '
@@ -140,14 +148,15 @@ def _choose_folder(options: FineTuneOptions) -> Path:
                 return out
 
 
-def _start(options: FineTuneOptions, kind: ModuleType) -> Runner | None:
+def _start(options: FineTuneOptions, kind: ModuleType,
+           began: float) -> Runner | None:
     """Build the training, or return None if it is complete."""
     out, plan = options.out, None
     if not (out / NOTES).is_file():
         if (out / 'run').exists():
             raise ValueError(f'{out / "run"} exists, but {out / NOTES} does '
                              'not: choose another --work-dir')
-        plan = _prepare(options, kind)
+        plan = _prepare(options, kind, began)
     else:
         _check_resumable(options)
         cfg = load_config(out / 'config.py')
@@ -164,7 +173,12 @@ def _start(options: FineTuneOptions, kind: ModuleType) -> Runner | None:
     if plan is not None:
         write_notes(out, dict(
             options=options.fixed(), videos=plan.number, chance=plan.chance,
-            seconds=plan.median_seconds))
+            seconds=plan.median_seconds, tests=plan.tests))
+    if options.epochs == 'auto':
+        runner.register_hook(TimeLimitHook(
+            began, 60 * (options.minutes or MINUTES),
+            read_notes(out).get('tests', 1.),
+            math.inf if options.minutes else MAX_EPOCHS))
     return runner
 
 
@@ -182,6 +196,10 @@ def _train(runner: Runner, out: Path) -> None:
     if runner.train_loop.stop_training:
         echo(f'stopped early after epoch {runner.epoch}: the training set is '
              'learned, and the validation does not improve')
+    cfg = load_config(out / 'config.py')
+    if cfg.train_cfg.max_epochs != runner.max_epochs:
+        set_epochs(cfg, runner.max_epochs)
+        cfg.dump(out / 'config.py')
     write_notes(out, read_notes(out) | dict(done=runner.max_epochs))
 
 

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Split of labeled videos into training, validation and test."""
+import math
 import os
 import random
 from collections import Counter, defaultdict
@@ -64,7 +65,8 @@ def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int,
     Splits that the user set are kept. If no video has the split ``val``, about
     ``share`` of each class moves from ``train`` to ``val``. Videos with the
     same file, content or group stay in one split. ``train`` keeps a video of
-    each class, and ``val`` gets a video of each class if possible.
+    each class and, unless ``share`` is larger, more than half of the files;
+    ``val`` gets a video of each class if possible.
 
     Args:
         videos: Labeled videos.
@@ -80,17 +82,21 @@ def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int,
     sides: dict[str, list[LabeledVideo]] = {'train': [], 'val': [], 'test': []}
     for video in videos:
         sides[video.split or 'train'].append(video)
-    train = sides['train']
-    if train and share and not sides['val']:
+    files = len({video.file for video in sides['train']})
+    # Files that may leave the training set.
+    room = max((files - 1) // 2, int(share * files))
+    wanted = ['val'] if share and not sides['val'] else []
+    if with_test and wanted and not any(one.split for one in videos):
+        wanted.append('test')
+    for number, name in enumerate(wanted):
+        train = sides['train']
         units = _inseparable(train, copies or {})
-        chosen = _choose(train, units, share, seed)
-        sides['val'] = [video for video, unit in zip(train, units)
-                        if unit in chosen]
-        sides['train'] = [video for video, unit in zip(train, units)
-                          if unit not in chosen]
-    if with_test and sides['val'] and not any(one.split for one in videos):
-        again = split_videos(sides['train'], share, seed, copies)
-        sides |= dict(train=again['train'], test=again.get('val', []))
+        chosen = _choose(train, units, share, seed,
+                         math.ceil(room / (len(wanted) - number)))
+        for side, is_chosen in (name, True), ('train', False):
+            sides[side] = [video for video, unit in zip(train, units)
+                           if (unit in chosen) == is_chosen]
+        room -= len({video.file for video in sides[name]})
     return {name: side for name, side in sides.items() if side}
 
 
@@ -112,15 +118,17 @@ def _inseparable(videos: Sequence[LabeledVideo], copies: Mapping[str, str]
 
 
 def _choose(videos: Sequence[LabeledVideo], units: Sequence[str],
-            share: float, seed: int) -> set[str]:
-    """Choose the units for validation.
+            share: float, seed: int, room: int) -> set[str]:
+    """Choose the units for validation, with up to ``room`` files.
 
     Each class keeps a unit for training. Units that bring the classes closer
     to their share are taken first, then units of classes that lack one.
     """
     counts: dict[str, Counter] = defaultdict(Counter)
+    files: dict[str, set[str]] = defaultdict(set)
     for video, unit in zip(videos, units):
         counts[unit][video.label] += 1
+        files[unit].add(video.file)
     left = Counter(label for each in counts.values() for label in each)
     total = Counter(video.label for video in videos)
     target = {label: max(1, round(share * number)) if left[label] > 1 else 0
@@ -140,9 +148,11 @@ def _choose(videos: Sequence[LabeledVideo], units: Sequence[str],
 
     for is_wanted in lambda unit: gain(unit) > 0, lacks:
         for unit in order:
-            if unit not in chosen and is_wanted(unit) and all(
-                    left[label] > 1 for label in counts[unit]):
+            if (unit not in chosen and len(files[unit]) <= room
+                    and is_wanted(unit)
+                    and all(left[label] > 1 for label in counts[unit])):
                 chosen.add(unit)
+                room -= len(files[unit])
                 have.update(counts[unit])
                 left.subtract(counts[unit].keys())
     return chosen

@@ -34,7 +34,7 @@ from ..visualization.event_plots import draw_timelines
 from .options import FineTuneOptions
 from .plan import Plan
 from .report import format_events, measure_events, write_metrics
-from .training import BUNDLE, finish_config, fit_epochs, run_test
+from .training import BUNDLE, finish_config, run_test
 
 # Configs that a run inherits, for each kind of model, and their metrics.
 BASES = dict(pixels='linear_ff_causal_tiny_synthetic',
@@ -161,22 +161,25 @@ def _set_side(cfg: Config, side: int) -> None:
 
 
 def write_data(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
-    """Choose the size of the images, or write the features of all videos."""
+    """Write the features of all videos, unless the model reads pixels."""
     if _is_pixels(cfg):
-        if options.epochs == 'auto':
-            epochs, _, steps = fit_epochs(cfg, options.minutes)
-            if epochs * steps < MIN_UPDATES:
-                large, small = SIDES
-                _set_side(cfg, small)
-                echo(f'images of {small} x {small}: only {epochs * steps} '
-                     f'updates of {large} x {large} fit into '
-                     f'{options.minutes:g} minutes')
         return
     init_default_scope('mmaction')
     extractor = FeatureExtractor(options.features, options.weights,
                                  get_device())
     write_features(plan, extractor, options.out / 'data')
     cfg.model.backbone.in_channels = dict(rgb=extractor.width)
+
+
+def reduce_images(cfg: Config, updates: int) -> bool:
+    """Choose smaller images if too few updates of the large ones fit."""
+    if not _is_pixels(cfg) or updates >= MIN_UPDATES:
+        return False
+    large, small = SIDES
+    _set_side(cfg, small)
+    echo(f'images of {small} x {small}: only {updates} updates of '
+         f'{large} x {large} fit into the time')
+    return True
 
 
 def stream_name(video: str) -> str:
@@ -238,6 +241,8 @@ def write_results(out: Path, checkpoint: str) -> None:
         truth = read_segment_csv(out / 'data/val.csv')
         tuned = tune_thresholds(scores, truth, classes)
         tuned.write(out / THRESHOLDS)
+        if tuned.warning:
+            echo(f'note: {tuned.warning}')
         if (out / 'data/test.csv').is_file():
             split = 'test'
             scores, frames = _score(out, cfg, split, classes)

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
@@ -34,11 +34,16 @@ MAX_VALIDATIONS = 10
 METRICS = {'acc/top1': 'top-1', 'acc/mean_average_precision': 'mAP',
            'online/mAP_stream': 'mAP of frames',
            'online/mAP_non_overlapping': 'mAP of frames'}
+MAX_LINES = 100
 # Seconds between two updates of the line in a terminal.
 INTERVAL = 0.2
 MIN_STEPS, MIN_SECONDS = 8, 5.
 # Share of the time for training. The rest is for validation and test.
 SHARE = 0.7
+# Seconds for the files of results, without the test.
+RESULTS = 10.
+# Least share of the time for the training, if features take long.
+LEAST = 0.1
 
 
 def read_notes(out: Path) -> dict[str, Any]:
@@ -137,6 +142,8 @@ def no_prints() -> Iterator[None]:
 class ConsoleHook(Hook):
     """Print a line per epoch, which a terminal shows from its first step.
 
+    Of more than ``MAX_LINES`` epochs, some are left out.
+
     Args:
         stream: Stream to print to. Defaults to standard output.
     """
@@ -155,6 +162,9 @@ class ConsoleHook(Hook):
             self.stream.write(f'{hook.note}\n')
 
     def before_train_epoch(self, runner: Runner) -> None:
+        if runner.epoch % math.ceil(runner.max_epochs / MAX_LINES) and (
+                'validation' not in self._text):
+            self._text = ''
         self.end_line()
         self._losses: list[float] = []
         self._accuracies: list[float] = []
@@ -244,6 +254,77 @@ def run_test(out: Path, split: str, **dataset: Any
     return runner, hook.samples, metrics
 
 
+class TimeLimitHook(Hook):
+    """Revise the number of epochs, so that the run ends in time.
+
+    After each epoch, the hook compares the time that is left with the time
+    that epochs and validations took. The schedule of the learning rate follows
+    the number of epochs. A resumed run has the time that earlier ones left.
+
+    Args:
+        began: When the command began, by ``time.monotonic``.
+        seconds: Time for the whole command.
+        tests: Work of the tests after the training, in validations.
+        most: Largest number of epochs.
+    """
+    # Before the checkpoint hook, which saves the last epoch.
+    priority = 'LOW'
+    KEY = 'finetune_seconds'
+
+    def __init__(self, began: float, seconds: float, tests: float,
+                 most: float = math.inf) -> None:
+        self.began, self.seconds = began, seconds
+        self.tests, self.most = tests, most
+        self.spent = self.epoch = 0.
+        self.validation: float | None = None
+
+    def before_train(self, runner: Runner) -> None:
+        least = LEAST * self.seconds
+        if self.KEY in runner.message_hub.runtime_info:
+            self.spent, self.epoch, self.validation = (
+                runner.message_hub.get_info(self.KEY))
+            self._revise(runner, runner.epoch)
+        elif self._left() < least:
+            self.began += least - self._left()
+
+    def before_train_epoch(self, runner: Runner) -> None:
+        self._start = time.monotonic()
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        seconds = time.monotonic() - self._start
+        # The load of a machine changes: recent epochs count more.
+        self.epoch = (self.epoch + seconds) / 2 if self.epoch else seconds
+        self._revise(runner, runner.epoch + 1)
+        runner.message_hub.update_info(
+            self.KEY, [self.seconds - self._left(), self.epoch,
+                       self.validation])
+
+    def before_val(self, runner: Runner) -> None:
+        self._start = time.monotonic()
+
+    def after_val(self, runner: Runner) -> None:
+        self.validation = time.monotonic() - self._start
+
+    def _left(self) -> float:
+        return self.seconds - self.spent - (time.monotonic() - self.began)
+
+    def _revise(self, runner: Runner, done: int) -> None:
+        loop, left = runner.train_loop, self._left()
+        if self.validation is None:
+            left, epoch = SHARE * left, self.epoch
+        else:
+            # The last epoch is validated, too.
+            left -= RESULTS + (self.tests + 1) * self.validation
+            epoch = self.epoch + self.validation / loop.val_interval
+        epochs = int(min(done + max(0, round(left / max(epoch, 1e-3))),
+                         max(done, self.most)))
+        loop._max_epochs = epochs
+        loop._max_iters = end = epochs * len(loop.dataloader)
+        for scheduler in runner.param_schedulers:
+            scheduler.end = end
+            scheduler.warmup = min(scheduler.warmup, end)
+
+
 class _Stop(Exception):
     """End of a measurement."""
 
@@ -267,18 +348,17 @@ class _StepTimerHook(Hook):
             raise _Stop
 
 
-def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float, int]:
+def fit_epochs(cfg: Config, seconds: float) -> tuple[int, float, int]:
     """Time some training steps, and compute how many epochs fit into a time.
 
     The config does not change, and no files remain.
 
     Args:
         cfg: Config of the training.
-        minutes: Time for training, validation and test.
+        seconds: Time for training, validation and test.
 
     Returns:
-        Number of epochs, 1 to ``MAX_EPOCHS``, the seconds of the first epoch,
-        and its steps.
+        Number of epochs, the seconds of the first epoch, and its steps.
     """
     timer = _StepTimerHook()
     cfg = cfg.copy()
@@ -291,11 +371,8 @@ def fit_epochs(cfg: Config, minutes: float) -> tuple[int, float, int]:
         cfg.work_dir = str(Path(folder, 'timing'))
         runner = build_runner(cfg, strict=False)
         runner.register_hook(timer)
-        try:
+        with suppress(_Stop):
             runner.train()
-        except _Stop:
-            pass
         steps = len(runner.train_dataloader)
-    epoch = steps * timer.seconds / max(1, timer.steps)
-    fits = SHARE * 60 * minutes / max(epoch, 1e-3)
-    return min(max(1, math.floor(fits)), MAX_EPOCHS), epoch, steps
+    epoch = max(steps * timer.seconds / max(1, timer.steps), 1e-3)
+    return max(1, round(SHARE * seconds / epoch)), epoch, steps

@@ -14,7 +14,7 @@ from urllib.parse import urlparse
 import torch
 from mmengine.dist import barrier, get_local_rank
 from mmengine.runner.checkpoint import CheckpointLoader
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from .files import hash_file
@@ -44,6 +44,19 @@ def load_scheme(filename: str, map_location: Any) -> Any:
     """
     return _load_file(
         str(download(filename) if is_url(filename) else filename))
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: str | Path,
+                 metadata: dict[str, str] | None = None) -> None:
+    """Write a safetensors file.
+
+    Others can read it as far as the umask permits. safetensors itself lets
+    only the owner read it.
+    """
+    Path(path).touch()
+    mode = os.stat(path).st_mode
+    save_file(dict(tensors), path, metadata)
+    os.chmod(path, mode)
 
 
 def download(url: str, sha256: str | None = None) -> Path:

@@ -1,12 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Configs of runs on clips."""
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from mmaction.registry import MODELS
 from mmengine.dataset import BaseDataset, ClassBalancedDataset
 from mmengine.registry import init_default_scope
+from safetensors.torch import load_file
 
+import mmvidattn
 from mmvidattn.apis.models import load_config
 from mmvidattn.datasets.annotations.labeled_videos import LabeledVideo
 from mmvidattn.finetune import FineTuneOptions, clips
@@ -90,6 +93,15 @@ def test_learning_rate_depends_on_batch_and_weights(tmp_path):
         assert cfg.optim_wrapper.optimizer.lr == pytest.approx(rate), options
         assert cfg.load_from == (str(weights) if 'weights' in options
                                  else None)
+
+
+def test_config_does_not_depend_on_the_place_of_the_package(tmp_path):
+    cfg = read(tmp_path, weights='default')
+    assert str(Path(mmvidattn.__file__).parent) not in cfg.pretty_text
+    (tmp_path / 'data').mkdir()
+    clips.write_data(cfg, FineTuneOptions(
+        tmp_path, work_dir=tmp_path, weights='default'), None)
+    assert {'cls_head.fc_cls.weight'} <= {*load_file(cfg.load_from)}
 
 
 def test_trains_on_features_of_frozen_part(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from mmengine.logging import MessageHub
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.finetune import FineTuneOptions, training
@@ -138,28 +139,67 @@ def test_measures_a_real_training(motion_dir, monkeypatch):
     assert {*Path().iterdir()} == files
 
 
-@pytest.fixture
-def ten_steps(monkeypatch):
-    """Fake a training with 10 steps of half a second each."""
-    class Loader(list):
-        pass
+class Clock:
+    """A clock that only work moves."""
 
-    class Fake:
-        train_dataloader = Loader(range(10))
+    def __init__(self, monkeypatch):
+        self.now = 1000.
+        monkeypatch.setattr(training.time, 'monotonic', lambda: self.now)
 
-        def register_hook(self, hook):
-            hook.steps, hook.seconds = 4, 2.
+    def run(self, hook, epochs, seconds_of, validation=2., stop=math.inf,
+            hub=None):
+        """Train with the hook, and test; return its runner."""
+        loop = SimpleNamespace(val_interval=math.ceil(epochs / 10),
+                               _max_epochs=epochs, dataloader=range(10))
+        runner = SimpleNamespace(
+            epoch=0 if hub is None else stop - 1, train_loop=loop,
+            message_hub=hub or MessageHub.get_instance(f'{self.now}'),
+            param_schedulers=[SimpleNamespace(end=10 * epochs, warmup=9)])
+        hook.before_train(runner)
+        while runner.epoch < loop._max_epochs:
+            hook.before_train_epoch(runner)
+            self.now += seconds_of(self.now - 1000)
+            hook.after_train_epoch(runner)
+            runner.epoch += 1
+            if runner.epoch == stop and hub is None:
+                return runner
+            if runner.epoch == loop._max_epochs or (
+                    runner.epoch % loop.val_interval == 0):
+                hook.before_val(runner)
+                self.now += validation
+                hook.after_val(runner)
+        self.now += hook.tests * validation + training.RESULTS
+        return runner
 
-        def train(self):
-            raise training._Stop
 
-    monkeypatch.setattr(
-        training, 'build_runner', lambda *args, **options: Fake())
+@pytest.mark.parametrize('planned', [1, 15, 500])
+@pytest.mark.parametrize('seconds_of', [
+    lambda now: 2., lambda now: 15., lambda now: .1,
+    # A load begins or ends.
+    lambda now: 3. if now < 60 else 9., lambda now: 9. if now < 60 else 3.],
+    ids=['even', 'long', 'short', 'slower', 'faster'])
+def test_ends_in_time(monkeypatch, planned, seconds_of):
+    clock = Clock(monkeypatch)
+    # The command began 20 s ago.
+    runner = clock.run(training.TimeLimitHook(980., 180., 2.), planned,
+                       seconds_of)
+    assert clock.now - 980 == pytest.approx(180, rel=.2)
+    # The learning rate ends with the training.
+    assert runner.param_schedulers[0].end == 10 * runner.epoch
+    assert runner.train_loop._max_iters == 10 * runner.epoch
 
 
-@pytest.mark.parametrize('minutes', [0.01, 1, 100])
-def test_epochs_take_70_percent_of_the_time(ten_steps, minutes):
-    cfg = load_config('linear_ff_tiny_motion')
-    epochs, seconds, steps = training.fit_epochs(cfg, minutes)
-    assert (seconds, steps) == (5, 10)
-    assert epochs == max(1, min(100, math.floor(0.7 * 60 * minutes / 5)))
+def test_a_resumed_run_has_the_rest_of_the_time(monkeypatch):
+    clock = Clock(monkeypatch)
+    runner = clock.run(training.TimeLimitHook(1000., 180., 1.), 20,
+                       lambda now: 5., stop=12)
+    before, clock.now = clock.now - 1000, 9000.
+    clock.run(training.TimeLimitHook(9000., 180., 1.), 2, lambda now: 5.,
+              stop=13, hub=runner.message_hub)
+    assert before + clock.now - 9000 == pytest.approx(180, rel=.2)
+
+
+def test_a_limit_of_epochs_ends_earlier(monkeypatch):
+    clock = Clock(monkeypatch)
+    assert clock.run(training.TimeLimitHook(1000., 600., 1., 100), 100,
+                     lambda now: .2).epoch == 100

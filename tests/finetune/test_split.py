@@ -84,9 +84,37 @@ def test_no_further_class_could_be_validated(share):
                  components(videos) if videos[min(part)] in train]
         assert {*labels(train)} == {v.label for v in videos}
         counts = Counter(label for unit in units for label in unit)
-        for unit in units:
-            if unit - {*labels(val)}:
+        files = {video.file for video in videos}
+        room = max((len(files) - 1) // 2, int(share * len(files)))
+        assert len({video.file for video in val}) <= room
+        room -= len({video.file for video in val})
+        for part in components(videos):
+            unit = {videos[i].label for i in part}
+            fits = len({videos[i].file for i in part}) <= room
+            if videos[min(part)] in train and fits and unit - {*labels(val)}:
                 assert min(counts[label] for label in unit) == 1
+
+
+@pytest.mark.parametrize('number, sizes', [
+    (1, (1, 0, 0)), (2, (2, 0, 0)), (3, (2, 1, 0)), (4, (3, 1, 0)),
+    (5, (3, 1, 1)), (6, (4, 1, 1)), (10, (6, 2, 2))])
+def test_training_has_most_of_a_small_set(number, sizes):
+    """Long videos that show both classes."""
+    events = [LabeledVideo(f'{i}', label, 3 * k, 3 * k + 2)
+              for i in range(number) for k, label in enumerate('xyxy')]
+    for seed in range(3):
+        splits = split_videos(events, .2, seed, with_test=True)
+        assert tuple(len({one.file for one in splits.get(name, [])})
+                     for name in ('train', 'val', 'test')) == sizes
+
+
+def test_each_class_of_a_small_set_is_trained():
+    """Each class has its own videos, and one of them only one."""
+    videos = [LabeledVideo(f'{i}', 'xxyyz'[i], i) for i in range(5)]
+    for seed in range(5):
+        splits = split_videos(videos, .2, seed, with_test=True)
+        assert {*labels(splits['train'])} == {*'xyz'}
+        assert len(splits['train']) >= 3
 
 
 def test_keeps_given_splits():

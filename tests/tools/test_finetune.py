@@ -71,6 +71,11 @@ def epochs_of(out):
 
 def check_files(out):
     assert {path.name for path in out.iterdir()} == FILES
+    # Readable by those who may read any new file.
+    (out / 'data/new').touch()
+    mode = (out / 'data/new').stat().st_mode & 0o044
+    for path in out.rglob('*'):
+        assert path.stat().st_mode & 0o044 == mode, path
     for path in out.glob('*.png'):
         assert cv2.imread(str(path)).std() > 1, path
     weights = torch.load(out / 'best.pth', weights_only=True)
