@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Split of labeled videos into training, validation and test."""
-import math
 import os
 import random
 from collections import Counter, defaultdict
@@ -88,11 +87,10 @@ def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int,
     wanted = ['val'] if share and not sides['val'] else []
     if with_test and wanted and not any(one.split for one in videos):
         wanted.append('test')
-    for number, name in enumerate(wanted):
+    for name in wanted:
         train = sides['train']
         units = _inseparable(train, copies or {})
-        chosen = _choose(train, units, share, seed,
-                         math.ceil(room / (len(wanted) - number)))
+        chosen = _choose(train, units, share, seed, room)
         for side, is_chosen in (name, True), ('train', False):
             sides[side] = [video for video, unit in zip(train, units)
                            if (unit in chosen) == is_chosen]

@@ -14,7 +14,8 @@ from typing import Any, TextIO
 import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
-from mmengine.runner import Runner
+from mmengine.runner import EpochBasedTrainLoop, Runner
+from torch.utils.data import DataLoader
 
 from ..apis.build_runner import add_default_runtime, build_runner
 from ..apis.bundle import SUFFIXES, save_release
@@ -42,6 +43,9 @@ MIN_STEPS, MIN_SECONDS = 8, 5.
 SHARE = 0.7
 # Seconds for the files of results, without the test.
 RESULTS = 10.
+# Weight of a step in the mean of recent steps, and the largest part of an epoch
+# that is left out at the end.
+RECENT, SHORT = 0.05, 0.2
 # Least share of the time for the training, if features take long.
 LEAST = 0.1
 
@@ -255,11 +259,12 @@ def run_test(out: Path, split: str, **dataset: Any
 
 
 class TimeLimitHook(Hook):
-    """Revise the number of epochs, so that the run ends in time.
+    """Revise the number of steps, so that the run ends in time.
 
-    After each epoch, the hook compares the time that is left with the time
-    that epochs and validations took. The schedule of the learning rate follows
-    the number of epochs. A resumed run has the time that earlier ones left.
+    After each step, the hook compares the time that is left with the time that
+    steps and validations took. The schedule of the learning rate follows the
+    number of steps, and the last epoch may be incomplete. A resumed run has
+    the time that earlier ones left.
 
     Args:
         began: When the command began, by ``time.monotonic``.
@@ -275,28 +280,39 @@ class TimeLimitHook(Hook):
                  most: float = math.inf) -> None:
         self.began, self.seconds = began, seconds
         self.tests, self.most = tests, most
-        self.spent = self.epoch = 0.
+        self.spent = self.step = 0.
         self.validation: float | None = None
 
     def before_train(self, runner: Runner) -> None:
         least = LEAST * self.seconds
         if self.KEY in runner.message_hub.runtime_info:
-            self.spent, self.epoch, self.validation = (
+            self.spent, self.step, self.validation = (
                 runner.message_hub.get_info(self.KEY))
-            self._revise(runner, runner.epoch)
+            self._revise(runner, runner.iter)
         elif self._left() < least:
             self.began += least - self._left()
 
     def before_train_epoch(self, runner: Runner) -> None:
+        loop = runner.train_loop
+        # Here, because other hooks prepare the loader before the training.
+        if not isinstance(loop.dataloader, _UntilLastStep):
+            loop.dataloader = _UntilLastStep(loop.dataloader, loop)
         self._start = time.monotonic()
 
+    def after_train_iter(self, runner: Runner, batch_idx: int,
+                         data_batch: Any = None,
+                         outputs: dict | None = None) -> None:
+        now = time.monotonic()
+        seconds, self._start = now - self._start, now
+        # The first step of an epoch may wait for the processes that read.
+        if batch_idx or self.step:
+            # The load of a machine changes: recent steps count more.
+            self.step += (seconds - self.step) * (RECENT if self.step else 1)
+            self._revise(runner, runner.iter + 1)
+
     def after_train_epoch(self, runner: Runner) -> None:
-        seconds = time.monotonic() - self._start
-        # The load of a machine changes: recent epochs count more.
-        self.epoch = (self.epoch + seconds) / 2 if self.epoch else seconds
-        self._revise(runner, runner.epoch + 1)
         runner.message_hub.update_info(
-            self.KEY, [self.seconds - self._left(), self.epoch,
+            self.KEY, [self.seconds - self._left(), self.step,
                        self.validation])
 
     def before_val(self, runner: Runner) -> None:
@@ -309,20 +325,42 @@ class TimeLimitHook(Hook):
         return self.seconds - self.spent - (time.monotonic() - self.began)
 
     def _revise(self, runner: Runner, done: int) -> None:
-        loop, left = runner.train_loop, self._left()
+        loop, left, step = runner.train_loop, self._left(), self.step
+        length = len(loop.dataloader)
         if self.validation is None:
-            left, epoch = SHARE * left, self.epoch
+            left *= SHARE
         else:
             # The last epoch is validated, too.
             left -= RESULTS + (self.tests + 1) * self.validation
-            epoch = self.epoch + self.validation / loop.val_interval
-        epochs = int(min(done + max(0, round(left / max(epoch, 1e-3))),
-                         max(done, self.most)))
-        loop._max_epochs = epochs
-        loop._max_iters = end = epochs * len(loop.dataloader)
+            step += self.validation / (loop.val_interval * length)
+        steps = min(done + max(0, round(left / max(step, 1e-4))),
+                    self.most * length)
+        # Without a short last epoch.
+        loop._max_epochs = max(math.ceil(done / length),
+                               math.ceil(steps / length - SHORT))
+        loop._max_iters = max(done, min(steps, loop._max_epochs * length))
         for scheduler in runner.param_schedulers:
-            scheduler.end = end
-            scheduler.warmup = min(scheduler.warmup, end)
+            scheduler.end = loop._max_iters
+            scheduler.warmup = min(scheduler.warmup, scheduler.end)
+
+
+class _UntilLastStep:
+    """Data loader whose last epoch ends at the last step of a loop."""
+
+    def __init__(self, loader: DataLoader, loop: EpochBasedTrainLoop) -> None:
+        self.loader, self.loop = loader, loop
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self.loader:
+            yield batch
+            if self.loop.iter >= self.loop.max_iters:
+                return
 
 
 class _Stop(Exception):

@@ -100,7 +100,7 @@ def test_config_does_not_depend_on_the_place_of_the_package(tmp_path):
     assert str(Path(mmvidattn.__file__).parent) not in cfg.pretty_text
     (tmp_path / 'data').mkdir()
     clips.write_data(cfg, FineTuneOptions(
-        tmp_path, work_dir=tmp_path, weights='default'), None)
+        tmp_path / 'source', work_dir=tmp_path, weights='default'), None)
     assert {'cls_head.fc_cls.weight'} <= {*load_file(cfg.load_from)}
 
 

@@ -3,6 +3,7 @@ import copy
 import io
 import json
 import math
+import uuid
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -149,19 +150,27 @@ class Clock:
     def run(self, hook, epochs, seconds_of, validation=2., stop=math.inf,
             hub=None):
         """Train with the hook, and test; return its runner."""
-        loop = SimpleNamespace(val_interval=math.ceil(epochs / 10),
-                               _max_epochs=epochs, dataloader=range(10))
+        loop = SimpleNamespace(
+            val_interval=math.ceil(epochs / 10), _max_epochs=epochs,
+            _max_iters=10 * epochs, dataloader=range(10))
         runner = SimpleNamespace(
-            epoch=0 if hub is None else stop - 1, train_loop=loop,
-            message_hub=hub or MessageHub.get_instance(f'{self.now}'),
+            epoch=0, iter=0, train_loop=loop,
+            message_hub=hub or MessageHub.get_instance(uuid.uuid4().hex),
             param_schedulers=[SimpleNamespace(end=10 * epochs, warmup=9)])
+        if hub:
+            runner.epoch, runner.iter = stop, 10 * stop
         hook.before_train(runner)
         while runner.epoch < loop._max_epochs:
             hook.before_train_epoch(runner)
-            self.now += seconds_of(self.now - 1000)
+            for index in range(10):
+                self.now += seconds_of(self.now - 1000) / 10
+                hook.after_train_iter(runner, index)
+                runner.iter += 1
+                if runner.iter >= loop._max_iters:
+                    break
             hook.after_train_epoch(runner)
             runner.epoch += 1
-            if runner.epoch == stop and hub is None:
+            if runner.epoch == stop and not hub:
                 return runner
             if runner.epoch == loop._max_epochs or (
                     runner.epoch % loop.val_interval == 0):
@@ -174,10 +183,10 @@ class Clock:
 
 @pytest.mark.parametrize('planned', [1, 15, 500])
 @pytest.mark.parametrize('seconds_of', [
-    lambda now: 2., lambda now: 15., lambda now: .1,
+    lambda now: 2., lambda now: 15., lambda now: .1, lambda now: 600.,
     # A load begins or ends.
     lambda now: 3. if now < 60 else 9., lambda now: 9. if now < 60 else 3.],
-    ids=['even', 'long', 'short', 'slower', 'faster'])
+    ids=['even', 'long', 'short', 'endless', 'slower', 'faster'])
 def test_ends_in_time(monkeypatch, planned, seconds_of):
     clock = Clock(monkeypatch)
     # The command began 20 s ago.
@@ -185,8 +194,7 @@ def test_ends_in_time(monkeypatch, planned, seconds_of):
                        seconds_of)
     assert clock.now - 980 == pytest.approx(180, rel=.2)
     # The learning rate ends with the training.
-    assert runner.param_schedulers[0].end == 10 * runner.epoch
-    assert runner.train_loop._max_iters == 10 * runner.epoch
+    assert runner.param_schedulers[0].end == runner.iter
 
 
 def test_a_resumed_run_has_the_rest_of_the_time(monkeypatch):
@@ -195,7 +203,7 @@ def test_a_resumed_run_has_the_rest_of_the_time(monkeypatch):
                        lambda now: 5., stop=12)
     before, clock.now = clock.now - 1000, 9000.
     clock.run(training.TimeLimitHook(9000., 180., 1.), 2, lambda now: 5.,
-              stop=13, hub=runner.message_hub)
+              stop=12, hub=runner.message_hub)
     assert before + clock.now - 9000 == pytest.approx(180, rel=.2)
 
 

@@ -97,7 +97,7 @@ def test_no_further_class_could_be_validated(share):
 
 @pytest.mark.parametrize('number, sizes', [
     (1, (1, 0, 0)), (2, (2, 0, 0)), (3, (2, 1, 0)), (4, (3, 1, 0)),
-    (5, (3, 1, 1)), (6, (4, 1, 1)), (10, (6, 2, 2))])
+    (5, (3, 1, 1)), (6, (4, 1, 1)), (10, (7, 2, 1))])
 def test_training_has_most_of_a_small_set(number, sizes):
     """Long videos that show both classes."""
     events = [LabeledVideo(f'{i}', label, 3 * k, 3 * k + 2)
