@@ -110,8 +110,7 @@ def _prepare(options: FineTuneOptions, kind: ModuleType,
         left = began + 60 * minutes - time.monotonic()
         epochs, seconds, steps = fit_epochs(cfg, left)
         if options.stream and streams.reduce_images(cfg, epochs * steps):
-            left = began + 60 * minutes - time.monotonic()
-            epochs, seconds, steps = fit_epochs(cfg, left)
+            epochs, seconds = 4 * epochs, seconds / 4
         if options.minutes is None:
             epochs = min(epochs, MAX_EPOCHS)
         echo(f'{count(epochs, "epoch")} of about {seconds:.1f} s, as a start')

@@ -172,7 +172,7 @@ def write_data(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
 
 
 def reduce_images(cfg: Config, updates: int) -> bool:
-    """Choose smaller images if too few updates of the large ones fit."""
+    """Halve the images' sides if too few updates of the large ones fit."""
     if not _is_pixels(cfg) or updates >= MIN_UPDATES:
         return False
     large, small = SIDES

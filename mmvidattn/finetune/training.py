@@ -38,7 +38,8 @@ METRICS = {'acc/top1': 'top-1', 'acc/mean_average_precision': 'mAP',
 MAX_LINES = 100
 # Seconds between two updates of the line in a terminal.
 INTERVAL = 0.2
-MIN_STEPS, MIN_SECONDS = 8, 5.
+# Steps and seconds to measure, and the largest share of the time for it.
+MIN_STEPS, MIN_SECONDS, MEASURED = 8, 5., .05
 # Share of the time for training. The rest is for validation and test.
 SHARE = 0.7
 # Seconds for the files of results, without the test.
@@ -368,9 +369,11 @@ class _Stop(Exception):
 
 
 class _StepTimerHook(Hook):
-    """Timer of training steps after the first one."""
+    """Timer of training steps after the first one, for at most some seconds.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, most: float) -> None:
+        self.most = most
         self.began = self.seconds = 0.
         self.steps = -1
 
@@ -382,7 +385,8 @@ class _StepTimerHook(Hook):
         if not self.steps:
             self.began = now
         self.seconds = now - self.began
-        if self.steps >= MIN_STEPS and self.seconds >= MIN_SECONDS:
+        if self.steps and self.seconds >= self.most or (
+                self.steps >= MIN_STEPS and self.seconds >= MIN_SECONDS):
             raise _Stop
 
 
@@ -398,7 +402,7 @@ def fit_epochs(cfg: Config, seconds: float) -> tuple[int, float, int]:
     Returns:
         Number of epochs, the seconds of the first epoch, and its steps.
     """
-    timer = _StepTimerHook()
+    timer = _StepTimerHook(MEASURED * seconds)
     cfg = cfg.copy()
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     cfg.test_cfg = cfg.test_dataloader = cfg.test_evaluator = None

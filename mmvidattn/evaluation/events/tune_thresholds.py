@@ -34,9 +34,10 @@ OFF_RATIOS = 1., .9, .8, .7, OFF / ON, .5, .4, .3, .2, .1
 QUANTILES = np.linspace(.02, .98, 21), (.9, .95, .98, .99, .995, .999)
 # Smallest and largest `on`.
 BOUNDS = .05, .95
-# Pull of the defaults, in events, for a distance of 1; see tune_thresholds.
+# Pull of the defaults, in events for a distance of 1, and weight of the
+# neighboring candidates; see tune_thresholds.
 STRENGTH = .3
-MIX = 0.
+NEIGHBORS = .5
 # Seconds between videos on the common time axis.
 GAP = 10.
 
@@ -61,8 +62,9 @@ def tune_thresholds(
     it.
 
     A few events say little about the best thresholds. The search therefore
-    maximizes ``objective - strength * distance / number of events``. The
-    distance from the defaults is the sum of the squared changes of logit(on)
+    maximizes ``value - strength * distance / number of events``. The value is
+    the mean of the objective and of its mean over the neighboring candidates,
+    so that a slightly different score loses no event. The distance from the defaults is the sum of the squared changes of logit(on)
     and of the logarithms of off / on, of the smoothing and of the minimum
     duration (both plus 0.5 s). This is the most probable rule if the defaults
     are the mean of a normal prior. ``on`` stays within 0.05 and 0.95.
@@ -252,7 +254,7 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
     """
     matches = _Matches(axis, true, F1_OVERLAPS.get(objective))
     inside = axis.inside(true)
-    best, rules, reached = (-math.inf, -math.inf, -math.inf), None, 0.
+    best, rules, reached = (-math.inf, -math.inf), None, 0.
     for seconds, scores in zip(smoothing, averages):
         starts = _candidates(scores, inside)
         pairs = [(on, _rounded(on * ratio)) for on in starts
@@ -264,24 +266,18 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
             value[i], false[i] = matches.values(events, min_durations)
         if limit is not None:
             value[3600 * false > limit * axis.seconds] = -1.
-        pull = strength / len(true) * _distances(pairs, seconds,
-                                                 min_durations)
         shape = len(starts), len(OFF_RATIOS), len(min_durations)
-        near = uniform_filter(value.reshape(shape), 3,
+        near = uniform_filter(value.clip(0).reshape(shape), 3,
                               mode='nearest').reshape(value.shape)
-        goal = MIX * near + (1 - MIX) * value - pull
-        goal, value, false, near = (x.ravel() for x in (
-            goal.round(9), value, false, near.round(9)))
+        goal = (1 - NEIGHBORS) * value + NEIGHBORS * near - (
+            strength / len(true) * _distances(pairs, seconds, min_durations))
+        goal[value < 0] = -math.inf
         if limit is None:
-            false = np.zeros_like(false)
-        # The middle of the equally good ones.
-        order = np.lexsort((near, -false, goal))
-        last = order[-1]
-        ties = order[(goal[order] == goal[last])
-                     & (false[order] == false[last])
-                     & (near[order] == near[last])]
-        i = int(np.sort(ties)[len(ties) // 2])
-        rank = float(goal[i]), -float(false[i]), float(near[i])
+            false[:] = 0
+        goal, false = goal.ravel().round(9), false.ravel()
+        value = value.ravel()
+        i = int(np.lexsort((-false, goal))[-1])
+        rank = float(goal[i]), -float(false[i])
         if value[i] > 0 and rank > best:
             reached = float(value[i])
             pair, duration = divmod(i, len(min_durations))
