@@ -55,6 +55,9 @@ PATIENCE = 3
 # With fewer validation videos, the last checkpoint is used, because the choice
 # of the best one would be chance.
 MIN_TO_SELECT = 50
+# A class with less than this share of the videos of the most frequent class is
+# repeated, because the ratio of their numbers is then closer to 1.
+RARE = .5**.5
 # Up to this number of videos, validation uses the views of the test.
 MAX_WITH_VIEWS = 200
 # With up to this number of classes, top-5 accuracy is left out.
@@ -271,9 +274,11 @@ def _set_loader(cfg: Config, split: str, name: str, batch: int,
         **{} if is_train else dict(test_mode=True))
     if is_train:
         if options.balance == 'sampler':
+            # Rarer classes are repeated, and the most frequent one is not.
             dataset = dict(
                 type='ClassBalancedDataset', dataset=dataset,
-                oversample_thr=round(_threshold(plan.counts), 6))
+                oversample_thr=round(
+                    RARE * max(plan.counts) / sum(plan.counts), 6))
         repeats = math.ceil(MIN_STEPS * batch / sum(plan.counts))
         if repeats > 1:
             dataset = dict(
@@ -290,26 +295,6 @@ def _set_loader(cfg: Config, split: str, name: str, batch: int,
     cfg[f'{split}_dataloader'] = dict(
         cfg[f'{split}_dataloader'], batch_size=batch, dataset=dataset,
         num_workers=options.workers, persistent_workers=options.workers > 0)
-
-
-def _threshold(counts: Sequence[int]) -> float:
-    """Return the ``oversample_thr`` with the best balance of classes.
-
-    ``ClassBalancedDataset`` repeats a class ``ceil(sqrt(threshold / share))``
-    times, which reduces the ratio of two classes to about its square root.
-    """
-    total, rarest = sum(counts), min(counts)
-    most = math.ceil(math.sqrt(max(counts) / rarest))
-    # Stay slightly below, because the ceiling of 2.0000001 is 3.
-    candidates = sorted({number / total * times**2 * (1 - 1e-6)
-                         for number in counts for times in range(1, most + 1)})
-
-    def imbalance(threshold: float) -> float:
-        repeated = [number * max(1, math.ceil(math.sqrt(
-            threshold * total / number))) for number in counts]
-        return max(repeated) / min(repeated)
-
-    return min(candidates, key=imbalance)
 
 
 def write_data(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:

@@ -137,29 +137,21 @@ def _seconds(one: LabeledVideo, facts: Mapping[str, VideoFacts]) -> float:
     return min(one.end, facts[one.file].duration) - one.start
 
 
-class Source(NamedTuple):
-    """Content of the user's folder or files.
+def read_source(options: FineTuneOptions) -> tuple[
+        Path, list[LabeledVideo], dict[str, str], list[str]]:
+    """Read the clips or events of a user, without opening the videos.
 
-    Attributes:
-        root: Folder that the files are relative to.
-        entries: Clips or events.
-        listed: Subset of each listed long video.
-        remarks: Remarks about skipped entries and likely mistakes.
+    Returns:
+        Folder that the files are relative to, clips or events, subset of each
+        listed long video, and remarks about skipped entries and likely
+        mistakes.
     """
-    root: Path
-    entries: list[LabeledVideo]
-    listed: dict[str, str]
-    remarks: list[str]
-
-
-def read_source(options: FineTuneOptions) -> Source:
-    """Read the clips or events of a user, without opening the videos."""
     if options.stream:
-        return Source(options.videos, *read_events(options))
+        return options.videos, *read_events(options)
     root, videos, remarks = read_labeled_videos(
         options.source, options.multi_label, options.columns, options.fps,
         options.more)
-    return Source(root, videos, {}, remarks)
+    return root, videos, {}, remarks
 
 
 def make_plan(options: FineTuneOptions) -> Plan:
@@ -196,7 +188,11 @@ def make_plan(options: FineTuneOptions) -> Plan:
     videos = {name: list(dict.fromkeys(one.file for one in side))
               for name, side in splits.items()}
     if options.stream:
-        _check_subsets(videos)
+        for name in 'val', 'test':
+            for video in {*videos.get(name, ())} & {
+                    *videos.get('train', ())}:
+                raise ValueError(f'{video} must have one subset, got train '
+                                 f'and {name}')
         remarks += _add_background(videos, copies, {
             name: subset for name, subset in listed.items() if name in facts})
     elif not options.multi_label:
@@ -267,14 +263,6 @@ def _fit(entries: Sequence[LabeledVideo], facts: Mapping[str, VideoFacts],
             one = one._replace(end=segment.end)
         fitted.append(one)
     return fitted, describe(+counts)
-
-
-def _check_subsets(videos: Mapping[str, Sequence[str]]) -> None:
-    """Check that no long video with events for training has another subset."""
-    for name in 'val', 'test':
-        for video in {*videos.get(name, ())} & {*videos.get('train', ())}:
-            raise ValueError(f'{video} must have one subset, got train and '
-                             f'{name}')
 
 
 def _add_background(videos: Mapping[str, list[str]], copies: Mapping[str, str],

@@ -22,6 +22,7 @@ from ..utils.files import write_atomically
 from ..utils.frame_times import frame_times
 from ..utils.lines import read_lines
 from ..utils.modules import unwrap
+from ..utils.printable import format_table
 from ..utils.video_reader import open_video
 from ..visualization.clip_rows import draw_clip_rows
 from ..visualization.training_curves import draw_training_curves
@@ -44,8 +45,8 @@ def draw_curves(out: Path, chance: float | None) -> None:
                    if any(name in log for log in validation)), 'acc/top1')
     draw_training_curves(
         out / 'curves.png', training,
-        [log for log in validation if metric in log], chance=chance,
-        metric=metric, title=METRICS[metric])
+        [log for log in validation if metric in log], chance, metric,
+        METRICS[metric])
 
 
 def read_logs(work_dir: Path) -> tuple[list[dict], list[dict]]:
@@ -79,16 +80,6 @@ def write_metrics(out: Path, metrics: Mapping[str, Any]) -> None:
 def percent(value: float | None) -> str:
     """Format a share as a percentage; '-' for None."""
     return '-' if value is None else f'{100 * value:.1f}'
-
-
-def format_table(header: Sequence[str], rows: Sequence[Sequence[Any]]
-                 ) -> list[str]:
-    """Format rows as lines, with the first column on the left."""
-    cells = [[str(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    return ['  '.join([row[0].ljust(widths[0]), *(
-        cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))])
-        for row in cells]
 
 
 class Answer(NamedTuple):
@@ -178,11 +169,10 @@ def metrics_of(answers: Sequence[Answer], classes: Sequence[str]
 def format_metrics(metrics: dict[str, Any]) -> str:
     """Format the metrics as a table, followed by advice."""
     low, high = metrics['interval']
-    lines = format_table(
-        ('class', 'videos', 'recall', 'precision', 'F1'),
-        [(one['name'], one['videos'], percent(one['recall']),
-          percent(one['precision']), percent(one['f1']))
-         for one in metrics['classes']]) + [
+    lines = format_table([('class', 'videos', 'recall', 'precision', 'F1')] + [
+        (one['name'], one['videos'], percent(one['recall']),
+         percent(one['precision']), percent(one['f1']))
+        for one in metrics['classes']]) + [
         f'top-1 {percent(metrics["top1"])} % of {metrics["videos"]} videos, '
         f'with 95 % confidence {percent(low)} to {percent(high)} %',
         f'chance {percent(metrics["chance"])} %, class mean '
@@ -308,10 +298,10 @@ def measure_labels(scores: np.ndarray, labels: np.ndarray,
 def format_labels(metrics: dict[str, Any]) -> str:
     """Format the result of :func:`measure_labels` as a table."""
     return '\n'.join(format_table(
-        ('class', 'videos', 'AP', 'threshold', 'F1'),
-        [(one['name'], one['videos'], percent(one['ap']),
-          f'{one["threshold"]:.3f}', percent(one['f1']))
-         for one in metrics['classes']]) + [
+        [('class', 'videos', 'AP', 'threshold', 'F1')] + [
+            (one['name'], one['videos'], percent(one['ap']),
+             f'{one["threshold"]:.3f}', percent(one['f1']))
+            for one in metrics['classes']]) + [
         f'mAP {percent(metrics["mean_average_precision"])} %, F1 of all '
         f'classes {percent(metrics["f1"])} %, {metrics["videos"]} videos'])
 
@@ -352,13 +342,14 @@ def measure_events(detected: Sequence[VideoSegment],
 def format_events(metrics: dict[str, Any]) -> str:
     """Format the content of ``metrics.json`` as a table."""
     tuned = metrics['tuned']
-    rows = [(one['name'], one['events'], percent(one['f1']))
-            for one in tuned['classes']]
+    rows = [('class', 'events', 'F1@50')] + [
+        (one['name'], one['events'], percent(one['f1']))
+        for one in tuned['classes']]
     rows.append(('all', sum(one['events'] for one in tuned['classes']),
                  percent(tuned['F1@50'])))
     mean = next(value for name, value in metrics['frames'].items()
                 if '/mAP' in name)
-    return '\n'.join(format_table(('class', 'events', 'F1@50'), rows) + [
+    return '\n'.join(format_table(rows) + [
         f'{metrics["split"]}: {metrics["videos"]} videos, mAP of frames '
         f'{percent(mean)} %, recall {percent(tuned["recall"])} %, '
         f'{tuned["false_alarms_per_hour"]:.1f} false alarms per hour'])

@@ -32,7 +32,7 @@ from .training import (
     NOTES,
     ConsoleHook,
     TimeLimitHook,
-    fit_epochs,
+    TooFewSteps,
     load_run_config,
     no_prints,
     read_notes,
@@ -71,7 +71,7 @@ def finetune(options: FineTuneOptions, dry_run: bool = False,
                 # A user may also run `mmvidattn train` there.
                 locks.enter_context(lock_folder(out / 'run'))
             if runner is not None:
-                _train(runner, out)
+                runner = _train(runner, options, began)
             with one_line_errors():
                 checkpoint = save_best(out)
                 draw_curves(out, read_notes(out).get('chance'))
@@ -88,40 +88,27 @@ def _plan(options: FineTuneOptions, kind: ModuleType) -> tuple[Plan, Config]:
     cfg = kind.load_base(options)
     plan = make_plan(options)
     kind.set_config(cfg, options, plan)
-    set_epochs(cfg, 1 if options.epochs == 'auto' else options.epochs)
+    set_epochs(cfg, MAX_EPOCHS if options.epochs == 'auto' else options.epochs)
     return plan, cfg
 
 
 def _print_config(options: FineTuneOptions, kind: ModuleType) -> None:
     _, cfg = _plan(options, kind)
     if options.epochs == 'auto':
-        echo('note: --epochs auto is measured before the training')
+        echo('note: --epochs auto depends on the time that the training takes')
     echo(f'\n{cfg.pretty_text}', end='')
 
 
-def _prepare(options: FineTuneOptions, kind: ModuleType,
-             began: float) -> Plan:
-    """Check the videos, and write the lists and the config."""
+def _prepare(options: FineTuneOptions, kind: ModuleType) -> None:
+    """Check the videos, and write the lists, the config and the notes."""
     plan, cfg = _plan(options, kind)
-    out, minutes = options.out, options.minutes or MINUTES
+    out = options.out
     plan.write_lists(out / 'data')
     kind.write_data(cfg, options, plan)
-    if options.epochs == 'auto':
-        left = began + 60 * minutes - time.monotonic()
-        epochs, seconds, steps = fit_epochs(cfg, left)
-        if options.stream and streams.reduce_images(cfg, epochs * steps):
-            epochs, seconds = 4 * epochs, seconds / 4
-        if options.minutes is None:
-            epochs = min(epochs, MAX_EPOCHS)
-        echo(f'{count(epochs, "epoch")} of about {seconds:.1f} s, as a start')
-        lacking = max(FEW_EPOCHS / epochs, FEW_STEPS / (epochs * steps))
-        if lacking > 1:
-            echo('note: a model learns little in so few epochs of '
-                 f'{count(steps, "step")}; --minutes '
-                 f'{math.ceil(minutes * lacking)} would be enough')
-        set_epochs(cfg, epochs)
     cfg.dump(out / 'config.py')
-    return plan
+    write_notes(out, dict(
+        options=options.fixed(), videos=plan.number, chance=plan.chance,
+        seconds=plan.median_seconds, tests=plan.tests))
 
 
 def _choose_folder(options: FineTuneOptions) -> Path:
@@ -143,19 +130,22 @@ def _choose_folder(options: FineTuneOptions) -> Path:
             notes = read_notes(out)
             if not _differences(options, notes) and not (
                     notes.get('done') and notes['videos'] != len(
-                        read_source(options).entries)):
+                        read_source(options)[1])):
                 return out
 
 
 def _start(options: FineTuneOptions, kind: ModuleType,
            began: float) -> Runner | None:
     """Build the training, or return None if it is complete."""
-    out, plan = options.out, None
-    if not (out / NOTES).is_file():
+    out = options.out
+    is_new, min_steps = not (out / NOTES).is_file(), 0
+    if is_new:
         if (out / 'run').exists():
             raise ValueError(f'{out / "run"} exists, but {out / NOTES} does '
                              'not: choose another --work-dir')
-        plan = _prepare(options, kind, began)
+        _prepare(options, kind)
+        if options.stream and options.model == 'pixels':
+            min_steps = streams.MIN_UPDATES
     else:
         _check_resumable(options)
         cfg = load_config(out / 'config.py')
@@ -163,43 +153,53 @@ def _start(options: FineTuneOptions, kind: ModuleType,
             echo('the training is complete')
             return None
     try:
-        runner = _build_training(out)
+        return _build_training(options, began, min_steps)
     except (ValueError, TypeError):
-        if plan is not None:
-            # Remove the folder, so that a corrected command can use it.
+        if is_new:
+            # Remove the files, so that a corrected command can use the folder.
             shutil.rmtree(out / 'run', ignore_errors=True)
+            (out / NOTES).unlink()
         raise
-    if plan is not None:
-        write_notes(out, dict(
-            options=options.fixed(), videos=plan.number, chance=plan.chance,
-            seconds=plan.median_seconds, tests=plan.tests))
-    if options.epochs == 'auto':
-        runner.register_hook(TimeLimitHook(
-            began, 60 * (options.minutes or MINUTES),
-            read_notes(out).get('tests', 1.),
-            math.inf if options.minutes else MAX_EPOCHS))
-    return runner
 
 
-def _train(runner: Runner, out: Path) -> None:
-    """Train, and record in finetune.json that the training is complete."""
+def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
+    """Train, and record in finetune.json that the training is complete.
+
+    Returns:
+        The runner, or the one that trained on smaller images.
+    """
+    out = options.out
     echo(f'{len(runner.train_dataloader)} steps per epoch; full log: '
          f'{Path(runner.log_dir, runner.timestamp)}.log')
-    console = ConsoleHook()
+    console, steps = ConsoleHook(), None
     runner.register_hook(console)
     try:
         with no_prints():
             runner.train()
+    except TooFewSteps as error:
+        steps, = error.args
+        runner.call_hook('after_train')
     finally:
         console.end_line()
+    if steps is not None:
+        streams.reduce_images(out, steps)
+        return _train(_build_training(options, began), options, began)
     if runner.train_loop.stop_training:
         echo(f'stopped early after epoch {runner.epoch}: the training set is '
              'learned, and the validation does not improve')
+    elif options.epochs == 'auto':
+        lacking = max(FEW_EPOCHS / runner.epoch, FEW_STEPS / runner.iter)
+        if lacking > 1:
+            minutes = math.ceil(lacking * (options.minutes or MINUTES))
+            echo(f'note: a model learns little in {count(runner.iter, "step")}'
+                 f' of {count(runner.epoch, "epoch")}; --minutes {minutes} '
+                 'would be enough')
     cfg = load_config(out / 'config.py')
     if cfg.train_cfg.max_epochs != runner.max_epochs:
         set_epochs(cfg, runner.max_epochs)
         cfg.dump(out / 'config.py')
     write_notes(out, read_notes(out) | dict(done=runner.max_epochs))
+    return runner
 
 
 def _check_resumable(options: FineTuneOptions) -> None:
@@ -217,7 +217,7 @@ def _check_resumable(options: FineTuneOptions) -> None:
             f'{"; ".join(differing)}. Repeat the old options and change '
             f'{out / "config.py"} instead, or choose another --work-dir')
     echo(f'{out}: resuming with its lists and its config')
-    number = len(read_source(options).entries)
+    number = len(read_source(options)[1])
     if number != notes['videos']:
         noun = 'event' if options.stream else 'video'
         sources = ', '.join(map(str, options.sources))
@@ -234,12 +234,19 @@ def _differences(options: FineTuneOptions, notes: dict) -> list[str]:
             if earlier.get(name) != value]
 
 
-def _build_training(out: Path) -> Runner:
+def _build_training(options: FineTuneOptions, began: float,
+                    min_steps: int = 0) -> Runner:
     """Build the training; resume if there is a checkpoint."""
+    out = options.out
     cfg = load_run_config(out, out / 'run')
     if find_resumable(cfg.work_dir)[0]:
         cfg.resume, cfg.load_from = True, None
     runner = build_runner(cfg, strict=False)
     # Build the training loop now, to find errors in the training set.
     runner.train_loop  # noqa: B018
+    if options.epochs == 'auto':
+        runner.register_hook(TimeLimitHook(
+            began, 60 * (options.minutes or MINUTES),
+            read_notes(out).get('tests', 1.),
+            math.inf if options.minutes else MAX_EPOCHS, min_steps))
     return runner

@@ -171,15 +171,14 @@ def write_data(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
     cfg.model.backbone.in_channels = dict(rgb=extractor.width)
 
 
-def reduce_images(cfg: Config, updates: int) -> bool:
-    """Halve the images' sides if too few updates of the large ones fit."""
-    if not _is_pixels(cfg) or updates >= MIN_UPDATES:
-        return False
+def reduce_images(out: Path, updates: int) -> None:
+    """Choose small images, because too few updates of large ones fit."""
+    cfg = load_config(out / 'config.py')
     large, small = SIDES
     _set_side(cfg, small)
+    cfg.dump(out / 'config.py')
     echo(f'images of {small} x {small}: only {updates} updates of '
          f'{large} x {large} fit into the time')
-    return True
 
 
 def stream_name(video: str) -> str:

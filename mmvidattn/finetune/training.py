@@ -6,14 +6,13 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 import torch
 from mmengine.config import Config
-from mmengine.hooks import Hook
+from mmengine.hooks import CheckpointHook, Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch.utils.data import DataLoader
 
@@ -25,7 +24,6 @@ from ..engine import NewClassifierHook
 from ..engine.hooks import find_hook
 from ..utils.checkpoint import find_resumable
 from ..utils.files import write_atomically
-from .options import MAX_EPOCHS
 
 # File with the options of the run, written when the training begins.
 NOTES = 'finetune.json'
@@ -38,14 +36,18 @@ METRICS = {'acc/top1': 'top-1', 'acc/mean_average_precision': 'mAP',
 MAX_LINES = 100
 # Seconds between two updates of the line in a terminal.
 INTERVAL = 0.2
-# Steps and seconds to measure, and the largest share of the time for it.
-MIN_STEPS, MIN_SECONDS, MEASURED = 8, 5., .05
-# Share of the time for training. The rest is for validation and test.
+# Share of the warm-up of the learning rate.
+WARMUP = 0.1
+# Steps that show if the time is too short, and the largest share of the time
+# for them.
+MIN_STEPS, MEASURED = 8, .05
+# Share of the time for training, as long as the time for a validation is
+# unknown.
 SHARE = 0.7
 # Seconds for the files of results, without the test.
 RESULTS = 10.
-# Weight of a step in the mean of recent steps, and the largest part of an epoch
-# that is left out at the end.
+# Weight of a step in the mean of recent steps, and the largest part of an
+# epoch that is left out at the end.
 RECENT, SHORT = 0.05, 0.2
 # Least share of the time for the training, if features take long.
 LEAST = 0.1
@@ -128,7 +130,7 @@ def set_epochs(cfg: Config, epochs: int) -> None:
     """Set the length of the training and of its schedule."""
     interval = math.ceil(epochs / MAX_VALIDATIONS)
     cfg.train_cfg.update(max_epochs=epochs, val_interval=interval)
-    cfg.param_scheduler[0].update(warmup=0.1 * epochs, end=epochs)
+    cfg.param_scheduler[0].update(warmup=WARMUP * epochs, end=epochs)
     cfg.default_hooks.checkpoint.interval = interval
 
 
@@ -259,62 +261,88 @@ def run_test(out: Path, split: str, **dataset: Any
     return runner, hook.samples, metrics
 
 
+class TooFewSteps(Exception):
+    """The time is too short; the argument is the number of steps that fit."""
+
+
 class TimeLimitHook(Hook):
-    """Revise the number of steps, so that the run ends in time.
+    """Choose the number of steps during training, to end the run in time.
 
     After each step, the hook compares the time that is left with the time that
     steps and validations took. The schedule of the learning rate follows the
-    number of steps, and the last epoch may be incomplete. A resumed run has
-    the time that earlier ones left.
+    number of steps. The last epoch may be incomplete. So may the first, which
+    takes at most a tenth of the training, because its validation shows how
+    much time validations and tests need. A resumed run has the time that
+    earlier ones left.
 
     Args:
         began: When the command began, by ``time.monotonic``.
         seconds: Time for the whole command.
         tests: Work of the tests after the training, in validations.
-        most: Largest number of epochs.
+        max_epochs: Largest number of epochs. Defaults to no limit.
+        min_steps: Raise :class:`TooFewSteps` if fewer steps fit. Defaults to
+            0.
     """
     # Before the checkpoint hook, which saves the last epoch.
     priority = 'LOW'
     KEY = 'finetune_seconds'
 
     def __init__(self, began: float, seconds: float, tests: float,
-                 most: float = math.inf) -> None:
-        self.began, self.seconds = began, seconds
-        self.tests, self.most = tests, most
-        self.spent = self.step = 0.
+                 max_epochs: float = math.inf, min_steps: int = 0) -> None:
+        self.began, self.seconds, self.tests = began, seconds, tests
+        self.max_epochs, self.min_steps = max_epochs, min_steps
+        # The first step waits for the processes that read.
+        self.spent, self.step, self.measured = 0., 0., -1
         self.validation: float | None = None
+        # Next epoch with a validation, and step that ends an epoch.
+        self._due, self.stop = 0., math.inf
 
     def before_train(self, runner: Runner) -> None:
-        least = LEAST * self.seconds
         if self.KEY in runner.message_hub.runtime_info:
-            self.spent, self.step, self.validation = (
-                runner.message_hub.get_info(self.KEY))
-            self._revise(runner, runner.iter)
-        elif self._left() < least:
-            self.began += least - self._left()
+            self.spent, self.validation = runner.message_hub.get_info(self.KEY)
+            self.min_steps = 0
+            loop = runner.train_loop
+            loop._max_epochs = min(runner.epoch + 1, self.max_epochs)
+            # Epochs with a checkpoint are validated.
+            loop.dynamic_intervals = [1]
+        elif (lacking := LEAST * self.seconds - self._left()) > 0:
+            self.began += lacking
 
     def before_train_epoch(self, runner: Runner) -> None:
         loop = runner.train_loop
         # Here, because other hooks prepare the loader before the training.
-        if not isinstance(loop.dataloader, _UntilLastStep):
-            loop.dataloader = _UntilLastStep(loop.dataloader, loop)
+        if not isinstance(loop.dataloader, _UntilStop):
+            loop.dataloader = _UntilStop(loop.dataloader, loop, self)
         self._start = time.monotonic()
+        self._end = runner.iter + len(loop.dataloader)
 
     def after_train_iter(self, runner: Runner, batch_idx: int,
                          data_batch: Any = None,
                          outputs: dict | None = None) -> None:
         now = time.monotonic()
         seconds, self._start = now - self._start, now
-        # The first step of an epoch may wait for the processes that read.
-        if batch_idx or self.step:
-            # The load of a machine changes: recent steps count more.
-            self.step += (seconds - self.step) * (RECENT if self.step else 1)
-            self._revise(runner, runner.iter + 1)
+        self.measured += 1
+        if not self.measured:
+            return
+        # The load of a machine changes: recent steps count more.
+        self.step += (seconds - self.step) * max(RECENT, 1 / self.measured)
+        self._revise(runner, runner.iter + 1)
+        if self.measured == MIN_STEPS or (
+                self.measured * self.step > MEASURED * self.seconds):
+            if runner.max_iters < self.min_steps:
+                raise TooFewSteps(runner.max_iters)
+            self.min_steps = 0
 
     def after_train_epoch(self, runner: Runner) -> None:
-        runner.message_hub.update_info(
-            self.KEY, [self.seconds - self._left(), self.step,
-                       self.validation])
+        loop, done = runner.train_loop, runner.epoch + 1
+        self._end = runner.iter
+        self._revise(runner, runner.iter)
+        interval = done + 1
+        if done >= self._due:
+            interval = 1
+            self._due = done + loop._max_epochs / MAX_VALIDATIONS
+        loop.dynamic_intervals = [interval]
+        find_hook(runner, CheckpointHook).interval = interval
 
     def before_val(self, runner: Runner) -> None:
         self._start = time.monotonic()
@@ -327,29 +355,36 @@ class TimeLimitHook(Hook):
 
     def _revise(self, runner: Runner, done: int) -> None:
         loop, left, step = runner.train_loop, self._left(), self.step
-        length = len(loop.dataloader)
+        runner.message_hub.update_info(
+            self.KEY, [self.seconds - left, self.validation])
+        length, epoch = len(loop.dataloader), runner.epoch + 1
         if self.validation is None:
             left *= SHARE
         else:
             # The last epoch is validated, too.
             left -= RESULTS + (self.tests + 1) * self.validation
-            step += self.validation / (loop.val_interval * length)
-        steps = min(done + max(0, round(left / max(step, 1e-4))),
-                    self.most * length)
+            step += self.validation / length / max(
+                1, loop._max_epochs / MAX_VALIDATIONS)
+        steps = done + max(0, round(left / max(step, 1e-4)))
         # Without a short last epoch.
-        loop._max_epochs = max(math.ceil(done / length),
-                               math.ceil(steps / length - SHORT))
-        loop._max_iters = max(done, min(steps, loop._max_epochs * length))
+        more = max(0, math.ceil((steps - self._end) / length - SHORT))
+        loop._max_epochs = max(epoch, min(epoch + more, self.max_epochs))
+        loop._max_iters = max(done, min(
+            steps, self._end + (loop._max_epochs - epoch) * length))
+        self.stop = loop._max_iters
+        if self.validation is None and runner.val_loop is not None:
+            self.stop //= MAX_VALIDATIONS
         for scheduler in runner.param_schedulers:
             scheduler.end = loop._max_iters
-            scheduler.warmup = min(scheduler.warmup, scheduler.end)
+            scheduler.warmup = WARMUP * scheduler.end
 
 
-class _UntilLastStep:
-    """Data loader whose last epoch ends at the last step of a loop."""
+class _UntilStop:
+    """Data loader whose epochs end at the step ``stop`` of a hook."""
 
-    def __init__(self, loader: DataLoader, loop: EpochBasedTrainLoop) -> None:
-        self.loader, self.loop = loader, loop
+    def __init__(self, loader: DataLoader, loop: EpochBasedTrainLoop,
+                 hook: TimeLimitHook) -> None:
+        self.loader, self.loop, self.hook = loader, loop, hook
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.loader, name)
@@ -360,61 +395,5 @@ class _UntilLastStep:
     def __iter__(self) -> Iterator[Any]:
         for batch in self.loader:
             yield batch
-            if self.loop.iter >= self.loop.max_iters:
+            if self.loop.iter >= self.hook.stop:
                 return
-
-
-class _Stop(Exception):
-    """End of a measurement."""
-
-
-class _StepTimerHook(Hook):
-    """Timer of training steps after the first one, for at most some seconds.
-    """
-
-    def __init__(self, most: float) -> None:
-        self.most = most
-        self.began = self.seconds = 0.
-        self.steps = -1
-
-    def after_train_iter(self, runner: Runner, batch_idx: int,
-                         data_batch: dict | None = None,
-                         outputs: dict | None = None) -> None:
-        now = time.monotonic()
-        self.steps += 1
-        if not self.steps:
-            self.began = now
-        self.seconds = now - self.began
-        if self.steps and self.seconds >= self.most or (
-                self.steps >= MIN_STEPS and self.seconds >= MIN_SECONDS):
-            raise _Stop
-
-
-def fit_epochs(cfg: Config, seconds: float) -> tuple[int, float, int]:
-    """Time some training steps, and compute how many epochs fit into a time.
-
-    The config does not change, and no files remain.
-
-    Args:
-        cfg: Config of the training.
-        seconds: Time for training, validation and test.
-
-    Returns:
-        Number of epochs, the seconds of the first epoch, and its steps.
-    """
-    timer = _StepTimerHook(MEASURED * seconds)
-    cfg = cfg.copy()
-    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    cfg.test_cfg = cfg.test_dataloader = cfg.test_evaluator = None
-    cfg.train_cfg = dict(by_epoch=True, max_epochs=MAX_EPOCHS)
-    cfg.default_hooks = dict(cfg.default_hooks, checkpoint=None)
-    cfg.log_level = 'WARNING'
-    with no_prints(), TemporaryDirectory() as folder:
-        cfg.work_dir = str(Path(folder, 'timing'))
-        runner = build_runner(cfg, strict=False)
-        runner.register_hook(timer)
-        with suppress(_Stop):
-            runner.train()
-        steps = len(runner.train_dataloader)
-    epoch = max(steps * timer.seconds / max(1, timer.steps), 1e-3)
-    return max(1, round(SHARE * seconds / epoch)), epoch, steps

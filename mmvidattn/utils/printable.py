@@ -1,7 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Functions that escape control characters in text for terminals."""
+"""Text for terminals: control characters are escaped, tables are aligned."""
 import logging
 import sys
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 # Unprintable characters that are safe in a message.
@@ -44,6 +45,15 @@ def brief(error: BaseException, no_message: str = '') -> str:
     text = str(error).split('WeightsUnpickler error:')[-1]
     message = ' '.join(text.split('Stack trace')[0].split()) or no_message
     return f'{type(error).__name__}: {message[:200]}'
+
+
+def format_table(rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Format rows as lines, with the first column on the left."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    return ['  '.join([row[0].ljust(widths[0]), *(
+        cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))])
+        for row in cells]
 
 
 class PrintableFilter(logging.Filter):

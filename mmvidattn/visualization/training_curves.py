@@ -12,10 +12,8 @@ SIZE_INCHES = 10., 3.6
 
 
 def draw_training_curves(path: str | Path, training: Sequence[dict],
-                         validation: Sequence[dict], caption: str = '',
-                         chance: float | None = None,
-                         metric: str = 'acc/top1', title: str = 'top-1'
-                         ) -> None:
+                         validation: Sequence[dict], chance: float | None,
+                         metric: str, title: str) -> None:
     """Write an image of the loss, the accuracies and the learning rate.
 
     Args:
@@ -23,15 +21,14 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
         training: Training log, with ``epoch``, ``loss``, ``lr`` and
             ``top1_acc``, which are averaged over each epoch.
         validation: Validation log, with ``step`` (the epoch) and ``metric``.
-        caption: Caption of the image. Defaults to ''.
         chance: Accuracy of always predicting the most frequent class, drawn as
-            a line. Defaults to None, no line.
-        metric: Metric of the validation. Defaults to 'acc/top1'.
-        title: Title of the curves of the accuracy. Defaults to 'top-1'.
+            a line, or None.
+        metric: Metric of the validation.
+        title: Title of the curves of the accuracy.
     """
     figure = Figure(figsize=SIZE_INCHES)
     axes = figure.subplots(1, 3)
-    figure.subplots_adjust(0.05, 0.14, 0.98, 0.85, wspace=0.3)
+    figure.subplots_adjust(0.05, 0.14, 0.98, 0.9, wspace=0.3)
     for axis, name, label in zip(axes, ('loss', 'top1_acc', 'lr'),
                                  ('loss', title, 'learning rate')):
         epochs = defaultdict(list)
@@ -55,5 +52,4 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
                         label=f'chance ({100 * chance:.0f} %)')
     if validation or chance is not None:
         axes[1].legend(fontsize=8)
-    figure.suptitle(caption, fontsize=10, parse_math=False)
     save_figure(figure, path)

@@ -1,17 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import copy
 import io
 import json
-import math
 import uuid
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from mmengine.hooks import CheckpointHook
 from mmengine.logging import MessageHub
+from mmengine.runner import EpochBasedTrainLoop
 
-from mmvidattn.apis.models import load_config
 from mmvidattn.finetune import FineTuneOptions, training
 from mmvidattn.finetune.clips import complete_options
 from mmvidattn.finetune.run import _choose_folder
@@ -122,92 +121,108 @@ def test_updates_the_line_in_a_terminal(monkeypatch):
     assert all(len(part) <= 79 for line in lines for part in line.split('\r'))
 
 
-def test_measures_a_real_training(motion_dir, monkeypatch):
-    monkeypatch.setattr(training, 'MIN_SECONDS', 0.)
-    monkeypatch.chdir(motion_dir.parent)
-    files = {*Path().iterdir()}
-    cfg = load_config('linear_ff_tiny_motion', dict(
-        # A short path, because mmengine's yapf needs seconds for long ones.
-        data_root=motion_dir.name,
-        **{'train_dataloader.batch_size': 4,
-           'train_dataloader.num_workers': 0,
-           'train_dataloader.persistent_workers': False}))
-    cfg.work_dir = 'none'
-    before = copy.deepcopy(cfg.to_dict())
-    epochs, seconds, steps = training.fit_epochs(cfg, 1e-9)
-    assert epochs == 1 and seconds > 0 < steps
-    assert cfg.to_dict() == before
-    assert {*Path().iterdir()} == files
+class FakeRunner:
+    """Runner of mmengine's loop of 10 steps, with a clock that work moves.
 
+    Args:
+        hook: The hook of the time.
+        monkeypatch: Fixture.
+        epoch_seconds: Function from the time to the seconds of an epoch.
+        validation: Seconds of a validation.
+        now: Time of the start.
+        hub: Message hub of an interrupted run of 12 epochs.
+    """
+    epoch = property(lambda self: self.train_loop.epoch)
+    iter = property(lambda self: self.train_loop.iter)
+    max_iters = property(lambda self: self.train_loop.max_iters)
 
-class Clock:
-    """A clock that only work moves."""
-
-    def __init__(self, monkeypatch):
-        self.now = 1000.
+    def __init__(self, hook, monkeypatch, epoch_seconds, validation=2.,
+                 now=1000., hub=None):
+        self.hook, self.validation, self.now = hook, validation, now
         monkeypatch.setattr(training.time, 'monotonic', lambda: self.now)
-
-    def run(self, hook, epochs, seconds_of, validation=2., stop=math.inf,
-            hub=None):
-        """Train with the hook, and test; return its runner."""
-        loop = SimpleNamespace(
-            val_interval=math.ceil(epochs / 10), _max_epochs=epochs,
-            _max_iters=10 * epochs, dataloader=range(10))
-        runner = SimpleNamespace(
-            epoch=0, iter=0, train_loop=loop,
-            message_hub=hub or MessageHub.get_instance(uuid.uuid4().hex),
-            param_schedulers=[SimpleNamespace(end=10 * epochs, warmup=9)])
+        self.epoch_seconds = epoch_seconds
+        self.message_hub = hub or MessageHub.get_instance(uuid.uuid4().hex)
+        self.visualizer, self.optim_wrapper = SimpleNamespace(), None
+        self.hooks = [CheckpointHook()]
+        self.param_schedulers = [SimpleNamespace(end=1000, warmup=100)]
+        self.val_loop, self.validated = SimpleNamespace(run=self.validate), []
+        self.model = SimpleNamespace(
+            train=lambda: None, train_step=self.train_step)
+        loader = Loader(range(10))
+        self.train_loop = EpochBasedTrainLoop(self, loader, 100)
         if hub:
-            runner.epoch, runner.iter = stop, 10 * stop
-        hook.before_train(runner)
-        while runner.epoch < loop._max_epochs:
-            hook.before_train_epoch(runner)
-            for index in range(10):
-                self.now += seconds_of(self.now - 1000) / 10
-                hook.after_train_iter(runner, index)
-                runner.iter += 1
-                if runner.iter >= loop._max_iters:
-                    break
-            hook.after_train_epoch(runner)
-            runner.epoch += 1
-            if runner.epoch == stop and not hub:
-                return runner
-            if runner.epoch == loop._max_epochs or (
-                    runner.epoch % loop.val_interval == 0):
-                hook.before_val(runner)
-                self.now += validation
-                hook.after_val(runner)
-        self.now += hook.tests * validation + training.RESULTS
-        return runner
+            self.train_loop._epoch, self.train_loop._iter = 12, 120
+
+    def call_hook(self, name, **options):
+        if name == 'after_train_epoch':
+            assert self.train_loop._epoch < self.train_loop.max_epochs
+        getattr(self.hook, name)(self, **options)
+
+    def train_step(self, data, optim_wrapper):
+        self.now += self.epoch_seconds(self.now) / 10
+
+    def validate(self):
+        self.call_hook('before_val')
+        self.now += self.validation
+        self.call_hook('after_val')
+        self.validated.append((self.epoch, self.hooks[0].interval))
+
+    def run(self):
+        """Train and test; return the time of the end."""
+        self.train_loop.run()
+        return (self.now + self.hook.tests * self.validation
+                + training.RESULTS)
 
 
-@pytest.mark.parametrize('planned', [1, 15, 500])
-@pytest.mark.parametrize('seconds_of', [
-    lambda now: 2., lambda now: 15., lambda now: .1, lambda now: 600.,
+class Loader(list):
+    dataset = SimpleNamespace(metainfo={})
+
+
+@pytest.mark.parametrize('epoch_seconds, validation', [
+    (lambda now: 2., 2.), (lambda now: 15., 2.), (lambda now: .1, 2.),
+    # Validation and tests are as long as the training.
+    (lambda now: 200., 25.), (lambda now: 600., 2.),
     # A load begins or ends.
-    lambda now: 3. if now < 60 else 9., lambda now: 9. if now < 60 else 3.],
-    ids=['even', 'long', 'short', 'endless', 'slower', 'faster'])
-def test_ends_in_time(monkeypatch, planned, seconds_of):
-    clock = Clock(monkeypatch)
+    (lambda now: 3. if now < 1060 else 9., 2.),
+    (lambda now: 9. if now < 1060 else 3., 2.)], ids=[
+        'even', 'long', 'short', 'validation', 'endless', 'slower', 'faster'])
+def test_ends_in_time(monkeypatch, epoch_seconds, validation):
     # The command began 20 s ago.
-    runner = clock.run(training.TimeLimitHook(980., 180., 2.), planned,
-                       seconds_of)
-    assert clock.now - 980 == pytest.approx(180, rel=.2)
+    runner = FakeRunner(training.TimeLimitHook(980., 180., 2.), monkeypatch,
+                        epoch_seconds, validation)
+    assert runner.run() - 980 == pytest.approx(180, rel=.1)
     # The learning rate ends with the training.
-    assert runner.param_schedulers[0].end == runner.iter
+    scheduler, = runner.param_schedulers
+    assert scheduler.end == runner.iter == 10 * scheduler.warmup
+    # Each validation follows a checkpoint.
+    epochs, intervals = zip(*runner.validated)
+    assert epochs[-1] == runner.epoch and {*intervals[:-1]} <= {1}
+    assert len(epochs) <= 13
 
 
 def test_a_resumed_run_has_the_rest_of_the_time(monkeypatch):
-    clock = Clock(monkeypatch)
-    runner = clock.run(training.TimeLimitHook(1000., 180., 1.), 20,
-                       lambda now: 5., stop=12)
-    before, clock.now = clock.now - 1000, 9000.
-    clock.run(training.TimeLimitHook(9000., 180., 1.), 2, lambda now: 5.,
-              stop=12, hub=runner.message_hub)
-    assert before + clock.now - 9000 == pytest.approx(180, rel=.2)
+    def seconds(now):
+        if len(killed.validated) == 6:
+            raise KeyboardInterrupt
+        return 5.
+
+    killed = FakeRunner(training.TimeLimitHook(1000., 180., 1.), monkeypatch,
+                        seconds)
+    with pytest.raises(KeyboardInterrupt):
+        killed.run()
+    resumed = FakeRunner(training.TimeLimitHook(9000., 180., 1.), monkeypatch,
+                         lambda now: 5., now=9000., hub=killed.message_hub)
+    spent = killed.now - 1000
+    assert 40 < spent < 120
+    assert spent + resumed.run() - 9000 == pytest.approx(180, rel=.1)
 
 
-def test_a_limit_of_epochs_ends_earlier(monkeypatch):
-    clock = Clock(monkeypatch)
-    assert clock.run(training.TimeLimitHook(1000., 600., 1., 100), 100,
-                     lambda now: .2).epoch == 100
+def test_number_of_epochs_has_limits(monkeypatch):
+    runner = FakeRunner(training.TimeLimitHook(1000., 600., 1., 100),
+                        monkeypatch, lambda now: .2)
+    runner.run()
+    assert runner.epoch == 100
+    with pytest.raises(training.TooFewSteps) as error:
+        FakeRunner(training.TimeLimitHook(1000., 60., 1., min_steps=300),
+                   monkeypatch, lambda now: 5.).run()
+    assert error.value.args[0] == pytest.approx(.7 * 60 / .5, rel=.2)

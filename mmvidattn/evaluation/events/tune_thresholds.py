@@ -34,7 +34,7 @@ OFF_RATIOS = 1., .9, .8, .7, OFF / ON, .5, .4, .3, .2, .1
 QUANTILES = np.linspace(.02, .98, 21), (.9, .95, .98, .99, .995, .999)
 # Smallest and largest `on`.
 BOUNDS = .05, .95
-# Pull of the defaults, in events for a distance of 1, and weight of the
+# Pull of the usual rule, in events for a distance of 1, and weight of the
 # neighboring candidates; see tune_thresholds.
 STRENGTH = .3
 NEIGHBORS = .5
@@ -51,8 +51,7 @@ def tune_thresholds(
         objective: Literal['f1@10', 'f1@25', 'f1@50', 'recall'] = 'f1@50',
         false_alarms_per_hour: NotNegative | None = None,
         smoothing: Sequence[NotNegative] = SMOOTHING,
-        min_durations: Sequence[NotNegative] = MIN_DURATIONS,
-        strength: NotNegative = STRENGTH) -> Thresholds:
+        min_durations: Sequence[NotNegative] = MIN_DURATIONS) -> Thresholds:
     """Choose the thresholds of each class that give the best events.
 
     The search tries all combinations of candidates of ``on``, ``off``,
@@ -62,12 +61,14 @@ def tune_thresholds(
     it.
 
     A few events say little about the best thresholds. The search therefore
-    maximizes ``value - strength * distance / number of events``. The value is
+    maximizes ``value - STRENGTH * distance / number of events``. The value is
     the mean of the objective and of its mean over the neighboring candidates,
-    so that a slightly different score loses no event. The distance from the defaults is the sum of the squared changes of logit(on)
-    and of the logarithms of off / on, of the smoothing and of the minimum
-    duration (both plus 0.5 s). This is the most probable rule if the defaults
-    are the mean of a normal prior. ``on`` stays within 0.05 and 0.95.
+    so that a slightly different score loses no event. The distance from the
+    usual rule is the sum of the squared changes of logit(on) and of the
+    logarithms of off / on, of the smoothing and of the minimum duration (both
+    plus 0.5 s). The usual rule has the default thresholds without smoothing,
+    and half of the shortest segment of all classes as minimum duration.
+    ``on`` stays within 0.05 and 0.95.
 
     A class without annotated segments, or without a correct event for any
     candidate, keeps the defaults of :class:`EventDetector`.
@@ -86,7 +87,6 @@ def tune_thresholds(
             Among thresholds of equal recall, the fewest false alarms win.
         smoothing: Candidates in seconds. Defaults to 0, 0.25, ..., 4.
         min_durations: Candidates in seconds. Defaults to 0, 0.25, ..., 4.
-        strength: Pull of the defaults. Defaults to 0.3.
 
     Raises:
         ValueError: If scores and annotations do not fit together, or only one
@@ -112,7 +112,8 @@ def tune_thresholds(
         if true:
             rule, values[name] = _tune_class(
                 averages[..., k], axis, axis.sort(true), objective,
-                false_alarms_per_hour, smoothing, min_durations, strength)
+                false_alarms_per_hour, smoothing, min_durations,
+                min(one.end - one.start for one in truth) / 2)
             rules[name] = rule or rules[name]
     before, after = (
         _evaluate(detect_events(videos, classes, ignore, **options), truth,
@@ -239,7 +240,7 @@ def _averages(videos: Mapping[str, FrameScores],
 def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
                 objective: str, limit: float | None,
                 smoothing: Sequence[float], min_durations: Sequence[float],
-                strength: float) -> tuple[dict[str, float] | None, float]:
+                usual: float) -> tuple[dict[str, float] | None, float]:
     """Return the best rules of a class, and their value.
 
     Args:
@@ -250,7 +251,7 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
         limit: Largest number of false alarms per hour.
         smoothing: Time constants.
         min_durations: Candidates.
-        strength: Pull of the defaults.
+        usual: Usual minimum duration.
     """
     matches = _Matches(axis, true, F1_OVERLAPS.get(objective))
     inside = axis.inside(true)
@@ -270,7 +271,8 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
         near = uniform_filter(value.clip(0).reshape(shape), 3,
                               mode='nearest').reshape(value.shape)
         goal = (1 - NEIGHBORS) * value + NEIGHBORS * near - (
-            strength / len(true) * _distances(pairs, seconds, min_durations))
+            STRENGTH / len(true) * _distances(pairs, seconds, min_durations,
+                                              usual))
         goal[value < 0] = -math.inf
         if limit is None:
             false[:] = 0
@@ -289,15 +291,12 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
 
 
 def _distances(pairs: Sequence[tuple[float, float]], smoothing: float,
-               min_durations: Sequence[float]) -> np.ndarray:
-    """Return the distance of rules from the defaults, [P, M]."""
+               min_durations: Sequence[float], usual: float) -> np.ndarray:
+    """Return the distance of rules from the usual rule, [P, M]."""
     on, off = np.array(pairs).T
-    # Finite at on = 1.
-    logit = np.log(on / (1 - np.minimum(on, BOUNDS[1])))
-    times = np.log((np.array([smoothing, *min_durations]) + .5)
-                   / ([.5] + [MIN_DURATION + .5] * len(min_durations)))
-    return ((logit**2 + np.log(off / on / (OFF / ON))**2)[:, None]
-            + times[0]**2 + times[1:]**2)
+    return ((np.log(on / (1 - on))**2 + np.log(off / on / (OFF / ON))**2
+             + np.log((smoothing + .5) / .5)**2)[:, None]
+            + np.log((np.array(min_durations) + .5) / (usual + .5))**2)
 
 
 def _candidates(scores: np.ndarray, inside: np.ndarray) -> list[float]:

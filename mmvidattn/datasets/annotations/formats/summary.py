@@ -2,6 +2,7 @@
 """Summary of annotations, and comparison with the videos."""
 from collections.abc import Mapping, Sequence
 
+from ....utils.printable import format_table
 from ..labeled_videos import some
 from ..video_segment import VideoSegment
 from .base import Annotations, VideoInfo
@@ -27,10 +28,7 @@ def summarize(annotations: Annotations) -> list[str]:
     rows += [(label, *_statistics(group))
              for label, group in sorted(classes.items())]
     rows.append(('all', *_statistics(segments)))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ['  '.join([row[0].ljust(widths[0])] + [
-        cell.rjust(width) for cell, width in zip(row[1:], widths[1:])])
-        for row in rows]
+    lines = format_table(rows)
     groups = annotations.by_video()
     empty = sum(not group for group in groups.values())
     if empty:
