@@ -82,7 +82,7 @@ def test_no_other_thresholds_are_better(seed, objective, limit, monkeypatch):
     def pull_of(k, rule):
         number = sum(one.labels['action'] == CLASSES[k] for one in truth)
         on, off = rule['on'], rule['off']
-        return .3 / number * (
+        return 1 / number * (
             math.log(on / (1 - on))**2 + math.log(off / on / .6)**2
             + math.log((rule['smoothing'] + .5) / .5)**2
             + math.log((rule['min_duration'] + .5) / (usual + .5))**2)

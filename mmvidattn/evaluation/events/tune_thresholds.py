@@ -36,7 +36,7 @@ QUANTILES = np.linspace(.02, .98, 21), (.9, .95, .98, .99, .995, .999)
 BOUNDS = .05, .95
 # Pull of the usual rule, in events for a distance of 1, and weight of the
 # neighboring candidates; see tune_thresholds.
-STRENGTH = .3
+STRENGTH = 1.
 NEIGHBORS = .5
 # Seconds between videos on the common time axis.
 GAP = 10.
