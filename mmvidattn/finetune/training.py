@@ -329,14 +329,15 @@ class TimeLimitHook(Hook):
         self._revise(runner, runner.iter + 1)
         if self.measured == MIN_STEPS or (
                 self.measured * self.step > MEASURED * self.seconds):
-            if runner.max_iters < self.min_steps:
-                raise TooFewSteps(runner.max_iters)
-            self.min_steps = 0
+            self._check_steps(runner)
 
     def after_train_epoch(self, runner: Runner) -> None:
         loop, done = runner.train_loop, runner.epoch + 1
         self._end = runner.iter
         self._revise(runner, runner.iter)
+        if self.measured > 0:
+            # Before there is a checkpoint.
+            self._check_steps(runner)
         interval = done + 1
         if done >= self._due:
             interval = 1
@@ -349,6 +350,11 @@ class TimeLimitHook(Hook):
 
     def after_val(self, runner: Runner) -> None:
         self.validation = time.monotonic() - self._start
+
+    def _check_steps(self, runner: Runner) -> None:
+        if runner.max_iters < self.min_steps:
+            raise TooFewSteps(runner.max_iters)
+        self.min_steps = 0
 
     def _left(self) -> float:
         return self.seconds - self.spent - (time.monotonic() - self.began)
@@ -372,7 +378,8 @@ class TimeLimitHook(Hook):
         loop._max_iters = max(done, min(
             steps, self._end + (loop._max_epochs - epoch) * length))
         self.stop = loop._max_iters
-        if self.validation is None and runner.val_loop is not None:
+        if self.validation is None and runner.val_loop is not None and (
+                not self.min_steps):
             self.stop //= MAX_VALIDATIONS
         for scheduler in runner.param_schedulers:
             scheduler.end = loop._max_iters

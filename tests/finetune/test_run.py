@@ -223,7 +223,12 @@ def test_number_of_epochs_has_limits(monkeypatch):
                         monkeypatch, lambda now: .2)
     runner.run()
     assert runner.epoch == 100
-    with pytest.raises(training.TooFewSteps) as error:
-        FakeRunner(training.TimeLimitHook(1000., 60., 1., min_steps=300),
-                   monkeypatch, lambda now: 5.).run()
-    assert error.value.args[0] == pytest.approx(.7 * 60 / .5, rel=.2)
+    for seconds in 5., 12.:
+        runner = FakeRunner(
+            training.TimeLimitHook(1000., 60., 1., min_steps=300), monkeypatch,
+            lambda now: seconds)
+        with pytest.raises(training.TooFewSteps) as error:
+            runner.run()
+        assert error.value.args[0] == pytest.approx(420 / seconds, rel=.2)
+        # A checkpoint of larger images would be resumed.
+        assert runner.epoch == 0 and not runner.validated
