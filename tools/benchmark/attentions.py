@@ -153,7 +153,7 @@ def write_page(found: dict[str, dict], args: argparse.Namespace) -> None:
     """Write the tables and the picture of the page from the rows' files."""
     names = {name: ROWS[name].title for name in found}
     sizes = ' / '.join(f'{tokens // 1024}k' for tokens in args.tokens)
-    text = ['| attention | result for a query q | operations |', '|---' * 3]
+    text = ['| attention | result for a query q | operations', '|---' * 3]
     text += [f'| {names[name]} | {ROWS[name].note}' for name in found]
     text += ['', '| attention | GMAC | GiB forward / step | ms forward '
              f'{sizes} | ms step {sizes} | error | accuracy | over softmax',
@@ -178,21 +178,28 @@ def write_page(found: dict[str, dict], args: argparse.Namespace) -> None:
         gib = ' / '.join(f'{shown[f"{task} GiB"]:.2f}' if shown else '-'
                          for task in ('forward', 'step'))
         times = (' / '.join(
-            f'{1000 * row[str(n)][task]:.3g}' if str(n) in row else '-'
+            milliseconds(row[str(n)][task]) if str(n) in row else '-'
             for n in args.tokens) for task in ('forward', 'step'))
         text.append('| ' + ' | '.join((
             names[name], f'{row["macs"] / 1e9:.2f}', gib, *times,
             f'{row["error"]:.0e}', accuracy, over)))
     text += ['', 'Machine: ' + ' or '.join(
         {row['machine'] for row in found.values()}), '',
-             f'![Accuracy against time]({PICTURE})', '']
+             f'![Accuracy against time]({PICTURE})' if axes.lines
+             else 'Accuracies are not measured yet.', '']
     before, rest = args.page.read_text('utf-8').split(START)
     args.page.write_text('\n'.join([before + START, '', *(
         f'{line} |' if line.startswith('|') else line for line in text)])
         + END + rest.split(END)[1], 'utf-8')
+    if not axes.lines:
+        return
     axes.set(xscale='log', ylabel='accuracy on the motion set, %',
              xlabel=f'training step of {SHOWN // 1024}k tokens, ms')
     figure.savefig(args.page.with_name(PICTURE), metadata=dict(Date=None))
+
+
+def milliseconds(seconds: float) -> str:
+    return f'{1000 * seconds:{",.0f" if seconds > .1 else ".3g"}}'
 
 
 def scores_of(row: dict) -> dict[str, float]:
