@@ -79,6 +79,16 @@ def naive_fixated_attention(qkv: Tensor, weights: Sequence[Tensor],
     return result
 
 
+def _by_head(x: Tensor, options: Options) -> Tensor:
+    """View tokens [B, T, H, W, C] as [*, G, N, D]."""
+    B, T, H, W, _ = x.shape
+    x = x.unflatten(-1, (options.num_heads, -1))
+    if options.pattern == 'time':
+        return x.permute(0, 2, 3, 4, 1, 5)
+    frames = 1 if options.pattern == 'space' else T
+    return x.reshape(-1, frames * H * W, *x.shape[4:]).transpose(1, 2)
+
+
 def fixated_attention(qkv: Tensor, weights: Sequence[Tensor],
                       options: Options) -> Tensor:
     """Shift keys and values, map and gate queries and keys, and attend.
@@ -106,58 +116,58 @@ class _FixatedAttention(torch.autograd.Function):
                 *weights: Tensor) -> Tensor:
         inputs = _inputs(qkv, options)
         with without_autocast(qkv.device.type):
-            q, k, v = wide = _widen(inputs, options)
+            wide = _widen(inputs, options)
             ratios = _ratios(wide, weights, options)
-            if ratios:
-                q, k = q * ratios[0], k * ratios[-1]
-            y = qkv.new_empty(*qkv.shape[:-1], qkv.shape[-1] // 3)
-            _write(_attend(q, k, v, options)[0], y, options)
+            result = torch.empty_like(inputs[0])
+            for y, q, k, v, *gates in _slices(
+                    options, result, *wide, *ratios):
+                q, k = _apply(gates, q, k)
+                order, sums, total = _sums(q, k, v, options)
+                torch.div(torch.bmm(sums, v) if order == 'left'
+                          else torch.bmm(q, sums), total, out=y)
         ctx.options = options
-        ctx.save_for_backward(*inputs, *weights)
-        return y
+        ctx.save_for_backward(result, *inputs, *weights)
+        return result
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
-        inputs, weights = saved[:3], saved[3:]
-        options = ctx.options
-        result = grad.new_empty(*grad.shape[:-1], 3 * grad.shape[-1])
+        result, *saved = ctx.saved_tensors
+        inputs, weights, options = saved[:3], saved[3:], ctx.options
+        qkv_grad = grad.new_empty(*grad.shape[:-1], 3 * grad.shape[-1])
         with without_autocast(grad.device.type):
-            q, k, v = wide = _widen(inputs, options)
+            wide = _widen(inputs, options)
             ratios = _ratios(wide, weights, options)
-            if ratios:
-                q, k = q * ratios[0], k * ratios[-1]
-            grads = _attention_gradients(
-                q, k, v, _heads(grad, options, q.dtype), options)
-            del q, k
-            weight_grads = _gate_gradients(
-                wide, ratios, weights, grads, options)
-            for grad, x in zip(grads, wide[:2]):
-                _map_gradient_(grad, x, options)
-            q_part, kv_part = result.unflatten(-1, (3, -1)).split(
-                (1, 2), dim=-2)
-            _write(grads[0], q_part.squeeze(-2), options)
-            kv = (kv_part if not options.shifts
-                  else torch.empty_like(kv_part, dtype=v.dtype))
-            for x, part in zip(grads[1:], kv.unbind(-2)):
-                _write(x, part, options)
-            for i, shift in reversed([*enumerate(options.shifts)]):
-                kv = shift_gradient(kv, *shift, out=None if i else kv_part)
-        return result, None, *weight_grads
+            grads = [torch.empty_like(x) for x in (*wide, *ratios)]
+            for slices in zip(
+                    _slices(options, grad.contiguous(), result),
+                    _slices(options, *wide, *ratios),
+                    _slices(options, *grads)):
+                _attention_gradients(*slices, options)
+            weight_grads = _gate_gradients(wide, weights, grads, options)
+            for part, x in zip(grads, wide[:2]):
+                _map_gradient_(part, x, options)
+            for x, part in zip(grads, qkv_grad.chunk(3, dim=-1)):
+                shifts = [*options.shifts] if x is not grads[0] else []
+                while shifts:
+                    x = shift_gradient(
+                        x, *shifts.pop(), out=None if shifts else part)
+                if x is not part:
+                    part.copy_(x)
+        return qkv_grad, None, *weight_grads
 
 
 def _inputs(qkv: Tensor, options: Options) -> list[Tensor]:
-    """Return mapped queries and keys, and values, [S, N, D] each.
+    """Return mapped queries and keys, and values, [B, T, H, W, C] each.
 
-    S are the sequences of all heads. The tensors are new. In half precision,
-    the offset is not added yet: it would hide small values.
+    The tensors are new. In half precision, the offset is not added yet: it
+    would hide small values.
     """
-    q, kv = qkv.unflatten(-1, (3, -1)).split((1, 2), dim=-2)
+    q, *kv = qkv.chunk(3, dim=-1)
     for shift in options.shifts:
-        kv = neighbor_shift(kv, *shift)
-    q, k, v = (_heads(x, options, qkv.dtype)
-               for x in (q.squeeze(-2), *kv.unbind(-2)))
+        kv = [neighbor_shift(x, *shift) for x in kv]
+    q, k, v = (x.clone(memory_format=torch.contiguous_format)
+               if x._is_view() else x for x in (q, *kv))
     for x in q, k:
         if options.kernel == 'relu':
             x.relu_()
@@ -183,63 +193,85 @@ def _add_offset(tensors: Sequence[Tensor], options: Options,
             x.add_(options.offset)
 
 
-def _heads(x: Tensor, options: Options, dtype: torch.dtype) -> Tensor:
-    """Copy tokens [B, T, H, W, C] to sequences of heads, [S, N, D]."""
-    x = _by_head(x, options)
-    y = torch.empty(x.shape, dtype=dtype, device=x.device)
-    return y.copy_(x).flatten(0, -3)
+def _slices(options: Options,
+            *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """View contiguous tokens [B, T, H, W, C] as batches [*, N, D].
 
-
-def _write(x: Tensor, y: Tensor, options: Options) -> None:
-    """Write sequences of heads [S, N, D] to tokens y [B, T, H, W, C]."""
-    y = _by_head(y, options)
-    y.copy_(x.view(y.shape))
-
-
-def _by_head(x: Tensor, options: Options) -> Tensor:
-    """View tokens [B, T, H, W, C] as [*, G, N, D]."""
-    B, T, H, W, _ = x.shape
-    x = x.unflatten(-1, (options.num_heads, -1))
+    A batch has the sequences of one head, or those of one clip in time.
+    """
+    B, T, H, W, _ = tensors[0].shape
+    shape = dict(space=(B * T, H * W), joint=(B, T * H * W),
+                 time=(B, T, H * W))[options.pattern]
+    views = [x.view(*shape, options.num_heads, -1) for x in tensors]
     if options.pattern == 'time':
-        return x.permute(0, 2, 3, 4, 1, 5)
-    frames = 1 if options.pattern == 'space' else T
-    return x.reshape(-1, frames * H * W, *x.shape[4:]).transpose(1, 2)
+        return zip(*(x.flatten(2, 3).transpose(1, 2).unbind() for x in views))
+    return zip(*(x.unbind(-2) for x in views))
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor,
-            options: Options) -> tuple[Tensor, ...]:
-    """Return the result, its denominator, and scores or key sums."""
+def _apply(gates: Sequence[Tensor], q: Tensor,
+           k: Tensor) -> tuple[Tensor, Tensor]:
+    """Multiply queries and keys by their ratios, if there are any."""
+    return (q * gates[0], k * gates[-1]) if gates else (q, k)
+
+
+def _sums(q: Tensor, k: Tensor, v: Tensor,
+          options: Options) -> tuple[str, Tensor, Tensor]:
+    """Return the order, scores or key sums, and the denominator."""
     order = options.order
     if order == 'auto':
         order = cheaper_order(len(q[0]), len(k[0]), k.shape[-1], v.shape[-1])
     if order == 'left':
         sums = torch.bmm(q, k.mT)
-        y, total = torch.bmm(sums, v), sums.sum(-1, keepdim=True)
+        total = sums.sum(-1, keepdim=True)
     else:
-        sums = torch.bmm(k.mT, v)
-        y, total = torch.bmm(q, sums), q @ k.sum(-2).unsqueeze(-1)
+        sums, total = torch.bmm(k.mT, v), q @ k.sum(-2).unsqueeze(-1)
     if options.eps == 0:
         total.masked_fill_(total == 0, 1)
     else:
         total.add_(options.eps)
-    return y.div_(total), total, sums, order
+    return order, sums, total
 
 
-def _attention_gradients(q: Tensor, k: Tensor, v: Tensor, grad: Tensor,
-                         options: Options) -> list[Tensor]:
-    """Return the gradients of queries, keys and values, [S, N, D] each."""
-    y, total, sums, order = _attend(q, k, v, options)
-    grad.div_(total)
-    loss = y.mul_(grad).sum(-1, keepdim=True)
+def _attention_gradients(outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+                         grads: Sequence[Tensor], options: Options) -> None:
+    """Write the gradients of a batch of :func:`_slices`.
+
+    Args:
+        outputs: Gradient of the result, and the result.
+        inputs: Queries, keys, values and ratios.
+        grads: Tensors to write: the gradients of ``inputs``; those of ratios
+            before the sigmoid.
+        options: Options.
+    """
+    grad, y = outputs
+    q, k, v, *gates = inputs
+    gated_q, gated_k = _apply(gates, q, k)
+    order, sums, total = _sums(gated_q, gated_k, v, options)
+    grad = grad / total
+    loss = (grad * y).sum(-1, keepdim=True)
     if order == 'left':
         score_grad = torch.baddbmm(loss, grad, v.mT, beta=-1)
-        return [torch.bmm(score_grad, k), torch.bmm(score_grad.mT, q),
-                torch.bmm(sums.mT, grad)]
-    sum_grad = torch.bmm(q.mT, grad)
-    key_sum, key_loss = k.sum(-2, keepdim=True), torch.bmm(loss.mT, q)
-    return [torch.bmm(grad, sums.mT).addcmul_(loss, key_sum, value=-1),
-            torch.baddbmm(key_loss, v, sum_grad.mT, beta=-1),
-            torch.bmm(k, sum_grad)]
+        q_grad = torch.bmm(score_grad, gated_k)
+        k_grad = torch.bmm(score_grad.mT, gated_q)
+        v_grad = torch.bmm(sums.mT, grad)
+    else:
+        sum_grad = torch.bmm(gated_q.mT, grad)
+        key_sum, key_loss = gated_k.sum(-2, True), torch.bmm(loss.mT, gated_q)
+        q_grad = torch.bmm(grad, sums.mT).addcmul_(loss, key_sum, value=-1)
+        k_grad = torch.baddbmm(key_loss, v, sum_grad.mT, beta=-1)
+        v_grad = torch.bmm(gated_k, sum_grad)
+    grads[2].copy_(v_grad)
+    if not gates:
+        grads[0].copy_(q_grad)
+        grads[1].copy_(k_grad)
+        return
+    torch.mul(q_grad, gates[0], out=grads[0])
+    torch.mul(k_grad, gates[-1], out=grads[1])
+    products = [q_grad.mul_(q), k_grad.mul_(k)]
+    if len(gates) == 1:
+        products = [products[0].add_(products[1])]
+    for product, ratio, part in zip(products, gates, grads[3:]):
+        part.copy_(torch.ops.aten.sigmoid_backward(product, ratio))
 
 
 def _ratios(inputs: Sequence[Tensor], weights: Sequence[Tensor],
@@ -249,7 +281,7 @@ def _ratios(inputs: Sequence[Tensor], weights: Sequence[Tensor],
     for (names, kind), weight, bias in _gates(weights, options):
         y = None
         for name, piece in zip(names, _pieces(names, kind, weight)):
-            x = inputs['qkv'.index(name)].flatten(0, 1)
+            x = inputs['qkv'.index(name)].view(-1, len(weight))
             piece = piece.t().to(x.dtype)
             y = (torch.addmm(bias.to(x.dtype), x, piece) if y is None
                  else y.addmm_(x, piece))
@@ -271,34 +303,27 @@ def _pieces(names: str, kind: str, weight: Tensor) -> Sequence[Tensor]:
     return [weight] * len(names)
 
 
-def _gate_gradients(inputs: Sequence[Tensor], ratios: Sequence[Tensor],
-                    weights: Sequence[Tensor], grads: Sequence[Tensor],
+def _gate_gradients(inputs: Sequence[Tensor], weights: Sequence[Tensor],
+                    grads: Sequence[Tensor],
                     options: Options) -> list[Tensor]:
     """Return the gradients of weights, and continue ``grads`` in place.
 
     Args:
-        inputs, ratios: Inputs and results of the gates.
+        inputs: Queries, keys and values.
         weights: Weight and bias of each gate.
-        grads: Gradients of gated queries, gated keys and values; become those
-            of ``inputs``.
+        grads: Gradients of gated queries, gated keys, values, and ratios
+            before the sigmoid; the first three become those of ``inputs``.
         options: Options.
     """
-    if not ratios:
-        return []
-    products = [grad * x for grad, x in zip(grads, inputs[:2])]
-    if options.k_gate is None:
-        products = [products[0].add_(products[1])]
-    grads[0].mul_(ratios[0])
-    grads[1].mul_(ratios[-1])
     results = []
-    for ((names, kind), weight, bias), grad, ratio in zip(
-            _gates(weights, options), products, ratios):
-        grad = torch.ops.aten.sigmoid_backward(grad, ratio).flatten(0, 1)
+    for ((names, kind), weight, bias), grad in zip(
+            _gates(weights, options), grads[3:]):
+        grad = grad.view(-1, len(weight))
         parts = []
         for name, piece in zip(names, _pieces(names, kind, weight)):
             i = 'qkv'.index(name)
-            parts.append(grad.t() @ inputs[i].flatten(0, 1))
-            grads[i].flatten(0, 1).addmm_(grad, piece.to(grad.dtype))
+            parts.append(grad.t() @ inputs[i].view(grad.shape))
+            grads[i].view(grad.shape).addmm_(grad, piece.to(grad.dtype))
         total = torch.cat(parts, dim=1) if kind == 'concat' else sum(parts)
         results += [total.to(weight.dtype), grad.sum(dim=0).to(bias.dtype)]
     return results
