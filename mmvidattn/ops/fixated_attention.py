@@ -93,9 +93,9 @@ def fixated_attention(qkv: Tensor, weights: Sequence[Tensor],
                       options: Options) -> Tensor:
     """Shift keys and values, map and gate queries and keys, and attend.
 
-    For training: only mapped queries and keys, and values are kept for the
-    backward pass, which computes the gates again. A second derivative raises
-    an error.
+    For training: mapped queries and keys, values and the result are kept for
+    the backward pass, which computes the gates again. A second derivative
+    raises an error.
 
     Args:
         qkv: Projections, [B, T, H, W, 3 C].
@@ -163,11 +163,11 @@ def _inputs(qkv: Tensor, options: Options) -> list[Tensor]:
     The tensors are new. In half precision, the offset is not added yet: it
     would hide small values.
     """
-    q, *kv = qkv.chunk(3, dim=-1)
+    parts = q, *kv = qkv.chunk(3, dim=-1)
     for shift in options.shifts:
         kv = [neighbor_shift(x, *shift) for x in kv]
     q, k, v = (x.clone(memory_format=torch.contiguous_format)
-               if x._is_view() else x for x in (q, *kv))
+               if x is part else x for x, part in zip((q, *kv), parts))
     for x in q, k:
         if options.kernel == 'relu':
             x.relu_()

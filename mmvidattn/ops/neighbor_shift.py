@@ -180,16 +180,16 @@ def neighbor_shift(x: Tensor,
     Raises:
         ValueError: If T is not a multiple of ``segment_frames``.
     """
+    B, T = x.shape[:2]
+    if segment_frames is not None and T % segment_frames:
+        raise ValueError(f'a clip of {T} frames cannot be shifted in '
+                         f'segments of segment_frames={segment_frames}')
+    if not plan:
+        return x
     if segment_frames is not None:
-        B, T = x.shape[:2]
-        if T % segment_frames:
-            raise ValueError(f'a clip of {T} frames cannot be shifted in '
-                             f'segments of segment_frames={segment_frames}')
         x = x.reshape(-1, segment_frames, *x.shape[2:])
         return neighbor_shift(x, plan).unflatten(
             0, (B, T // segment_frames)).flatten(1, 2)
-    if not plan:
-        return x
     if is_eager():
         return _Shift.apply(x, plan)
     edges = sorted({0, x.shape[-1], *(e for f in plan for e in f[:2])})
