@@ -150,7 +150,7 @@ RUN = SimpleNamespace(source=SimpleNamespace(fps=8.), rate=4.)
     (SegmentSink, ['folder', RUN], dict(after=math.nan), 'after must be'),
     *((WebhookSink, [url, 'door'], {}, 'a webhook must be ') for url in (
         'ftp://host/', 'host', 'http://u:secret@:80/', 'http://host:port/',
-        'http://host/\x01'))], ids=str)
+        'http://host/\x01'))], ids=lambda x: getattr(x, '__name__', str(x)))
 def test_rejects_options(clip, tmp_path, function, args, options, message):
     paths = dict(clip=clip, folder=tmp_path)
     cv2.imwrite(str(tmp_path / '1.png'), IMAGE)
