@@ -117,7 +117,7 @@ def test_random_sets_with_empty_videos_and_subsets(tmp_path):
         if not chosen and not true:
             continue
         empty += len(durations) - len({one.video for one in true})
-        scores, found = score.compute(make_parser('score').parse_args(
+        scores, found, _ = score.compute(make_parser('score').parse_args(
             [str(predicted_path), str(path)]
             + ['--subset', subset] * (subset is not None)))
         assert found == durations

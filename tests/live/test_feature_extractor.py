@@ -217,8 +217,8 @@ def test_streaming_matches_extraction(clip, tmp_path, monkeypatch):
     monkeypatch.undo()
     extractor = load_extractor(dict(
         features, checkpoint=None, device='cpu', flow=None, flow_side=48,
-        bound=20., frame_interval=1, cfg_options=None, threads=1,
-        rate=detector.rate, batch_size=5))
+        bound=20., frame_interval=1, cfg_options=None, threads=1, amp=None,
+        rate=detector.rate, every=None, batch_size=5))
     want = extractor(clip)
     assert len(scores) == len(want) > 10 and scores[0].shape == (
         len(CLASSES), )

@@ -110,7 +110,10 @@ def test_windows_are_shown_in_the_video(predict, classifier, video, tmp_path,
         window = expected[int((time + 1e-9) // .3)]
         if time < window.end:
             assert lines[0] == f'{window.start:.2f} to {window.end:.2f} s'
-            assert lines[1].endswith(window.predictions[0].label)
+            text, number = lines[1]
+            best = window.predictions[0]
+            assert text.endswith(best.label)
+            assert number == best.index
         else:
             assert lines == [''] * 6
     assert len(captions) == 22 and [''] * 6 in captions

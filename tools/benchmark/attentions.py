@@ -158,6 +158,7 @@ def write_page(found: dict[str, dict], args: argparse.Namespace) -> None:
     text += ['', '| attention | GMAC | GiB forward / step | ms forward '
              f'{sizes} | ms step {sizes} | error | accuracy | over softmax',
              '|---' * 8]
+    is_trained = any(map(scores_of, found.values()))
     figure = Figure((7, 4.5), layout='constrained')
     axes = figure.subplots()
     for name, row in found.items():
@@ -185,13 +186,13 @@ def write_page(found: dict[str, dict], args: argparse.Namespace) -> None:
             f'{row["error"]:.0e}', accuracy, over)))
     text += ['', 'Machine: ' + ' or '.join(
         {row['machine'] for row in found.values()}), '',
-             f'![Accuracy against time]({PICTURE})' if axes.lines
+             f'![Accuracy against time]({PICTURE})' if is_trained
              else 'Accuracies are not measured yet.', '']
     before, rest = args.page.read_text('utf-8').split(START)
     args.page.write_text('\n'.join([before + START, '', *(
         f'{line} |' if line.startswith('|') else line for line in text)])
         + END + rest.split(END)[1], 'utf-8')
-    if not axes.lines:
+    if not is_trained:
         return
     axes.set(xscale='log', ylabel='accuracy on the motion set, %',
              xlabel=f'training step of {SHOWN // 1024}k tokens, ms')
