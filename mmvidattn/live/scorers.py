@@ -213,7 +213,7 @@ class SessionScorer(Scorer):
 class ClipScorer(Scorer):
     """Scorer of each step by the window that ends with it.
 
-    It has no state: a step has the frames of its window, also after missing
+    Stateless, because a step has the frames of its window, also after missing
     steps and when a run resumes.
 
     Args:

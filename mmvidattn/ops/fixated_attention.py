@@ -197,7 +197,7 @@ def _slices(options: Options,
             *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """View contiguous tokens [B, T, H, W, C] as batches [*, N, D].
 
-    A batch has the sequences of one head, or those of one clip in time.
+    A batch is one head of all clips, or all heads of one clip in time.
     """
     B, T, H, W, _ = tensors[0].shape
     shape = dict(space=(B * T, H * W), joint=(B, T * H * W),
@@ -239,7 +239,7 @@ def _attention_gradients(outputs: Sequence[Tensor], inputs: Sequence[Tensor],
     Args:
         outputs: Gradient of the result, and the result.
         inputs: Queries, keys, values and ratios.
-        grads: Tensors to write: the gradients of ``inputs``; those of ratios
+        grads: Tensors to write: the gradients of ``inputs``, with ratios
             before the sigmoid.
         options: Options.
     """
@@ -312,7 +312,8 @@ def _gate_gradients(inputs: Sequence[Tensor], weights: Sequence[Tensor],
         inputs: Queries, keys and values.
         weights: Weight and bias of each gate.
         grads: Gradients of gated queries, gated keys, values, and ratios
-            before the sigmoid; the first three become those of ``inputs``.
+            before the sigmoid. The first three become the gradients of
+            ``inputs``.
         options: Options.
     """
     results = []

@@ -50,7 +50,7 @@ def save_tensors(tensors: Mapping[str, Tensor], path: str | Path,
                  metadata: dict[str, str] | None = None) -> None:
     """Write a safetensors file.
 
-    Others can read it as far as the umask permits. safetensors itself lets
+    Users can read it as far as the umask permits. safetensors itself lets
     only the owner read it.
     """
     Path(path).touch()

@@ -109,7 +109,7 @@ def test_training_has_most_of_a_small_set(number, sizes):
 
 
 def test_each_class_of_a_small_set_is_trained():
-    """Each class has its own videos, and one of them only one."""
+    """Each class has its own videos, and one class has only one video."""
     videos = [LabeledVideo(f'{i}', 'xxyyz'[i], i) for i in range(5)]
     for seed in range(5):
         splits = split_videos(videos, .2, seed, with_test=True)

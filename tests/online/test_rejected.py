@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Options, windows, frames and scores that online networks reject.
 
-The contract has those of every network.
+The contract tests the inputs that every network rejects.
 """
 import math
 from functools import cache
@@ -233,7 +233,7 @@ def test_steps_of_an_event_detector_must_advance(start, end):
                        'after the end of the previous step .1 s., got start='
                        f'{start:g} and end={end:g}'):
         detector.update(start, end, scores)
-    # The action goes on, and another source may start at 0.
+    # The action continues, and another source may start at 0.
     detector.update(1, 1.25, scores)
     detector.finish(1.25)
     assert detector.update(0, .25, scores) == []

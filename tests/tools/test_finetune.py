@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 import mmvidattn
-from mmvidattn.commands import main
+from mmvidattn.commands import finetune, main, make_parser
 
 FILES = {'best.pth', 'best.safetensors', 'bundle', 'config.py',
          'confusion.png', 'curves.png', 'data', 'finetune.json',
@@ -242,6 +242,13 @@ def test_several_labels_per_video(begin, videos, tmp_path, capfd):
     scores = {one.label: one.score for one in found.predictions}
     # Sigmoids instead of a softmax.
     assert 0 < min(scores.values()) and not 0.99 < sum(scores.values()) < 1.01
+
+
+def test_every_list_of_the_command_is_used():
+    options = finetune.make_options(make_parser('finetune').parse_args(
+        ['a.csv', 'b.csv', 'c.csv']))
+    assert [options.source, *options.more] == [
+        Path('a.csv'), Path('b.csv'), Path('c.csv')]
 
 
 def test_dry_run_prints_notes_and_the_config(begin, videos, tmp_path, capfd):

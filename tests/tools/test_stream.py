@@ -14,7 +14,7 @@ import pytest
 import torch
 from live_fixtures import Hook
 
-from mmvidattn.commands import stream
+from mmvidattn.commands import make_parser, stream
 from mmvidattn.evaluation.events import detect_events, tune_thresholds
 from mmvidattn.live import load_live_model
 from mmvidattn.online.frame_scores import read_frame_scores
@@ -58,6 +58,21 @@ def test_video_plot_and_events(run_main, request, clip, capsys, model,
     events = events_of()
     assert events
     assert all(map(out.__contains__, map(stream.describe_event, events)))
+
+
+@pytest.mark.parametrize('options, method', [
+    ([], 'farneback'), (['--flow-method', 'tvl1'], 'tvl1')])
+def test_flow_network_keeps_the_method_of_the_config(
+        clip, monkeypatch, options, method):
+    seen = []
+    monkeypatch.setattr('mmvidattn.live.load_live_model', lambda *_, **given: (
+        seen.append(given['extractors']['flow']) or 1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        stream.make_runs(make_parser('stream').parse_args([
+            str(clip), 'testra_thumos14', 'a.pth', '--flow', 'flow.py', '-',
+            *options, '--cfg-options',
+            'online.extractors.flow.flow=farneback']))
+    assert seen == [dict(config='flow.py', checkpoint=None, flow=method)]
 
 
 def test_stream_without_events_reports_the_highest_scores(
@@ -174,7 +189,7 @@ def test_losses_of_a_source_are_logged():
 
 
 def test_recognizer_of_the_command_line(run_main, files, clip, capsys):
-    """It replaces that of the config."""
+    """The option replaces the feature network of the config."""
     recognizer = files[1].with_name('recognizer.pth')
     with pytest.raises(SystemExit, match='does not fit the model'):
         run_main('stream.py', clip, *files, '--rgb', 'vivit_tiny_motion',
