@@ -90,12 +90,12 @@ def frame_causal_linear_attention(
                        *(() if decay is None else (decay, ))):
         attend = partial(checkpoint, attend, use_reentrant=False,
                          preserve_rng_state=False)
+    # The gradient of x[:, a:b] is as large as x; split has one for all chunks.
+    chunks = [(None, ) * T if x is None else x.split(chunk_frames, dim=1)
+              for x in (q, k, v, log_decay)]
     parts = []
-    for start in range(0, T, chunk_frames):
-        part = slice(start, start + chunk_frames)
-        y, state = attend(
-            q[:, part], k[:, part], v[:, part],
-            None if log_decay is None else log_decay[:, part], *state)
+    for chunk in zip(*chunks):
+        y, state = attend(*chunk, *state)
         parts.append(y)
     return torch.cat(parts, dim=1), state
 

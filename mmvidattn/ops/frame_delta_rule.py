@@ -73,9 +73,11 @@ def frame_delta_rule(q: Tensor,
         overlap, added = overlap / bound, added / bound
         gates = log_gate.to(q.dtype).exp()[..., None, None]
         states = []
-        for t in range(q.shape[1]):
-            state = state * gates[:, t]
-            state = state + added[:, t] - overlap[:, t] @ state
+        # The gradient of x[:, t] is as large as x; unbind has one for all t.
+        for gate, add, over in zip(
+                gates.unbind(1), added.unbind(1), overlap.unbind(1)):
+            state = state * gate
+            state = state + add - over @ state
             states.append(state)
         y = q @ torch.stack(states, dim=1) * q.shape[-1]**-0.5
     return y.transpose(2, 3).to(dtype), state
