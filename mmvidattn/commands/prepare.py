@@ -29,12 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     for name, recipe in RECIPES.items():
         command = sets.add_parser(
-            name, description=recipe.NEEDS,
+            name, description=recipe.needs,
             formatter_class=argparse.RawDescriptionHelpFormatter)
         command.add_argument('sources', nargs='+', type=Path,
-                             help=f'downloads: {recipe.SOURCES}')
+                             help=f'downloads: {recipe.sources}')
         command.add_argument('out', type=Path, help='folder to write to')
-        recipe.add_arguments(command)
+        for option, settings in recipe.options.items():
+            command.add_argument(option, **settings)
         command.add_argument('--force', action='store_true',
                              help='overwrite files with different content')
 
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     from .targets import Faults
 
     recipe = RECIPES[args.dataset]
-    echo(recipe.NEEDS, flush=True)
+    echo(recipe.needs, flush=True)
     with one_line_errors():
         recipe.prepare(args, Faults(getattr(args, 'lenient', False)))
 

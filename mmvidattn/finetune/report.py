@@ -24,8 +24,7 @@ from ..utils.lines import read_lines
 from ..utils.modules import unwrap
 from ..utils.printable import format_table
 from ..utils.video_reader import open_video
-from ..visualization.clip_rows import draw_clip_rows
-from ..visualization.training_curves import draw_training_curves
+from ..visualization.report_images import draw_clip_rows, draw_training_curves
 from .training import METRICS
 
 MAX_MISTAKES = 10

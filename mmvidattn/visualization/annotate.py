@@ -8,8 +8,8 @@ import numpy as np
 
 from ..utils.frame_times import ConstantRate
 from ..utils.video_reader import open_video
-from .class_colors import class_color
 from .mp4 import Mp4File
+from .style import class_color
 
 # A caption is readable at this width; smaller frames are enlarged.
 MIN_WIDTH = 480

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from .class_colors import class_color, class_line
-from .figure import save_figure
+from .style import class_color, class_line, save_figure
 
 # Start, end and class of an event.
 Event = tuple[float, float, str]

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from .class_colors import class_color
-from .figure import save_figure
+from .style import class_color, save_figure
 
 WIDTH_INCHES, ROW_INCHES = 12., 1.25
 MAX_CURVES = 8

@@ -170,7 +170,7 @@ def test_notes_missing_splits(plan_of, capsys):
 
 @pytest.mark.parametrize('rows, error', [
     ([], 'lists no events'),
-    ([('day0', 1, 2, '')], 'line 2: the label is empty'),
+    ([('day0', 1, 2, '')], 'line 2: names of videos, .* got'),
     ([('day0', 3, 3, 'x')], 'mine.csv: no event has a length'),
     ([('day0', 1, 2, 'background')], "other than 'background'"),
     ([('day0', 1, 2, 'x', 'anna'), ('day0', 2, 3, 'x', 'bob')],

@@ -25,7 +25,7 @@ from mmvidattn.finetune.report import (
     write_report,
 )
 from mmvidattn.online.frame_scores import FrameScores
-from mmvidattn.visualization.clip_rows import draw_clip_rows
+from mmvidattn.visualization.report_images import draw_clip_rows
 
 CLASSES = ['a', 'b $x$ é', 'never']
 

@@ -140,6 +140,6 @@ def test_accepts_irregular_segments(write, capsys):
 def test_transposed_features_are_refused(write, features):
     for video, length in LENGTHS.items():
         np.save(features / f'{video}.npy', np.zeros((3, length), np.float32))
-    with pytest.raises(SystemExit, match='empty.npy must have the shape '
-                       r'.steps, width.*, got .3, 8., whose transposition'):
+    with pytest.raises(SystemExit, match='one.npy must have the shape '
+                       r'.steps, width.*, got .3, 40., whose transposition'):
         write('csv', CSV)

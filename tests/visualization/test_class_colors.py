@@ -9,12 +9,12 @@ import pytest
 
 import mmvidattn
 from mmvidattn.visualization import write_sheet
-from mmvidattn.visualization.class_colors import COLORS, class_color
 from mmvidattn.visualization.event_plots import (
     draw_precision_recall,
     draw_timelines,
 )
 from mmvidattn.visualization.score_curves import draw_score_curves
+from mmvidattn.visualization.style import COLORS, class_color
 
 CLASSES = ['jump', 'run', 'swim', 'walk']
 

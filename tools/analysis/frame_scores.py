@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from mmvidattn.apis.labels import find_labels, label_of
 from mmvidattn.utils.exits import one_line_errors
-from mmvidattn.visualization.figure import save_figure
+from mmvidattn.visualization.style import save_figure
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.analysis import clips

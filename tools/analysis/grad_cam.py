@@ -21,7 +21,7 @@ from mmvidattn.apis.labels import find_labels, label_of
 from mmvidattn.layers import VideoTransformerBlock
 from mmvidattn.utils.exits import one_line_errors
 from mmvidattn.visualization.annotate import sheet_indices
-from mmvidattn.visualization.clip_rows import draw_clip_rows
+from mmvidattn.visualization.report_images import draw_clip_rows
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.analysis import clips

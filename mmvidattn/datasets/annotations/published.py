@@ -7,7 +7,6 @@ lists and the official ones.
 """
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from .video_segment import (
     VideoSegment,
@@ -82,30 +81,23 @@ def read_thumos14(folder: str | Path, split: str) -> Iterator[VideoSegment]:
                 dict(action=label), where, split)
 
 
-class DataInfo(NamedTuple):
-    """Classes, starting with the background, and videos of a data set."""
-    classes: list[str]
-    train_videos: list[str]
-    test_videos: list[str]
-
-
-def read_data_info(path: str | Path, name: str) -> DataInfo:
+def read_data_info(path: str | Path, name: str) -> list[list[str]]:
     """Read one data set of ``data_info.json`` of LSTR, TeSTra and MAT.
 
     Args:
         path: File.
         name: ``THUMOS``, ``TVSeries``, ``EK55`` or ``EK100``.
+
+    Returns:
+        Classes, starting with the background, training and test videos.
     """
-    content = read_json(path)
-    if name not in content:
-        raise ValueError(f'{path} must have {name}, got only '
-                         + (', '.join(content) or 'an empty object'))
     try:
-        return DataInfo(*([str(item) for item in content[name][key]] for key in
-                          ('class_names', 'train_session_set',
-                           'test_session_set')))
+        content = read_json(path)[name]
+        return [[str(item) for item in content[key]] for key in (
+            'class_names', 'train_session_set', 'test_session_set')]
     except KeyError as error:
-        raise ValueError(f'{path}: {name} lacks {error}') from None
+        raise ValueError(f'{path} must have classes and videos of {name}, '
+                         f'and lacks {error}') from None
 
 
 @segment_reader

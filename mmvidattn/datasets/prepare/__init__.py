@@ -1,14 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Preparation of data sets: from downloaded files to a data root.
-
-Each data set has a recipe, a module or object with a list of the needed files
-(``NEEDS``), ``add_arguments`` for the command line, and ``prepare``, which
-writes the data root.
-"""
-from . import egtea, epic100, thumos14, tvseries
+"""Preparation of data sets: from downloaded files to a data root."""
+from .kitchens import EGTEA_RECIPE, EPIC100_RECIPE
+from .online import THUMOS14_RECIPE, TVSERIES_RECIPE
 from .video_lists import VIDEO_LISTS
 
-RECIPES = dict(thumos14=thumos14, tvseries=tvseries, epic100=epic100,
-               egtea=egtea, **VIDEO_LISTS)
+RECIPES = dict(thumos14=THUMOS14_RECIPE, tvseries=TVSERIES_RECIPE,
+               epic100=EPIC100_RECIPE, egtea=EGTEA_RECIPE, **VIDEO_LISTS)
 
 __all__ = ['RECIPES']

@@ -29,23 +29,20 @@ class Part(NamedTuple):
     files: Mapping[str, bytes] = {}
 
 
-def add_arguments(parser: argparse.ArgumentParser,
-                  folders: Mapping[str, str]) -> None:
-    """Add the options of all feature data sets."""
-    for modality, folder in folders.items():
-        parser.add_argument(
-            f'--{modality}', type=Path, metavar='FOLDER',
-            help='features: a folder with <video>.npy, which is linked, or '
-            f"with RULSTM's data.mdb (default: OUT/{folder})")
-    parser.add_argument('--rate', type=float, default=4,
-                        help='steps per second (default: 4)')
-    parser.add_argument(
-        '--keep-targets', action='store_true',
-        help='keep existing targets, such as released ones, and only write '
-             'lists, classes and counts')
-    parser.add_argument('--lenient', action='store_true',
-                        help='skip invalid segments and videos without '
-                        'features, with a warning')
+def feature_options(folders: Mapping[str, str]) -> dict[str, dict]:
+    """Return the options of all feature data sets."""
+    return {f'--{modality}': dict(
+        type=Path, metavar='FOLDER', help='features: a folder with '
+        "<video>.npy, which is linked, or with RULSTM's data.mdb (default: "
+        f'OUT/{folder})') for modality, folder in folders.items()} | {
+            '--rate': dict(type=float, default=4,
+                           help='steps per second (default: 4)'),
+            '--keep-targets': dict(
+                action='store_true', help='keep existing targets, such as '
+                'released ones, and only write lists, classes and counts'),
+            '--lenient': dict(
+                action='store_true', help='skip invalid segments and videos '
+                'without features, with a warning')}
 
 
 def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
@@ -75,11 +72,11 @@ def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
             flush=True)
 
 
-def compare(classes: Collection[str], released: Collection[str],
+def compare(videos: Collection[str], released: Collection[str],
             name: str) -> None:
     """Print how the videos of a list differ from the released protocol."""
-    more = sorted({*classes} - {*released})
-    less = sorted({*released} - {*classes})
+    more = sorted({*videos} - {*released})
+    less = sorted({*released} - {*videos})
     if more or less:
         changes = [f'lacks {", ".join(less)}'] * bool(less)
         changes += [f'has {", ".join(more)}'] * bool(more)

@@ -17,7 +17,7 @@ from ..annotations.video_segment import (
     steps_of,
     videos_of,
 )
-from ..feature_streams import near, open_array, refuse_transposed
+from ..feature_streams import FeatureStreams, open_array
 from .files import Output, join_lines, npy_bytes
 
 BACKGROUND = 'background'
@@ -79,35 +79,18 @@ def known_classes(segments: Iterable[VideoSegment], classes: Sequence[str],
 def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
     """Return the number of steps of each video with files in all folders.
 
-    Modalities of a video may differ by one step; the smaller number is
-    returned.
-
     Raises:
-        ValueError: If a folder is empty, or modalities differ by more than
-            one step.
+        ValueError: If a folder is empty, or the files do not fit together; see
+            :class:`FeatureStreams`.
     """
-    lengths: dict[str, int] = {}
-    for i, folder in enumerate(folders):
-        if not folder.is_dir():
-            raise ValueError(f'features: folder not found: {folder}')
-        shapes = {path.stem: open_array(path).shape
-                  for path in sorted(folder.glob('*.npy'))}
-        if not shapes:
+    names = []
+    for folder in folders:
+        names.append({path.stem for path in folder.glob('*.npy')})
+        if not names[-1]:
             raise ValueError(f'features: there are no .npy files in {folder}')
-        steps = {video: shape[0] for video, shape in shapes.items()}
-        if len({*steps.values()}) == 1 < len(
-                {width for _, width in shapes.values()}):
-            video, shape = next(iter(shapes.items()))
-            refuse_transposed(folder / f'{video}.npy', shape)
-        for video in steps.keys() & lengths.keys():
-            if not near(lengths[video], steps[video]):
-                raise ValueError(
-                    f'{folder / video}.npy has {steps[video]} steps, but '
-                    f'{folders[0] / video}.npy has {lengths[video]}')
-        lengths = {
-            video: min(length, lengths.get(video, length))
-            for video, length in steps.items() if not i or video in lengths}
-    return lengths
+    videos = sorted(set.intersection(*names))
+    streams = FeatureStreams(videos, {str(path): path for path in folders})
+    return dict(zip(videos, streams.lengths))
 
 
 def with_features(segments: Sequence[VideoSegment],

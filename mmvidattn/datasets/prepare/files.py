@@ -1,12 +1,31 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Find downloaded files, and write a data root without losing its files."""
+import argparse
 import io
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...utils.files import write_atomically
+from ..annotations.video_segment import Fault
+
+
+class Recipe(NamedTuple):
+    """Recipe of a published data set.
+
+    Attributes:
+        sources: Name of the downloads in the help.
+        needs: Text about the needed downloads.
+        prepare: Function that writes the data root. Its arguments are the
+            command line and the handler of invalid segments.
+        options: Arguments of ``add_argument`` by option.
+    """
+    sources: str
+    needs: str
+    prepare: Callable[[argparse.Namespace, Fault], None]
+    options: Mapping[str, dict[str, Any]] = {}
 
 
 def join_lines(items: Iterable) -> bytes:

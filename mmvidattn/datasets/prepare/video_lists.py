@@ -4,7 +4,7 @@
 Class numbers count from 0, in the order of the official class list.
 """
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from ..annotations.video_segment import (
     read_lines,
     read_rows,
 )
-from .files import Output, find_files, find_one, join_lines
+from .files import Output, Recipe, find_files, find_one, join_lines
 
 # Like mmaction2's rename_classnames.sh, which renames the class folders of
 # Kinetics.
@@ -45,40 +45,7 @@ class VideoList(NamedTuple):
                 for video, label in self.videos]
 
 
-class Lists(NamedTuple):
-    """Lists to write for a data set.
-
-    Attributes:
-        files: Training and validation list.
-        classes: Class names; empty if unknown.
-        num_classes: Published numbers of classes, one for each version.
-    """
-    files: list[VideoList]
-    classes: list[str]
-    num_classes: tuple[int, ...]
-
-
-class VideoListRecipe(NamedTuple):
-    """Recipe with help texts, and the function that reads official lists."""
-    SOURCES: str
-    NEEDS: str
-    read: Callable[[argparse.Namespace], Lists]
-    # An integer option: name, choices, default and help.
-    option: tuple | None = None
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options of this data set."""
-        if self.option is not None:
-            name, choices, default, text = self.option
-            parser.add_argument(name, type=int, choices=choices,
-                                default=default, help=text)
-
-    def prepare(self, args: argparse.Namespace, fault: Fault) -> None:
-        """Write the data root."""
-        prepare_lists(args, self.read(args))
-
-
-def _ssv2(args: argparse.Namespace) -> Lists:
+def _ssv2(args: argparse.Namespace, fault: Fault) -> None:
     labels, *paths = (
         find_one(args.sources, f'{name}.json',
                  f'something-something-v2-{name}.json')
@@ -98,10 +65,10 @@ def _ssv2(args: argparse.Namespace) -> Lists:
                     f'{labels.name}, got {item}: {error!r}') from None
         files.append(VideoList(f'sthv2_{split}_list_videos.txt', 'videos',
                                videos, '.webm'))
-    return Lists(files, _in_order(numbers, labels), (174, ))
+    prepare_lists(args, files, _in_order(numbers, labels), 174)
 
 
-def _kinetics(args: argparse.Namespace) -> Lists:
+def _kinetics(args: argparse.Namespace, fault: Fault) -> None:
     paths = [
         find_one(args.sources, *(f'{prefix}{name}.csv' for prefix in (
             '', 'kinetics_', *(f'kinetics{size}_' for size in KINETICS))
@@ -137,10 +104,10 @@ def _kinetics(args: argparse.Namespace) -> Lists:
                 numbers[label]))
         files.append(VideoList(f'kinetics{size}_{split}_list_videos.txt',
                                f'videos_{split}', videos, '.mp4'))
-    return Lists(files, classes, (size, ))
+    prepare_lists(args, files, classes, size)
 
 
-def _ucf101(args: argparse.Namespace) -> Lists:
+def _ucf101(args: argparse.Namespace, fault: Fault) -> None:
     path = find_one(args.sources, 'classInd.txt')
     numbers: dict[str, int] = {}
     for line, where in read_lines(path):
@@ -158,10 +125,10 @@ def _ucf101(args: argparse.Namespace) -> Lists:
             f'ucf101_{split}_split_{args.split}_videos.txt', 'videos',
             [(line.split()[0], _folder_class(line.split()[0], numbers, where))
              for line, where in lines]))
-    return Lists(files, _in_order(numbers, path), (101, ))
+    prepare_lists(args, files, _in_order(numbers, path), 101)
 
 
-def _hmdb51(args: argparse.Namespace) -> Lists:
+def _hmdb51(args: argparse.Namespace, fault: Fault) -> None:
     tail = f'_test_split{args.split}.txt'
     paths = sorted(args.sources[0].glob(f'*{tail}'))
     if not paths:
@@ -176,14 +143,13 @@ def _hmdb51(args: argparse.Namespace) -> Lists:
                 raise ValueError(f'{where}: expected a video and 0, 1 or 2, '
                                  f'got {line!r}')
             videos[use].append((f'{classes[number]}/{video.strip()}', number))
-    return Lists([
+    prepare_lists(args, [
         VideoList(f'hmdb51_{split}_split_{args.split}_videos.txt', 'videos',
-                  videos[use]) for split, use in dict(train='1', val='2'
-                                                      ).items()],
-        classes, (51, ))
+                  videos[use])
+        for split, use in dict(train='1', val='2').items()], classes, 51)
 
 
-def _diving48(args: argparse.Namespace) -> Lists:
+def _diving48(args: argparse.Namespace, fault: Fault) -> None:
     vocabulary = find_files(args.sources, ['Diving48_vocab.json'])
     # Lists of four words.
     classes = [' '.join(one) if isinstance(one, list) else str(one)
@@ -199,10 +165,10 @@ def _diving48(args: argparse.Namespace) -> Lists:
                                  f'label, got {item}') from None
         files.append(VideoList(f'diving48_{split}_list_videos.txt', 'videos',
                                videos, '.mp4'))
-    return Lists(files, classes, (48, ))
+    prepare_lists(args, files, classes, 48)
 
 
-def _mit(args: argparse.Namespace) -> Lists:
+def _mit(args: argparse.Namespace, fault: Fault) -> None:
     path = find_one(args.sources, 'moments_categories.txt')
     numbers = {}
     for row, where in read_rows(path):
@@ -218,7 +184,7 @@ def _mit(args: argparse.Namespace) -> Lists:
             f'mit_{split}_list_videos.txt', f'videos/{name}',
             [(row[0], _folder_class(row[0], numbers, where))
              for row, where in rows]))
-    return Lists(files, _in_order(numbers, path), (339, 305))
+    prepare_lists(args, files, _in_order(numbers, path), 339, 305)
 
 
 def _folder_class(video: str, numbers: Mapping[str, int], where: str) -> int:
@@ -237,44 +203,46 @@ def _in_order(numbers: Mapping[str, int], path: Path) -> list[str]:
     return names
 
 
-SPLIT = '--split', (1, 2, 3), 1, 'split (default: 1)'
+SPLIT = {'--split': dict(type=int, choices=(1, 2, 3), default=1,
+                         help='split (default: 1)')}
 VIDEO_LISTS = dict(
-    ssv2=VideoListRecipe(
+    ssv2=Recipe(
         'labels', """\
 Something-Something v2 needs
 - train.json, validation.json and labels.json (or
   something-something-v2-train.json and so on) of
   https://www.qualcomm.com/developer/software/something-something-v-2-dataset.
 - the videos, <id>.webm, in OUT/videos.""", _ssv2),
-    kinetics=VideoListRecipe(
+    kinetics=Recipe(
         'train.csv val.csv', """\
 Kinetics needs, of https://github.com/cvdfoundation/kinetics-dataset,
 - train.csv and validate.csv (or val.csv).
 - the videos, <id>_<start>_<end>.mp4, in OUT/videos_train and OUT/videos_val,
   with or without a folder for each class.""", _kinetics,
-        ('--size', KINETICS, None,
-         'version of Kinetics (default: the number of classes)')),
-    ucf101=VideoListRecipe(
+        {'--size': dict(
+            type=int, choices=KINETICS,
+            help='version of Kinetics (default: the number of classes)')}),
+    ucf101=Recipe(
         'ucfTrainTestlist', """\
 UCF-101 needs
 - classInd.txt, trainlist01.txt and testlist01.txt
   (UCF101TrainTestSplits-RecognitionTask.zip of
   https://www.crcv.ucf.edu/data/UCF101.php).
 - the videos, <class>/<video>.avi, in OUT/videos.""", _ucf101, SPLIT),
-    hmdb51=VideoListRecipe(
+    hmdb51=Recipe(
         'testTrainMulti_7030_splits', """\
 HMDB-51 needs
 - the folder testTrainMulti_7030_splits with <class>_test_split1.txt and so on
   (test_train_splits.rar of
   https://serre-lab.clps.brown.edu/resource/hmdb-a-large-human-motion-database/).
 - the videos, <class>/<video>.avi, in OUT/videos.""", _hmdb51, SPLIT),
-    diving48=VideoListRecipe(
+    diving48=Recipe(
         'FOLDER', """\
 Diving-48 needs, of http://www.svcl.ucsd.edu/projects/resound/dataset.html,
 - Diving48_V2_train.json, Diving48_V2_test.json and, for class names,
   Diving48_vocab.json.
 - the videos, <name>.mp4, in OUT/videos.""", _diving48),
-    mit=VideoListRecipe(
+    mit=Recipe(
         'Moments_in_Time_Raw', """\
 Moments in Time needs
 - moments_categories.txt, trainingSet.csv and validationSet.csv
@@ -283,15 +251,22 @@ Moments in Time needs
   OUT/videos/validation.""", _mit))
 
 
-def prepare_lists(args: argparse.Namespace, lists: Lists) -> None:
+def prepare_lists(args: argparse.Namespace, files: Sequence[VideoList],
+                  classes: Sequence[str], *num_classes: int) -> None:
     """Write lists in mmaction2's format, and ``label_map.txt``.
 
     Each line of a list is ``<path> <label>``. If the folder of videos exists,
     missing videos are left out, and paths have the suffixes of the files
     found.
+
+    Args:
+        args: Command line.
+        files: Training and validation list.
+        classes: Class names; empty if unknown.
+        num_classes: Published numbers of classes, one for each version.
     """
     output = Output(args.out, args.force)
-    for one in lists.files:
+    for one in files:
         lines, missing = list_lines(args.out / one.folder, one)
         if not lines:
             raise ValueError(f'all {len(missing)} videos are missing in '
@@ -303,11 +278,11 @@ def prepare_lists(args: argparse.Namespace, lists: Lists) -> None:
         # An earlier run may have found no folder of videos.
         output.write(args.out / one.ann_file, join_lines(lines),
                      join_lines(one.lines))
-    if lists.classes:
-        if len(lists.classes) not in lists.num_classes:
-            print(f'{len(lists.classes)} classes; the published data set has '
-                  + ' or '.join(map(str, lists.num_classes)))
-        output.write(args.out / 'label_map.txt', join_lines(lists.classes))
+    if classes:
+        if len(classes) not in num_classes:
+            print(f'{len(classes)} classes; the published data set has '
+                  + ' or '.join(map(str, num_classes)))
+        output.write(args.out / 'label_map.txt', join_lines(classes))
 
 
 def list_lines(folder: Path, content: VideoList

@@ -141,11 +141,10 @@ def test_real_rulstm(real, name, number, classes):
 def test_real_data_info(real):
     for name in 'testra', 'lstr':
         path = real / f'{name}_data_info.json'
-        thumos = published.read_data_info(path, 'THUMOS')
-        assert tuple(thumos.classes[1:]) == published.THUMOS14
-        assert (len(thumos.train_videos), len(thumos.test_videos)) == (200,
-                                                                       213)
-        info = published.read_data_info(path, 'TVSeries')
-        assert tuple(info.classes[1:]) == published.TVSERIES
-        assert tuple(info.train_videos) == published.TVSERIES_VIDEOS['train']
-        assert tuple(info.test_videos) == published.TVSERIES_VIDEOS['test']
+        classes, train, test = published.read_data_info(path, 'THUMOS')
+        assert tuple(classes[1:]) == published.THUMOS14
+        assert (len(train), len(test)) == (200, 213)
+        classes, train, test = published.read_data_info(path, 'TVSeries')
+        assert tuple(classes[1:]) == published.TVSERIES
+        assert dict(train=tuple(train), test=tuple(test)) == (
+            published.TVSERIES_VIDEOS)

@@ -5,14 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..video_segment import VideoSegment
-from .base import (
-    Annotations,
-    Entry,
-    ReadOptions,
-    VideoInfo,
-    subset_of,
-    write_json,
-)
+from .base import Annotations, Entry, VideoInfo, subset_of, write_json
 
 
 def recognizes(start: str) -> bool:
@@ -20,7 +13,7 @@ def recognizes(start: str) -> bool:
         f'"{key}"' in start for key in ('database', 'results', 'annotations'))
 
 
-def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
+def read(path: Path) -> Annotations:
     """Read annotations or predictions.
 
     Annotations are ``{video: {"subset": ..., "duration": ..., "annotations":

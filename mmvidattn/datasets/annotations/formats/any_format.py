@@ -14,7 +14,6 @@ from . import activitynet, elan, label_studio
 from .base import (
     Annotations,
     Format,
-    ReadOptions,
     VideoInfo,
     distinct_ids,
     merge,
@@ -23,15 +22,16 @@ from .summary import compare
 from .videos import VideoFolder
 
 
-def _read_csv(path: Path, options: ReadOptions) -> Annotations:
+def _read_csv(path: Path, columns: Mapping[str, str] | None = None,
+              fps: float | None = None) -> Annotations:
     found = Annotations(segment_csv.read_segment_csv(
-        path, options.columns, options.fps, points=True), format='csv')
+        path, columns, fps, points=True), format='csv')
     for segment in found.segments:
         subset = segment.subset if segment.subset != 'all' else None
         found.add_video(segment.video, subset=subset)
-    if options.columns and options.fps:
+    if columns and fps:
         found.remarks.append(f'{path}: start and end are frame numbers at '
-                             f'{options.fps:g} fps')
+                             f'{fps:g} fps')
     return found
 
 
@@ -39,12 +39,13 @@ def _read_csv(path: Path, options: ReadOptions) -> Annotations:
 FORMATS = {
     'csv': Format('csv', '.csv', _read_csv, lambda annotations, path:
                   segment_csv.write_segment_csv(annotations.segments, path),
-                  segment_csv.recognizes, ('empty videos', )),
+                  segment_csv.recognizes, ('empty videos', ),
+                  ('columns', 'fps')),
     'elan': Format('ELAN', '.eaf', elan.read, elan.write, elan.recognizes,
-                   ('scores', 'subsets', 'points'), one_video=True),
+                   ('scores', 'subsets', 'points'), ('tiers', ), True),
     'label-studio': Format(
         'Label Studio', '.json', label_studio.read, label_studio.write,
-        label_studio.recognizes, ('several subsets', 'one frame')),
+        label_studio.recognizes, ('several subsets', 'one frame'), ('fps', )),
     'activitynet': Format(
         'ActivityNet', '.json', activitynet.read, activitynet.write,
         activitynet.recognizes, ('several subsets', )),
@@ -121,25 +122,12 @@ def read_annotations(path: str | Path, format: str | None = None, *,
     """
     refuse_pickle(path, 'a csv with the columns video, start, end and label')
     folder = None if videos is None else VideoFolder(videos)
-    for name, value, needed in (('columns', columns, 'csv'),
-                                ('tiers', tiers, 'elan')):
-        if value is not None and format not in (None, needed):
-            raise ValueError(f'{name} are for {needed}, not for {format}')
-    if columns is not None:
-        format = 'csv'
-    annotations = _read(Path(path), format, ReadOptions(
-        fps, columns, None if tiers is None else tuple(tiers)))
-    if tiers is not None and annotations.format != 'elan':
-        raise ValueError(f'tiers are for elan, not for {annotations.format}')
+    options = {name: value for name, value in dict(
+        fps=fps, columns=columns, tiers=tiers).items() if value is not None}
+    annotations = _read(
+        Path(path), 'csv' if format is None and columns else format, options)
     for segment in annotations.segments:
-        for label in segment.labels.values():
-            if label == '':
-                raise ValueError(f'{segment.where}: the label is empty')
-            if CONTROL.search(str(label)):
-                raise ValueError(f'{segment.where}: a label must not contain '
-                                 f'control characters, got {label!r}')
-        if not segment.video:
-            raise ValueError(f'{segment.where}: the video is empty')
+        _check_names(segment)
     annotations.remarks += similar_names('class', {
         one.label for one in annotations.segments if 'action' in one.labels})
     annotations.segments = checked(
@@ -148,9 +136,17 @@ def read_annotations(path: str | Path, format: str | None = None, *,
 
 
 def _read(path: Path, format: str | None,
-          options: ReadOptions) -> Annotations:
+          options: Mapping[str, Any]) -> Annotations:
     if not path.is_dir():
-        return _format(format or recognize(path)).read(path, options)
+        name = format or recognize(path)
+        kind = _format(name)
+        for option in options.keys() - {*kind.options, 'fps'}:
+            known = (name for name, kind in FORMATS.items()
+                     if option in kind.options)
+            raise ValueError(f'{option} are for {", ".join(known)}, not for '
+                             f'{name}')
+        return kind.read(path, **{option: value for option, value in
+                                  options.items() if option in kind.options})
     suffixes = {kind.suffix for kind in FORMATS.values()} if format is None \
         else {_format(format).suffix}
     files = sorted(file for file in path.rglob('*')
@@ -165,6 +161,16 @@ def _read(path: Path, format: str | None,
             f'{path} has files of several formats: ' + ', '.join(
                 f'{file.name} ({kind})' for kind, file in kinds.items()))
     return merge(parts)
+
+
+def _check_names(segment: VideoSegment) -> None:
+    for text in (segment.video, *segment.labels.values(), segment.subset):
+        text = str(text)
+        if not text or text != text.strip() or CONTROL.search(text):
+            raise ValueError(
+                f'{segment.where}: names of videos, classes and subsets must '
+                'not be empty, begin or end with a blank, or contain control '
+                f'characters, got {text!r}')
 
 
 def _find_videos(annotations: Annotations, folder: VideoFolder) -> Annotations:
@@ -215,28 +221,29 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
             format cannot be chosen.
     """
     path = Path(path)
-    annotations = Annotations(
-        [_plain(segment) for segment in checked(segments, points=True)],
-        dict(videos or {}))
+    # Numbers of numpy become Python's.
+    annotations = Annotations([one._replace(
+        start=float(one.start), end=float(one.end),
+        score=None if one.score is None else float(one.score))
+        for one in checked(segments, points=True)], dict(videos or {}))
     for name in [*annotations.videos,
-                 *(segment.video for segment in annotations.segments)]:
+                 *(one.video for one in annotations.segments)]:
         annotations.add_video(name, fps=fps)
     name = choose_format(path, format, len(annotations.videos))
     kind = FORMATS[name]
-    for segment in annotations.segments:
-        _check(segment, name)
+    for one in annotations.segments:
+        if 'action' not in one.labels and name != 'csv':
+            raise ValueError(f'{one.where}: only csv has verbs and nouns, and '
+                             f'{name} needs a label, got {one.labels}')
+        _check_names(one)
     if url is not None and name != 'label-studio':
         raise ValueError(f'url is for label-studio, not {name}; got {url!r}')
-    options = {} if url is None else dict(url=url)
-    if not kind.one_video:
-        kind.write(annotations, path, **options)
-        return describe_losses(annotations, kind)
-    for video, group in annotations.by_video().items():
-        file = path
-        if _is_folder(path):
-            file = path / _file_name(video, kind.suffix)
-        kind.write(Annotations(group, {video: annotations.videos[video]}),
-                   file)
+    files = {path: annotations} if not kind.one_video else {
+        path / _file_name(video, kind.suffix) if _is_folder(path) else path:
+        Annotations(group, {video: annotations.videos[video]})
+        for video, group in annotations.by_video().items()}
+    for file, part in files.items():
+        kind.write(part, file, **({} if url is None else dict(url=url)))
     return describe_losses(annotations, kind)
 
 
@@ -304,26 +311,3 @@ def _file_name(video: str, suffix: str) -> str:
              if part not in ('', '.', '..')]
     name = re.sub(r'[:*?"<>|]', '_', '/'.join(parts))
     return f'{name}{suffix}'
-
-
-def _plain(segment: VideoSegment) -> VideoSegment:
-    """Convert numbers of numpy to Python's."""
-    score = segment.score
-    return segment._replace(
-        start=float(segment.start), end=float(segment.end),
-        score=None if score is None else float(score))
-
-
-def _check(segment: VideoSegment, format: str) -> None:
-    label = segment.labels.get('action')
-    if label is None and format != 'csv':
-        raise ValueError(
-            f'{segment.where}: only csv has verbs and nouns, and {format} '
-            f'needs a label, got {segment.labels}')
-    for text in (segment.video, *segment.labels.values(), segment.subset):
-        text = str(text)
-        if not text or text != text.strip() or CONTROL.search(text):
-            raise ValueError(
-                f'{segment.where}: names of videos, classes and subsets must '
-                'not be empty, begin or end with a blank, or contain control '
-                f'characters, got {text!r}')

@@ -71,41 +71,31 @@ class Annotations:
             self.remarks.append(f'{number} {remark}')
 
 
-class ReadOptions(NamedTuple):
-    """Options of the reader of a file.
-
-    Attributes:
-        fps: Frames per second, if the file counts frames and states no rate.
-        columns: Columns of another program's table.
-        tiers: Names of the tiers to read. Defaults to all.
-    """
-    fps: float | None = None
-    columns: Mapping[str, str] | None = None
-    tiers: tuple[str, ...] | None = None
-
-
 class Format(NamedTuple):
     """Format of annotation files.
 
     Attributes:
         title: Name of the program.
         suffix: Suffix of the files.
-        read: Function that reads a file.
+        read: Function that reads a file, with the arguments ``options``.
         write: Function that writes the segments and videos of
             :class:`Annotations` to a file.
         recognizes: Function that returns True for the start of a file.
         lacks: Content that the format cannot express: ``'scores'``,
             ``'subsets'``, ``'points'``, ``'one frame'`` (segments of one
             frame), ``'several subsets'`` (of a video), ``'empty videos'``.
+        options: Those of ``'fps'``, ``'columns'`` and ``'tiers'`` that
+            ``read`` accepts.
         one_video: True if each file has one video. Then a folder contains the
             files of several videos.
     """
     title: str
     suffix: str
-    read: Callable[[Path, ReadOptions], Annotations]
+    read: Callable[..., Annotations]
     write: Callable[..., None]
     recognizes: Callable[[str], bool]
     lacks: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     one_video: bool = False
 
 

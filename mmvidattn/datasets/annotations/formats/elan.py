@@ -24,7 +24,7 @@ from xml.etree.ElementTree import (
 from ....utils.files import write_atomically
 from ..labeled_videos import count
 from ..video_segment import VideoSegment, parse_number
-from .base import Annotations, ReadOptions
+from .base import Annotations
 
 SCHEMA = 'http://www.mpi.nl/tools/elan/EAFv3.0.xsd'
 ALIGNED, REFERENCE = 'ALIGNABLE_ANNOTATION', 'REF_ANNOTATION'
@@ -34,8 +34,8 @@ def recognizes(start: str) -> bool:
     return '<ANNOTATION_DOCUMENT' in start[:1000]
 
 
-def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
-    """Read the annotations of all tiers, or of ``options.tiers``.
+def read(path: Path, tiers: Sequence[str] | None = None) -> Annotations:
+    """Read the annotations of all tiers, or of ``tiers``.
 
     The label of an annotation is its text, or the name of its tier if it has
     no text. Annotations that refer to a parent divide the time of the parent
@@ -44,7 +44,7 @@ def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
     without a start are left out.
     """
     try:
-        return _read(path, options.tiers)
+        return _read(path, tiers)
     except ValueError as error:
         raise ValueError(f'{path}: {error}') from None
 

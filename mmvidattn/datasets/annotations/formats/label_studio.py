@@ -18,14 +18,7 @@ from ....utils.files import write_atomically
 from ...video_facts import VIDEO_SUFFIXES
 from ..labeled_videos import count
 from ..video_segment import VideoSegment
-from .base import (
-    Annotations,
-    Entry,
-    ReadOptions,
-    VideoInfo,
-    subset_of,
-    write_json,
-)
+from .base import Annotations, Entry, VideoInfo, subset_of, write_json
 
 # Rate at which Label Studio counts frames if its tag <Video> states none.
 DEFAULT_RATE = 24., "Label Studio's default; --fps gives another rate"
@@ -53,11 +46,11 @@ def is_other_export(start: str) -> bool:
         name in first for name in ('annotation_id', 'annotator'))
 
 
-def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
+def read(path: Path, fps: float | None = None) -> Annotations:
     """Read tasks of an export (JSON) or of an import.
 
     Timeline labels have frames at the rate ``data.fps`` of the task, or else
-    at ``options.fps``, or else at Label Studio's default of 24. Labels of an
+    at ``fps``, or else at Label Studio's default of 24. Labels of an
     audio track have seconds. Choices that belong to the entire video become
     segments from 0 s with an unknown end. If a task has several annotations,
     the one marked as ground truth is read, or else the latest. Predictions
@@ -76,7 +69,7 @@ def read(path: Path, options: ReadOptions = ReadOptions()) -> Annotations:
         stated = data.read('fps', Entry.positive) or (
             data.read('frame_rate', Entry.positive))
         rate, source = (stated, 'data.fps') if stated else (
-            (options.fps, '--fps') if options.fps else DEFAULT_RATE)
+            (fps, '--fps') if fps else DEFAULT_RATE)
         subset = data.read('subset', Entry.text)
         found.add_video(video, fps=stated, subset=subset)
         results = predictions = task.read('predictions', list, [])

@@ -122,8 +122,8 @@ def label_studio(span, label='x'):
 
 BROKEN = {
     'csv': [
-        ('video,start,end,label\na,1,2,\n', 'line 2: the label is empty'),
-        ('video,start,end,label\n,1,2,x\n', 'line 2: the video is empty'),
+        ('video,start,end,label\na,1,2,\n', 'line 2: names of videos, .* got'),
+        ('video,start,end,label\n,1,2,x\n', 'line 2: names of videos, .* got'),
         ('video,start,end,label\na,2,1,x\n', 'line 2: .* got 2 to 1 s'),
         ('video,start,end,label,score\na,1,2,x,high\n',
          "line 2: score must be a number, got 'high'"),

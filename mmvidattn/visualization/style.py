@@ -1,8 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Color and line of each class: the same in plots, videos and the live page.
+"""Color and line of each class, and files of figures.
 
-They depend on the place of a class in the model's list of actions.
+Classes look the same in plots, videos and the live page. Their colors and
+lines depend on the place of a class in the model's list of actions.
 """
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 120
 # Okabe and Ito's colors, for a light and a dark background, and the lines of
 # curves, as in live/page.html and live/page.js.
 COLORS = (('#0a6fb0', '#56b4e9'), ('#b86200', '#e69f00'),
@@ -20,3 +28,9 @@ def class_color(number: int, is_dark: bool = False) -> str:
 def class_line(number: int) -> str:
     """Return the style of an action's curve, for matplotlib."""
     return LINES[number // len(COLORS) % len(LINES)]
+
+
+def save_figure(figure: 'Figure', path: str | Path) -> None:
+    """Write a figure, and create the folder if necessary."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=DPI)

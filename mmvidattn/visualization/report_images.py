@@ -1,14 +1,59 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Image of the losses and accuracies of a training run."""
+"""Images of a report: training curves, and clips with a row each."""
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+import cv2
+import numpy as np
 from matplotlib.figure import Figure
 
-from .figure import save_figure
+from .annotate import GAP
+from .style import save_figure
 
-SIZE_INCHES = 10., 3.6
+WIDTH_INCHES, ROW_INCHES, LINE_INCHES, GAP_INCHES = 9., 1.2, 0.28, 0.12
+FRAME_HEIGHT = 160
+CURVES_INCHES = 10., 3.6
+
+
+def draw_clip_rows(path: str | Path, rows: Sequence[np.ndarray],
+                   titles: Sequence[str], caption: str = '') -> None:
+    """Write an image with a title and a row of frames for each clip.
+
+    Args:
+        path: Path of the image, a png.
+        rows: RGB frames [T, H, W, 3], uint8, of each clip. May be empty.
+        titles: Title of each clip.
+        caption: Caption of the image. Defaults to ''.
+    """
+    step = ROW_INCHES + LINE_INCHES
+    height = 2 * LINE_INCHES + step * len(rows)
+    figure = Figure(figsize=(WIDTH_INCHES, height))
+
+    # parse_math=False, because names of files and classes may contain '$'.
+    def write(inches: float, text: str, size: int) -> None:
+        figure.text(0.01, 1 - inches / height, text, fontsize=size,
+                    va='top', parse_math=False)
+
+    write(0.08, caption, 10)
+    for i, (frames, title) in enumerate(zip(rows, titles)):
+        top = 1.5 * LINE_INCHES + step * i
+        write(top, title, 8)
+        bottom = top + step - GAP_INCHES
+        axis = figure.add_axes((0.01, 1 - bottom / height, 0.98,
+                                ROW_INCHES / height), anchor='W')
+        axis.imshow(_side_by_side(frames))
+        axis.set_axis_off()
+    save_figure(figure, path)
+
+
+def _side_by_side(frames: np.ndarray) -> np.ndarray:
+    """Join frames [T, H, W, 3] to one image of height ``FRAME_HEIGHT``."""
+    width = max(1, round(frames.shape[2] * FRAME_HEIGHT / frames.shape[1]))
+    tiles = [np.pad(cv2.resize(frame, (width, FRAME_HEIGHT)),
+                    ((0, 0), (0, GAP), (0, 0)), constant_values=255)
+             for frame in frames]
+    return np.concatenate(tiles, axis=1)
 
 
 def draw_training_curves(path: str | Path, training: Sequence[dict],
@@ -26,7 +71,7 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
         metric: Metric of the validation.
         title: Title of the curves of the accuracy.
     """
-    figure = Figure(figsize=SIZE_INCHES)
+    figure = Figure(figsize=CURVES_INCHES)
     axes = figure.subplots(1, 3)
     figure.subplots_adjust(0.05, 0.14, 0.98, 0.9, wspace=0.3)
     for axis, name, label in zip(axes, ('loss', 'top1_acc', 'lr'),
