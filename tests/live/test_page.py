@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """The page in a browser."""
+import os
 import re
 import shutil
 import signal
@@ -26,8 +27,11 @@ BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
 
 @pytest.fixture(scope='module')
 def browser():
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    driver = shutil.which('chromedriver')
+    # .ci/run hides the browser from other tests.
+    path = os.environ.get('MMVIDATTN_BROWSER_PATH')
+    driver, *programs = (shutil.which(name, path=path)
+                         for name in ('chromedriver', *BROWSERS))
+    program = next(filter(None, programs), None)
     if program is None or driver is None:
         pytest.skip('Chromium and chromedriver are not installed')
     options = webdriver.ChromeOptions()
