@@ -31,6 +31,17 @@ def write_set(root, lengths=LENGTHS):
     return root
 
 
+def write_segments(path, segments):
+    """Write segments given by video, first step, last step and class.
+
+    Frames are counted at 30 a second, and steps at 4.
+    """
+    path.write_text(''.join(
+        f'{i}, {video}, {start * 7.5 + 1:.0f}, {end * 7.5 - 1:.0f}, 0, 1, '
+        f'{label}\n' for i, (video, start, end, label) in enumerate(segments)))
+    return str(path)
+
+
 def options(root, **kwargs):
     """Options of a dataset with a long memory of 24 and a work memory of 16.
     """

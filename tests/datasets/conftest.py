@@ -4,19 +4,18 @@ import shutil
 from pathlib import Path
 
 import pytest
+from feature_set import write_set
 from mmengine.logging import MMLogger
-from mmengine.registry import DefaultScope
 
 from mmvidattn.datasets.annotations.published import THUMOS14
 
 LINES = Path(__file__).parent / 'annotations/lines'
 
 
-@pytest.fixture(autouse=True)
-def mmaction_scope():
-    """Use mmaction2's registries, like a run of a config."""
-    with DefaultScope.overwrite_default_scope('mmaction'):
-        yield
+@pytest.fixture(scope='session')
+def root(tmp_path_factory):
+    """Feature streams of four videos."""
+    return write_set(tmp_path_factory.mktemp('features'))
 
 
 @pytest.fixture

@@ -4,27 +4,17 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from feature_set import LENGTHS, SEGMENTS, options, write_set
+from feature_set import (
+    LENGTHS,
+    SEGMENTS,
+    options,
+    write_segments,
+    write_set,
+)
 from mmaction.registry import DATASETS
 
 from mmvidattn.datasets import FeatureStreamDataset, RandomOffsetSampler
 from mmvidattn.datasets.feature_stream_dataset import read_video_names
-
-
-@pytest.fixture(scope='module')
-def root(tmp_path_factory):
-    return write_set(tmp_path_factory.mktemp('features'))
-
-
-def write_segments(path, segments):
-    """Write segments given by video, first step, last step and class.
-
-    Frames are counted at 30 a second, and steps at 4.
-    """
-    path.write_text(''.join(
-        f'{i}, {video}, {start * 7.5 + 1:.0f}, {end * 7.5 - 1:.0f}, 0, 1, '
-        f'{label}\n' for i, (video, start, end, label) in enumerate(segments)))
-    return str(path)
 
 
 def build(root, **kwargs):
@@ -101,25 +91,58 @@ def build_segments(request, root, tmp_path):
         test_mode=True, work_rate=request.param, **kwargs)
 
 
+def released_places(steps, work, work_rate):
+    """Return window and row of each step's score in the released code.
+
+    It keeps all rows of the first windows, and the first token of every
+    window as the score of the step after its last one. Later windows
+    overwrite earlier ones.
+    """
+    places = {}
+    for first in range(steps - work + 1):
+        seen = [*range(first, first + work, work_rate)]
+        if first < work_rate:
+            places.update(
+                (step, (first, row)) for row, step in enumerate(seen))
+        places[seen[-1] + 1] = first, len(seen)
+    return places
+
+
 @pytest.mark.parametrize('protocol', ['testra', 'strict'])
-def test_segments_of_a_stream_are_scored_in_time(build_segments, protocol):
-    dataset = build_segments(windows='stream', protocol=protocol)
-    work_rate, sample = dataset.shape.work_rate, dataset[0]['data_samples']
-    assert sample.evaluation_mode == f'{protocol}_stream'
-    assert sample.segment_id == [str(i) for i in range(60)]
-    assert sample.segment_labels == [dict(action=0, verb=0, noun=1)] * 60
-    assert 'gt_action' not in sample
-    places = zip(sample.score_steps, sample.score_rows)
-    for start, (step, rows) in enumerate(places):
+def test_windows_and_streams_score_segments_in_time(build_segments, protocol):
+    dataset = build_segments(windows='segments', protocol=protocol)
+    stream = build_segments(windows='stream', protocol=protocol)[0][
+        'data_samples']
+    assert stream.evaluation_mode == f'{protocol}_stream'
+    assert stream.segment_id == [str(i) for i in range(60)]
+    assert stream.segment_labels == [dict(action=0, verb=0, noun=1)] * 60
+    assert 'gt_action' not in stream
+    work_rate = dataset.shape.work_rate
+    places = released_places(70, 16, work_rate)
+    for start in range(60):
+        item = dataset[start]
+        sample = item['data_samples']
+        assert sample.evaluation_mode == protocol
+        found = [(sample.work_indices[0], row) for row in sample.score_rows]
+        if protocol == 'testra':
+            # The released code scores zeros before step 8.
+            assert found == [places[start]] * (start >= 8)
+        else:
+            assert len(found) == (start > 4)
+        if not found:
+            assert stream.score_rows[start] == []
+            continue
+        row = found[0][1]
+        token = row - sample.num_work
         if protocol == 'strict':
             # The second token anticipates by one second. Features of a step
             # are available at its end.
-            expected = (max(0, start - 4 - work_rate), [2])
-            assert (step, rows) == expected if start > 4 else rows == []
-        elif start >= 16:
-            assert (step, rows) == (start - 1, [1])
-        else:
-            assert (step, rows) == (start, [0]) if start >= 8 else rows == []
+            assert sample.anticipation_steps[token] == start
+            seen = int(item['inputs']['rgb'][:, 1].max())
+            assert seen == max(0, start - 4 - work_rate)
+        last = sample.work_indices[min(row, sample.num_work - 1)]
+        assert (stream.score_steps[start], stream.score_rows[start]) == (
+            max(0, last), [max(0, token + 1)])
 
 
 def test_evaluates_segments_without_labels(root, tmp_path):
@@ -196,51 +219,6 @@ def test_training_windows_precede_segments(root, tmp_path):
     assert ends.keys() == {24, 25, 26}
     assert max(abs(ends[24] - 50), abs(ends[25] - 50)) < 25
     assert abs(ends[26] - 100) < 30
-
-
-def released_places(steps, work, work_rate):
-    """Return window and row of each step's score in the released code.
-
-    It keeps all rows of the first windows, and the first token of every
-    window as the score of the step after its last one. Later windows
-    overwrite earlier ones.
-    """
-    places = {}
-    for first in range(steps - work + 1):
-        seen = [*range(first, first + work, work_rate)]
-        if first < work_rate:
-            places.update(
-                (step, (first, row)) for row, step in enumerate(seen))
-        places[seen[-1] + 1] = first, len(seen)
-    return places
-
-
-def test_released_protocol(build_segments):
-    dataset = build_segments(windows='segments', protocol='testra')
-    places = released_places(70, 16, dataset.shape.work_rate)
-    for start in range(60):
-        sample = dataset[start]['data_samples']
-        assert sample.evaluation_mode == 'testra'
-        # The released code scores zeros before step 8.
-        assert [(sample.work_indices[0], row) for row in sample.score_rows
-                ] == [places[start]] * (start >= 8)
-
-
-def test_strict_protocol(build_segments):
-    dataset = build_segments(windows='segments', protocol='strict')
-    for start, item in enumerate(dataset[i] for i in range(60)):
-        sample = item['data_samples']
-        assert sample.evaluation_mode == 'strict'
-        # Features of a step are available at its end.
-        assert (sample.score_rows == []) == (start - 4 <= 0)
-        if start <= 4:
-            continue
-        row, = sample.score_rows
-        token = row - sample.num_work
-        assert sample.anticipation_steps[token] == start
-        # The latest possible step at this rate of the work memory.
-        seen = int(item['inputs']['rgb'][:, 1].max())
-        assert seen == max(0, start - 4 - dataset.shape.work_rate)
 
 
 def test_background_and_ambiguous_have_no_segments(root):

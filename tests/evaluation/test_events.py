@@ -128,36 +128,6 @@ def test_matches_the_activitynet_code_of_mmaction2(seed):
     assert expected[0] > expected[-1]
 
 
-def test_worked_example_of_thumos14():
-    """Same segments: each action takes its best prediction."""
-    truth = [segment('v', 0, 10, 'x'), segment('v', 20, 30, 'x'),
-             segment('v', 50, 60, 'Ambiguous')]
-    predictions = [segment('v', 0, 9, 'x', .9), segment('v', 0, 10, 'x', .8),
-                   segment('v', 20, 26, 'x', .7),
-                   segment('v', 55, 57, 'x', .95)]
-    metric = SegmentAP(label_events(predictions, truth), (.5, .6), 'thumos14')
-    assert metric.classes == ['x']
-    # At 0.5: false, right, right, so precision 1/2 and 2/3: the highest is
-    # 2/3 at all 11 points. At 0.6, an overlap of 0.6 is not above the
-    # threshold, so only recalls up to 1/2 are reached, with precision 1/2.
-    assert metric.average_precision()[0] == pytest.approx(
-        [2 / 3, 6 / 11 * 1 / 2])
-
-
-def test_worked_example_of_ms_tcn():
-    """Frame labels A A A B B C C C against A A B B B B C C, one per second."""
-    truth = [segment('v', 0, 3, 'A'), segment('v', 3, 5, 'B'),
-             segment('v', 5, 8, 'C')]
-    predictions = [segment('v', 0, 2, 'A'), segment('v', 2, 6, 'B'),
-                   segment('v', 6, 8, 'C'), segment('v', 8, 9, 'B')]
-    events = label_events(predictions, truth)
-    # Overlaps 2/3, 1/2 and 2/3; the last prediction is false.
-    assert SegmentF1(events, (.5, .6)).values() == {
-        'F1@50': pytest.approx(6 / 7), 'F1@60': pytest.approx(4 / 7)}
-    # One segment of four is inserted.
-    assert EditScore(events).values()['edit'] == pytest.approx(3 / 4)
-
-
 @pytest.mark.parametrize('metric', [
     lambda events: SegmentAP(events, (.3, .5)),
     lambda events: SegmentAP(events, (.3, .5), 'thumos14'),

@@ -1,16 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import numpy as np
 import pytest
-from feature_set import PIPELINE, SEGMENTS, options, write_set
+from feature_set import PIPELINE, SEGMENTS, options, write_segments
 
 from mmvidattn.datasets import FeatureStreamDataset
 
 NAMES = [*SEGMENTS]
-
-
-@pytest.fixture(scope='module')
-def root(tmp_path_factory):
-    return write_set(tmp_path_factory.mktemp('features'))
 
 
 def windows(root, transform, work_start=50, video=2, seeds=range(60),
@@ -87,13 +82,9 @@ def test_prob_applies_to_each_action(root):
 
 def of_segments(root, tmp_path, segments, transform, **kwargs):
     """Build windows of segments (video, start, end, class)."""
-    path = tmp_path / 'segments.csv'
-    path.write_text(''.join(
-        f'{i}, {video}, {start * 7.5 + 1:.0f}, {end * 7.5 - 1:.0f}, 0, 0, '
-        f'{action}\n' for i, (video, start, end, action) in enumerate(segments)
-    ))
+    path = write_segments(tmp_path / 'segments.csv', segments)
     return FeatureStreamDataset(**options(
-        root, long_steps=48, long_rate=1, segment_file=str(path),
+        root, long_steps=48, long_rate=1, segment_file=path,
         pipeline=[transform, *PIPELINE], **kwargs))
 
 
