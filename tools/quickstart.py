@@ -137,7 +137,8 @@ def progress_hook(progress: Progress) -> Any:
             mean = sum(self.recent) / len(self.recent)
             progress.update(
                 runner.iter + 1,
-                f'accuracy {100 * mean:.0f} %{self.validated}')
+                f'{100 * mean:.0f} % of training clips right'
+                f'{self.validated}')
 
         def after_val_epoch(self, runner: Any, metrics: Any = None) -> None:
             self.validated = f' ({100 * metrics["acc/top1"]:.0f} % validated)'
@@ -263,12 +264,13 @@ def main() -> None:
     print(f'==> top-1 {top1:.1f} % on the validation videos')
     if top1 < (0 if args.short else ENOUGH):
         raise SystemExit(f'ERROR: expected at least {ENOUGH} %, see {run.log}')
-    python = shlex.quote(os.path.relpath(sys.executable))
+    program = shlex.quote(os.path.relpath(
+        Path(sys.executable).with_name('mmvidattn')))
     print(f'''
 Look at the prediction:  {picture}, {video}
-Classify your own video: {python} tools/predict.py VIDEO {CONFIG} {checkpoint}
+Classify your own video: {program} predict VIDEO {CONFIG} {checkpoint}
 Train on your own videos (a folder per class):
-    {python} tools/finetune.py FOLDER --model linear_ff_tiny_motion \
+    {program} finetune FOLDER --model linear_ff_tiny_motion \
 --weights {checkpoint}
 What each stage did: {run.log}''')
 

@@ -179,9 +179,9 @@ def format_metrics(metrics: dict[str, Any]) -> str:
     if low <= metrics['chance']:
         lines.append(
             'This result is within the noise of chance: do not rely on this '
-            'model. Check the\nlabels in mistakes.png, start from weights '
-            '(configs/start_weights.md), train longer\n(--minutes), add '
-            'clips, or test on more videos.')
+            'model. Check the\nlabels in mistakes.png, start from other '
+            'weights (configs/start_weights.md), train\nlonger (--minutes), '
+            'add clips, or test on more videos.')
     elif high - low > ROUGH:
         lines.append('The interval is wide: add test videos before you '
                      'compare this model with another.')

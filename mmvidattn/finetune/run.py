@@ -73,6 +73,7 @@ def finetune(options: FineTuneOptions, dry_run: bool = False,
             if runner is not None:
                 runner = _train(runner, options, began)
             with one_line_errors():
+                echo('testing the best model')
                 checkpoint = save_best(out)
                 draw_curves(out, read_notes(out).get('chance'))
                 kind.write_results(out, checkpoint.name)

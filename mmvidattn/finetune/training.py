@@ -116,7 +116,8 @@ def finish_config(cfg: Config, seed: int, save_best: str | None,
     """
     add_default_runtime(cfg)
     cfg.merge_from_dict(dict(
-        default_hooks=dict(checkpoint=dict(
+        # Each step, because the last epoch may end at any.
+        default_hooks=dict(logger=dict(interval=1), checkpoint=dict(
             max_keep_ckpts=1, save_best=save_best, rule='greater')),
         log_processor=dict(custom_cfg=[
             dict(data_src=name, method_name='mean', window_size='epoch')

@@ -199,7 +199,8 @@ class StreamRun:
         ``bad_frames`` counts empty frames, and steps with non-finite features.
         ``lost`` has the number of lost items of each sink that lost any, and
         ``latency`` the ``median`` and ``p95`` of each stage of the latest
-        steps, in milliseconds.
+        steps, in milliseconds. Only live sources have a lag: frames of a file
+        wait until the steps before them are scored.
         """
         lost = Counter()
         for sink in self._sinks:
@@ -216,7 +217,8 @@ class StreamRun:
             latency={
                 stage: dict(median=1000 * float(np.median(values)),
                             p95=1000 * float(np.quantile(values, 0.95)))
-                for stage, values in self._seconds.items() if values})
+                for stage, values in self._seconds.items()
+                if values and (stage != 'lag' or self.source.live)})
 
     def top_actions(self, scores: np.ndarray, k: int) -> dict[str, float]:
         """Return the k most probable actions of scores [K], best first."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .torch_private import is_eager
 
-BOUNDARIES = ('zero', 'replicate', 'self')
+BOUNDARIES = ('zero', 'self')
 TEMPORAL_MODES = ('tsm', 'window')
 SPATIAL_MODES = ('cross', 'square', 'eight')
 
@@ -71,10 +71,10 @@ def shift_plan(mode: str,
             ``2 ((2 size + 1)^2 - 1)``, as in the released code.
         alpha: Fraction of unshifted channels of the paper's layout, in
             [0, 1].
-        boundary: Value that a fold reads outside of the clip: 'zero',
-            'replicate' (the nearest token inside) or 'self' (the token's own
-            channels). Defaults to 'zero', except that the fifth and later
-            folds of 'eight' default to 'self', as in the released code.
+        boundary: Value that a fold reads outside of the clip: 'zero' or 'self'
+            (the token's own channels). Defaults to 'zero', except that the
+            fifth and later folds of 'eight' default to 'self', as in the
+            released code.
 
     Raises:
         ValueError: If an option is unknown or does not belong to the mode.
@@ -267,13 +267,6 @@ def causal_neighbor_shift(x: Tensor, plan: Sequence[Fold],
 
 def _read(x: Tensor, fold: Fold) -> Tensor:
     """Read the token at ``fold.offset`` from each token [B, T, H, W, *]."""
-    if fold.boundary == 'replicate':
-        for dim, (offset, length) in enumerate(
-                zip(fold.offset, x.shape[1:4]), start=1):
-            if offset:
-                there = torch.arange(length, device=x.device) + offset
-                x = x.index_select(dim, there.clamp(0, length - 1))
-        return x
     axes = [*zip(fold.offset, x.shape[1:4])]
     if fold.boundary == 'self':
         if any(abs(n) >= length for n, length in axes):
@@ -306,9 +299,6 @@ class _Shift(torch.autograd.Function):
             result[..., end:fold.start] = x[..., end:fold.start]
             end = fold.stop
             part, y = (z[..., fold.start:end] for z in (result, x))
-            if fold.boundary == 'replicate':
-                part.copy_(_read(y, fold))
-                continue
             for edge in _edges(fold, x.shape):
                 part[edge] = y[edge] if fold.boundary == 'self' else 0
             here, there = _places(fold, x.shape)
@@ -342,15 +332,7 @@ def shift_gradient(grad: Tensor, plan: Sequence[Fold],
         end = fold.stop
         part, y = (z[..., fold.start:end] for z in (result, grad))
         here, there = _places(fold, grad.shape)
-        if fold.boundary == 'replicate':
-            for dim, (offset, length) in enumerate(
-                    zip(fold.offset, grad.shape[1:4]), start=1):
-                if offset:
-                    there = torch.arange(length, device=y.device) + offset
-                    y = torch.zeros_like(y).index_add(
-                        dim, there.clamp(0, length - 1), y)
-            part.copy_(y)
-        elif fold.boundary == 'self':
+        if fold.boundary == 'self':
             part.copy_(y)
             part[here] = 0
             part[there] += y[here]
@@ -390,17 +372,9 @@ def naive_neighbor_shift(x: Tensor, plan: Sequence[Fold]) -> Tensor:
             for y in range(H):
                 for z in range(W):
                     there = (t + dt, y + dy, z + dx)
-                    inside = all(0 <= i < n
-                                 for i, n in zip(there, (T, H, W)))
-                    if not inside and boundary == 'zero':
+                    if all(0 <= i < n for i, n in zip(there, (T, H, W))):
+                        out[:, t, y, z, start:stop] = \
+                            x[:, there[0], there[1], there[2], start:stop]
+                    elif boundary == 'zero':
                         out[:, t, y, z, start:stop] = 0
-                        continue
-                    if not inside and boundary == 'self':
-                        continue
-                    there = [
-                        min(max(i, 0), n - 1)
-                        for i, n in zip(there, (T, H, W))
-                    ]
-                    out[:, t, y, z, start:stop] = \
-                        x[:, there[0], there[1], there[2], start:stop]
     return out

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Images of a report: training curves, and clips with a row each."""
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -64,7 +63,7 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
     Args:
         path: Path of the image, a png.
         training: Training log, with ``epoch``, ``loss``, ``lr`` and
-            ``top1_acc``, which are averaged over each epoch.
+            ``top1_acc``. The last values of each epoch are drawn.
         validation: Validation log, with ``step`` (the epoch) and ``metric``.
         chance: Accuracy of always predicting the most frequent class, drawn as
             a line, or None.
@@ -76,13 +75,8 @@ def draw_training_curves(path: str | Path, training: Sequence[dict],
     figure.subplots_adjust(0.05, 0.14, 0.98, 0.9, wspace=0.3)
     for axis, name, label in zip(axes, ('loss', 'top1_acc', 'lr'),
                                  ('loss', title, 'learning rate')):
-        epochs = defaultdict(list)
-        for log in training:
-            if name in log:
-                epochs[log['epoch']].append(log[name])
-        at = sorted(epochs)
-        axis.plot(at, [sum(epochs[e]) / len(epochs[e]) for e in at],
-                  marker='.', label='training')
+        epochs = {log['epoch']: log[name] for log in training if name in log}
+        axis.plot(*zip(*sorted(epochs.items())), marker='.', label='training')
         axis.set_title(label, fontsize=10)
         axis.set_xlabel('epoch')
         axis.grid(alpha=0.3)

@@ -109,7 +109,7 @@ def test_loads_bidirectional_checkpoint(backbone, options):
     (XViT, dict(causal=True, temporal_shift=dict(
         mode='tsm', divisor=8, segment_frames=2)), 'segment_frames.*got 2'),
     (XViT, dict(causal=True, temporal_shift=dict(
-        mode='tsm', divisor=8, boundary='replicate')), "got 'replicate'")])
+        mode='tsm', divisor=8, boundary='self')), "got 'self'")])
 def test_rejects_options_that_are_not_causal(backbone, options, message):
     with pytest.raises(ValueError, match=message):
         backbone(**{**TINY[backbone], **options})

@@ -113,8 +113,8 @@ def test_image_kernel_becomes_the_kernel_of_the_current_frame():
 def test_rejects():
     with pytest.raises(ValueError, match="decay requires pattern='causal'"):
         LinearVideoTransformer(decay={})
-    with pytest.raises(ValueError, match="boundary='zero', got 'replicate'"):
+    with pytest.raises(ValueError, match="boundary='zero', got 'self'"):
         _build(temporal_shift=dict(
-            mode='tsm', divisor=4, boundary='replicate'))
+            mode='tsm', divisor=4, boundary='self'))
     with pytest.raises(ValueError, match='causal.*CosFormerAttention'):
         _build(attention=dict(type='CosFormerAttention'))

@@ -22,7 +22,7 @@ MODELS = {
         zoo.LinearVideoTransformer,
         dict(LINEAR_FF, pattern='windowed', window_frames=3,
              temporal_shift=dict(mode='tsm', divisor=4,
-                                 boundary='replicate'))),
+                                 boundary='self'))),
     **{f'vivit-{model}': (zoo.ViViT, dict(VIVIT, model=model))
        for model in ('joint', 'fact_attention', 'fact_dot')},
     'vivit-fact_encoder': (

@@ -58,7 +58,7 @@ def test_fails_below_ninety_percent(monkeypatch, tmp_path, capsys, top1,
     stages = re.findall(r'^==> (\w+).*: \d+ s$', out, re.M)
     assert stages == ['Videos', 'Training', 'Testing', 'Prediction']
     # The end of a run names a picture and the next command.
-    assert ('a.png' in out and 'tools/predict.py VIDEO' in out) == passes
+    assert ('a.png' in out and 'mmvidattn predict VIDEO' in out) == passes
 
 
 def test_passes_its_options_on(checkout, tmp_path):
