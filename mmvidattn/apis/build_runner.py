@@ -14,14 +14,9 @@ from mmengine.dist import broadcast_object_list
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 
-from ..engine import (
-    AtomicCheckpointHook,
-    ExactResumeHook,
-    NewClassifierHook,
-    VideoRunner,
-)
+from ..engine import AtomicCheckpointHook, NewClassifierHook, VideoRunner
 from ..engine.hooks import find_hook
-from ..engine.scaling import check_scaling
+from ..engine.runner import check_scaling
 from ..utils.checkpoint import (
     download,
     find_resumable,
@@ -163,15 +158,11 @@ def _check_resume(runner: Runner, checkpoint: str) -> None:
 
     Raises:
         ValueError: If its optimizer state lacks an option that the config's
-            optimizer needs, or if it cannot resume with this number of
-            processes.
+            optimizer needs.
     """
     if checkpoint.endswith('.safetensors'):
         return
     loaded = load_weights_only(checkpoint, mmap=True)
-    hook = find_hook(runner, ExactResumeHook)
-    if hook is not None:
-        hook.check_processes(runner, loaded)
     optimizer = runner.cfg.optim_wrapper.get('optimizer')
     groups = loaded.get('optimizer', {}).get('param_groups')
     if not isinstance(optimizer, dict) or not groups:

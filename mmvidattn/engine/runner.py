@@ -1,16 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Runner for the configs of this package."""
+import inspect
 import itertools
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from mmaction.registry import RUNNERS
+from mmaction.registry import MODEL_WRAPPERS, RUNNERS
 from mmengine.config import Config
 from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.logging import MMLogger
+from mmengine.model import MMDistributedDataParallel
 from mmengine.runner import Runner
 from torch import nn
 
@@ -20,6 +22,37 @@ from ..utils.video_backend import apply_video_backend
 
 # Start times of the runs of this process, which name loggers, too.
 STAMPS: set[str] = set()
+DDP = ('train with DistributedDataParallel (tools/dist_train.sh), and save '
+       'memory with model.backbone.with_cp=True')
+
+
+def check_scaling(cfg: Mapping) -> None:
+    """Check that a config uses only supported strategies and wrappers.
+
+    Only ``MMDistributedDataParallel`` and its subclasses may wrap the model:
+    ``MMFullyShardedDataParallel`` hangs when it saves a checkpoint, and other
+    wrappers lack ``train_step`` or rename tensors in checkpoints.
+
+    Raises:
+        ValueError: If mmengine's Runner would ignore an option, or hang.
+    """
+    for key, remedy in (
+            ('strategy', 'only FlexibleRunner reads it. Remove it, and'),
+            ('runner_type', "it cannot resume exactly. Use 'VideoRunner', "
+             'and')):
+        name = cfg.get(key)
+        name = name.get('type') if isinstance(name, Mapping) else name
+        if name and (key == 'strategy' or name == 'FlexibleRunner'):
+            raise ValueError(f'{key} {name!r} is not supported: {remedy} '
+                             f'{DDP}')
+    kind = (cfg.get('model_wrapper_cfg') or {}).get('type')
+    found = MODEL_WRAPPERS.get(kind) if isinstance(kind, str) else kind
+    if kind is not None and not (inspect.isclass(found) and issubclass(
+            found, MMDistributedDataParallel)):
+        raise ValueError(
+            f'model_wrapper_cfg {kind!r} is not supported: use '
+            'MMDistributedDataParallel (the default) or a class derived from '
+            'it')
 
 
 @RUNNERS.register_module()

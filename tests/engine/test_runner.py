@@ -3,13 +3,16 @@ import multiprocessing
 
 import pytest
 import torch
-from mmaction.registry import RUNNERS
+from mmaction.registry import MODEL_WRAPPERS, RUNNERS
 from mmengine.logging import print_log
+from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import OptimWrapper
+from mmengine.registry import MODEL_WRAPPERS as WRAPPERS_OF_MMENGINE
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, ValLoop
 from toy_runs import Data, build, log_of
 
 from mmvidattn.engine import VideoRunner
+from mmvidattn.engine.runner import check_scaling
 
 
 def test_builds_the_parts_of_mmengine(tmp_path):
@@ -81,3 +84,28 @@ def test_runs_of_one_second_have_their_own_logs(tmp_path, monkeypatch):
         path, = (tmp_path / 'aab'[number]).glob(
             f'{runner.timestamp}/{runner.timestamp}.log')
         assert f'run {number}' in path.read_text()
+
+
+@pytest.mark.parametrize('key, value, error', [
+    ('strategy', dict(type='MyStrategy'), 'Remove it, and'),
+    ('runner_type', 'FlexibleRunner', "Use 'VideoRunner', and"),
+    *(('model_wrapper_cfg', dict(type=name), 'use MMDistributedDataParallel')
+      for name in ('FullyShard', 'mmengine.DataParallel', torch.nn.Linear,
+                   *sorted(WRAPPERS_OF_MMENGINE.module_dict.keys()
+                           - {'MMDistributedDataParallel'})))], ids=str)
+def test_refuses_options_that_are_ignored_or_hang(key, value, error):
+    with pytest.raises(ValueError, match=f'{key} .* not supported: .*{error}'):
+        check_scaling({key: value})
+
+
+def test_accepts_supported_wrappers(monkeypatch):
+
+    class Derived(MMDistributedDataParallel):
+        pass
+
+    monkeypatch.setitem(MODEL_WRAPPERS.module_dict, 'Registered', Derived)
+    for kind in 'MMDistributedDataParallel', Derived, 'Registered':
+        check_scaling(dict(model_wrapper_cfg=dict(type=kind)))
+    check_scaling(dict(model_wrapper_cfg=dict(find_unused_parameters=True)))
+    check_scaling(dict(
+        model_wrapper_cfg=None, strategy=None, runner_type='VideoRunner'))

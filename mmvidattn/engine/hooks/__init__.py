@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Hooks of the loops, one per file, and functions that several share."""
+"""Hooks of the loops, and functions that several share."""
 from typing import Any, TypeVar
 
 import torch

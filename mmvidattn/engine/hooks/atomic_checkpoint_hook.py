@@ -51,20 +51,12 @@ class AtomicCheckpointHook(CheckpointHook):
     unsaved = ''
     # Iteration of the last checkpoint.
     _saved: int | None = None
-    # Entries of the message hub that hold once a checkpoint is written.
-    _news: dict = {}
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
         self._saved, self.unsaved = None, ''
         # Remains if the run was killed before it could delete the file.
         self._remove(runner.message_hub.get_info('outdated_ckpt'))
-
-    def before_save_checkpoint(self, runner: Runner,
-                               checkpoint: dict) -> None:
-        checkpoint['message_hub']['runtime_info'].update(self._news)
-        checkpoint['message_hub']['resumed_keys'].update(
-            dict.fromkeys(self._news, True))
 
     def save_interrupted(self, runner: Runner, epoch: int, iter: int) -> bool:
         """Save a run that is about to stop, unless it has just been saved.
@@ -128,12 +120,11 @@ class AtomicCheckpointHook(CheckpointHook):
             name = f'best_{key}_{self.filename_tmpl.format(time)}'.replace(
                 '/', '_')
             old, path = hub.get_info(f'best_ckpt{suffix}'), self._path(name)
-            if not math.isfinite(score):
-                runner.logger.error(f'{key} {score} is not saved as the best: '
-                                    'it is not finite')
-            elif not is_finite(runner.model.state_dict()):
-                runner.logger.error(f'{key} {score} is not saved as the best: '
-                                    'weights of the model are not finite')
+            if not math.isfinite(score) or not is_finite(
+                    runner.model.state_dict()):
+                runner.logger.error(
+                    f'{key} {score} is not saved as the best: the score or '
+                    'weights of the model are not finite')
             elif self._write(runner, name, dict(meta), {
                     f'best_score{suffix}': score, f'best_ckpt{suffix}': path},
                     weights_only=True):
@@ -176,11 +167,12 @@ class AtomicCheckpointHook(CheckpointHook):
         """Write a checkpoint completely, or return False.
 
         All processes must call this method. The entries ``news`` of the
-        message hub are part of the checkpoint, and hold if it is written.
+        message hub are part of the checkpoint, and stay if it is written.
         """
         runner.call_hook('before_save_on_all_ranks')
-        self._news, saved = news or {}, True
-        part = f'{name}.part'
+        hub, news, part = runner.message_hub, news or {}, f'{name}.part'
+        before, saved = {key: hub.get_info(key) for key in news}, True
+        hub.update_info_dict(news)
         try:
             runner.save_checkpoint(
                 self.out_dir,
@@ -205,9 +197,8 @@ class AtomicCheckpointHook(CheckpointHook):
         # Only the first process writes. Send the outcome to all processes.
         answer = [saved]
         broadcast_object_list(answer)
-        if answer[0]:
-            runner.message_hub.update_info_dict(self._news)
-        self._news = {}
+        if not answer[0]:
+            hub.update_info_dict(before)
         return answer[0]
 
     def _finish(self, part: str, path: str) -> None:

@@ -27,7 +27,7 @@ KEY = 'exact_resume'
 # Options that may change on resume.
 IGNORED = ('resume', 'load_from', 'work_dir', 'launcher', 'log_level',
            'runner_type')
-MAX_LINES = 12
+MAX_LINES = 20
 VERSIONS = dict(
     python=platform.python_version(), torch=str(torch.__version__),
     numpy=np.__version__, mmengine=mmengine.__version__,
@@ -113,45 +113,22 @@ class ExactResumeHook(Hook):
             state['carried'] = carried.state_dict()
         return state
 
-    @staticmethod
-    def check_processes(runner: Runner, checkpoint: dict) -> None:
-        """Check that a run can resume with this number of processes.
-
-        Raises:
-            ValueError: If the number of samples per step differs from the
-                checkpoint, which would change the number of steps per epoch.
-        """
-        state, now = checkpoint.get(KEY), get_world_size()
-        if state is None or state['world_size'] == now:
-            return
-        then, samples = state.get('samples'), _samples_of_step(runner)
-        if then == samples:
-            return
-        remedy = '' if not then or then % now else (
-            f'set train_dataloader.batch_size={then // now}, for {then} '
-            'samples per step, or ')
-        raise ValueError(
-            f'the checkpoint is from {state["world_size"]} processes, with '
-            f'{then or "an unknown number of"} samples per step; this run has '
-            f'{now} processes and {samples or "an unknown number of"} samples '
-            f'per step, which would change the schedule: {remedy}start a new '
-            'run from these weights, with load_from and without resume')
-
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if not runner._resume:
             return
-        self.check_processes(runner, checkpoint)
         self._loaded = checkpoint.get(KEY)
         if self._loaded is None:
             runner.logger.warning(
                 'this checkpoint lacks the state of the random generators: '
                 'the resumed run will differ from an uninterrupted one')
             return
+        _check_processes(runner, self._loaded)
         differences = _differences(runner, checkpoint)
         if differences:
             runner.logger.warning(
                 'the checkpoint is from a run with different settings; the '
-                'resumed run will differ from an uninterrupted one:\n'
+                'resumed run will differ from an uninterrupted one (- then, + '
+                'now):\n'
                 + '\n'.join(differences))
 
     def before_train(self, runner: Runner) -> None:
@@ -299,19 +276,37 @@ def _samples_of_step(runner: Runner) -> int | None:
     return size and size * get_world_size()
 
 
+def _check_processes(runner: Runner, state: dict) -> None:
+    """Check that a run can resume with this number of processes.
+
+    Raises:
+        ValueError: If the number of samples per step differs from the
+            checkpoint, which would change the number of steps per epoch.
+    """
+    now, then = get_world_size(), state.get('samples')
+    samples = _samples_of_step(runner)
+    if state['world_size'] == now or then == samples:
+        return
+    raise ValueError(
+        f'the checkpoint is from {state["world_size"]} processes with {then} '
+        f'samples per step, got {now} processes with {samples}, which would '
+        f'change the schedule: set train_dataloader.batch_size to {then} / '
+        f'{now}, or start a new run from these weights, with load_from and '
+        'without resume')
+
+
 def _differences(runner: Runner, checkpoint: dict) -> list[str]:
     state = checkpoint[KEY]
-    now = dict(VERSIONS, processes=get_world_size())
-    then = dict(state['versions'], processes=state['world_size'])
-    lines = [f'  {key}: {then.get(key)} then, {value} now'
-             for key, value in now.items() if then.get(key) != value]
-    texts = ([line for line in text.splitlines()
-              if line.partition(' = ')[0] not in IGNORED]
-             for text in (checkpoint['meta'].get('cfg', ''),
-                          runner.cfg.pretty_text))
-    changed = [f'  config: {line}' for line in difflib.unified_diff(
-        *texts, n=0, lineterm='')
-        if not line.startswith(('---', '+++', '@@'))]
-    more = len(changed) - MAX_LINES
-    return lines + changed[:MAX_LINES] + (
-        [f'  config: ... and {more} more'] if more > 0 else [])
+    texts = (
+        [f'{name} {value}' for name, value in versions.items()]
+        + [f'processes {processes}']
+        + [line for line in config.splitlines()
+           if line.partition(' = ')[0] not in IGNORED]
+        for versions, processes, config in (
+            (state['versions'], state['world_size'],
+             checkpoint['meta'].get('cfg', '')),
+            (VERSIONS, get_world_size(), runner.cfg.pretty_text)))
+    lines = [line for line in difflib.unified_diff(*texts, n=0, lineterm='')
+             if not line.startswith(('---', '+++', '@@'))]
+    more = len(lines) - MAX_LINES
+    return lines[:MAX_LINES] + [f'... and {more} more'] * (more > 0)

@@ -52,18 +52,9 @@ class PatientStoppingHook(EarlyStoppingHook):
     def __init__(self, learned: Fraction = 0.95, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.learned = learned
-        self._accuracies: list[float] = []
-
-    def before_train_epoch(self, runner: Runner) -> None:
-        self._accuracies.clear()
-
-    def after_train_iter(self, runner: Runner, batch_idx: int,
-                         data_batch: Any = None,
-                         outputs: dict | None = None) -> None:
-        self._accuracies.append(float(outputs['top1_acc']))
 
     def after_val_epoch(self, runner: Runner,
                         metrics: dict | None = None) -> None:
-        number = len(self._accuracies)
-        if number and sum(self._accuracies) / number >= self.learned:
+        accuracies = runner.message_hub.get_scalar('train/top1_acc')
+        if accuracies.mean(len(runner.train_dataloader)) >= self.learned:
             super().after_val_epoch(runner, metrics)

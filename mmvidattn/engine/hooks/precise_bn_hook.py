@@ -7,7 +7,7 @@ from mmaction.registry import HOOKS
 from mmengine.dist import all_reduce
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ...utils.arguments import Count, check_arguments
@@ -41,9 +41,9 @@ class PreciseBNHook(Hook):
                 or self.is_last_train_epoch(runner)):
             return
         # No gradients, so DistributedDataParallel is not needed.
-        model = unwrap(runner.model)
         count = precise_bn(
-            model, islice(runner.train_dataloader, self.num_batches))
+            unwrap(runner.model),
+            islice(runner.train_dataloader, self.num_batches))
         if count:
             runner.logger.info(
                 f'PreciseBNHook: statistics of BatchNorm over {count} batches')
@@ -55,43 +55,37 @@ def precise_bn(model: nn.Module, batches) -> int:
 
     Args:
         model: A recognizer, in train mode.
-        batches: Batches of a data loader.
+        batches: Batches of a data loader, at least one.
 
     Returns:
         Number of batches used; 0 without BatchNorm layers.
     """
-    norms = [
-        module for module in model.modules()
-        if isinstance(module, _BatchNorm) and module.training
-        and module.track_running_stats
-    ]
+    norms = [module for module in model.modules()
+             if isinstance(module, _BatchNorm) and module.training
+             and module.track_running_stats]
     if not norms:
         return 0
     momenta = [norm.momentum for norm in norms]
-    sums: list[list[Tensor]] = [[torch.zeros_like(norm.running_mean)] * 2
-                                for norm in norms]
-    count = 0
+    # Of each layer, the means and mean squares, [2, channels].
+    sums, count = [0.] * len(norms), 0
     try:
         for norm in norms:
             # With momentum 1, the running statistics are those of the last
             # batch.
             norm.momentum = 1.
         for batch in batches:
-            data = model.data_preprocessor(batch, True)
-            model(**data, mode='loss')
+            model(**model.data_preprocessor(batch, True), mode='loss')
             count += 1
             for i, norm in enumerate(norms):
                 mean, var = norm.running_mean, norm.running_var
-                sums[i] = [sums[i][0] + mean, sums[i][1] + var + mean**2]
+                sums[i] = sums[i] + torch.stack([mean, var + mean**2])
     finally:
         for norm, momentum in zip(norms, momenta):
             norm.momentum = momentum
-    if not count:
-        return 0
-    for norm, (mean, square) in zip(norms, sums):
-        mean, square = mean / count, square / count
-        all_reduce(mean, 'mean')
-        all_reduce(square, 'mean')
+    for norm, total in zip(norms, sums):
+        moments = total / count
+        all_reduce(moments, 'mean')
+        mean, square = moments
         norm.running_mean.copy_(mean)
         # The variance within batches plus the variance of their means.
         norm.running_var.copy_((square - mean**2).clamp(min=0))

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Hook that skips training steps with infinite or NaN gradients."""
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,6 @@ from ...utils.random_state import get_random_state, set_random_state
 from . import find_hook, is_finite, metainfos
 from .atomic_checkpoint_hook import AtomicCheckpointHook
 
-MAX_FILES = 32
 # Keys with the name of a video, a folder of frames, or a feature stream.
 FILE_KEYS = 'filename', 'frame_dir', 'video_name'
 
@@ -93,8 +92,7 @@ class SkipNanStepsHook(Hook):
                 continue
             for key, value in sample.all_items():
                 if key.startswith('pred_') and not is_finite(value):
-                    name = next(filter(None, map(sample.get, FILE_KEYS)),
-                                f'a sample of batch {batch_idx}')
+                    name = _file(sample) or f'a sample of batch {batch_idx}'
                     raise ValueError(
                         f'{key} of {name} must be finite; possible causes are '
                         'bad inputs, a diverged model or a number format that '
@@ -121,14 +119,16 @@ class SkipNanStepsHook(Hook):
     def _report(self, runner: Runner) -> None:
         """Log a skipped step, or stop the run after too many of them."""
         self._skips += 1
-        self._restore_statistics()
+        with torch.no_grad():
+            for buffer, value in self._statistics:
+                buffer.copy_(value)
         bad = [name for name, p in unwrap(runner.model).named_parameters()
                if p.grad is not None and not is_finite(p.grad)]
-        files = ', '.join(name_files(self._batch)) or 'unknown'
+        files = ', '.join(filter(None, map(_file, metainfos(self._batch))))
         message = (f'epoch {runner.epoch + 1}, iteration {runner.iter + 1}: '
                    'gradients that are not finite'
                    + (f', such as that of {bad[0]}' if bad else '')
-                   + f'; files of the batch: {files}')
+                   + f'; files of the batch: {files or "unknown"}')
         if self._skips <= self.max_skips:
             runner.logger.error(
                 f'{message}. This step is skipped, {self._skips} in a row of '
@@ -144,15 +144,7 @@ class SkipNanStepsHook(Hook):
             'row; the weights before this step are '
             + ('saved' if saved else 'not saved'))
 
-    @torch.no_grad()
-    def _restore_statistics(self) -> None:
-        for buffer, value in self._statistics:
-            buffer.copy_(value)
 
-
-def name_files(batch: Any) -> list[str]:
-    """Return the files of a batch, as far as known; '...' after 32 of them."""
-    names = [next(filter(None, map(metainfo.get, FILE_KEYS)), None)
-             for metainfo in metainfos(batch)]
-    names = [str(name) for name in names if name]
-    return names[:MAX_FILES] + ['...'] * (len(names) > MAX_FILES)
+def _file(info: Mapping | BaseDataElement) -> str:
+    """Return the file of a sample, or ''."""
+    return str(next(filter(None, map(info.get, FILE_KEYS)), ''))

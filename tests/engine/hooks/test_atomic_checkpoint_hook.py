@@ -2,7 +2,6 @@
 import errno
 import math
 import os
-import shutil
 import time
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import torch
 from mmengine.fileio import FileClient, LocalBackend
 from mmengine.fileio.backends.registry_utils import prefix_to_backends
 from mmengine.hooks import Hook
-from toy_runs import DivergeHook, Stop, build, log_of
+from toy_runs import Stop, build, log_of
 
 from mmvidattn.apis.build_runner import save_error
 from mmvidattn.engine import AtomicCheckpointHook
@@ -53,23 +52,21 @@ def test_keeps_best_of_several_metrics(tmp_path):
         assert hub.get_info(f'best_ckpt_{key}') == str(path)
 
 
-def test_bad_model_is_never_best(tmp_path):
-    runner = build(tmp_path, hooks=[DivergeHook()])
-    runner.train()
-    assert not [*tmp_path.glob('best_*')]
-    assert log_of(tmp_path).count('acc ') and 'best_ckpt' not in (
-        runner.message_hub.runtime_info)
-    assert 'weights of the model are not finite' in log_of(tmp_path)
-
-
 @pytest.mark.parametrize('rule', ['greater', 'less'])
-def test_bad_score_is_never_best(tmp_path, rule):
+def test_bad_model_or_score_is_never_best(tmp_path, rule):
     runner = build(tmp_path, checkpoint=dict(rule=rule))
     runner.call_hook('before_run')
     runner.call_hook('before_train')
-    for score in math.nan, math.inf, -math.inf:
+    weight = runner.model.layers[3].weight.data[0]
+    good = weight[0].clone()
+    for score, value in ((math.nan, good), (math.inf, good), (-math.inf, good),
+                         (0.5, math.inf)):
+        weight[0] = value
         runner.call_hook('after_val_epoch', metrics=dict(acc=score))
         assert not [*tmp_path.glob('best_*')]
+        assert 'best_ckpt' not in runner.message_hub.runtime_info
+    assert 'weights of the model are not finite' in log_of(tmp_path)
+    weight[0] = good
     runner.call_hook('after_val_epoch', metrics=dict(acc=0.5))
     assert len([*tmp_path.glob('best_*')]) == 1
 
@@ -157,8 +154,7 @@ class FaultyBackend(LocalBackend):
 
 
 @pytest.mark.parametrize('fault, at, reason', [
-    ('full', 3, 'No space left on device'), ('flipped', 3, 'does not open'),
-    ('full', 4, 'No space left on device')])
+    ('flipped', 3, 'does not open'), ('full', 4, 'No space left on device')])
 def test_training_continues_after_failed_save(tmp_path, monkeypatch,
                                               fault, at, reason):
     backend = type('Backend', (FaultyBackend, ), dict(fault=fault, at=at))
@@ -225,13 +221,12 @@ class Store(LocalBackend):
         return '/'.join([path.rstrip('/'), *more])
 
 
-@pytest.mark.parametrize('cut', [False, True])
-def test_saves_to_an_object_store(tmp_path, monkeypatch, cut):
+def test_saves_to_an_object_store(tmp_path, monkeypatch):
+    """An object that arrives damaged, here epoch 3, is not kept."""
     monkeypatch.setattr(Store, 'objects', {})
-    if cut:
-        put = Store.put
-        monkeypatch.setattr(Store, 'put', lambda self, data, path: put(
-            self, data[:len(data) // 2] if 'epoch_3' in path else data, path))
+    put = Store.put
+    monkeypatch.setattr(Store, 'put', lambda self, data, path: put(
+        self, data[:len(data) // 2] if 'epoch_3' in path else data, path))
     # Register it with both registries of mmengine.
     monkeypatch.setitem(prefix_to_backends, 'store', Store)
     monkeypatch.setitem(FileClient._prefix_to_backends, 'store', Store)
@@ -239,12 +234,11 @@ def test_saves_to_an_object_store(tmp_path, monkeypatch, cut):
         save_best=None, out_dir='store://bucket'))
     runner.train()
     assert runner.epoch == 4
-    kept = [2, 4] if cut else [3, 4]
     assert sorted(path.rsplit('/')[-1] for path in Store.objects) == [
-        f'epoch_{i}.pth' for i in kept]
+        'epoch_2.pth', 'epoch_4.pth']
     for data in Store.objects.values():
         check_opens(data)
-    assert ('cannot save epoch_3.pth' in log_of(tmp_path)) == cut
+    assert 'cannot save epoch_3.pth' in log_of(tmp_path)
 
 
 @pytest.mark.parametrize('key', [
@@ -256,25 +250,9 @@ def test_our_metrics_are_better_if_greater(key):
     assert hook.rules == ['greater']
 
 
-@pytest.fixture(scope='module')
-def trained(tmp_path_factory):
-    """Folder of a run with all four checkpoints."""
-    folder = tmp_path_factory.mktemp('trained')
-    build(folder, checkpoint=dict(save_best=None, max_keep_ckpts=4)).train()
-    return folder
-
-
-def test_first_checkpoint_resumes_the_same_keys_as_later_ones(trained):
-    first, last = (torch.load(trained / f'epoch_{i}.pth', weights_only=True)
-                   ['message_hub']['resumed_keys'] for i in (1, 4))
-    assert {'last_ckpt', 'keep_ckpt_ids', 'outdated_ckpt'} <= first.keys()
-    assert {key for key in last if '/' not in key} == {
-        key for key in first if '/' not in key}
-
-
-def test_finds_newest_complete_checkpoint(trained, tmp_path):
+def test_finds_newest_complete_checkpoint(tmp_path):
     """A file that is cut, damaged or has only weights is passed over."""
-    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    build(tmp_path, checkpoint=dict(save_best=None, max_keep_ckpts=4)).train()
     pointer = tmp_path / 'last_checkpoint'
     for damaged in (b'\0' * 40, b'.', b'a' * 300 + b'.pth', b'/gone.pth'):
         pointer.write_bytes(damaged)

@@ -2,28 +2,29 @@
 from types import SimpleNamespace
 
 import pytest
-from mmengine.logging import MMLogger
+from mmengine.logging import MessageHub, MMLogger
 
 from mmvidattn.engine import PatientStoppingHook
 
 
 @pytest.mark.parametrize('training, validation, stop', [
     # At chance in training: the validations do not count.
-    ([0.2] * 8, [0.5] * 8, None),
+    ([0.7] * 8, [0.5] * 8, None),
     # Learned, and no improvement in two validations.
     ([1.] * 8, [0.5] * 8, 3),
     ([0.2, 0.2, 0.2, 1., 1., 1., 1.], [0.5] * 7, 6),
     ([1.] * 5, [0.1, 0.2, 0.3, 0.4, 0.5], None)], ids=str)
 def test_stops_when_learned(training, validation, stop):
     hook = PatientStoppingHook(monitor='acc/top1', min_delta=1e-4, patience=2)
+    hub = MessageHub(f'{training} {validation}')
     runner = SimpleNamespace(
+        message_hub=hub, train_dataloader=range(2),
         train_loop=SimpleNamespace(stop_training=False),
         logger=MMLogger.get_current_instance())
     stopped = None
     for epoch, (train, val) in enumerate(zip(training, validation), 1):
-        hook.before_train_epoch(runner)
-        for accuracy in train - 0.1, train + 0.1:
-            hook.after_train_iter(runner, 0, outputs=dict(top1_acc=accuracy))
+        for accuracy in train - 0.3, train + 0.3:
+            hub.update_scalar('train/top1_acc', accuracy)
         hook.after_val_epoch(runner, {'acc/top1': val})
         if runner.train_loop.stop_training:
             stopped = stopped or epoch

@@ -1,15 +1,47 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
 import shutil
 from types import SimpleNamespace
 
 import pytest
 import torch
 from mmaction.structures import ActionDataSample
+from mmengine.hooks import Hook
 from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
+from toy_runs import build, log_of
 
-from mmvidattn.engine import SkippedVideosHook, VideoRunner
-from mmvidattn.engine.hooks import skipped_videos_hook
+from mmvidattn.engine import (
+    SkippedVideosHook,
+    TolerantLoggerHook,
+    VideoRunner,
+)
+from mmvidattn.engine.hooks import report_hooks
+
+
+class StateDecodingHook(Hook):
+    """Let one of the samples of a batch have a decoding time."""
+    priority = 'HIGHEST'
+
+    def after_train_iter(self, runner, batch_idx, data_batch, outputs):
+        data_batch['data_samples'][0].set_metainfo(dict(decode_seconds=2 + (
+            runner.iter % 2)))
+
+
+def test_logs_share_of_waiting_and_decode_time(tmp_path):
+    runner = build(tmp_path, hooks=[StateDecodingHook()],
+                   data_time=dict(type='DataTimeHook'), checkpoint=dict(
+                       interval=9, save_best=None))
+    runner.train()
+    lines = [line for line in log_of(tmp_path).splitlines()
+             if 'waited for data' in line]
+    waited, total = (
+        runner.message_hub.get_scalar(f'train/{name}').data[0].reshape(4, 4)
+        .sum(1) for name in ('data_time', 'time'))
+    assert len(lines) == 4
+    for line, share in zip(lines, waited / total):
+        assert f' in {share:.0%} of its time' in line
+        assert line.endswith('decoded a clip in 2500.0 ms')
 
 
 class Tiny(BaseModel):
@@ -93,8 +125,8 @@ def test_run_continues_and_reports_skipped_videos(folder, tmp_path, kind):
 
 
 def test_sums_counts_of_all_ranks(monkeypatch):
-    other_ranks = [[['a', 2, 'why']], [], [['b', 1, '']]]
-    monkeypatch.setattr(skipped_videos_hook, 'all_gather_object',
+    other_ranks = [(dict(a=2), dict(a='why')), ({}, {}), (dict(b=1), {})]
+    monkeypatch.setattr(report_hooks, 'all_gather_object',
                         lambda mine: [mine, *other_ranks])
     lines, hook = [], SkippedVideosHook()
     runner = SimpleNamespace(logger=SimpleNamespace(warning=lines.append))
@@ -105,3 +137,46 @@ def test_sums_counts_of_all_ranks(monkeypatch):
     hook.after_train(runner)
     assert lines == [
         '2 unreadable videos were skipped, 6 times in all: a (4), b (2)']
+
+
+@pytest.mark.parametrize('is_main', [True, False])
+def test_only_main_process_writes_test_metrics(tmp_path, monkeypatch,
+                                               is_main):
+    monkeypatch.setattr(
+        report_hooks, 'is_main_process', lambda: is_main)
+    hook = TolerantLoggerHook()
+    hook.json_log_path = 'metrics.json'
+    runner = SimpleNamespace(
+        log_dir=str(tmp_path), test_dataloader=[0],
+        logger=SimpleNamespace(info=lambda line: None),
+        log_processor=SimpleNamespace(
+            get_log_after_epoch=lambda *args, **kwargs: (dict(acc=.5), '')))
+    hook.after_test_epoch(runner)
+    path = tmp_path / 'metrics.json'
+    assert path.exists() == is_main
+    if is_main:
+        assert json.loads(path.read_text()) == dict(acc=.5)
+
+
+def test_training_continues_if_logs_cannot_be_written(tmp_path):
+    runner = build(
+        tmp_path, logger=dict(type='TolerantLoggerHook', interval=1))
+    # Put a folder in place of each log file.
+    runner.visualizer.get_backend('LocalVisBackend').experiment
+    for name in 'scalars.json', f'{runner.timestamp}.json':
+        path = tmp_path / runner.timestamp / 'vis_data' / name
+        path.unlink(missing_ok=True)
+        path.mkdir(parents=True)
+    runner.train()
+    assert (tmp_path / 'epoch_4.pth').exists()
+    error, = [line for line in log_of(tmp_path).splitlines()
+              if 'cannot write the logs' in line]
+    assert 'Is a directory' in error
+
+
+def test_other_errors_are_raised(tmp_path, monkeypatch):
+    runner = build(
+        tmp_path, logger=dict(type='TolerantLoggerHook', interval=1))
+    monkeypatch.setattr(runner.visualizer, 'add_scalars', lambda: None)
+    with pytest.raises(TypeError):
+        runner.train()
