@@ -92,8 +92,3 @@ def test_a_video_that_begins_late_is_not_cut_off(tmp_path, suffix, codec):
     assert check.find_fault(str(path), every_frame=True) is None
     if suffix == 'mkv':
         assert re.search(r'after 1\.\d+ s of 4\.\d+ s', shorten(path))
-
-
-def test_reports_a_missing_file(tmp_path):
-    assert isinstance(check.find_fault(str(tmp_path / 'video.mp4')),
-                      FileNotFoundError)

@@ -1,21 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Segments of long videos, compared with files cut from them."""
+"""Segments of long videos, with the number of each frame in its pixels."""
 import json
 import shutil
 
-import cv2
-import decord
 import numpy as np
 import pytest
 import torch
 from helpers import slow_down
-from mmaction.registry import DATASETS, METRICS
+from made_videos import numbers_of, write_opencv
+from mmaction.registry import DATASETS, METRICS, TRANSFORMS
 
 # Start, end, class, first frame and frame after the last of each segment, at
-# 25 fps.
-SEGMENTS = [(0, 1, 0, 0, 25), (1, 2.4, 1, 25, 60), (1.2, 1.6, 0, 30, 40),
-            ('0:02', '00:00:03.04', 1, 50, 76), (3.4, 4, 0, 85, 100),
-            (0.4, 0.72, 1, 10, 18)]
+# 20 fps.
+SEGMENTS = [(0, 1, 0, 0, 20), (1, 1.7, 1, 20, 34), (1.2, 1.4, 0, 24, 28),
+            ('0:01', '00:00:01.55', 1, 20, 31), (1.5, 2, 0, 30, 40),
+            (0.4, 0.7, 1, 8, 14)]
 SAMPLERS = [
     dict(type='SampleFrames', clip_len=8, frame_interval=2),
     dict(type='SampleFrames', clip_len=4, frame_interval=3, num_clips=3,
@@ -28,24 +27,10 @@ FINISH = [DECODE, dict(type='FormatShape', input_format='NCTHW'),
           dict(type='PackActionInputs')]
 
 
-def write(path, frames, rate, fourcc):
-    height, width, _ = frames[0].shape
-    writer = cv2.VideoWriter(
-        str(path), cv2.VideoWriter_fourcc(*fourcc), rate, (width, height))
-    for frame in frames:
-        writer.write(np.ascontiguousarray(frame[..., ::-1]))
-    writer.release()
-
-
 @pytest.fixture(scope='module')
 def made(tmp_path_factory):
-    """Four-second clip with 100 different frames."""
-    rng = np.random.default_rng(0)
-    noise = cv2.resize(rng.integers(0, 255, (40, 60, 3), np.uint8), (600, 400))
-    path = tmp_path_factory.mktemp('made') / 'long.mp4'
-    write(path, [noise[i:i + 96, 3 * i:3 * i + 128] for i in range(100)], 25,
-          'mp4v')
-    return path
+    """Two-second clip with the number of each frame in its pixels."""
+    return write_opencv(tmp_path_factory.mktemp('made') / 'long.mp4')
 
 
 @pytest.fixture
@@ -70,39 +55,21 @@ def build(tmp_path):
     return build
 
 
-def test_segments_have_the_frames_of_cut_files(made, tmp_path, write_list,
-                                               build):
+@pytest.mark.parametrize('sampler', SAMPLERS, ids=str)
+def test_segments_are_sampled_like_cut_files(write_list, build, sampler):
     write_list(*(f'long,{start},{end},{label}'
                  for start, end, label, *_ in SEGMENTS))
-    reader = decord.VideoReader(str(made), num_threads=1)
-    # Decode sequentially, without seeking.
-    frames = [reader.next().asnumpy() for _ in range(len(reader))]
-    lines = []
+    dataset = build([OPEN, sampler, DECODE])
     for i, (_, _, label, first, stop) in enumerate(SEGMENTS):
-        write(tmp_path / f'cut{i}.avi', frames[first:stop], 25, 'FFV1')
-        lines.append(f'cut{i}.avi {label}')
-    (tmp_path / 'cut.txt').write_text('\n'.join(lines))
-
-    every = [OPEN, dict(type='SampleFrames', clip_len=60, frame_interval=1,
-                        out_of_bound_opt='repeat_last', test_mode=True),
-             DECODE]
-    full = build(every)
-    for i, (_, _, label, first, stop) in enumerate(SEGMENTS):
-        sample = full[i]
+        np.random.seed(i)
+        sample = dataset[i]
         assert sample['label'] == label
         assert sample['total_frames'] == stop - first
-        assert np.array_equal(sample['imgs'][:stop - first],
-                              frames[first:stop])
-    for sampler in SAMPLERS:
-        pipeline = [OPEN, sampler, DECODE]
-        of_segments = build(pipeline)
-        of_files = build(pipeline, 'cut.txt', type='CheckedVideoDataset')
-        assert len(of_segments) == len(of_files) == 6
-        for i in 1, 3, 4:
-            np.random.seed(i)
-            result = of_segments[i]
-            np.random.seed(i)
-            assert np.array_equal(result['imgs'], of_files[i]['imgs'])
+        np.random.seed(i)
+        cut = TRANSFORMS.build(sampler)(dict(
+            total_frames=stop - first, start_index=0, avg_fps=20.))
+        assert numbers_of(np.array(sample['imgs'])) == [
+            first + frame for frame in cut['frame_inds'].tolist()]
 
 
 def places(dataset):
@@ -113,11 +80,11 @@ def places(dataset):
 
 def test_frames_are_found_by_time_stamps(tmp_path, write_list, build):
     """The second half of the clip has half the frame rate."""
-    write_list('long,1,1.2,0', 'long,1.96,2.16,0', 'long,4,4.4,0')
-    slow_down(tmp_path / 'long.mp4', 50, 2)
-    assert places(build()) == [(25, 5), (49, 3), (75, 5)]
-    write_list('long,30,40,0', 'long,90,200,0')
-    assert places(build(unit='frames')) == [(30, 10), (90, 10)]
+    write_list('long,0.5,0.7,0', 'long,0.95,1.2,0', 'long,2,2.4,0')
+    slow_down(tmp_path / 'long.mp4', 20, 2)
+    assert places(build()) == [(10, 4), (19, 3), (30, 4)]
+    write_list('long,10,20,0', 'long,35,200,0')
+    assert places(build(unit='frames')) == [(10, 10), (35, 5)]
 
 
 PARTS = dict(multi_class=True, num_classes=12, num_nouns=10)
@@ -159,21 +126,21 @@ def test_names_a_missing_video(tmp_path, logged, write_list, build):
 
 def test_segments_outside_of_their_video(tmp_path, logged, write_list, build):
     pack = [OPEN, dict(type='UniformSample', clip_len=2), *FINISH]
-    write_list('long,3.8,9,0', 'long,4,5,1', 'long,1.01,1.03,1', 'lost,1,2,1')
+    write_list('long,1.8,9,0', 'long,2,3,1', 'long,1.01,1.03,1', 'lost,1,2,1')
     tested = build(pack, test_mode=True)
     assert tested[0]['inputs'].shape[2] == 2
     tested[0]
     # A segment is only counted once.
     cut, = (line for line in logged if ' is cut at the end' in line)
-    assert 'from 3.8 to 9 s is cut at the end of the video, 4 s (1 so f' in cut
-    for i, text in [(1, 'from 4 to 5 s begins after the video, which has 4 s'),
+    assert 'from 1.8 to 9 s is cut at the end of the video, 2 s (1 so f' in cut
+    for i, text in [(1, 'from 2 to 3 s begins after the video, which has 2 s'),
                     (2, 'from 1.01 to 1.03 s contains no frame'),
                     (3, 'lost.mp4')]:
         with pytest.raises(RuntimeError, match=f'cannot load .*{text}'):
             tested[i]
     assert len(build(pack, test_mode=True, on_error='skip')) == 3
     # In training, another segment replaces it.
-    write_list('long,3.8,9,0', 'long,4,5,1')
+    write_list('long,1.8,9,0', 'long,2,3,1')
     sample = build(pack, max_failures=99)[1]['data_samples']
     assert sample.gt_label == 0
     assert 'begins after' in sample.skipped_reasons[str(tmp_path / 'long.mp4')]
@@ -183,14 +150,14 @@ def test_segments_outside_of_their_video(tmp_path, logged, write_list, build):
 def test_segment_ids_select_subsets_and_are_submitted(made, tmp_path, build,
                                                       labeled):
     """A challenge does not publish labels."""
-    rows = [('P01_11_0', 0, 25, 1, 2, 4), ('P02_3_7', 30, 60, 0, 1, 5)]
+    rows = [('P01_11_0', 0, 20, 1, 2, 4), ('P02_3_7', 24, 38, 0, 1, 5)]
     (tmp_path / 'test.csv').write_text(''.join(
         ','.join(map(str, (row[0], 'long', *row[1:6 if labeled else 3])))
         + '\n' for row in rows))
     dataset = build(
         [OPEN, SAMPLERS[0], *FINISH], 'test.csv',
         data_prefix=dict(video=str(made.parent)), filename_tmpl=made.name,
-        multi_class=True, num_nouns=3, num_classes=5, test_mode=True, fps=25)
+        multi_class=True, num_nouns=3, num_classes=5, test_mode=True, fps=20)
     samples = []
     for i, (noun, verb) in enumerate([(2, 1), (0, 0)]):
         sample = dataset[i]['data_samples'].set_pred_score(
