@@ -5,9 +5,9 @@ from ..lazy import lazy_package
 lazy_package(__name__, {
     'annotations.video_list': ['read_video_list'],
     'checked_datasets': ['CheckedVideoDataset', 'SkipUnreadable'],
-    'feature_stream_dataset': ['FeatureStreamDataset'],
+    'feature_stream_dataset': [
+        'FeatureStreamDataset', 'FrozenFeatureDataset'],
     'frame_list_dataset': ['FrameListDataset'],
-    'frozen_feature_dataset': ['FrozenFeatureDataset'],
     'samplers': ['RandomOffsetSampler', 'StatefulVideoSampler'],
     'transforms': [],
     'video_segment_dataset': ['VideoSegmentDataset'],

@@ -3,14 +3,13 @@
 from ..lazy import lazy_package
 
 lazy_package(__name__, dict(
-    average_precision=[
-        'average_precision', 'calibrated_average_precision',
-        'stage_masks'],
     epic_submission=['EpicSubmission'],
     event_metrics=[
         'EventAlarms', 'EventAP', 'EventF1', 'EventStartAP',
         'FrameCalibration'],
     mean_top_k_recall_metric=['MeanTopKRecall', 'mean_top_k_recall'],
-    per_frame_map=['PerFrameMAP'],
+    per_frame_map=[
+        'PerFrameMAP', 'average_precision', 'calibrated_average_precision',
+        'stage_masks'],
     segment_scores=['marginal_scores'],
     verb_noun_accuracy=['VerbNounAccuracy']))

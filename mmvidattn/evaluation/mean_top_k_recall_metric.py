@@ -10,14 +10,14 @@ from mmengine.logging import print_log
 
 from ..utils.arguments import Count, check_arguments, check_type
 from ..utils.checks import check_finite
-from .per_frame_map import stream_cost
+from .per_frame_map import only_mode, stream_cost
 from .segment_scores import (
     SegmentScores,
+    build_subsets,
     read_actions,
     read_segment_scores,
     stack_scores,
 )
-from .segment_subset import build_subsets
 
 
 def mean_top_k_recall(scores: np.ndarray,
@@ -75,7 +75,7 @@ class MeanTopKRecall(BaseMetric):
         subsets: File or list of the segments of each subset:
             ``dict(unseen=..., tail_action=..., tail_verb=...,
             tail_noun=...)``. See
-            :class:`~mmvidattn.evaluation.segment_subset.SegmentSubset`.
+            :class:`~mmvidattn.evaluation.segment_scores.SegmentSubset`.
         **kwargs: Arguments of mmengine's ``BaseMetric``.
     """
 
@@ -104,15 +104,12 @@ class MeanTopKRecall(BaseMetric):
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
         """Return all results by name."""
-        modes = sorted({result['mode'] for result in results})
-        if len(modes) != 1:
-            raise ValueError('all segments must have the same protocol, got '
-                             f'{", ".join(modes)}')
+        mode = only_mode(results)
         recalls = {}
         segments = [segment for result in results
                     for segment in result['segments'] if segment.labels]
         if segments:
-            recalls = self._recalls(segments, modes[0])
+            recalls = self._recalls(segments, mode)
         else:
             print_log('Skipping recall: all segments are unlabeled.',
                       'current')

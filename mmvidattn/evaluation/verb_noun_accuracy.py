@@ -10,8 +10,7 @@ from torch import Tensor
 
 from ..utils.arguments import Count, check_arguments
 from ..utils.checks import check_finite
-from .segment_scores import PARTS
-from .segment_subset import build_subsets
+from .segment_scores import PARTS, build_subsets
 
 
 def top_actions(verb: Tensor, noun: Tensor,
@@ -77,7 +76,7 @@ class VerbNounAccuracy(BaseMetric):
         score: Type of the scores, 'logit' or 'prob'. Use 'prob' for a head
             with ``average_clips='prob'``. Defaults to 'logit'.
         subsets: File or list of the segments of each subset, by name; see
-            :class:`~mmvidattn.evaluation.segment_subset.SegmentSubset`. Lists
+            :class:`~mmvidattn.evaluation.segment_scores.SegmentSubset`. Lists
             of ids need samples with a ``segment_id``.
         **kwargs: Arguments of mmengine's ``BaseMetric``.
     """

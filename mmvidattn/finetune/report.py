@@ -15,8 +15,8 @@ from torch import Tensor
 
 from ..apis.labels import probabilities, top_predictions
 from ..datasets.annotations.video_segment import VideoSegment
-from ..evaluation.average_precision import average_precision
 from ..evaluation.events import SegmentF1, label_events, score_events
+from ..evaluation.per_frame_map import average_precision
 from ..online.frame_scores import FrameScores
 from ..utils.files import write_atomically
 from ..utils.frame_times import frame_times

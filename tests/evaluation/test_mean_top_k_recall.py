@@ -201,7 +201,7 @@ def test_subset_lists(tmp_path, name, text, inside):
 
 def test_warns_of_empty_subset(samples, monkeypatch):
     logged = []
-    monkeypatch.setattr('mmvidattn.evaluation.segment_subset.print_log',
+    monkeypatch.setattr('mmvidattn.evaluation.segment_scores.print_log',
                         lambda *args: logged.append(args[0]))
     result = evaluate(samples, subsets=dict(unseen=['P18']))
     assert np.isnan(result['online/verb_top5_recall_strict_unseen'])

@@ -76,9 +76,8 @@ class Alarms(VideoMetric):
 
     def _values(self, weights: np.ndarray) -> dict[str, float]:
         found, true, false, seconds = (
-            float((weights * numbers).sum()) for numbers in (
-                self.found.sum(axis=1), self.true.sum(axis=1),
-                self.false.sum(axis=1), self.seconds))
+            float(each.sum()) for each in self._sums(
+                weights, self.found, self.true, self.false, self.seconds))
         delays = np.repeat(self.delays, weights[self.delay_videos])
         middle, late = (np.percentile(delays, [50, 90]) if len(delays)
                         else (np.nan, np.nan))

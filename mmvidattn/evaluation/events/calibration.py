@@ -72,19 +72,17 @@ class Calibration(VideoMetric):
         Each is [num_bins]; an empty bin is nan.
         """
         count, score, positive = (
-            each.sum(axis=0) for each in self._sums(self._once())[:3])
+            each.sum(axis=(0, 1))
+            for each in (self.count, self.score, self.positive))
         with np.errstate(invalid='ignore'):
             return count, score / count, positive / count
 
     def _values(self, weights: np.ndarray) -> dict[str, float]:
-        count, score, positive, squares = self._sums(weights)
+        count, score, positive, squares = self._sums(
+            weights, self.count, self.score, self.positive, self.squares)
         number = count.sum(axis=1)
         if not number.size or not number.all():
             return dict(ECE=float('nan'), Brier=float('nan'))
         errors = np.abs(score - positive).sum(axis=1) / number
         return dict(ECE=float(errors.mean()),
                     Brier=float((squares / number).mean()))
-
-    def _sums(self, weights: np.ndarray) -> list[np.ndarray]:
-        return [np.tensordot(weights, each, 1) for each in (
-            self.count, self.score, self.positive, self.squares)]

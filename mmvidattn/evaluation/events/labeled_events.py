@@ -95,6 +95,11 @@ class VideoMetric:
     def _once(self) -> np.ndarray:
         return np.ones(self.num_videos, int)
 
+    @staticmethod
+    def _sums(weights: np.ndarray, *numbers: np.ndarray) -> list[np.ndarray]:
+        """Add the numbers of all videos, [V, *] each."""
+        return [np.tensordot(weights, each, 1) for each in numbers]
+
     def _values(self, weights: np.ndarray) -> dict[str, float]:
         raise NotImplementedError
 

@@ -65,16 +65,15 @@ class SegmentF1(VideoMetric):
 
     def by_class(self) -> np.ndarray:
         """Return F1 of each class and threshold, [K, J]; nan if undefined."""
-        return _f1(*self._sums(self._once()))
+        return _f1(*self._counts(self._once()))
 
     def _values(self, weights: np.ndarray) -> dict[str, float]:
-        scores = _f1(*(each.sum(axis=0) for each in self._sums(weights)))
+        scores = _f1(*(each.sum(axis=0) for each in self._counts(weights)))
         return {f'F1@{100 * least:g}': float(value)
                 for least, value in zip(self.thresholds, scores)}
 
-    def _sums(self, weights: np.ndarray) -> list[np.ndarray]:
-        return [np.tensordot(weights, numbers, 1)
-                for numbers in (self.correct, self.predicted, self.true)]
+    def _counts(self, weights: np.ndarray) -> list[np.ndarray]:
+        return self._sums(weights, self.correct, self.predicted, self.true)
 
 
 def _f1(correct: np.ndarray, predicted: np.ndarray,
