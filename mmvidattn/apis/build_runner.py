@@ -25,11 +25,7 @@ from ..utils.checkpoint import (
     require_overlap,
 )
 from ..utils.config_folder import config_folder
-from ..utils.half_precision import (
-    VARIABLE,
-    fallback_message,
-    is_bfloat16_slow,
-)
+from ..utils.half_precision import fallback_message, is_bfloat16_slow
 from ..utils.lock import lock_folder
 from ..utils.modules import unwrap
 from ..utils.remote_files import is_url
@@ -101,8 +97,7 @@ def build_runner(cfg: Config, strict: bool,
     else:
         runner = VideoRunner.from_cfg(cfg)
     if dropped:
-        runner.logger.warning(
-            fallback_message(' and '.join(dropped), f'{VARIABLE}=force'))
+        runner.logger.warning(fallback_message(' and '.join(dropped)))
     model = unwrap(runner.model)
     if compile:
         model.backbone.compile()
@@ -167,20 +162,16 @@ def _check_resume(runner: Runner, checkpoint: str) -> None:
     groups = loaded.get('optimizer', {}).get('param_groups')
     if not isinstance(optimizer, dict) or not groups:
         return
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    parameter.grad = torch.zeros(1)
-    trial = OPTIMIZERS.build(dict(optimizer, params=[parameter]))
+    trial = OPTIMIZERS.build(dict(optimizer, params=[torch.zeros(1)]))
     trial.load_state_dict(dict(
         state={}, param_groups=[dict(groups[0], params=[0])]))
-    try:
-        trial.step()
-    except KeyError as error:
+    missing = trial.defaults.keys() - trial.param_groups[0].keys()
+    if missing:
         raise ValueError(
             f'{checkpoint} was trained with another optimizer: it has no '
-            f'{error} for {optimizer["type"]}. Resume with the previous '
-            'optimizer, or start from its weights: load_from=..., without '
-            '--resume'
-        ) from error
+            f'{", ".join(sorted(missing))} for {optimizer["type"]}. Resume '
+            'with the previous optimizer, or start from its weights: '
+            'load_from=..., without --resume')
 
 
 def _find_resumable(runner: Runner) -> str | None:

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Long lists of videos: a file of results for each video, in one folder."""
-import csv
 import json
 import os
 import sys
@@ -12,12 +11,13 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
+from ..datasets.annotations.video_segment import read_columns
 from ..datasets.video_facts import list_videos
 from ..utils.exits import one_line_stop, program_name
 from ..utils.files import write_atomically
 from ..utils.lines import read_lines
 from ..utils.printable import brief, echo, printable
-from ..utils.remote_files import is_url, local_path, without_secrets
+from ..utils.remote_files import is_url, without_secrets
 
 LIST_SUFFIXES = '.csv', '.txt'
 # Faults to repeat in the last line.
@@ -49,7 +49,7 @@ def plan_videos(inputs: Iterable[str | Path]) -> dict[str, str]:
     videos: dict[str, str] = {}
     for path in map(os.fspath, inputs):
         names = None
-        if os.path.splitext(path)[1].lower() in LIST_SUFFIXES:
+        if path.lower().endswith(LIST_SUFFIXES):
             found, names = _read_list(path)
             shown = [*map(without_secrets, found)]
             first, last = min(shown), max(shown)
@@ -82,30 +82,16 @@ def plan_videos(inputs: Iterable[str | Path]) -> dict[str, str]:
 
 def _read_list(path: str) -> tuple[list[str], list[str] | None]:
     """Return the videos of a list and their names, if the list has them."""
-    file, names = local_path(path, latest=True), None
-    if not file.is_file():
-        raise ValueError(f'{path} does not exist')
-    if file.suffix.lower() == '.txt':
-        sources = [line for line in read_lines(file) if line.strip()]
+    names = None
+    if path.lower().endswith('.txt'):
+        sources = [line for line in read_lines(path) if line.strip()]
     else:
-        with file.open(newline='', encoding='utf-8-sig') as text:
-            rows = csv.DictReader(text)
-            header = [*(rows.fieldnames or ())]
-            table = list(rows)
-        if 'source' not in header:
-            raise ValueError(f'{path} must have a column source, got '
-                             f'{", ".join(header)}')
-        # csv adds the key None for more values, and None for missing ones.
-        if any(None in row or None in row.values() for row in table):
-            raise ValueError(f'{path} must have {len(header)} columns in each '
-                             'row')
-        sources = [row['source'] for row in table]
-        if 'name' in header:
-            names = [row['name'] for row in table]
-    if not sources:
-        raise ValueError(f'{path} lists no videos')
-    if not all(sources):
-        raise ValueError(f'{path} must have a path in each row of source')
+        rows = [row for row, _ in read_columns(path, ('source', ))]
+        sources = [row['source'] for row in rows]
+        names = [row['name'] for row in rows if 'name' in row] or None
+    if not sources or not all(sources):
+        raise ValueError(f'{path} must have a path in each row, and at least '
+                         'one row')
     for name in names or ():
         if name in ('', '.', '..') or '/' in name or os.sep in name:
             raise ValueError(f'{path}: name must be a file name, got {name!r}')

@@ -2,6 +2,7 @@
 """Models by the names of their configs, and their weights."""
 import copy
 import inspect
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -171,8 +172,10 @@ def model_options(model: Mapping[str, Any]) -> dict[str, Any]:
         for parameter in inspect.signature(base.__init__).parameters.values():
             if parameter.default is not parameter.empty:
                 options.setdefault(parameter.name, parameter.default)
-    return {name: _plain(value) for name, value in sorted(options.items())
-            if not WITHOUT_EFFECT.fullmatch(name)}
+    # As types of JSON, to compare lists and tuples.
+    return json.loads(json.dumps({
+        name: value for name, value in sorted(options.items())
+        if not WITHOUT_EFFECT.fullmatch(name)}, default=str))
 
 
 def check_model_options(model: Mapping[str, Any], meta: Mapping[str, Any],
@@ -204,12 +207,3 @@ def check_model_options(model: Mapping[str, Any], meta: Mapping[str, Any],
             f'the model of {path} has different options, so its tensors fit '
             f'but the scores would be wrong: {"; ".join(differing)}. It was '
             f'converted for {meta.get("config", "a different config")}')
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, (int, float, str, type(None))) else str(
-        value)

@@ -19,12 +19,13 @@ from ..online import WindowEncoder
 from ..utils.arguments import Positive, check_arguments
 from .bundle_types.registry import types_of
 from .labels import find_labels, probabilities
-from .models import get_model
-from .video_classifier import warn_if_random
-from .video_clips import test_steps
+from .video_classifier import find_model
+from .video_clips import sample_of, test_steps
 
 # Pipeline steps that take several crops, including the center.
 CROPS = 'ThreeCrop', 'UniformThreeCrop', 'TenCrop'
+# Options of a sampler for a single view.
+ONE_VIEW = dict(num_clips=1, twice_sample=False)
 # Pipeline steps that process each frame independently.
 FRAME_WISE = 'Resize', 'CenterCrop', 'FormatShape', 'PackActionInputs'
 
@@ -44,11 +45,10 @@ class FramePipeline:
     """
 
     def __init__(self, cfg: Config) -> None:
-        steps, decode = test_steps(cfg)
+        steps = test_steps(cfg)
         sampling = [
-            dict(step, **{key: value for key, value in (
-                ('num_clips', 1), ('twice_sample', False)) if key in step})
-            for step in steps[:decode] if not step['type'].endswith('Init')]
+            dict(step, **{key: value for key, value in ONE_VIEW.items()
+                          if key in step}) for step in steps.sample]
         with types_of(cfg):
             self._sampling = Compose(sampling)
         for step in self._sampling.transforms:
@@ -58,7 +58,7 @@ class FramePipeline:
                     f'test_mode=True in {type(step).__name__}')
         spatial = [
             dict(type='CenterCrop', crop_size=step['crop_size'])
-            if step['type'] in CROPS else step for step in steps[decode + 1:]]
+            if step['type'] in CROPS else step for step in steps.rest]
         for step in spatial:
             if step['type'] not in FRAME_WISE:
                 raise ValueError(
@@ -89,17 +89,15 @@ class FramePipeline:
 
     def sample(self, num_frames: int, fps: float) -> list[int]:
         """Sample the frames of a clip from a video of ``num_frames``."""
-        sample = self._sampling(dict(
-            total_frames=num_frames, avg_fps=fps, start_index=0,
-            filename='frames', label=-1, modality='RGB'))
+        sample = self._sampling(sample_of(num_frames, avg_fps=fps))
         return np.ravel(sample['frame_inds']).tolist()
 
     def prepare(self, image: np.ndarray) -> Tensor:
         """Resize and crop a frame, [H, W, 3], to uint8 [C, H', W']."""
         shape = image.shape[:2]
-        prepared = self._spatial(dict(
-            imgs=[image], original_shape=shape, img_shape=shape, num_clips=1,
-            clip_len=1, filename='frames', label=-1, modality='RGB'))
+        prepared = self._spatial(sample_of(
+            1, imgs=[image], original_shape=shape, img_shape=shape,
+            num_clips=1, clip_len=1))
         return prepared['inputs'][0, :, 0]
 
 
@@ -164,9 +162,7 @@ class SlidingClassifier:
                  device: str | torch.device = 'cpu',
                  labels: Sequence[str] | None = None,
                  **kwargs: Any) -> None:
-        if not isinstance(model, nn.Module):
-            warn_if_random(model, checkpoint)
-            model = get_model(model, checkpoint, device, **kwargs)
+        model = find_model(model, checkpoint, device, **kwargs)
         if not isinstance(model, Recognizer3D):
             raise ValueError('a sliding window needs a Recognizer3D, got a '
                              f'{type(model).__name__}')

@@ -29,9 +29,8 @@ from .video_clips import (
     VideoSource,
     is_folder_of_videos,
     local_source,
+    read_clips,
     source_name,
-    whole_clip,
-    window_clips,
 )
 
 
@@ -110,18 +109,10 @@ class VideoClassifier:
                  device: str | torch.device = 'cpu',
                  labels: Sequence[str] | None = None,
                  **kwargs: Any) -> None:
-        if not isinstance(model, nn.Module):
-            warn_if_random(model, checkpoint)
-            model = get_model(model, checkpoint, device, **kwargs)
-        self.model = model
-        self._pipeline = ClipPipeline(model.cfg)
-        self.labels = find_labels(model) if labels is None else list(labels)
-
-    def __repr__(self) -> str:
-        kinds = [type(part).__name__ for part in (self.model.backbone,
-                                                  self.model.cls_head)]
-        return (f'{type(self).__name__}({", ".join(kinds)}, '
-                f'{self.model.cls_head.num_classes} classes)')
+        self.model = find_model(model, checkpoint, device, **kwargs)
+        self._pipeline = ClipPipeline(self.model.cfg)
+        self.labels = (find_labels(self.model) if labels is None else
+                       list(labels))
 
     @check_arguments(source=Any)
     def __call__(self,
@@ -153,7 +144,7 @@ class VideoClassifier:
         if isinstance(source, (list, tuple)) or is_folder_of_videos(source):
             return list(self.each(source, topk=topk, batch_size=batch_size,
                                   fps=fps))
-        prediction = next(self._predict([self._read(source, fps)], topk))
+        prediction, = self._batches(self._read(source, fps), topk, 1)
         if prediction.error is not None:
             raise ValueError(f'{prediction.video}: {prediction.error}')
         return prediction
@@ -207,40 +198,31 @@ class VideoClassifier:
             FileNotFoundError: If the file does not exist.
             ValueError: If the source cannot be opened or read.
         """
-        stride = seconds if stride is None else stride
         return self._batches(
-            self._read_windows(source, seconds, stride, fps), topk,
-            batch_size)
+            self._read(source, fps, seconds,
+                       seconds if stride is None else stride),
+            topk, batch_size)
 
-    def _read(self, source: VideoSource, fps: float | None
-              ) -> tuple[VideoPrediction, dict]:
+    def _read(self, source: VideoSource, fps: float | None,
+              seconds: float | None = None, stride: float | None = None
+              ) -> Iterator[tuple[VideoPrediction, dict]]:
+        """Read an entire video, or its windows."""
         name = source_name(source)
         with _named(name), local_source(source) as local:
-            clip = whole_clip(local, self._pipeline, fps)
-            return VideoPrediction(
-                name, clip.start, clip.end), self._pipeline(clip.sample)
+            for clip in read_clips(local, self._pipeline, fps, seconds,
+                                   stride):
+                yield VideoPrediction(
+                    name, clip.start, clip.end), self._pipeline(clip.sample)
 
     def _read_each(self, sources: VideoSource | Iterable[VideoSource],
                    fps: float | None
                    ) -> Iterator[tuple[VideoPrediction, dict | None]]:
         for source in expand_folders(sources):
             try:
-                read = self._read(source, fps)
+                yield from self._read(source, fps)
             except (ValueError, OSError) as error:
                 yield VideoPrediction(
                     source_name(source), error=str(error)), None
-            else:
-                yield read
-
-    def _read_windows(self, source: VideoSource, seconds: float,
-                      stride: float, fps: float | None
-                      ) -> Iterator[tuple[VideoPrediction, dict]]:
-        name = source_name(source)
-        with _named(name), local_source(source) as local:
-            for clip in window_clips(
-                    local, self._pipeline, seconds, stride, fps):
-                yield VideoPrediction(
-                    name, clip.start, clip.end), self._pipeline(clip.sample)
 
     def _batches(self, read: Iterator[tuple[VideoPrediction, dict | None]],
                  topk: int, batch_size: int) -> Iterator[VideoPrediction]:
@@ -260,33 +242,35 @@ class VideoClassifier:
     def _predict(self, batch: Sequence[tuple[VideoPrediction, dict | None]],
                  topk: int) -> Iterator[VideoPrediction]:
         data = [data for _, data in batch if data is not None]
-        samples = iter(())
-        if data:
-            with torch.no_grad():
-                samples = iter(self.model.test_step(pseudo_collate(data)))
+        with torch.no_grad():
+            samples = iter(
+                self.model.test_step(pseudo_collate(data)) if data else ())
         for prediction, data in batch:
-            if data is None:
-                yield prediction
-                continue
-            sample = next(samples)
-            try:
-                scores = probabilities(self.model, sample.pred_score)
-            except ValueError as error:
-                yield replace(prediction, error=str(error))
-                continue
-            yield replace(
-                prediction, probabilities=scores,
-                predictions=tuple(top_predictions(scores, self.labels, topk)))
+            if data is not None:
+                sample = next(samples)
+                try:
+                    scores = probabilities(self.model, sample.pred_score)
+                    prediction = replace(
+                        prediction, probabilities=scores, predictions=tuple(
+                            top_predictions(scores, self.labels, topk)))
+                except ValueError as error:
+                    prediction = replace(prediction, error=str(error))
+            yield prediction
 
 
-def warn_if_random(config: str | Path | Config,
-                   checkpoint: str | Path | None) -> None:
-    """Warn if a model without a checkpoint has random weights."""
-    name = name_of(config)
+def find_model(model: str | Path | Config | nn.Module,
+               checkpoint: str | Path | None, device: str | torch.device,
+               **kwargs: Any) -> nn.Module:
+    """Return a model, or build it, with a warning if its weights are random.
+    """
+    if isinstance(model, nn.Module):
+        return model
+    name = name_of(model)
     if checkpoint is None and not is_bundle(name):
         warnings.warn(
             f'{name} has random weights, so its predictions are meaningless: '
             'pass a checkpoint', stacklevel=3)
+    return get_model(model, checkpoint, device, **kwargs)
 
 
 def expand_folders(sources: VideoSource | Iterable[VideoSource]

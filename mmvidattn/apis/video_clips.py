@@ -1,8 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Convert videos, frames and windows to inputs of a test pipeline."""
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -47,14 +48,26 @@ class Clip(NamedTuple):
     sample: dict[str, Any]
 
 
-def test_steps(cfg: Config) -> tuple[list[dict], int]:
-    """Return the steps of a config's test pipeline, with types as names.
+class TestSteps(NamedTuple):
+    """Steps of a test pipeline, with types as names.
+
+    Attributes:
+        open: The step that opens the file, if there is one.
+        sample: Other steps before decoding.
+        decode: The step that decodes frames.
+        rest: Steps after decoding.
+    """
+    open: list[dict]
+    sample: list[dict]
+    decode: dict
+    rest: list[dict]
+
+
+def test_steps(cfg: Config) -> TestSteps:
+    """Return the steps of a config's test pipeline.
 
     Args:
         cfg: See :class:`ClipPipeline`.
-
-    Returns:
-        The steps, and the index of the step that decodes frames.
 
     Raises:
         ValueError: If the pipeline does not decode videos.
@@ -64,13 +77,23 @@ def test_steps(cfg: Config) -> tuple[list[dict], int]:
     steps = [
         dict(step, type=get_str_type(step['type'])) for step in
         dataset.get('pipeline') or cfg.get('test_pipeline') or ()]
-    for number, step in enumerate(steps):
+    for i, step in enumerate(steps):
         if 'Decode' in step['type']:
-            return steps, number
+            is_open = [one['type'].endswith('Init') for one in steps[:i]]
+            return TestSteps(
+                [*compress(steps, is_open)],
+                [one for one, opens in zip(steps, is_open) if not opens],
+                step, steps[i + 1:])
     raise ValueError(
         'the test pipeline of the config must decode videos, got '
         f'{", ".join(step["type"] for step in steps)}; for models of feature '
         'streams use mmvidattn.OnlineDetector')
+
+
+def sample_of(num_frames: int, **others: Any) -> dict[str, Any]:
+    """Return the sample of a video of ``num_frames`` before its first step."""
+    return dict(dict(filename='frames', label=-1, start_index=0,
+                     modality='RGB', total_frames=num_frames), **others)
 
 
 class ClipPipeline:
@@ -90,19 +113,15 @@ class ClipPipeline:
     """
 
     def __init__(self, cfg: Config) -> None:
-        steps, at = test_steps(cfg)
-        decode = steps[at]
-        init = next((step for step in steps if step['type'].endswith('Init')),
-                    dict(type='VideoReaderInit'))
+        steps = test_steps(cfg)
+        init = (steps.open or [dict(type='VideoReaderInit')])[0]
+        decode = steps.decode
         if init['type'] == 'DecordInit':
             init['type'] = 'DecordSegmentInit'
         if decode['type'] == 'RawFrameDecode':
             decode = dict(type='VideoReaderDecode')
         if cfg.get(KEY) is not None:
             init, decode = with_video_backend([init, decode], cfg[KEY])
-        with types_of(cfg):
-            self._open = Compose([init])
-            decode_file = Compose([decode])
 
         def take(sample: dict) -> dict:
             if 'read_frame' not in sample:
@@ -114,9 +133,8 @@ class ClipPipeline:
                         img_shape=shape)
 
         with types_of(cfg):
-            self._rest = Compose([
-                take if 'Decode' in step['type'] else step for step in steps
-                if not step['type'].endswith('Init')])
+            self._open, decode_file = Compose([init]), Compose([decode])
+            self._rest = Compose([*steps.sample, take, *steps.rest])
 
     def open(self, path: Path) -> dict:
         """Open a video file for the following steps of the pipeline.
@@ -124,7 +142,8 @@ class ClipPipeline:
         Returns:
             Sample of mmaction2's pipelines with the reader of the video.
         """
-        return self._open(dict(_sample(str(path)), filename=str(path)))
+        return self._open(dict(filename=str(path), label=-1, start_index=0,
+                               modality='RGB'))
 
     def __call__(self, sample: dict) -> dict:
         """Sample, decode and transform the frames of a clip."""
@@ -132,57 +151,56 @@ class ClipPipeline:
 
 
 def _open_source(source: VideoSource, pipeline: ClipPipeline, fps: float | None
-                ) -> tuple[dict[str, Any], np.ndarray | None]:
+                 ) -> tuple[dict[str, Any], np.ndarray | None]:
     """Open a video for the following steps of a pipeline.
-
-    Args:
-        source: File, folder of frames, or frames in memory.
-        pipeline: Pipeline that opens files.
-        fps: Frame rate of frames in memory or in a folder.
 
     Returns:
         Sample of mmaction2's pipelines, and the start of each frame and the
         end of the last one in seconds, [T + 1]; None without frame rate.
     """
     if isinstance(source, (np.ndarray, Tensor)):
-        array = _checked(source)
-        return _open_frames(
-            'frames', lambda number: array[number], len(array), fps)
-    path = Path(source)
-    if path.is_dir():
-        paths = list_images(path)
-        return _open_frames(
-            str(path), lambda number: read_image(paths[number]), len(paths),
-            fps)
-    if not path.exists():
-        name = source_name(source)
-        raise FileNotFoundError(f'video {name} does not exist' + (
-            '; for a camera or a live stream, use mmvidattn stream'
-            if '://' in name or name.isdecimal() else ''))
-    if fps is not None:
-        raise ValueError(f'fps={fps:g} cannot change the rate of {path}; it '
-                         'is for frames in memory or in a folder')
-    sample = pipeline.open(path)
-    return sample, frame_times(sample['video_reader'])
+        name, frames = 'frames', _checked(source)
+        read = frames.__getitem__
+    elif Path(source).is_dir():
+        name, frames = str(source), list_images(Path(source))
+
+        def read(number: int) -> np.ndarray:
+            return read_image(frames[number])
+    else:
+        path, name = Path(source), source_name(source)
+        if not path.exists():
+            raise FileNotFoundError(f'video {name} does not exist' + (
+                '; for a camera or a live stream, use mmvidattn stream'
+                if '://' in name or name.isdecimal() else ''))
+        if fps is not None:
+            raise ValueError(f'fps={fps:g} cannot change the rate of {path}; '
+                             'it is for frames in memory or in a folder')
+        sample = pipeline.open(path)
+        return sample, frame_times(sample['video_reader'])
+    sample = sample_of(len(frames), filename=name, read_frame=read)
+    if fps is None:
+        return sample, None
+    return dict(sample, avg_fps=fps), np.arange(len(frames) + 1) / fps
 
 
-def whole_clip(source: VideoSource, pipeline: ClipPipeline,
-               fps: float | None) -> Clip:
-    """Return an entire video as a clip.
+def read_clips(source: VideoSource, pipeline: ClipPipeline, fps: float | None,
+               seconds: float | None = None, stride: float | None = None
+               ) -> Iterator[Clip]:
+    """Yield an entire video, or its windows.
 
-    Args: see :meth:`~mmvidattn.apis.VideoClassifier.__call__`.
+    Args:
+        source: File, folder of frames, or frames in memory.
+        pipeline: Pipeline that opens files.
+        fps: Frame rate of frames in memory or in a folder.
+        seconds: See :meth:`~mmvidattn.apis.VideoClassifier.windows`. Defaults
+            to the entire video.
+        stride: Seconds between the starts of windows.
     """
     sample, times = _open_source(source, pipeline, fps)
-    return Clip(0., None if times is None else float(times[-1]), sample)
-
-
-def window_clips(source: VideoSource, pipeline: ClipPipeline, seconds: float,
-                 stride: float, fps: float | None) -> Iterator[Clip]:
-    """Yield the windows of a video.
-
-    Args: see :meth:`~mmvidattn.apis.VideoClassifier.windows`.
-    """
-    sample, times = _open_source(source, pipeline, fps)
+    end = None if times is None else float(times[-1])
+    if seconds is None:
+        yield Clip(0., end, sample)
+        return
     if times is None:
         raise ValueError('windows of frames in memory or in a folder need fps')
     begins, number, stop = times[:-1], 0, 0
@@ -193,7 +211,7 @@ def window_clips(source: VideoSource, pipeline: ClipPipeline, seconds: float,
         ).tolist()
         if first < stop:
             yield Clip(
-                start, min(start + seconds, float(times[-1])),
+                start, min(start + seconds, end),
                 dict(sample, start_index=first, total_frames=stop - first))
         number += 1
 
@@ -234,19 +252,6 @@ def is_folder_of_videos(source: Any) -> bool:
     suffixes = {path.suffix.lower() for path in Path(source).iterdir()}
     return not suffixes.isdisjoint(VIDEO_SUFFIXES) or (
         suffixes.isdisjoint(IMAGE_SUFFIXES))
-
-
-def _sample(name: str) -> dict[str, Any]:
-    return dict(filename=name, label=-1, start_index=0, modality='RGB')
-
-
-def _open_frames(name: str, read: Callable[[int], np.ndarray], count: int,
-                 fps: float | None
-                 ) -> tuple[dict[str, Any], np.ndarray | None]:
-    sample = dict(_sample(name), read_frame=read, total_frames=count)
-    if fps is None:
-        return sample, None
-    return dict(sample, avg_fps=fps), np.arange(count + 1) / fps
 
 
 def _checked(frames: np.ndarray | Tensor) -> np.ndarray:

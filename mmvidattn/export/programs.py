@@ -341,11 +341,11 @@ def frame_steps(cfg: Any) -> list[dict[str, Any]]:
     Empty if no test pipeline of the config decodes videos.
     """
     try:
-        steps, _ = test_steps(cfg)
+        steps = test_steps(cfg)
     except ValueError:
         return []
-    return [step for step in steps if step['type'] not in PLAIN_STEPS
-            and not step['type'].endswith(('Init', 'Decode'))]
+    return [step for step in steps.sample + steps.rest
+            if step['type'] not in PLAIN_STEPS]
 
 
 def probabilities(head: nn.Module, logits: Tensor) -> Tensor:

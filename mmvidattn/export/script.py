@@ -16,7 +16,12 @@ import torch
 from mmengine.dataset import Compose, pseudo_collate
 
 from ..apis.bundle_types.registry import types_of
-from ..apis.video_clips import ClipPipeline, test_steps, whole_clip
+from ..apis.video_clips import (
+    ClipPipeline,
+    read_clips,
+    sample_of,
+    test_steps,
+)
 from . import classify
 from .programs import ClipProgram, Program, frame_steps
 
@@ -63,7 +68,7 @@ def script_settings(program: Program) -> dict[str, Any]:
     width, height = np.broadcast_to(steps[2]['crop_size'], 2).tolist()
     inside = program.normalize is not None
     settings = dict(
-        frames=_record(_sampler(model.cfg)), max_frames=MAX_FRAMES,
+        frames=_record(model.cfg), max_frames=MAX_FRAMES,
         clip_len=steps[0]['clip_len'],
         size=None if keep_ratio else list(scale),
         short=long if short == -1 else short,
@@ -86,21 +91,13 @@ def copy_script(file: Path) -> Path:
     return path
 
 
-def _sampler(cfg: Any) -> Compose:
-    """Return the steps before decoding, except those that open the file."""
-    steps, decode = test_steps(cfg)
-    with types_of(cfg):
-        return Compose([step for step in steps[:decode]
-                        if not step['type'].endswith('Init')])
-
-
-def _record(sampler: Compose) -> str:
+def _record(cfg: Any) -> str:
     """Record the frame numbers for 1, 2, ... frames, as compressed text."""
+    with types_of(cfg):
+        sampler = Compose(test_steps(cfg).sample)
 
     def sample(n: int, fps: float = 30.) -> np.ndarray:
-        return np.ravel(sampler(dict(
-            total_frames=n, avg_fps=fps, start_index=0, filename='frames',
-            label=-1, modality='RGB'))['frame_inds'])
+        return np.ravel(sampler(sample_of(n, avg_fps=fps))['frame_inds'])
 
     for n in 7, 300:
         # Random samplers differ in one of ten trials.
@@ -128,7 +125,7 @@ def _check(settings: dict[str, Any], program: ClipProgram) -> None:
     for n, shape in ((1, (48, 64)), (2, (64, 48)), (9, (48, 48)),
                      (63, (50, 65)), (250, (72, 40))):
         video = random.integers(256, size=(n, *shape, 3), dtype=np.uint8)
-        data = pipeline(whole_clip(video, pipeline, 30.).sample)
+        data = pipeline(next(read_clips(video, pipeline, 30.)).sample)
         want = data['inputs'] if program.normalize is not None else (
             model.data_preprocessor(pseudo_collate([data]))['inputs'][0])
         got = classify.make_clips(

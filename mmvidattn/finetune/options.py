@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 # Values of ``freeze`` with features that are computed once for each clip.
 FROZEN = 'backbone', 'spatial'
@@ -91,6 +91,14 @@ class FineTuneOptions:
 
     def _problems(self) -> Iterator[str]:
         """Yield a message for each invalid option."""
+        # With numpy, the help of the command would be slower.
+        from ..utils.arguments import (
+            Count,
+            Fraction,
+            Natural,
+            Share,
+            check_type,
+        )
         default = {field.name: field.default for field in fields(self)}
         is_random = self.weights in (None, 'none')
         freezes = self.freeze not in ('auto', 'none', None)
@@ -98,20 +106,12 @@ class FineTuneOptions:
                 self.out.resolve().is_relative_to(self.source.resolve())):
             yield (f'--work-dir {self.out} must not be inside {self.source}: '
                    'it would become a class')
-        if self.epochs != 'auto' and not (
-                isinstance(self.epochs, int) and self.epochs > 0):
-            yield ('--epochs must be a positive integer or auto, got '
-                   f'{self.epochs}')
-        if self.freeze is not None and self.freeze not in FREEZES and not (
-                isinstance(self.freeze, int) and self.freeze >= 0):
-            yield (f'--freeze must be {", ".join(FREEZES)} or a number of '
-                   f'blocks, got {self.freeze}')
-        if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
-            yield ('--layer-decay must be above 0 and at most 1, got '
-                   f'{self.layer_decay}')
-        if not 0 <= self.val_share < 1:
-            yield ('--val-share must be at least 0 and below 1, got '
-                   f'{self.val_share}')
+        for name, annotation in dict(
+                epochs=Count | Literal['auto'],
+                freeze=Natural | Literal[FREEZES] | None,
+                layer_decay=Share | None, val_share=Fraction).items():
+            check_type(f'--{name.replace("_", "-")}', getattr(self, name),
+                       annotation)
         if self.lora is not None and freezes:
             yield ('--lora freezes the backbone already: give either --lora '
                    'or --freeze')

@@ -15,6 +15,7 @@ from mmengine.runner import Runner
 from ..apis.build_runner import build_runner, save_error
 from ..apis.models import load_config
 from ..datasets.annotations.labeled_videos import count
+from ..engine.hooks import find_hook
 from ..utils.checkpoint import find_resumable
 from ..utils.exits import (
     end_program,
@@ -43,6 +44,8 @@ from .training import (
 
 # A model learns little in fewer epochs or steps.
 FEW_EPOCHS, FEW_STEPS = 10, 200
+# Number of epochs that no run reaches in its time.
+NO_LIMIT = 10**6
 
 
 def finetune(options: FineTuneOptions, dry_run: bool = False,
@@ -185,10 +188,12 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
     if steps is not None:
         streams.reduce_images(out, steps)
         return _train(_build_training(options, began), options, began)
-    if runner.train_loop.stop_training:
+    time_limit = find_hook(runner, TimeLimitHook)
+    epochs = (time_limit or runner).max_epochs
+    if runner.epoch < epochs:
         echo(f'stopped early after epoch {runner.epoch}: the training set is '
              'learned, and the validation does not improve')
-    elif options.epochs == 'auto':
+    elif time_limit is not None:
         lacking = max(FEW_EPOCHS / runner.epoch, FEW_STEPS / runner.iter)
         if lacking > 1:
             minutes = math.ceil(lacking * (options.minutes or MINUTES))
@@ -196,10 +201,10 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
                  f' of {count(runner.epoch, "epoch")}; --minutes {minutes} '
                  'would be enough')
     cfg = load_config(out / 'config.py')
-    if cfg.train_cfg.max_epochs != runner.max_epochs:
-        set_epochs(cfg, runner.max_epochs)
+    if cfg.train_cfg.max_epochs != epochs:
+        set_epochs(cfg, epochs)
         cfg.dump(out / 'config.py')
-    write_notes(out, read_notes(out) | dict(done=runner.max_epochs))
+    write_notes(out, read_notes(out) | dict(done=epochs))
     return runner
 
 
@@ -242,6 +247,9 @@ def _build_training(options: FineTuneOptions, began: float,
     cfg = load_run_config(out, out / 'run')
     if find_resumable(cfg.work_dir)[0]:
         cfg.resume, cfg.load_from = True, None
+    if options.epochs == 'auto':
+        # A hook ends the training.
+        cfg.train_cfg.max_epochs = NO_LIMIT
     runner = build_runner(cfg, strict=False)
     # Build the training loop now, to find errors in the training set.
     runner.train_loop  # noqa: B018

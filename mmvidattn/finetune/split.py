@@ -11,7 +11,6 @@ from ..datasets.annotations.labeled_videos import (
     count,
     some,
 )
-from ..utils.arguments import Fraction, check_arguments
 from ..utils.files import hash_file
 
 
@@ -55,8 +54,7 @@ def describe_copies(copies: Mapping[str, str],
     return remarks
 
 
-@check_arguments
-def split_videos(videos: Sequence[LabeledVideo], share: Fraction, seed: int,
+def split_videos(videos: Sequence[LabeledVideo], share: float, seed: int,
                  copies: Mapping[str, str] | None = None,
                  with_test: bool = False) -> dict[str, list[LabeledVideo]]:
     """Split videos into train, val and test.

@@ -22,7 +22,12 @@ from ..datasets.annotations.segment_csv import (
     read_segment_csv,
     write_segment_csv,
 )
-from ..datasets.prepare.feature_targets import mark, named_targets, npy_bytes
+from ..datasets.prepare.feature_targets import (
+    feature_lengths,
+    named_targets,
+    write_targets,
+)
+from ..datasets.prepare.files import Output, npy_bytes
 from ..evaluation.events import detect_events, tune_thresholds
 from ..live.features import FeatureExtractor, VideoFeatures
 from ..online.frame_scores import FrameScores, ScoredVideos
@@ -196,7 +201,6 @@ def write_features(plan: Plan, extractor: FeatureExtractor,
     Raises:
         ValueError: If two videos would have the same file of features.
     """
-    kind, = named_targets(plan.classes)
     extract = VideoFeatures(extractor, FEATURE_RATE)
     videos = [video for side in plan.videos.values() for video in side]
     names: dict[str, str] = {}
@@ -206,9 +210,6 @@ def write_features(plan: Plan, extractor: FeatureExtractor,
             raise ValueError(f'the features of {other} and {video} would have '
                              f'the same name, {stream_name(video)}.npy: '
                              'rename one of them')
-    for name in 'rgb', kind.folder:
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    segments = [one for split in plan.splits for one in plan.segments(split)]
     console = Console(stderr=True)
     with Progress(console=console, transient=True,
                   disable=not console.is_terminal) as bar:
@@ -216,14 +217,13 @@ def write_features(plan: Plan, extractor: FeatureExtractor,
             path = folder / f'rgb/{stream_name(video)}.npy'
             if not path.is_file():
                 write_atomically(path, npy_bytes(extract(plan.root / video)))
-            targets = mark([one for one in segments if one.video == video],
-                           len(np.load(path, mmap_mode='r')), kind,
-                           FEATURE_RATE)
-            write_atomically(folder / f'{kind.folder}/{path.name}',
-                             npy_bytes(targets))
-    for split, side in plan.videos.items():
-        write_atomically(folder / f'{split}_features.txt',
-                         '\n'.join([*map(stream_name, side), '']).encode())
+    write_targets(
+        Output(folder, force=True),
+        [one._replace(video=stream_name(one.video))
+         for split in plan.splits for one in plan.segments(split)],
+        feature_lengths([folder / 'rgb']), named_targets(plan.classes),
+        FEATURE_RATE, lists={f'{split}_features': [*map(stream_name, side)]
+                             for split, side in plan.videos.items()})
 
 
 def write_results(out: Path, checkpoint: str) -> None:

@@ -24,6 +24,7 @@ from ..engine import NewClassifierHook
 from ..engine.hooks import find_hook
 from ..utils.checkpoint import find_resumable
 from ..utils.files import write_atomically
+from .options import MAX_EPOCHS
 
 # File with the options of the run, written when the training begins.
 NOTES = 'finetune.json'
@@ -165,12 +166,14 @@ class ConsoleHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         self._began, self._first = time.monotonic(), runner.iter
+        # A run in a given time plans the number of steps itself.
+        self._plan = find_hook(runner, TimeLimitHook) or runner
         hook = find_hook(runner, NewClassifierHook)
         if hook is not None and hook.note:
             self.stream.write(f'{hook.note}\n')
 
     def before_train_epoch(self, runner: Runner) -> None:
-        if runner.epoch % math.ceil(runner.max_epochs / MAX_LINES) and (
+        if runner.epoch % math.ceil(self._plan.max_epochs / MAX_LINES) and (
                 'validation' not in self._text):
             self._text = ''
         self.end_line()
@@ -210,10 +213,11 @@ class ConsoleHook(Hook):
 
     def _describe(self, runner: Runner, done: int) -> str:
         new = done - self._first
+        number = self._plan.max_epochs
         left = (time.monotonic() - self._began) / new * (
-            runner.max_iters - done)
-        text = (f'epoch {runner.epoch + 1:{len(str(runner.max_epochs))}}/'
-                f'{runner.max_epochs}, {math.ceil(left)} s left, loss '
+            self._plan.max_iters - done)
+        text = (f'epoch {runner.epoch + 1:{len(str(number))}}/'
+                f'{number}, {math.ceil(left)} s left, loss '
                 f'{sum(self._losses) / len(self._losses):.3f}')
         if self._accuracies:
             mean = sum(self._accuracies) / len(self._accuracies)
@@ -280,18 +284,23 @@ class TimeLimitHook(Hook):
         began: When the command began, by ``time.monotonic``.
         seconds: Time for the whole command.
         tests: Work of the tests after the training, in validations.
-        max_epochs: Largest number of epochs. Defaults to no limit.
+        limit: Largest number of epochs. Defaults to no limit.
         min_steps: Raise :class:`TooFewSteps` if fewer steps fit. Defaults to
             0.
+
+    Attributes:
+        max_epochs: Planned number of epochs. The loop of the runner must
+            allow more.
+        max_iters: Planned number of steps.
     """
     # Before the checkpoint hook, which saves the last epoch.
     priority = 'LOW'
     KEY = 'finetune_seconds'
 
     def __init__(self, began: float, seconds: float, tests: float,
-                 max_epochs: float = math.inf, min_steps: int = 0) -> None:
+                 limit: float = math.inf, min_steps: int = 0) -> None:
         self.began, self.seconds, self.tests = began, seconds, tests
-        self.max_epochs, self.min_steps = max_epochs, min_steps
+        self.limit, self.min_steps = limit, min_steps
         # The first step waits for the processes that read.
         self.spent, self.step, self.measured = 0., 0., -1
         self.validation: float | None = None
@@ -299,13 +308,14 @@ class TimeLimitHook(Hook):
         self._due, self.stop = 0., math.inf
 
     def before_train(self, runner: Runner) -> None:
+        self.max_epochs = min(MAX_EPOCHS, self.limit)
+        self.max_iters = self.max_epochs * len(runner.train_dataloader)
         if self.KEY in runner.message_hub.runtime_info:
             self.spent, self.validation = runner.message_hub.get_info(self.KEY)
             self.min_steps = 0
-            loop = runner.train_loop
-            loop._max_epochs = min(runner.epoch + 1, self.max_epochs)
+            self.max_epochs = min(runner.epoch + 1, self.limit)
             # Epochs with a checkpoint are validated.
-            loop.dynamic_intervals = [1]
+            runner.train_loop.dynamic_intervals = [1]
         elif (lacking := LEAST * self.seconds - self._left()) > 0:
             self.began += lacking
 
@@ -339,10 +349,11 @@ class TimeLimitHook(Hook):
         if self.measured > 0:
             # Before there is a checkpoint.
             self._check_steps(runner)
+        loop.stop_training |= done >= self.max_epochs
         interval = done + 1
-        if done >= self._due:
+        if done >= self._due or loop.stop_training:
             interval = 1
-            self._due = done + loop._max_epochs / MAX_VALIDATIONS
+            self._due = done + self.max_epochs / MAX_VALIDATIONS
         loop.dynamic_intervals = [interval]
         find_hook(runner, CheckpointHook).interval = interval
 
@@ -353,8 +364,8 @@ class TimeLimitHook(Hook):
         self.validation = time.monotonic() - self._start
 
     def _check_steps(self, runner: Runner) -> None:
-        if runner.max_iters < self.min_steps:
-            raise TooFewSteps(runner.max_iters)
+        if self.max_iters < self.min_steps:
+            raise TooFewSteps(self.max_iters)
         self.min_steps = 0
 
     def _left(self) -> float:
@@ -371,19 +382,18 @@ class TimeLimitHook(Hook):
             # The last epoch is validated, too.
             left -= RESULTS + (self.tests + 1) * self.validation
             step += self.validation / length / max(
-                1, loop._max_epochs / MAX_VALIDATIONS)
+                1, self.max_epochs / MAX_VALIDATIONS)
         steps = done + max(0, round(left / max(step, 1e-4)))
         # Without a short last epoch.
         more = max(0, math.ceil((steps - self._end) / length - SHORT))
-        loop._max_epochs = max(epoch, min(epoch + more, self.max_epochs))
-        loop._max_iters = max(done, min(
-            steps, self._end + (loop._max_epochs - epoch) * length))
-        self.stop = loop._max_iters
+        self.max_epochs = max(epoch, min(epoch + more, self.limit))
+        self.max_iters = self.stop = max(done, min(
+            steps, self._end + (self.max_epochs - epoch) * length))
         if self.validation is None and runner.val_loop is not None and (
                 not self.min_steps):
             self.stop //= MAX_VALIDATIONS
         for scheduler in runner.param_schedulers:
-            scheduler.end = loop._max_iters
+            scheduler.end = self.max_iters
             scheduler.warmup = WARMUP * scheduler.end
 
 

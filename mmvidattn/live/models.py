@@ -6,6 +6,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -313,10 +314,8 @@ def _frame_pipeline(cfg: Config) -> Compose:
     Raises:
         ValueError: If a step may not process frames independently.
     """
-    steps, decode = test_steps(cfg)
-    names = [step['type'] for step in steps]
-    stop = names.index('FormatShape') if 'FormatShape' in names else None
-    steps = steps[decode + 1:stop]
+    steps = [*takewhile(lambda step: step['type'] != 'FormatShape',
+                        test_steps(cfg).rest)]
     for step in steps:
         if step['type'] not in FRAME_WISE:
             raise ValueError(

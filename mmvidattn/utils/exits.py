@@ -96,6 +96,13 @@ def one_line_stop(hint: str | Callable[[], str] = '') -> Iterator[None]:
     raise SystemExit(code)
 
 
+def _exit_now(code: int) -> None:
+    """Exit without Python's shutdown."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 @contextmanager
 def quick_exit() -> Iterator[None]:
     """Exit immediately on SystemExit, without Python's slow shutdown.
@@ -109,9 +116,7 @@ def quick_exit() -> Iterator[None]:
         if not isinstance(end.code, int):
             raise
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(end.code)
+        _exit_now(end.code)
 
 
 def end_program(error: str = '') -> None:
@@ -134,8 +139,6 @@ def end_program(error: str = '') -> None:
         logging.shutdown()
         if error and is_first:
             print(error, file=sys.stderr)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1 if error else 0)
+        _exit_now(bool(error))
     if error:
         raise SystemExit(error)

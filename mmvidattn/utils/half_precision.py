@@ -2,7 +2,6 @@
 """Computation in bfloat16, and in float32 where bfloat16 is slow on a CPU."""
 import copy
 import functools
-import logging
 import os
 import platform
 import sys
@@ -10,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from mmengine.logging import print_log
 from torch import nn
 
 from ..ops.torch_private import has_bfloat16_instructions
@@ -55,15 +53,16 @@ def is_bfloat16_slow(device: torch.device | str) -> bool:
             and not has_bfloat16_units())
 
 
-def fallback_message(subject: str, override: str) -> str:
-    """Return the line that reports the fallback.
-
-    Args:
-        subject: Name of the part that was configured with bfloat16.
-        override: Option or variable that forces bfloat16.
-    """
+def fallback_message(subject: str) -> str:
+    """Return the line that reports the fallback of a part to float32."""
     return (f'{subject} computes in float32: this processor has no bfloat16 '
-            f'units, so bfloat16 would be slower. Override with {override}.')
+            'units, so bfloat16 would be slower. Override with '
+            f'{VARIABLE}=force.')
+
+
+@functools.cache
+def _report(subject: str) -> None:
+    echo(fallback_message(subject), file=sys.stderr)
 
 
 @contextmanager
@@ -79,34 +78,23 @@ def amp(device: torch.device | str, enabled: bool = True) -> Iterator[None]:
         enabled: Value of the option ``--amp``. Defaults to True.
     """
     if enabled and is_bfloat16_slow(device):
-        _report_amp()
+        _report('--amp')
         enabled = False
     with torch.autocast(torch.device(device).type, torch.bfloat16,
                         enabled=enabled):
         yield
 
 
-@functools.cache
-def _report_amp() -> None:
-    echo(fallback_message('--amp', f'{VARIABLE}=force'), file=sys.stderr)
-
-
-@functools.cache
-def _report_stream() -> None:
-    print_log(fallback_message('a bfloat16 stream', f'{VARIABLE}=force'),
-              'current', logging.WARNING)
-
-
 def without_slow_bfloat16(model: nn.Module) -> nn.Module:
     """Return a float32 copy of a bfloat16 model where bfloat16 is slow.
 
     Elsewhere, and for a model in another dtype, return the model itself. The
-    first copy of a process is logged.
+    first copy of a process is reported on stderr.
     """
     first = next((x for x in model.parameters() if x.is_floating_point()),
                  None)
     if (first is None or first.dtype != torch.bfloat16
             or not is_bfloat16_slow(first.device)):
         return model
-    _report_stream()
+    _report('a bfloat16 stream')
     return copy.deepcopy(model).float()

@@ -194,20 +194,6 @@ def test_names_only_listed_classes(changed, change, monkeypatch):
         load_bundle(changed(change))
 
 
-def test_ignores_imports_and_other_files(changed):
-    def change(config):
-        config.update(
-            custom_imports=dict(imports=['no_such_module']),
-            default_scope='no_such_scope', load_from='/no/such/file')
-        config['model']['backbone']['init_cfg'] = dict(
-            type='Pretrained', checkpoint='/no/such/file')
-
-    cfg = load_bundle(changed(change)).config
-    assert 'custom_imports' not in cfg and 'load_from' not in cfg
-    assert cfg.default_scope == 'mmaction'
-    assert 'init_cfg' not in cfg.model.backbone
-
-
 def test_custom_class_must_be_imported(trained, tmp_path):
     from mmvidattn.backbones import LinearVideoTransformer
 

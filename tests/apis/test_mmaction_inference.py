@@ -5,20 +5,15 @@ import copy
 import decord
 import pytest
 import torch
-from mmaction.apis import (
-    ActionRecogInferencer,
-    MMAction2Inferencer,
-    inference_recognizer,
-    init_recognizer,
-)
+from mmaction.apis import ActionRecogInferencer, MMAction2Inferencer
 from mmengine.config import Config
 
 import mmvidattn
 from mmvidattn.apis import find_config, load_config
 from mmvidattn.apis.labels import probabilities
-from mmvidattn.apis.video_clips import ClipPipeline, whole_clip
+from mmvidattn.apis.video_clips import ClipPipeline, read_clips
 
-TINY = 'laps_tiny_motion', 'linear_ff_tiny_motion'
+NAME = 'linear_ff_tiny_motion'
 # One pipeline samples by seconds, the other samples consecutive frames.
 PIPELINES = 'dualformer_tiny_k400', 'laps_tiny_motion'
 
@@ -34,29 +29,20 @@ def frames(video):
     return reader.get_batch(range(len(reader))).asnumpy()
 
 
-@pytest.mark.parametrize('name', TINY)
-def test_scores_equal_ours(name, video, frames, tmp_path):
-    torch.manual_seed(0)
-    config = str(find_config(name))
-    model = init_recognizer(config, device='cpu')
-    got = inference_recognizer(model, video).pred_score
-    expected = mmvidattn.VideoClassifier(mmvidattn.get_model(name))
-    expected.model.load_state_dict(model.state_dict())
-    torch.testing.assert_close(
-        expected(video).probabilities, probabilities(model, got), atol=1e-6,
-        rtol=0)
-
+def test_inferencer_of_mmaction_reads_files_and_frames(video, frames,
+                                                       tmp_path):
+    classifier = mmvidattn.VideoClassifier(mmvidattn.get_model(NAME))
     checkpoint = tmp_path / 'model.pth'
-    torch.save(dict(state_dict=model.state_dict()), checkpoint)
-    scores = []
+    torch.save(dict(state_dict=classifier.model.state_dict()), checkpoint)
     for form, source in (('video', video), ('array', frames)):
         inferencer = MMAction2Inferencer(
-            config, str(checkpoint), 'cpu', input_format=form)
+            str(find_config(NAME)), str(checkpoint), 'cpu', input_format=form)
         one, = inferencer(source, batch_size=2)['predictions']
-        scores.append(torch.tensor(one['rec_scores'][0]))
-    assert probabilities(model, scores[0]).sum() == pytest.approx(1, abs=1e-5)
-    assert len(scores[0]) == 8
-    torch.testing.assert_close(*scores, atol=1e-6, rtol=0)
+        torch.testing.assert_close(
+            probabilities(classifier.model, torch.tensor(
+                one['rec_scores'][0])),
+            # The inferencer decodes with decord.
+            classifier(video).probabilities, atol=1e-3, rtol=0)
 
 
 @pytest.mark.parametrize('name', PIPELINES)
@@ -66,7 +52,7 @@ def test_pipelines_read_videos(name, video, frames):
     ours = ClipPipeline(cfg)
     fps = decord.VideoReader(video, num_threads=1).get_avg_fps()
     expected, got = (
-        ours(whole_clip(source, ours, fps).sample)['inputs']
+        ours(next(read_clips(source, ours, fps)).sample)['inputs']
         for source, fps in ((video, None), (frames, fps)))
     assert expected.dtype == torch.uint8 and expected.ndim == 5
     assert torch.equal(expected, got)
@@ -88,7 +74,7 @@ def test_pipeline_of_images_reads_videos(video, frames):
         dict(type='PackActionInputs')]))
     pipeline = ClipPipeline(cfg)
     for source in video, frames:
-        sample = whole_clip(source, pipeline, None).sample
+        sample = next(read_clips(source, pipeline, None)).sample
         result = pipeline(sample)['inputs'].movedim(1, -1)
         assert torch.equal(result[0], torch.from_numpy(frames[:4]))
         assert torch.equal(result[1], torch.from_numpy(frames[-4:]))

@@ -111,11 +111,8 @@ def test_loads_the_checkpoint(checkpoint, name, monkeypatch):
     for key, value in saved.state_dict().items():
         assert torch.equal(model.state_dict()[key], value), key
     assert model.dataset_meta == dict(classes=['a', 'b'])
-
-
-def test_rejects_checkpoint_of_another_model(checkpoint):
     with pytest.raises(ValueError, match='model.pth does not fit the model'):
-        mmvidattn.get_model(NAME, checkpoint[1])
+        mmvidattn.get_model(name, path)
 
 
 def test_a_loaded_config_does_not_change():

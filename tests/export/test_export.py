@@ -99,19 +99,6 @@ def test_stream_rates_default_to_the_rates_of_a_session():
         expected.long_rate, expected.work_rate)
 
 
-def check_model(small, path):
-    """Compare an exported file with the model, without ``compare``."""
-    program = small.program()
-    differences = export_program(program, path)
-    assert [*path.parent.iterdir()] == [path]
-    function = load_program(path)
-    if isinstance(program, StreamProgram):
-        # The differences include the state.
-        assert max(differences.values()) < 1e-4
-        return
-    check_clips(program, function, program.model.backbone.num_frames, 64)
-
-
 def check_clips(program, function, frames, size):
     for batch_size in 1, 5:
         clips = torch.randn(batch_size, 3, frames, size, size)
@@ -120,12 +107,46 @@ def check_clips(program, function, frames, size):
             assert relative(function(clips)[0], want) < 1e-4
 
 
+def check_streams(function, metadata, model, frames, **options):
+    """Compare a program with sessions, one for each stream.
+
+    Args:
+        frames: Inputs of each step, by name, with the streams as batch.
+    """
+    number = len(next(iter(frames[0].values())))
+    sessions = [StreamSession(model, **options)]
+    sessions += [sessions[0].spawn() for _ in range(number - 1)]
+    state = [torch.full((number, *x['shape']), float(x['value']),
+                        dtype=getattr(torch, x['dtype']))
+             for x in json.loads(metadata['state']).values()]
+    for frame in frames:
+        action, bad, *state = function(*frame.values(), *state)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            want = StreamSession.push_many(sessions, [
+                {name: x[i] for name, x in frame.items()}
+                for i in range(number)])
+        assert bad.tolist() == [x['bad_frame'].item() for x in want]
+        for got, x in zip(action, want):
+            assert relative(got, x['action']) < 1e-4
+    assert sessions[-1].num_bad_frames == 1
+    return state
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize('name, suffix', [
     (name, suffix) for name in MODELS for suffix in ('pt2', 'onnx')])
 def test_each_family_matches_its_file(tmp_path, name, suffix):
     needs(suffix)
-    check_model(MODELS[name], tmp_path / f'model.{suffix}')
+    path, program = tmp_path / f'model.{suffix}', MODELS[name].program()
+    differences = export_program(program, path)
+    assert [*path.parent.iterdir()] == [path]
+    function = load_program(path)
+    if isinstance(program, StreamProgram):
+        # The differences include the state.
+        assert max(differences.values()) < 1e-4
+        return
+    check_clips(program, function, program.model.backbone.num_frames, 64)
 
 
 @pytest.mark.parametrize('suffix, kernel', [
@@ -147,27 +168,12 @@ def test_repeated_steps_equal_a_session(tmp_path, suffix, kernel):
         path = tmp_path / f'step.{suffix}'
         export_program(program, path)
         function, metadata = load_program(path), read_metadata(path)
-    videos = {name: torch.randn(2, 50, channels)
+    videos = {name: torch.randn(50, 2, channels)
               for name, channels in model.backbone.in_channels.items()}
-    videos['rgb'][1, 20] = torch.nan
-    sessions = [StreamSession(model, kernel=kernel)]
-    sessions.append(sessions[0].spawn())
-    state = [torch.full((2, *x['shape']), float(x['value']),
-                        dtype=getattr(torch, x['dtype']))
-             for x in json.loads(metadata['state']).values()]
-    assert [x.dtype for x in state] == [
-        x.dtype for x in program.step.initial_state().values()]
-    for t in range(50):
-        frame = {name: x[:, t] for name, x in videos.items()}
-        action, bad, *state = function(*frame.values(), *state)
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')
-            want = StreamSession.push_many(sessions, [
-                {name: x[i] for name, x in frame.items()} for i in range(2)])
-        assert bad.tolist() == [x['bad_frame'].item() for x in want]
-        for got, x in zip(action, want):
-            assert relative(got, x['action']) < 1e-4
-    assert sessions[1].num_bad_frames == 1
+    videos['rgb'][20, 1] = torch.nan
+    state = check_streams(function, metadata, model, [
+        {name: x[t] for name, x in videos.items()} for t in range(50)],
+        kernel=kernel)
     assert state[0].tolist() == [50, 50]
 
 
@@ -246,31 +252,16 @@ def test_pt2_step_of_a_video_network_takes_any_number_of_streams(
     model, program = video_program('linear_ff_causal_tiny_synthetic', .2)
     path = tmp_path / 'step.pt2'
     assert max(export_program(program, path).values()) < 1e-4
-    function, names = load_program(path), program.state_names
-    initial = json.loads(read_metadata(path)['state'])
+    function, metadata = load_program(path), read_metadata(path)
     shape = model.backbone.encoder.frame_shape
     generator = torch.Generator().manual_seed(0)
     for number in (1, 3):
-        frames = torch.randint(256, (20, number, 3, *shape),
+        images = torch.randint(256, (20, number, 3, *shape),
                                generator=generator).float()
-        frames[7, number - 1, 1, 2, 3] = torch.nan
+        images[7, number - 1, 1, 2, 3] = torch.nan
         elapsed = 2 * torch.rand(20, number, generator=generator)
-        state = [torch.full(
-            (number, *initial[name]['shape']), float(initial[name]['value']),
-            dtype=getattr(torch, initial[name]['dtype'])) for name in names]
-        sessions = [StreamSession(model)]
-        sessions += [sessions[0].spawn() for _ in range(number - 1)]
-        for images, times in zip(frames, elapsed):
-            action, bad, *state = function(images, times, *state)
-            with warnings.catch_warnings():
-                warnings.simplefilter('ignore')
-                want = StreamSession.push_many(sessions, [
-                    dict(frames=x, elapsed=time)
-                    for x, time in zip(images, times)])
-            assert bad.tolist() == [x['bad_frame'].item() for x in want]
-            for got, x in zip(action, want):
-                assert relative(got, x['action']) < 1e-4
-        assert sessions[-1].num_bad_frames == 1
+        check_streams(function, metadata, model, [
+            dict(frames=x, elapsed=time) for x, time in zip(images, elapsed)])
 
 
 @pytest.fixture(scope='module')

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from mmengine.dataset import Compose
 
 from mmvidattn import VideoClassifier, get_model
+from mmvidattn.apis import video_clips
 from mmvidattn.export import (
     classify,
     copy_script,
@@ -68,10 +70,9 @@ def test_every_sampler_matches_the_pipeline(model, name, num_clips):
         sampler['frame_interval'] = 7
     set_pipeline(model, sampler)
     settings = script_settings(program_of(model, SHAPE))
-    sample = script._sampler(model.cfg)
+    sample = Compose(video_clips.test_steps(model.cfg).sample)
     for n in 1, 50, 57, 58, 399, 400:
-        want = sample(dict(total_frames=n, avg_fps=25., start_index=0,
-                           filename='', label=-1, modality='RGB'))
+        want = sample(video_clips.sample_of(n, avg_fps=25.))
         assert classify.choose_frames(n, settings).tolist() == (
             want['frame_inds'].ravel().tolist())
     with pytest.raises(SystemExit, match='too long'):

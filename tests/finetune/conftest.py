@@ -1,8 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import cv2
+import numpy as np
 import pytest
 
 
@@ -11,3 +13,17 @@ def tmp_path() -> Iterator[Path]:
     """Short path, because mmengine's yapf takes seconds for long ones."""
     with TemporaryDirectory() as folder:
         yield Path(folder)
+
+
+@pytest.fixture(scope='session')
+def write_gray() -> Callable[[Path, Iterable[int], float], None]:
+    """Function that writes a video of gray frames, 32 x 32."""
+    def write(path: Path, levels: Iterable[int], fps: float = 5) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writer = cv2.VideoWriter(
+            str(path), cv2.VideoWriter_fourcc(*'mp4v'), fps, (32, 32))
+        for level in levels:
+            writer.write(np.full((32, 32, 3), level, np.uint8))
+        writer.release()
+
+    return write

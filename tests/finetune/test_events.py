@@ -5,8 +5,6 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import cv2
-import numpy as np
 import pytest
 
 from mmvidattn.datasets.annotations.segment_csv import read_segment_csv
@@ -16,20 +14,12 @@ from mmvidattn.finetune.plan import make_plan
 FPS, SECONDS = 5, 40
 
 
-def write_video(path, number):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), FPS,
-                             (32, 32))
-    for i in range(FPS * SECONDS):
-        writer.write(np.full((32, 32, 3), i + number, np.uint8))
-    writer.release()
-
-
 @pytest.fixture(scope='module')
-def videos(tmp_path_factory):
+def videos(tmp_path_factory, write_gray):
     root = tmp_path_factory.mktemp('videos')
     for i in range(6):
-        write_video(root / f'room {i % 2}/day{i}.mp4', 8 * i)
+        write_gray(root / f'room {i % 2}/day{i}.mp4',
+                   range(8 * i, 8 * i + FPS * SECONDS), FPS)
     return root
 
 
@@ -168,18 +158,22 @@ def test_notes_missing_splits(plan_of, capsys):
             'metrics') in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('rows, error', [
-    ([], 'lists no events'),
-    ([('day0', 1, 2, '')], 'line 2: names of videos, .* got'),
-    ([('day0', 3, 3, 'x')], 'mine.csv: no event has a length'),
-    ([('day0', 1, 2, 'background')], "other than 'background'"),
-    ([('day0', 1, 2, 'x', 'anna'), ('day0', 2, 3, 'x', 'bob')],
+@pytest.mark.parametrize('column, rows, error', [
+    ('group', [], 'lists no events'),
+    ('group', [('day0', 1, 2, '')], 'line 2: names of videos, .* got'),
+    ('group', [('day0', 3, 3, 'x')], 'mine.csv: no event has a length'),
+    ('group', [('day0', 1, 2, 'background')], "other than 'background'"),
+    ('group', [('day0', 1, 2, 'x', 'anna'), ('day0', 2, 3, 'x', 'bob')],
      'line 3: the group of .*day0.mp4 must be anna, got bob'),
-    ([('day9', 1, 2, 'x')], 'none of the 1 annotated videos, such as day9'),
-    ([('day0', 90, 92, 'x')], 'no event starts within a readable video')],
-    ids=str)
-def test_rejects_bad_annotations(plan_of, rows, error):
-    header = 'video', 'start', 'end', 'label', 'group'
+    ('group', [('day9', 1, 2, 'x')], 'none of the 1 annotated videos, such a'),
+    ('group', [('day0', 90, 92, 'x')], 'no event starts within a readable'),
+    ('subset', [('day0', 1, 2, 'a', 'train'), ('day1', 1, 2, 'b', 'val')],
+     r'1 class without training events: b \(all in val\); add'),
+    ('subset', [('day0', 1, 2, 'a', 'val')], 'no video has the subset train'),
+    ('subset', [('day0', 1, 2, 'a', 'train'), ('day0', 4, 5, 'a', 'test')],
+     'must have one subset')], ids=str)
+def test_rejects_bad_annotations(plan_of, column, rows, error):
+    header = 'video', 'start', 'end', 'label', column
     with pytest.raises(ValueError, match=error):
         plan_of(rows, header[:len(rows[0])] if rows else header[:4])
 
@@ -191,16 +185,3 @@ def test_events_without_a_length_are_left_out(plan_of, capsys):
     assert ('note: 2 events without a length or an end left out: '
             'room 0/day0.mp4 at 3 s, room 1/day1.mp4 at 5 s'
             ) in capsys.readouterr().out
-
-
-def test_classes_need_training_events(plan_of):
-    header = 'video', 'start', 'end', 'label', 'subset'
-    with pytest.raises(ValueError, match=r'1 class without training events: b '
-                       r'\(all in val\); add'):
-        plan_of([('day0', 1, 2, 'a', 'train'), ('day1', 1, 2, 'b', 'val')],
-                header)
-    with pytest.raises(ValueError, match='no video has the subset train'):
-        plan_of([('day0', 1, 2, 'a', 'val')], header)
-    with pytest.raises(ValueError, match='must have one subset'):
-        plan_of([('day0', 1, 2, 'a', 'train'), ('day0', 4, 5, 'a', 'test')],
-                header)

@@ -126,7 +126,7 @@ def test_clip_rows_may_differ_in_length(tmp_path):
     assert count - 1 == 4
 
 
-@pytest.mark.parametrize('seed', range(5))
+@pytest.mark.parametrize('seed', range(2))
 def test_thresholds_have_the_best_f1(seed):
     rng = np.random.default_rng(seed)
     # Few values, so that there are ties.
@@ -137,7 +137,7 @@ def test_thresholds_have_the_best_f1(seed):
     assert thresholds[2] == 0.5
     for k in 0, 1:
         best = max(f1_score(labels[:, k], scores[:, k] >= threshold)
-                   for threshold in np.linspace(0, 1, 101))
+                   for threshold in np.arange(9) / 10 - .05)
         assert f1_score(labels[:, k], scores[:, k] >= thresholds[k]) == (
             pytest.approx(best))
 

@@ -2,7 +2,6 @@
 """Configs and features of runs on long videos."""
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 import torch
@@ -96,16 +95,10 @@ def test_images_are_smaller_if_training_is_slow(load, tmp_path):
 
 
 @pytest.fixture
-def plan(tmp_path):
+def plan(tmp_path, write_gray):
     """A video of two seconds for training, and one for validation."""
     for name in 'a/x.mp4', 'y.avi':
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        writer = cv2.VideoWriter(
-            str(path), cv2.VideoWriter_fourcc(*'mp4v'), 8, (32, 32))
-        for i in range(16):
-            writer.write(np.full((32, 32, 3), 16 * i, np.uint8))
-        writer.release()
+        write_gray(tmp_path / name, range(0, 256, 16), 8)
     return Plan(
         None, tmp_path, 1,
         dict(train=[LabeledVideo('a/x.mp4', 'k', .5, 1.25)]),

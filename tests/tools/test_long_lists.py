@@ -116,13 +116,13 @@ def test_predictions_continue_and_report_bad_videos(
 
 
 @pytest.mark.parametrize('text, error', [
-    ('path\na.mp4\n', 'must have a column source, got path'),
-    ('source,name\na.mp4\n', 'must have 2 columns in each row'),
-    ('source\na.mp4,b\n', 'must have 1 columns in each row'),
+    ('path\na.mp4\n', 'must have columns source, got path'),
+    ('source,name\na.mp4\n', 'line 2: expected 2 fields'),
+    ('source\na.mp4,b\n', 'line 2: expected 1 fields'),
     ('source,name\na.mp4,../b\n', "name must be a file name, got '../b'"),
     ('source,name\na.mp4,x\nb.mp4,x\n', 'would both have the name x'),
     ('source,name\n,x\n', 'must have a path in each row'),
-    ('source\n', 'lists no videos'), ('', 'must have a column source')])
+    ('source\n', 'at least one row'), ('', 'must have columns source')])
 def test_rejects_lists(tmp_path, text, error):
     (tmp_path / 'list.csv').write_text(text)
     with pytest.raises(ValueError, match=error):

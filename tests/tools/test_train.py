@@ -149,8 +149,8 @@ def test_numbers_can_be_set_in_every_config():
 
 def test_different_optimizer_cannot_resume(trained, train):
     with pytest.raises(SystemExit, match=(
-            "epoch_1.pth was trained with another optimizer: it has no "
-            "'momentum' for SGD")):
+            'epoch_1.pth was trained with another optimizer: it has no '
+            'dampening, momentum for SGD')):
         train('--resume', trained / 'epoch_1.pth', '--cfg-options',
               'optim_wrapper.optimizer.type=SGD')
 

@@ -29,11 +29,6 @@ def test_prints_one_line_and_ends_workers(capsys, monkeypatch, error, hint,
     assert worker.exitcode is not None
 
 
-def test_other_exits_pass():
-    with pytest.raises(SystemExit, match='no'), one_line_stop():
-        raise SystemExit('no')
-
-
 @pytest.mark.parametrize('is_read, code', [
     (False, 141), (True, 'prog: error: [Errno 32] Broken pipe')])
 def test_output_that_nobody_reads_is_no_error(monkeypatch, is_read, code):

@@ -3,7 +3,6 @@
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.logging import MMLogger
 
 from mmvidattn import get_model
 from mmvidattn.apis import build_runner
@@ -20,7 +19,7 @@ AMP = dict(
 def units(monkeypatch):
     """Choose whether this processor has bfloat16 units, without override."""
     monkeypatch.delenv(half_precision.VARIABLE)
-    half_precision._report_stream.cache_clear()
+    half_precision._report.cache_clear()
 
     def choose(value):
         monkeypatch.setattr(
@@ -52,18 +51,15 @@ def test_units_by_capability(monkeypatch, machine, capability, isa,
     (False, '', torch.float32), (True, '', torch.bfloat16),
     (False, 'force', torch.bfloat16)])
 def test_stream_computes_where_it_is_fast_and_reports_it_once(
-        units, monkeypatch, has_units, variable, dtype):
-    lines = []
-    monkeypatch.setattr(MMLogger, 'callHandlers', lambda self, record: (
-        lines.append(record.getMessage())))
+        units, monkeypatch, capsys, has_units, variable, dtype):
     monkeypatch.setenv(half_precision.VARIABLE, variable)
     units(has_units)
     model = get_model('testra_tiny_synthetic').bfloat16()
     for _ in range(2):
         assert StreamSession(model, 1).step.example.dtype == dtype
     assert next(model.parameters()).dtype == torch.bfloat16
-    reports = [line for line in lines if 'MMVIDATTN_BFLOAT16=force' in line]
-    assert len(reports) == (dtype == torch.float32)
+    assert capsys.readouterr().err.count('MMVIDATTN_BFLOAT16=force') == (
+        dtype == torch.float32)
 
 
 @pytest.mark.parametrize('device, has_units, changes', [

@@ -56,13 +56,14 @@ def test_error_releases_the_lock(tmp_path):
     # The file of an earlier run locks nothing.
     (tmp_path / LOCK).write_text('no json')
     with pytest.raises(RuntimeError), lock_folder(tmp_path):
-        raise RuntimeError
-    with lock_folder(tmp_path):
         # A run that has not written its name yet.
         (tmp_path / LOCK).write_text('')
         with pytest.raises(ValueError, match='another run: it has just start'):
             with lock_folder(tmp_path):
                 pass
+        raise RuntimeError
+    with lock_folder(tmp_path):
+        pass
 
 
 def test_disk_or_system_without_locks(tmp_path, monkeypatch, capsys):

@@ -7,7 +7,6 @@ import pickle
 import struct
 import zipfile
 
-import mmengine
 import numpy as np
 import pytest
 import torch
@@ -154,15 +153,6 @@ def test_numpy_in_checkpoints_loads(tmp_path):
                           values):
         np.testing.assert_array_equal(got, value)
         assert type(got) is type(value) and got.dtype == value.dtype
-
-
-def test_mmengine_loads_pickles_of_other_code(tmp_path):
-    """mmaction2's lists of skeletons are pickles of arrays and dicts."""
-    value = [dict(keypoint=np.ones((1, 2, 3)), label=1)]
-    mmengine.dump(value, tmp_path / 'x.pkl')
-    assert mmengine.load(tmp_path / 'x.pkl')[0]['label'] == 1
-    (tmp_path / 'y.pkl').write_bytes(pickle.dumps(Call(os.getcwd)))
-    assert mmengine.load(tmp_path / 'y.pkl') == os.getcwd()
 
 
 def test_malicious_files_work_without_protection(tmp_path):
