@@ -117,6 +117,8 @@ setup(
         # Files in object stores: s3://, http:// and, with further packages,
         # gs:// and az://.
         remote=REMOTE,
+        # Scenic's checkpoints, for mmvidattn convert.
+        flax=['msgpack'],
         # RULSTM's features, for tools/data/prepare.py.
         lmdb=['lmdb'],
         # Long lists of videos on a Ray cluster (--engine ray). Ray 2.64 will
@@ -131,7 +133,7 @@ setup(
         # selenium needs an installed Chromium; without one, its tests are
         # skipped. moto and flask are a local S3 server, for trials.
         dev=['flask', 'flask-cors', 'hypothesis', 'kubernetes-validate',
-             'lmdb', 'moto[s3]>=5', 'pympi-ling', 'pytest', 'pytest-xdist',
+             'lmdb', 'moto[s3]>=5', 'msgpack', 'pympi-ling', 'pytest', 'pytest-xdist',
              'scikit-learn', 'selenium', *DOCS,
              *ONNX, *REMOTE, *SERVE, *WEBHOOK],
     ),

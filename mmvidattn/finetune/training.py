@@ -214,11 +214,13 @@ class ConsoleHook(Hook):
     def _describe(self, runner: Runner, done: int) -> str:
         new = done - self._first
         number = self._plan.max_epochs
-        left = (time.monotonic() - self._began) / new * (
-            self._plan.max_iters - done)
-        text = (f'epoch {runner.epoch + 1:{len(str(number))}}/'
-                f'{number}, {math.ceil(left)} s left, loss '
-                f'{sum(self._losses) / len(self._losses):.3f}')
+        text = f'epoch {runner.epoch + 1:{len(str(number))}}/{number}, '
+        # The number of steps is not known at the first one.
+        if new > 1:
+            left = (time.monotonic() - self._began) / new * (
+                self._plan.max_iters - done)
+            text += f'{math.ceil(left)} s left, '
+        text += f'loss {sum(self._losses) / len(self._losses):.3f}'
         if self._accuracies:
             mean = sum(self._accuracies) / len(self._accuracies)
             text += f', training {100 * mean:.0f} %'

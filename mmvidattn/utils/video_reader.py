@@ -324,14 +324,21 @@ def open_container(source: str | bytes) -> av.container.InputContainer:
 
     Raises:
         ValueError: If the path is a folder, a device or a pipe, which could
-            block.
+            block, or if the file is not a video.
     """
-    if isinstance(source, bytes):
-        return av.open(io.BytesIO(source))
-    if os.path.exists(source) and not os.path.isfile(source):
+    is_path = isinstance(source, str)
+    if is_path and os.path.exists(source) and not os.path.isfile(source):
         raise ValueError(f'{source} is not a file')
     # ffmpeg would take the text before a colon for a protocol.
-    return av.open(f'file:{source}' if ':' in source else source)
+    file = (f'file:{source}' if ':' in source else source) if is_path else \
+        io.BytesIO(source)
+    try:
+        return av.open(file)
+    except av.InvalidDataError as error:
+        size = os.path.getsize(source) if is_path else len(source)
+        raise ValueError(
+            'the file is not a video, or it is damaged or incomplete' if size
+            else 'the file is empty') from error
 
 
 def check_end(path: str) -> None:

@@ -2,6 +2,7 @@
 """Read bytes written by flax 0.12.8 (msgpack_serialize), and convert them."""
 import struct
 
+import msgpack
 import pytest
 import torch
 
@@ -54,45 +55,13 @@ def test_joins_chunks(tmp_path):
     assert torch.equal(result['w'], torch.arange(9.).view(3, 3))
 
 
-def _text(text):
-    return bytes([0xa0 + len(text)]) + text.encode()
-
-
-def _array(values, wrap=b'\xc8'):
-    data = struct.pack(f'<{len(values)}d', *values)
-    body = (b'\x93\x91\xcd' + struct.pack('>H', len(values)) +
-            _text('float64') + b'\xc5' + struct.pack('>H', len(data)) + data)
-    return wrap + struct.pack('>H', len(body)) + b'\x01' + body
-
-
-@pytest.mark.parametrize('wrap', [
-    lambda body: b'\x81' + _text('a') + body,
-    lambda body: b'\xde\x00\x01' + b'\xd9\x01a' + body,
-    lambda body: b'\xdf\x00\x00\x00\x01' + b'\xda\x00\x01a' + body,
-    # Next to plain values of every other type.
-    lambda body: b'\x82' + _text('b') + b'\x9a\xcb' + 8 * b'\0' + b'\xd0\x80'
-    b'\xd1\x80\0\xd2\0\0\0\0\xcf' + 8 * b'\0' + b'\xc4\x01x\x80\x90\xc2\xd4'
-    b'\x02\0' + _text('a') + body,
-], ids=['short', 'middle', 'long', 'others'])
-def test_reads_every_form_of_msgpack(tmp_path, wrap):
-    result = _load(tmp_path, wrap(_array(range(200))))
-    assert result.keys() == {'a'}
-    assert torch.equal(result['a'], torch.arange(200.).double())
-
-
 @pytest.mark.parametrize('data, message', [
-    (b'', 'unexpected end'),
-    (TREE[:-3], 'unexpected end'),
-    (TREE + b'\0', 'data after the end'),
+    (TREE[:-3], 'incomplete'),
     (b'\x93\1\2\3', 'got a list'),
-    (b'\x81\xa1a\xc1', 'byte 0xc1 at 3'),
-    (b'\x81\xc0\1', 'keys must be .* got NoneType'),
-    (100 * b'\x81\xa1a' + b'\1', 'more than 64 nested levels'),
     (TREE.replace(b'\xa7float32', b'\xa7complex'), 'got complex'),
     (TREE.replace(b'\x92\2\3', b'\x92\2\4'), 'shape'),
-    (b'\x80\4\x95\0', 'data after the end'),
-], ids=['empty', 'cut', 'longer', 'list', 'byte', 'key', 'depth', 'type',
-        'shape', 'pickle'])
+    (b'\x80\4\x95\0', 'extra data'),
+], ids=['cut', 'list', 'type', 'shape', 'pickle'])
 def test_rejects_invalid_data(tmp_path, data, message):
     with pytest.raises(ValueError, match=f'not a flax checkpoint.*{message}'):
         _load(tmp_path, data)
@@ -108,10 +77,11 @@ def test_finds_parameters_next_to_optimizer_state(root, state):
 
 
 def test_command_reads_flax_files(tmp_path):
-    data = _array(range(4))
-    for key in ('scale', 'encoder_norm', 'Transformer', 'target', 'optimizer'):
-        data = b'\x81' + _text(key) + data
-    (tmp_path / 'checkpoint').write_bytes(data)
+    values = struct.pack('<4d', *range(4))
+    tree = msgpack.ExtType(1, msgpack.packb(((4, ), 'float64', values)))
+    for key in 'scale', 'encoder_norm', 'Transformer', 'target', 'optimizer':
+        tree = {key: tree}
+    (tmp_path / 'checkpoint').write_bytes(msgpack.packb(tree))
     main(['convert', 'vivit_scenic', str(tmp_path / 'checkpoint'),
           str(tmp_path / 'vivit.pth')])
     result = load_state_dict_file(tmp_path / 'vivit.pth')

@@ -127,12 +127,14 @@ def test_rejects_detectors(files, clip_files, clip, tmp_path, kwargs, message):
     ('http://[::1/x', r'cannot open http://\[::1/x: Invalid IPv6'),
     ('ftp://user:secret@host/x', 'source ftp://host/x does not exist'),
     ('notes.mp4', 'cannot open .*notes.mp4 as a video'),
-    ('cut.mp4', 'cannot open .*cut.mp4 as a video: .*Invalid data'),
+    ('cut.mp4', 'cannot open .*cut.mp4 as a video: .*incomplete'),
+    ('nothing.mp4', 'cannot open .*nothing.mp4 as a video: .*is empty'),
     ('empty', 'no frames in the folder .*empty; .*.png'),
 ])
 def test_rejects_sources(tmp_path, clip, name, message):
     (tmp_path / 'empty').mkdir()
     (tmp_path / 'notes.mp4').write_bytes(b'no video')
+    (tmp_path / 'nothing.mp4').touch()
     (tmp_path / 'cut.mp4').write_bytes(clip.read_bytes()[:-9000])
     path = tmp_path / name
     check(open_source, message,
