@@ -107,3 +107,9 @@ class BaseAttention(nn.Module):
             elapsed: Duration in nominal intervals, [B].
         """
         raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        """List all options."""
+        return ', '.join(
+            f'{name}={value!r}' for name, value in vars(self).items()
+            if name != 'training' and not name.startswith('_'))

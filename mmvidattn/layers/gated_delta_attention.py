@@ -91,6 +91,3 @@ class GatedDeltaAttention(BaseAttention):
         y, memory = frame_delta_rule(q, k, v, beta.sigmoid(), log_gate,
                                      memory)
         return self.norm(y) * F.silu(self.gate(q)), memory
-
-    def extra_repr(self) -> str:
-        return f'forget={self.forget:g}'

@@ -70,6 +70,3 @@ class LARAAttention(BaseAttention):
             omega = query_landmarks + key_landmarks
             omega = omega + torch.randn_like(omega)
         return lara_attention(q, k, v, query_landmarks, key_landmarks, omega)
-
-    def extra_repr(self) -> str:
-        return f'num_landmarks={self.num_landmarks}'

@@ -83,7 +83,3 @@ class LinearAttention(BaseAttention):
         sums, carry = decay_frame_sums((state['sums'], state['carry']), decay,
                                        elapsed)
         return dict(sums=sums, carry=carry)
-
-    def extra_repr(self) -> str:
-        return (f'kernel={self.kernel!r}, offset={self.offset:g}, '
-                f'order={self.order!r}')

@@ -37,6 +37,7 @@ class LinformerAttention(BaseAttention):
                  num_projections: Count = 256,
                  share_projection: bool = False) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
+        self.num_projections = num_projections
         shape = math.prod(self.seq_shape), num_projections
         self.key_projection = nn.Parameter(torch.empty(shape))
         self.value_projection = None if share_projection else nn.Parameter(
@@ -56,8 +57,3 @@ class LinformerAttention(BaseAttention):
         value_projection = key_projection if self.value_projection is None \
             else self.value_projection[:length]
         return linformer_attention(q, k, v, key_projection, value_projection)
-
-    def extra_repr(self) -> str:
-        longest, num_projections = self.key_projection.shape
-        return (f'keys={longest}, num_projections={num_projections}, '
-                f'share_projection={self.value_projection is None}')

@@ -43,6 +43,3 @@ class OrthoformerAttention(BaseAttention):
         landmarks = q.detach().gather(
             -3, chosen.unsqueeze(-1).expand(*chosen.shape, q.shape[-1]))
         return orthoformer_attention(q, k, v, landmarks)
-
-    def extra_repr(self) -> str:
-        return f'num_landmarks={self.num_landmarks}'

@@ -6,15 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from ..ops.precision import at_least_float32
-from ..ops.temporal_smoothing import (
+from ..ops.ring_buffers import fill_rows, push_row, read_rows, write_row
+from ..ops.sample_smoothing import (
     SmoothingState,
     exponential_smoothing,
-    fill_rows,
-    push_row,
-    read_rows,
     smoothing_state,
     window_smoothing,
-    write_row,
 )
 from .block import ProjectedAttention
 from .stream_step import StreamStep, keep_last_row

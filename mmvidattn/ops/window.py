@@ -1,7 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Attention windows of a grid of tokens, for any sizes of both."""
-import itertools
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -109,35 +107,16 @@ def _is_token(grid_shape: Size, padded_shape: Size,
     return T[:, None, None] & H[:, None] & W
 
 
-def _tokens(grid_shape: Size, window_size: Size):
-    """Yield window, place in the window and place in the grid of tokens."""
-    counts = [-(-n // size) for n, size in zip(grid_shape, window_size)]
-    places = list(itertools.product(*map(range, window_size)))
-    for i, window in enumerate(itertools.product(*map(range, counts))):
-        for j, place in enumerate(places):
-            token = tuple(a * size + b for a, size, b in zip(
-                window, window_size, place))
-            if all(a < n for a, n in zip(token, grid_shape)):
-                yield i, j, token
-
-
 def naive_window_partition(
         x: Tensor, window_size: Size) -> tuple[Tensor, Tensor | None]:
-    """Reference of :func:`window_partition`, token by token."""
-    t, h, w = window_size
-    tokens = list(_tokens(x.shape[1:4], window_size))
-    windows = x.new_zeros(len(x), tokens[-1][0] + 1, t * h * w, x.shape[-1])
-    mask = torch.zeros(windows.shape[1:3], dtype=torch.bool, device=x.device)
-    for i, j, (a, b, c) in tokens:
-        windows[:, i, j] = x[:, a, b, c]
-        mask[i, j] = True
-    return windows, None if mask.all() else mask
+    """Reference of :func:`window_partition`, which slides windows."""
 
+    def cut(x: Tensor) -> Tensor:
+        pad = [-n % size for n, size in zip(x.shape[1:4], window_size)]
+        x = F.pad(x, (0, 0, 0, pad[2], 0, pad[1], 0, pad[0]))
+        for axis, size in enumerate(window_size, 1):
+            x = x.unfold(axis, size, size)
+        return x.flatten(5).flatten(1, 3).transpose(2, 3)
 
-def naive_window_merge(windows: Tensor, window_size: Size,
-                       grid_shape: Size) -> Tensor:
-    """Reference of :func:`window_merge`, token by token."""
-    x = windows.new_zeros(len(windows), *grid_shape, windows.shape[-1])
-    for i, j, (a, b, c) in _tokens(grid_shape, window_size):
-        x[:, a, b, c] = windows[:, i, j]
-    return x
+    mask = cut(torch.ones_like(x[:1, ..., :1]))[0, ..., 0] > 0
+    return cut(x), None if mask.all() else mask

@@ -20,7 +20,7 @@ from mmvidattn.layers.video_self_attention import TOKEN_AXES
 from mmvidattn.ops import landmark_grid
 
 C, HEADS = 12, 3
-GRID = 4, 3, 5
+GRID = 3, 2, 4
 PATTERNS = 'time', 'space', 'joint', 'window'
 SHIFT = dict(mode='tsm', divisor=4)
 # Options that lead through different code.
@@ -134,7 +134,7 @@ def drawn_grids():
     seed = random.SystemRandom().randrange(2**32)
     print(f'sizes of seed {seed}')
     rng = random.Random(seed)
-    return GRID, (rng.randint(2, 4), rng.randint(1, 3), rng.randint(1, 5))
+    return GRID, (rng.randint(2, 3), rng.randint(1, 2), rng.randint(1, 4))
 
 
 def sequences(grid, pattern):
@@ -251,15 +251,23 @@ def test_half_precision_and_checkpoints_keep_the_outputs(cls, options):
         assert y.dtype == dtype and relative(y, want) < tolerance
 
 
-@pytest.mark.parametrize('cls', classes_of('layers'))
-def test_exports_for_any_batch(cls):
-    module = build(cls, next(options for x, options in CASES if x is cls))
+class _All(nn.ModuleList):
+
+    def forward(self, x):
+        return [module(x) for module in self]
+
+
+def test_all_export_for_any_batch():
+    """Export one program of all attentions, which saves time."""
+    cases = dict(reversed(CASES))
+    module = _All(build(cls, options) for cls, options in cases.items())
     program = torch.export.export(
         module, (tokens(*GRID, batch=3), ),
         dynamic_shapes=({0: torch.export.Dim.DYNAMIC}, )).module()
     for batch in 1, 5:
         x = tokens(*GRID, batch=batch)
-        torch.testing.assert_close(program(x), module(x))
+        for cls, got, want in zip(cases, program(x), module(x)):
+            assert relative(got, want) < 1e-12, cls
 
 
 CAUSAL = [(cls, {**options, **arguments_for(cls, window_frames=2)})

@@ -39,8 +39,7 @@ def test_compiled_operator_has_right_strides():
     """torch.library's own checks, of the fake implementation too."""
     x = torch.randn(2, 3, 4, 5, 8, requires_grad=True)
     weight = torch.randn(8, 1, 3, 3, requires_grad=True)
-    torch.library.opcheck(frame_conv, (x, weight, None))
-    torch.library.opcheck(frame_conv, (x[:, 1:], weight, weight[:, 0, 0, 0]))
+    torch.library.opcheck(frame_conv, (x[:, 1:], weight, None))
 
 
 @pytest.mark.parametrize('keep_rest', [True, False])

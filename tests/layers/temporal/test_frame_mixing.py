@@ -56,21 +56,3 @@ def test_layer_matches_naive_ops(attention, level, shift, bias):
     # The layer also accepts a grid of tokens.
     grid = layer(x.unflatten(1, (1, N)))
     assert torch.allclose(grid.flatten(1, 2), want, atol=1e-12)
-
-
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(attention='4d'), "attention.*'2d', '3d', 'leap'.*'4d'"),
-    (dict(shift='half'), "shift.*'none', 'plain', 'periodic'.*'half'"),
-    (dict(shift_first='x'), "shift_first.*'next', 'previous'.*'x'"),
-    (dict(shift_fraction=1), 'shift_fraction.*got 1'),
-    (dict(level=4), '8 frames form no pairs at the pyramid level 4')])
-def test_rejects(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        FrameMixing(T, **kwargs)
-
-
-@pytest.mark.parametrize('method', ['join', 'shift_heads'])
-def test_rejects_incomplete_clips(method):
-    mixing = FrameMixing(T)
-    with pytest.raises(ValueError, match='9 frames.*num_frames=8'):
-        getattr(mixing, method)(torch.zeros(9, N, G, 4))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..precision import at_least_float32, without_autocast
+from .precision import at_least_float32, without_autocast
 from .temporal_smoothing import log_temporal_kernel
 
 
@@ -192,34 +192,23 @@ def _check_samples(name: str, scores: Tensor, v: Tensor,
 def naive_exponential_smoothing(q: Tensor,
                                 k: Tensor,
                                 v: Tensor,
-                                *,
-                                decay: float = 1.,
-                                scale: float | None = None,
-                                length: int | None = None) -> Tensor:
-    """Reference of both: compute each step from all earlier samples.
+                                decay: float = 1.) -> Tensor:
+    """Reference: compute each step from all earlier samples.
 
     Args:
         q: Queries, [*, N, G, D].
         k: Keys of the stream, [*, T, G, D].
         v: Values of the stream, [*, T, G, E].
         decay: Weight of a sample relative to the next newer one, in (0, 1].
-        scale: Factor of the scores. Defaults to ``D ** -0.5``.
-        length: Window length of :func:`window_smoothing`; None for
-            :func:`exponential_smoothing`.
 
     Returns:
         [T, *, N, G, E].
     """
     steps = []
-    scale = q.shape[-1]**-0.5 if scale is None else scale
     for t in range(1, k.shape[-3] + 1):
-        first = 0 if length is None else max(0, t - length)
-        past, values = k[..., first:t, :, :], v[..., first:t, :, :]
-        age = torch.arange(t - first - 1, -1, -1, dtype=q.dtype)
-        # The released code adds a floor for windows; Eq. 6 has none.
-        floor = 0 if length is None else 1e-10
-        kernel = (decay**age + floor).log()
-        scores = torch.einsum('...mgd,...ngd->...gmn', q, past) * scale
-        weights = (scores + kernel).softmax(dim=-1)
-        steps.append(torch.einsum('...gmn,...ngd->...mgd', weights, values))
+        scores = torch.einsum('...mgd,...ngd->...gmn', q, k[..., :t, :, :])
+        age = torch.arange(t - 1, -1, -1, dtype=q.dtype)
+        weights = scores * q.shape[-1]**-0.5 + age * math.log(decay)
+        steps.append(torch.einsum('...gmn,...ngd->...mgd', weights.softmax(-1),
+                                  v[..., :t, :, :]))
     return torch.stack(steps)

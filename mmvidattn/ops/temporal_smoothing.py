@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from ..attention_inputs import check_attention_inputs
-from ..precision import at_least_float32, without_autocast
-from ..softmax_attention import softmax_attention
+from .attention_inputs import check_attention_inputs
+from .precision import at_least_float32, without_autocast
+from .softmax_attention import softmax_attention
 
 # Added to the weights before the logarithm, as in the released code.
 FLOOR = 1e-10

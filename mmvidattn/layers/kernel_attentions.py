@@ -1,0 +1,207 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Linear attentions of other papers; ours is in ``linear_attention.py``."""
+import torch
+import torch.nn.functional as F
+from mmaction.registry import MODELS
+from torch import Tensor, nn
+
+from ..ops import (
+    cosformer_attention,
+    feature_map,
+    linear_attention,
+    mala_attention,
+    performer_features,
+    polaformer_attention,
+    rala_attention,
+    random_projection,
+)
+from ..ops.linear_attention import Order
+from ..ops.performer import Kind
+from ..utils.arguments import Count, Natural, Positive, check_arguments
+from .base_attention import BaseAttention
+
+
+@check_arguments
+class KernelAttention(BaseAttention):
+    """Base class of linear attentions with an order and a denominator.
+
+    Args:
+        head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
+        order: See :func:`mmvidattn.ops.linear_attention`. Defaults to 'auto'.
+        eps: Added to the denominator. Defaults to 1e-6.
+    """
+
+    def __init__(self,
+                 head_dims: Count,
+                 num_heads: Count,
+                 seq_shape: tuple[Count, ...],
+                 order: Order = 'auto',
+                 eps: Positive = 1e-6) -> None:
+        super().__init__(head_dims, num_heads, seq_shape)
+        self.order = order
+        self.eps = eps
+
+
+@MODELS.register_module()
+class CosFormerAttention(KernelAttention):
+    """Attention of `cosFormer <https://arxiv.org/abs/2202.08791>`_.
+
+    Linear attention with ReLU that favors nearby tokens. It has no parameters.
+    The distance is counted in row-major order, so vertical neighbors are a
+    whole row apart. In the pattern 'window', queries have the positions of the
+    window's first frame. ``eps`` is the lower bound of the denominator.
+    """
+
+    def feature_map(self, x: Tensor) -> Tensor:
+        return feature_map(x, 'relu')
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return cosformer_attention(q, k, v, order=self.order, eps=self.eps)
+
+
+@MODELS.register_module()
+class MALAAttention(KernelAttention):
+    """Magnitude-aware linear attention, `MALA
+    <https://arxiv.org/abs/2507.00698>`_.
+
+    Linear attention with ELU + 1 that concentrates on fewer keys if a query
+    is large. It has no parameters.
+
+    Differs from the released code, whose block has three more parts: rotary
+    positions of queries and keys, a depth-wise convolution of the values, and
+    a linear map of the token that multiplies the result.
+    """
+
+    def feature_map(self, x: Tensor) -> Tensor:
+        return feature_map(x, 'elu+1')
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return mala_attention(q, k, v, order=self.order, eps=self.eps)
+
+
+@MODELS.register_module()
+class RALAAttention(KernelAttention):
+    """Rank-augmented linear attention, `RALA
+    <https://arxiv.org/abs/2411.07635>`_.
+
+    Linear attention with ELU + 1 to keys that the mean query weights, whose
+    result is multiplied by a linear map of the token. (The paper on feature
+    fixation calls another attention RALA: :class:`LARAAttention`.)
+
+    Differs from the paper: the linear map reads the mapped query of its head
+    instead of the token, and all heads share it, like a gate of
+    :class:`FeatureFixation`.
+
+    Differs from the released code, whose block has two more parts: rotary
+    positions of queries and keys, and a depth-wise convolution of the values.
+    """
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.gate = nn.Linear(self.head_dims, self.head_dims)
+
+    def feature_map(self, x: Tensor) -> Tensor:
+        return feature_map(x, 'elu+1')
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        y = rala_attention(q, k, v, order=self.order, eps=self.eps)
+        return y * self.gate(q)
+
+
+@MODELS.register_module()
+@check_arguments
+class PolaFormerAttention(KernelAttention):
+    """Polarity-aware linear attention, `PolaFormer
+    <https://arxiv.org/abs/2501.15061>`_.
+
+    Linear attention that also multiplies negative channels. Each channel of
+    queries and keys has a learned scale and a learned exponent between 1 and
+    1 + ``alpha``. A linear map multiplies the result (the coefficients
+    :math:`G^s` and :math:`G^o`).
+
+    Differs from the paper: the linear map reads the query of its head instead
+    of the token, and all heads share it, like a gate of
+    :class:`FeatureFixation`.
+
+    Differs from the released code, whose block has two more parts: positions
+    of the keys, and a depth-wise convolution of the values.
+
+    Args:
+        alpha: Range of the exponents. Defaults to 4.
+        *args, **kwargs: Arguments of :class:`KernelAttention`; ``head_dims``
+            must be even, and ``eps`` is added to the mean of the scores.
+    """
+
+    def __init__(self, *args, alpha: Positive = 4., **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.alpha = alpha
+        self.scale, self.power = (
+            nn.Parameter(torch.zeros(self.num_heads, self.head_dims))
+            for _ in range(2))
+        self.gate = nn.Linear(self.head_dims, self.head_dims)
+
+    def feature_map(self, x: Tensor) -> Tensor:
+        return x / F.softplus(self.scale).to(x.dtype)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        y = polaformer_attention(
+            q, k, v, 1 + self.alpha * self.power.sigmoid(), order=self.order,
+            eps=self.eps)
+        return y * self.gate(q)
+
+
+@MODELS.register_module()
+@check_arguments
+class PerformerAttention(BaseAttention):
+    """Attention of `Performer <https://arxiv.org/abs/2009.14794>`_.
+
+    Linear attention with random features, without parameters. The projection
+    is drawn once and stored in the checkpoint.
+
+    Differs from the paper: training never redraws the projection. In the
+    pattern 'window', the maximum that is subtracted from the exponents of keys
+    is taken over the clip.
+
+    Args:
+        head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
+        num_features: Number of features m of a query or key. Defaults to 64,
+            which explains the FLOPs in the paper of the linear video
+            transformer.
+        kind: 'favor' (approximates softmax) or 'relu'. Defaults to 'favor'.
+        seed: Seed of the projection; attentions with the same seed have the
+            same projection. Defaults to torch's global generator.
+        order: See :func:`mmvidattn.ops.linear_attention`. Defaults to 'auto'.
+        eps: Added to each feature. Defaults to 1e-6 for 'favor' and 1e-3 for
+            'relu'.
+    """
+
+    def __init__(self,
+                 head_dims: Count,
+                 num_heads: Count,
+                 seq_shape: tuple[Count, ...],
+                 num_features: Count = 64,
+                 kind: Kind = 'favor',
+                 seed: Natural | None = None,
+                 order: Order = 'auto',
+                 eps: Positive | None = None) -> None:
+        super().__init__(head_dims, num_heads, seq_shape)
+        generator = None if seed is None else torch.Generator().manual_seed(
+            seed)
+        self.register_buffer('projection', random_projection(
+            num_features, head_dims, generator))
+        self.feature_dims = num_features
+        self.kind = kind
+        self.order = order
+        self.eps = eps
+
+    def feature_map(self, q: Tensor) -> Tensor:
+        return performer_features(
+            q, self.projection, kind=self.kind, is_query=True, eps=self.eps)
+
+    def key_map(self, k: Tensor, token_axes: tuple[int, ...]) -> Tensor:
+        return performer_features(
+            k, self.projection, kind=self.kind, is_query=False,
+            token_axes=token_axes, eps=self.eps)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return linear_attention(q, k, v, order=self.order, eps=0.)
