@@ -1,18 +1,26 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Causal ViViT and XViT as streams."""
+"""Causal backbones as streams, and as masked clips."""
 import pytest
 import torch
 from backbones.families import TINY
+from causal_schedules import Causal, run_schedule, whole_streams
 from helpers import relative
 
-from mmvidattn.backbones import ViViT, XViT
+from mmvidattn.backbones import LinearVideoTransformer, ViViT, XViT
+from mmvidattn.layers import linear_attention
+from mmvidattn.ops.frame_causal_linear_attention import (
+    naive_frame_causal_linear_attention,
+)
 
 DECAY = dict(half_life=(2, 8))
 FACTORIZED = dict(model='fact_encoder', tubelet_frames=1,
                   num_temporal_layers=2)
 SOFTMAX = dict(type='SoftmaxAttention', window_frames=4)
+# A grid of 1 x 2 tokens.
+SMALL = dict(num_frames=4, img_size=(4, 8), patch_size=4, patch_stride=4,
+             patch_padding=0, embed_dims=16, num_layers=2, num_heads=2,
+             pattern='causal', init_std=.25)
 MODELS = {
-    'vivit-linear': (ViViT, dict(FACTORIZED, causal=dict())),
     'vivit-linear-decay': (ViViT, dict(
         FACTORIZED, pool='mean', causal=dict(decay=DECAY))),
     'vivit-softmax': (ViViT, dict(FACTORIZED, causal=dict(
@@ -27,9 +35,19 @@ MODELS = {
     'xvit-window': (XViT, dict(
         causal=True, temporal_shift=dict(mode='window', size=2, alpha=.5))),
     'xvit-no-mixing': (XViT, dict(causal=True, temporal_shift=None)),
+    'linear_ff': (LinearVideoTransformer, SMALL),
+    'linear_ff-decay': (LinearVideoTransformer, dict(SMALL, decay=DECAY)),
+    'linear_ff-patches': (LinearVideoTransformer, dict(
+        SMALL, patch_frames=3, decay=dict(DECAY, learned=False))),
+    'linear_ff-fixation-first': (LinearVideoTransformer, dict(
+        SMALL, fixation_first=True,
+        temporal_shift=dict(mode='window', size=2, alpha=.5))),
 }
 EACH = pytest.mark.parametrize('backbone, options', MODELS.values(),
                                ids=MODELS)
+EACH_LINEAR_FF = pytest.mark.parametrize(
+    'options', [options for backbone, options in MODELS.values()
+                if backbone is LinearVideoTransformer])
 
 
 def _build(backbone, options):
@@ -47,12 +65,12 @@ def _frames(model, num_frames=9, batch=2):
 @EACH
 def test_stream_equals_clip(backbone, options):
     model = _build(backbone, options)
-    x, elapsed = _frames(model, 23), .5 + torch.rand(2, 23).double()
+    x, elapsed = _frames(model, 13), .5 + torch.rand(2, 13).double()
     assert model.is_causal
     with torch.no_grad():
         clip, last = model.forward_causal(x, elapsed=elapsed)
-        assert clip.shape == (2, 32, 23, 1, 1)
-        for splits in ([1] * 23, [5, 1, 1, 9, 7]):
+        assert clip.shape[:3] == (2, model.embed_dims, 13)
+        for splits in ([1] * 13, [5, 1, 7]):
             state, parts = model.initial_state(2), []
             shapes = {name: value.shape for name, value in state.items()}
             for frames, times in zip(x.split(splits, dim=2),
@@ -69,7 +87,7 @@ def test_stream_equals_clip(backbone, options):
 
 @EACH
 def test_forward_reads_no_later_frame(backbone, options):
-    model, x = _build(backbone, options), None
+    model = _build(backbone, options)
     x = _frames(model).requires_grad_()
     y = model(x)
     torch.testing.assert_close(y, model.forward_causal(x)[0])
@@ -77,7 +95,7 @@ def test_forward_reads_no_later_frame(backbone, options):
     there = gradient.abs().amax((0, 1, 3, 4)) > 0
     assert there[4] and not there[5:].any()
     # A frame depends on earlier ones as far as windows reach.
-    reach = dict(vivit=4, xvit=2)[backbone.__name__.lower()]
+    reach = 2 if backbone is XViT else 4
     if options.get('temporal_shift', '') is not None:
         assert there[4 - reach:].sum() == 1 + reach
 
@@ -85,38 +103,74 @@ def test_forward_reads_no_later_frame(backbone, options):
 @EACH
 def test_loads_bidirectional_checkpoint(backbone, options):
     model = _build(backbone, options)
-    teacher = backbone(**{
-        **TINY[backbone],
-        **{k: v for k, v in options.items() if k != 'causal'}})
+    teacher = backbone(**{**TINY[backbone], **{
+        name: value for name, value in options.items()
+        if name not in ('causal', 'pattern', 'decay')}})
     torch.nn.init.normal_(next(teacher.parameters()))
-    result = model.load_state_dict(teacher.state_dict(), strict=False)
+    state = teacher.state_dict()
+    result = model.load_state_dict(dict(state), strict=False)
     assert not result.unexpected_keys
     assert all('decay' in name for name in result.missing_keys)
-    trained = dict(teacher.named_parameters())
-    assert all(torch.equal(p.float(), trained[name].float())
-               for name, p in model.named_parameters() if name in trained)
+    # Spatial attention becomes the single attention.
+    trained = {name.replace('.spatial_attn', '.attn'): p
+               for name, p in state.items() if 'temporal_attn' not in name}
+    loaded = [name for name, _ in model.named_parameters()
+              if name in trained]
+    assert len(loaded) > 10
+    assert all(torch.equal(model.get_parameter(name).float(), trained[name])
+               for name in loaded)
 
 
-@pytest.mark.parametrize('backbone, options, message', [
-    (ViViT, dict(model='joint', causal={}), "causal requires model='fact_enc"),
-    (ViViT, dict(FACTORIZED, tubelet_frames=2, causal={}),
-     'tubelet_frames=1.*got 2'),
-    (ViViT, dict(FACTORIZED, num_temporal_layers=0, causal={}),
-     'num_temporal_layers.*got 0'),
-    (ViViT, dict(FACTORIZED, causal=dict(window=4)), r"got \['window'\]"),
-    (ViViT, dict(FACTORIZED, causal=dict(
-        attention=dict(type='SoftmaxAttention'))), 'window_frames'),
-    (XViT, dict(causal=True, temporal_shift=dict(
-        mode='tsm', divisor=8, segment_frames=2)), 'segment_frames.*got 2'),
-    (XViT, dict(causal=True, temporal_shift=dict(
-        mode='tsm', divisor=8, boundary='self')), "got 'self'")])
-def test_rejects_options_that_are_not_causal(backbone, options, message):
-    with pytest.raises(ValueError, match=message):
-        backbone(**{**TINY[backbone], **options})
+def _masked_attention(q, k, v, decay, state, elapsed, *, eps):
+    return naive_frame_causal_linear_attention(
+        q, k, v, decay, elapsed, eps), state
 
 
-def test_bidirectional_networks_cannot_be_streams():
-    model = _build(XViT, {})
-    assert not model.is_causal
-    with pytest.raises(NotImplementedError, match='XViT.*not causal'):
-        model.initial_state()
+@EACH_LINEAR_FF
+def test_streams_that_join_skip_and_reset_equal_masked_clips(
+        options, monkeypatch):
+    model = _build(LinearVideoTransformer, options)
+    x = torch.randn(3, 90, 3, 4, 8, dtype=torch.float64)
+    elapsed = 2 * torch.rand(3, 90, dtype=torch.float64)
+    resets = [25, 89, 60]
+
+    def forward(x, state, elapsed):
+        y, state = model.forward_causal(x.transpose(1, 2), state, elapsed)
+        return y.transpose(1, 2), state
+
+    def masked(x, elapsed):
+        return model.forward_causal(
+            x.transpose(1, 2), elapsed=elapsed)[0].transpose(1, 2)
+
+    with torch.no_grad():
+        got = run_schedule(
+            Causal(forward, model.initial_state, model.decay_state), x,
+            elapsed, resets)
+        monkeypatch.setattr(linear_attention, 'frame_causal_linear_attention',
+                            _masked_attention)
+        want = whole_streams(masked, x, elapsed, resets)
+    assert (got - want).abs().max() < 1e-10
+
+
+@pytest.mark.slow
+@EACH_LINEAR_FF
+def test_stream_of_10000_frames_in_float32(options):
+    model, state, parts = _build(LinearVideoTransformer, options), None, []
+    x, elapsed = torch.randn(1, 3, 10_000, 4, 8), torch.rand(1, 10_000)
+    with torch.no_grad():
+        want, _ = model.forward_causal(x.double(), elapsed=elapsed.double())
+        model.float()
+        sizes = [1, 2, 1, 40] * 227 + [12]
+        for frames, times in zip(x.split(sizes, 2), elapsed.split(sizes, 1)):
+            y, state = model.forward_causal(frames, state, times)
+            parts.append(y)
+    assert relative(torch.cat(parts, dim=2), want) < 1e-5
+
+
+def test_image_kernel_becomes_the_kernel_of_the_current_frame():
+    """Patches of 3 frames then equal patches of one frame."""
+    one, three = (_build(LinearVideoTransformer, dict(SMALL, patch_frames=n))
+                  for n in (1, 3))
+    three.load_state_dict(one.state_dict(), strict=True)
+    x = torch.randn(1, 3, 5, 4, 8, dtype=torch.float64)
+    assert relative(three(x), one(x)) < 1e-12

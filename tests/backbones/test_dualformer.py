@@ -24,7 +24,7 @@ def _clips(frames=8, height=64, width=64, batch=2):
 
 
 @pytest.mark.parametrize('frames, height, width', [
-    (24, 256, 320), (1, 30, 50), (7, 224, 100)])
+    (24, 96, 160), (1, 30, 50), (7, 224, 100)])
 def test_accepts_sizes_that_the_released_code_rejects(frames, height, width):
     """Build a tiny model with the kernels of the released checkpoints."""
     torch.manual_seed(0)
@@ -57,21 +57,6 @@ def test_golden_kernels(size, shared_dir):
         for level, (first, second) in zip(list(levels)[1:], coarse):
             assert list(level.conv1.kernel_size) == first
             assert list(level.conv2.kernel_size) == second
-
-
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(pyramid_sizes=((8, 7, 7), (), (), ())),
-     r'pyramid_sizes.*got \(\(8, 7, 7'),
-    (dict(drop_path_rate=1.), 'drop_path_rate.*got 1.0'),
-    (dict(pyramid_sizes=((), )), 'pyramid_sizes.*4 stages'),
-    (dict(patch_merging='linear', temporal_pooling=(1, 2, 1)),
-     r'temporal_pooling.*\(1, 2, 1\)'),
-    (dict(window_size=(8, 7)), r'window_size.*\(8, 7\)'),
-    (dict(arch=dict(ARCH, num_heads=(3, 1, 1, 1))), 'embed_dims=8.*heads=3'),
-])
-def test_rejects(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        _build(**kwargs)
 
 
 @pytest.mark.parametrize('frames', [8, 12, 32])

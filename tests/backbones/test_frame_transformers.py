@@ -58,33 +58,6 @@ def test_rest_accepts_frames_of_any_size():
     assert y.shape == (1, 128, T, 3, 4) and y.isfinite().all()
 
 
-@BACKBONES
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(attention='x'), "attention .*'x'"),
-    (dict(shift_first='x'), "shift_first .*'x'"),
-    (dict(shift_fraction=0.7), 'shift_fraction.*0.7'),
-    (dict(pyramid=()), 'pyramid'),
-    (dict(pyramid=(1, 4)), '8 frames form no pairs at the pyramid level 4'),
-    (dict(num_frames=7), '7 frames form no pairs')])
-def test_rejects(backbone, kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        _build(backbone, **kwargs)
-
-
-@pytest.mark.parametrize('backbone', [Visformer, ResT])
-def test_rejects_token_shift_without_class_token(backbone):
-    with pytest.raises(ValueError, match="shift .*'token'"):
-        _build(backbone, shift='token')
-
-
-@pytest.mark.parametrize('backbone, kwargs, message', [
-    (VisionTransformerLAPS, dict(img_size=70), '70.* by patch_size=16'),
-    (Visformer, dict(img_size=31), 'img_size must be at least 32, got 31')])
-def test_rejects_sizes(backbone, kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        _build(backbone, **kwargs)
-
-
 _VISFORMER = dict(type='Visformer', img_size=64, arch=dict(
     stem_channels=8, embed_dims=32, depths=(2, 3, 3), num_heads=2))
 _VIT = dict(type='VisionTransformerLAPS', img_size=48, mlp_ratio=2, arch=dict(

@@ -57,20 +57,6 @@ def test_init_weights_follows_the_config_of_the_model(build):
     assert (backbone.model.embed.bias == 3).all()
 
 
-@pytest.mark.parametrize('model, options, message', [
-    ('visformer_small', {}, "'timm.NAME' or a config, got 'visformer_small'"),
-    ('torch.x', {}, "'timm.NAME'"),
-    (dict(type='TestImage'), dict(model_cfg=dict(a=1)),
-     "model_cfg requires model='timm.NAME'"),
-    (dict(type='TestImage'), dict(shift='x'), "shift must be one of"),
-])
-def test_rejects(build, model, options, message):
-    with pytest.raises(ValueError, match=message):
-        MODELS.build(
-            dict(type='InflatedBackbone', model=model, num_frames=T,
-                 pyramid=(1, ), **options))
-
-
 def test_error_names_the_timm_package(build, monkeypatch):
     monkeypatch.setitem(sys.modules, 'timm', None)
     with pytest.raises(ImportError, match='needs timm: pip install timm'):

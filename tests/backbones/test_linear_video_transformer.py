@@ -1,27 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Linear video transformer, and XViT, on which its authors' code builds."""
 from functools import partial
 
 import pytest
 import torch
-from backbones.families import TINY, build, outputs_of, released
+from backbones.families import build, outputs_of, released
 from helpers import relative
 
 from mmvidattn.backbones import LinearVideoTransformer
 
 _build = partial(build, LinearVideoTransformer)
-
-
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(window_frames=2), 'window_frames'),
-    (dict(patch_frames=2), 'patch_frames must be an odd number, got 2'),
-    (dict(pattern='windowed'), 'window_frames'),
-    (dict(fixation=dict(mode='x')), "'separate', 'cooperative'.*'x'"),
-    (dict(temporal_shift=dict(mode='x', divisor=4)), "'tsm'.*'x'"),
-])
-def test_rejects(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        LinearVideoTransformer(
-            **{**TINY[LinearVideoTransformer], **kwargs})
 
 
 def test_one_frame_kernel_becomes_the_middle_of_three():
@@ -31,32 +19,40 @@ def test_one_frame_kernel_becomes_the_middle_of_three():
     assert torch.allclose(one(x), three(x), atol=1e-5)
 
 
-GOLDEN_OPTIONS = {
-    'shared_eight_s1_div4': {},
-    'shared_cross_s1_div4': dict(spatial_shift=dict(mode='cross', divisor=8)),
-    'nogate_noshift': dict(
-        fixation=None, temporal_shift=None, spatial_shift=None),
-    'softmax_nogate': dict(
-        fixation=None,
-        attention=dict(type='SoftmaxAttention'),
-        spatial_shift=dict(mode='cross', divisor=8)),
+LVT = dict(type='LinearVideoTransformer', num_frames=8)
+XVIT = dict(type='XViT', num_frames=8, img_size=64)
+CROSS = dict(mode='cross', divisor=8)
+GOLDENS = {
+    ('lvt', 'shared_eight_s1_div4'): LVT,
+    ('lvt', 'shared_cross_s1_div4'): dict(LVT, spatial_shift=CROSS),
+    ('lvt', 'nogate_noshift'): dict(
+        LVT, fixation=None, temporal_shift=None, spatial_shift=None),
+    ('lvt', 'softmax_nogate'): dict(
+        LVT, fixation=None, attention=dict(type='SoftmaxAttention'),
+        spatial_shift=CROSS),
+    ('xvit', 'div4'): dict(XVIT, temporal_shift=dict(mode='tsm', divisor=4)),
+    ('xvit', 'noshift'): dict(XVIT, temporal_shift=None),
 }
 
 
-@pytest.mark.parametrize('case', GOLDEN_OPTIONS)
-def test_golden_released_model(golden, case):
-    """Outputs of the released model with its converted weights."""
-    G = golden('linear/golden_lvt.pt')
-    g, dims = G[case], G[case]['meta']['dims']
+@pytest.mark.parametrize('family, case', GOLDENS)
+def test_golden_released_model(golden, family, case):
+    """Outputs of the released models with their converted weights."""
+    G = golden(f'linear/golden_{family}.pt')
+    g, sizes = G[case], dict(num_classes=7, hidden_dims=24)
+    width, num_heads, source = 48, 3, 'xvit'
+    head = dict(type='XViTHead', num_heads=3)
+    if family == 'lvt':
+        width, num_heads = (g['meta']['dims'][key]
+                            for key in ('embed_dim', 'num_heads'))
+        source, head = 'linear_ff', dict(type='LinearVideoTransformerHead')
     model = released(
-        'linear_ff', g['state_dict'],
-        dict(type='LinearVideoTransformer', num_frames=8,
-             embed_dims=dims['embed_dim'], num_layers=dims['depth'],
-             num_heads=dims['num_heads'], **GOLDEN_OPTIONS[case]),
-        dict(type='LinearVideoTransformerHead', num_classes=7,
-             in_channels=32, hidden_dims=24))
+        source, g['state_dict'],
+        dict(GOLDENS[family, case], embed_dims=width, num_layers=2,
+             num_heads=num_heads), dict(head, in_channels=width, **sizes))
     logits, taps = outputs_of(model, G['_input'])
     assert relative(logits, g['output']) < 1e-5
+    assert taps.keys() >= g['taps'].keys()
     for name, tap in g['taps'].items():
         assert relative(taps[name], tap) < 1e-5, name
 

@@ -118,30 +118,6 @@ def test_patch_init_without_a_checkpoint(patch_init):
         assert torch.equal(first, second) == (patch_init == 'average')
 
 
-@pytest.mark.parametrize('kwargs, message', [
-    (dict(order='time_space'), "order requires model='fact_attention'.*"),
-    (dict(num_temporal_layers=2), "num_temporal_layers requires.*'joint'"),
-    (dict(zero_init_temporal=True), 'zero_init_temporal requires'),
-    (dict(model='fact_dot', pool='cls'), "'fact_dot' has no class token"),
-    (dict(model='fact_dot', num_heads=1), 'num_heads must be even.*got 1'),
-    (dict(model='fact_dot', arch='tiny', num_heads=None),
-     'num_heads must be even.*got 3'),
-    (dict(model='fact_dot', attention=dict(type='LinearAttention')),
-     "fact_dot' requires .*attention=.*got.*'LinearAttention'"),
-    (dict(model='fact_dot', attention=dict(
-        type='SoftmaxAttention', drop=.1)), "with dropout, got.*'drop'"),
-    (dict(model='fact_dot', fixation={}),
-     "fact_dot' requires fixation=None.*fixation={}"),
-    (dict(num_frames=7), 'num_frames.*tubelet_frames=2, got 7'),
-    (dict(img_size=40), r'img_size=\(40, 40\).*patch_size=16'),
-    (dict(sampled_frames=4), 'sampled_frames needs tubelet_frames=1'),
-    (dict(sampled_frames=9, tubelet_frames=1), 'sampled_frames.*8, got 9'),
-])
-def test_rejects(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        _build(**kwargs)
-
-
 GOLDENS = dict(
     model1_token=dict(model='joint'),
     model2_token=dict(model='fact_encoder', num_temporal_layers=2),
