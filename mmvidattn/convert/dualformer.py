@@ -3,13 +3,12 @@
 
 https://github.com/sail-sg/dualformer
 """
-import re
 import warnings
 
 import torch
 from torch import Tensor
 
-from .rename import rename
+from .rename import rename_all
 
 _RENAMES = (
     (r'^(backbone\.patch_embeds\.\d+)\.proj\.', r'\1.projection.'),
@@ -22,7 +21,7 @@ _RENAMES = (
     (r'\.attn\.lr\.3\.', '.attn.pyramid.levels.1.conv2.'),
     (r'\.attn\.norm\.', '.attn.pyramid.norm.'),
 )
-_OURS = re.compile(
+_OURS = (
     r'(cls_head\.(fc_cls|token_linear\.[036])|backbone\.(norm|'
     r'patch_embeds\.\d+\.(projection|norm)|pegs\.\d+\.dwconv|'
     r'blocks\.\d+\.\d+\.(attn_norm|mlp_norm|mlp\.fc[12]|attn\.(qkv|q|kv|proj|'
@@ -51,15 +50,8 @@ def dualformer(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         UserWarning: If the kernels are for clips of other than 32 frames,
             the length in our configs.
     """
-    out = {}
-    for name, value in state_dict.items():
-        if name.startswith('teacher.'):
-            continue
-        new = rename(name, _RENAMES)
-        if not _OURS.fullmatch(new):
-            raise ValueError(
-                f'{name} is not a tensor of the released DualFormer')
-        out[new] = value
+    out = rename_all(state_dict, _RENAMES, 'the released DualFormer',
+                     unused=('teacher.', ), valid=_OURS)
     finest = out.get(_FINEST)
     if finest is not None and finest.dim() == 5:
         frames = _FRAMES_OF_KERNEL * finest.shape[2]

@@ -8,7 +8,7 @@ import warnings
 
 from torch import Tensor
 
-from .rename import missing_tensor, rename
+from .rename import missing_tensor, rename_all
 
 # Weights of 1x1 convolutions or linear layers.
 _ATTENTION = re.compile(r'\.attn\.(qkv|proj)\.weight$')
@@ -17,11 +17,11 @@ _RENAMES = {
     'visformer': ((r'\.bn\.', '.'), ),
     'rest': (
         # The stem has norms of the same names, which stay.
-        (r'^(stage\d\.\d+)\.norm1\.', r'\1.attn_norm.'),
-        (r'^(stage\d\.\d+)\.norm2\.', r'\1.mlp_norm.'),
+        (r'(\.stage\d\.\d+)\.norm1\.', r'\1.attn_norm.'),
+        (r'(\.stage\d\.\d+)\.norm2\.', r'\1.mlp_norm.'),
     ),
     'vit': (
-        (r'^patch_embed\.proj\.', 'patch_embed.projection.'),
+        (r'\.patch_embed\.proj\.', '.patch_embed.projection.'),
         (r'\.norm1\.', '.attn_norm.'),
         (r'\.norm2\.', '.mlp_norm.'),
     ),
@@ -107,17 +107,9 @@ def _convert(kind: str, tensors: dict[str, Tensor],
              with_head: bool) -> dict[str, Tensor]:
     if _MARKS[kind] not in tensors:
         raise missing_tensor(f'a {kind}', _MARKS[kind], tensors)
-    out = {}
-    for name, value in tensors.items():
-        if name.startswith(_UNUSED):
-            continue
-        if name.startswith('head.'):
-            if with_head:
-                out[name.replace('head.', 'cls_head.fc_cls.')] = value
-            continue
-        if not re.match(_NAMES[kind], name):
-            raise ValueError(f'{name} is not a tensor of a {kind}')
-        if _ATTENTION.search(name):
-            value = value.flatten(1)
-        out[f'backbone.{rename(name, _RENAMES[kind])}'] = value
-    return out
+    renamed = rename_all(
+        tensors, ((r'^head\.', 'cls_head.fc_cls.'),
+                  (rf'^({_NAMES[kind]})', r'backbone.\1'), *_RENAMES[kind]),
+        f'a {kind}', unused=_UNUSED if with_head else (*_UNUSED, 'head.'))
+    return {name: value.flatten(1) if _ATTENTION.search(name) else value
+            for name, value in renamed.items()}

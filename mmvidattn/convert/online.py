@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from .rename import rename, rename_all
+from .rename import rename_all
 
 # Rules for each layer of LSTR, TeSTra and MAT.
 _LAYERS = (
@@ -62,7 +62,6 @@ _MINIROAD = (
     (r'^gru\.', 'backbone.gru.'),
     (r'^f_classification\.0\.', 'cls_head.fc_cls.'),
 )
-_SINUSOIDS = 'pos_encoding.pe'
 
 
 def testra(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -99,25 +98,20 @@ def _convert_lstr(state_dict: dict[str, Tensor],
         renames: Rules of :func:`~mmvidattn.convert.rename.rename`.
         model: Model, for the error.
     """
+    renamed = rename_all(state_dict, renames, f'the released {model}',
+                         unused=('pos_encoding.pe', ))
     out = {}
-    for name, value in state_dict.items():
-        if name == _SINUSOIDS:
-            continue
-        new = rename(name, renames)
-        layer, is_second_norm, kind = new.partition('.norm2.')
+    for name, value in renamed.items():
+        layer, is_second_norm, kind = name.partition('.norm2.')
         if is_second_norm:
             # Only a layer with memory has a third norm.
-            third = name.replace('.norm2.', '.norm3.')
-            which = 'memory' if third in state_dict else 'ffn'
-            new = f'{layer}.{which}_norm.{kind}'
-        if not new.startswith(('backbone.', 'cls_head.')):
-            raise ValueError(
-                f'{name} is not a tensor of the released {model}')
-        attention, is_packed, kind = new.partition('.in_proj_')
+            has_memory = f'{layer}.ffn_norm.{kind}' in renamed
+            name = f'{layer}.{"memory" if has_memory else "ffn"}_norm.{kind}'
+        attention, is_packed, kind = name.partition('.in_proj_')
         if is_packed:
             q, kv = value.tensor_split([len(value) // 3])
             out[f'{attention}.q.{kind}'] = q
             out[f'{attention}.kv.{kind}'] = kv
         else:
-            out[new] = value
+            out[name] = value
     return out

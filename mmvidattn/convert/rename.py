@@ -33,7 +33,8 @@ def rename(name: str, rules: Sequence[tuple[str, str]]) -> str:
 
 def rename_all(state_dict: dict[str, Tensor],
                rules: Sequence[tuple[str, str]], model: str,
-               unused: tuple[str, ...] = ()) -> dict[str, Tensor]:
+               unused: tuple[str, ...] = (),
+               valid: str = r'(backbone|cls_head)\..*') -> dict[str, Tensor]:
     """Rename all tensors of a checkpoint.
 
     Args:
@@ -41,17 +42,17 @@ def rename_all(state_dict: dict[str, Tensor],
         rules: Rules of :func:`rename`.
         model: Published model, for the error.
         unused: Prefixes of published names to leave out.
+        valid: Regular expression of the new names.
 
     Raises:
-        ValueError: If a new name does not begin with ``backbone.`` or
-            ``cls_head.``.
+        ValueError: If a new name is not valid.
     """
     out = {}
     for name, value in state_dict.items():
         if name.startswith(unused):
             continue
         new = rename(name, rules)
-        if not new.startswith(('backbone.', 'cls_head.')):
+        if not re.fullmatch(valid, new):
             raise ValueError(f'{name} is not a tensor of {model}')
         out[new] = value
     return out

@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,11 +46,8 @@ class MATHead(OnlineActionHead):
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         """Map features [*, C] to logits of action [*, K], verb and noun."""
-        logits = dict(action=self.fc_cls(self.dropout(x)))
-        for name in 'verb', 'noun':
-            if hasattr(self, f'fc_{name}'):
-                logits[name] = getattr(self, f'fc_{name}')(x)
-        return logits
+        return {name: layer(self.dropout(x) if name == 'action' else x)
+                for name, layer in self.layers.items()}
 
     def loss(self, x: Any,
              data_samples: Sequence[BaseDataElement]) -> dict[str, Tensor]:
@@ -72,26 +70,22 @@ class MATHead(OnlineActionHead):
             raise ValueError(
                 f'work_weights must have {len(x.work)} weights, for the '
                 f'decoder and each round, got {len(self.work_weights)}')
-        losses = {}
+        losses = defaultdict(int)
         for kind, stages, weights in (
             ('', x.work, self.work_weights),
             ('future_', x.future, [self.future_weight] * len(x.future))):
             for i, (features, weight) in enumerate(zip(stages, weights)):
-                last = i == len(stages) - 1
-                for name in 'action', 'verb', 'noun':
-                    if not hasattr(self, f'loss_{name}') or (
-                            name != 'action' and not last):
+                is_last = i == len(stages) - 1
+                for name, layer in self.layers.items():
+                    if name != 'action' and not is_last:
                         continue
                     targets = self._targets(
                         f'gt_{kind}{name}', data_samples, features.device)
                     y = features
                     if kind and y.shape[1] != targets.shape[1]:
                         y = F.interpolate(y.mT, size=targets.shape[1]).mT
-                    if name == 'action' and last and not kind:
+                    if name == 'action' and is_last and not kind:
                         y = self.dropout(y)
-                    layer = 'fc_cls' if name == 'action' else f'fc_{name}'
-                    loss = weight * getattr(self, f'loss_{name}')(
-                        getattr(self, layer)(y), targets)
-                    key = f'loss_{kind}{name}'
-                    losses[key] = losses.get(key, 0) + loss
-        return losses
+                    losses[f'loss_{kind}{name}'] += weight * getattr(
+                        self, f'loss_{name}')(layer(y), targets)
+        return dict(losses)

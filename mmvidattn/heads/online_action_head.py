@@ -84,13 +84,17 @@ class OnlineActionHead(BaseModule):
                 setattr(self, f'fc_{name}', linear(in_channels, classes))
                 setattr(self, f'loss_{name}', MODELS.build(loss or loss_cls))
 
+    @property
+    def layers(self) -> dict[str, nn.Linear]:
+        """Return the classifiers of action, verb and noun."""
+        layers = dict(action='fc_cls', verb='fc_verb', noun='fc_noun')
+        return {name: getattr(self, layer) for name, layer in layers.items()
+                if hasattr(self, layer)}
+
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         """Map features [*, C] to logits of action [*, K], verb and noun."""
-        logits = dict(action=self.fc_cls(self.dropout(x)))
-        for name in 'verb', 'noun':
-            if hasattr(self, f'fc_{name}'):
-                logits[name] = getattr(self, f'fc_{name}')(self.dropout(x))
-        return logits
+        return {name: layer(self.dropout(x))
+                for name, layer in self.layers.items()}
 
     def loss(self, x: Tensor,
              data_samples: Sequence[BaseDataElement]) -> dict[str, Tensor]:

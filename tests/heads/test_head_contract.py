@@ -13,7 +13,6 @@ from registered import arguments_for, classes_of
 from mmvidattn.heads import (
     AttentiveHead,
     LAPSHead,
-    LinearVideoTransformerHead,
     OnlineActionHead,
     VerbNounHead,
     ViViTHead,
@@ -149,24 +148,3 @@ def test_online_heads_score_each_step(kind):
     scores = head.probabilities(y)
     torch.testing.assert_close(scores['verb'], y['verb'].softmax(-1))
     assert not torch.equal(head.train()(x)['action'], head(x)['action'])
-
-
-@pytest.mark.parametrize('shape', [(2, C, 7), (2, C, 7, 3, 4)], ids=str)
-def test_laps_head_averages_predictions_of_frames(shape):
-    head, _ = build(LAPSHead)
-    torch.nn.init.normal_(head.fc_cls.bias)
-    x = torch.randn(shape)
-    frames = x if len(shape) == 3 else x.flatten(3).mean(-1)
-    scores = frames.mT @ head.fc_cls.weight.T + head.fc_cls.bias
-    assert torch.allclose(head.frame_scores(x), scores, atol=1e-6)
-    assert torch.allclose(head(x), scores.mean(1), atol=1e-6)
-
-
-@pytest.mark.parametrize('pooling', ['mean', 'last'])
-def test_linear_video_transformer_head_matches_its_formula(pooling):
-    head, x = build(LinearVideoTransformerHead, pooling=pooling)
-    pooled = (x if pooling == 'mean' else x[:, :, -1:]).flatten(2).mean(-1)
-    pooled = (pooled - pooled.mean(-1, keepdim=True)) / (
-        pooled.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt()
-    hidden = F.gelu(pooled @ head.fc_hidden.weight.T)
-    assert torch.allclose(head(x), hidden @ head.fc_cls.weight.T, atol=1e-6)

@@ -13,7 +13,10 @@ from mmvidattn.losses import (
     EqualizationLoss,
     FeatureDistillationLoss,
     LogitDistillationLoss,
+    MultiClassCrossEntropyLoss,
     TokenLabelLoss,
+    multi_hot,
+    soft_token_labels,
 )
 
 B, K = 6, 5
@@ -68,3 +71,23 @@ def test_half_precision_logits_are_summed_in_float32(kind, logits, dtype):
     loss = compute(kind, coarse)
     assert loss.dtype == torch.float32
     torch.testing.assert_close(loss, compute(kind, coarse.float()))
+
+
+@pytest.mark.parametrize('call, message', [
+    *((lambda kind=kind: kind()(torch.zeros(2, 8), torch.zeros(2, 9)),
+       r'\(2, 8\).*got .*\(2, 9\)|got \(2, 8\) and \(2, 9\)') for kind in (
+          AsymmetricLoss, LogitDistillationLoss, FeatureDistillationLoss,
+          TokenLabelLoss)),
+    (lambda: soft_token_labels(SOFT, 0), 'topk.*got 0'),
+    (lambda: EqualizationLoss([0, 0]), 'class_counts must be'),
+    (lambda: EqualizationLoss([0, 1, 2])(SOFT, torch.ones(B).long()),
+     '4 classes of .*, got 2'),
+    (lambda: MultiClassCrossEntropyLoss(K)(SOFT, SOFT),
+     'below the 5 classes, got 5'),
+    (lambda: MultiClassCrossEntropyLoss()(SOFT, SOFT[:, 0]),
+     r'floats \(6, 5\), got \(6,\) '),
+    (lambda: multi_hot(torch.tensor([9]), K), '5 classes of the logits, .* 9'),
+])
+def test_rejects(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

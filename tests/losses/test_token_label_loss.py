@@ -29,13 +29,6 @@ def test_labels_match_naive(kind, topk):
         soft_token_labels(logits, topk), _naive(logits, topk))
 
 
-def test_rejects():
-    with pytest.raises(ValueError, match='topk.*got 0'):
-        soft_token_labels(torch.zeros(3), 0)
-    with pytest.raises(ValueError, match=r'same shape, got \(2, 3\) and'):
-        TokenLabelLoss()(torch.zeros(2, 3), torch.zeros(2, 4))
-
-
 def test_golden_released_loss(golden):
     """The logits have negative values, and ties of the fifth best."""
     g = golden('dualformer/golden_tl_loss.pt')
