@@ -7,25 +7,7 @@ from mmaction.registry import MODELS
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 
-from mmvidattn.apis.complexity import count_config, view_of
-from mmvidattn.apis.config import list_rows
-
-
-def test_rows_of_tables_3_to_7_use_token_labels():
-    rows = [row for row in list_rows() if row.name.startswith('dualformer_')]
-    assert len(rows) == 19
-    for row in rows:
-        assert load_config(row.name).model.type == 'TokenLabelRecognizer3D'
-
-
-@pytest.mark.parametrize('row, paper', [
-    ('patch4', 111.99), ('2_1_1', 136.0), ('1_2_1', 153.0)])
-def test_table_7_costs_match_the_paper(row, paper):
-    """The paper's counts include norms, 0.4 % more (see the README)."""
-    cfg = load_config(f'dualformer_table07_{row}')
-    counts = count_config(cfg, view_of(cfg.test_pipeline)[0])
-    assert 4 * counts.macs / 1e9 == pytest.approx(paper, rel=5e-3)
-    assert 4 * counts.macs / 1e9 < paper
+from mmvidattn.apis.complexity import view_of
 
 
 def _groups(cfg):

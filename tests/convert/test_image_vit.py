@@ -7,12 +7,13 @@ short reference in this file, and by the publishers' packages if installed.
 import pytest
 import torch
 import torch.nn.functional as F
+from convert.naive_vit import HEADS, LAYERS, D, layer_norm, run_blocks
 from helpers import relative
 
 from mmvidattn.backbones import LinearVideoTransformer, ViViT, XViT
 from mmvidattn.convert import convert
 
-D, HEADS, LAYERS, PATCH, SIDE = 12, 3, 2, 4, 12
+PATCH, SIDE = 4, 12
 SIZES = dict(embed_dims=D, num_layers=LAYERS, num_heads=HEADS,
              patch_size=PATCH, img_size=SIDE)
 # Published names; {} is the number of a block.
@@ -118,33 +119,14 @@ def _published(kind, with_cls=True):
 
 def _naive(net, images, gelu, eps, all_tokens=False):
     """Map images [N, 3, S, S] to class token [N, D] or tokens [N, n, D]."""
-
-    def norm(x, name):
-        return F.layer_norm(x, (D, ), net[f'{name}.weight'],
-                            net[f'{name}.bias'], eps)
-
-    def linear(x, name):
-        return F.linear(x, net[f'{name}.weight'], net.get(f'{name}.bias'))
-
     x = F.conv2d(images, net['patch0.weight'], net.get('patch0.bias'),
                  stride=PATCH).flatten(2).mT
     if 'cls' in net:
         x = torch.cat([net['cls'].expand(len(x), 1, D), x], dim=1)
     x = x + net['pos']
     if 'pre0.weight' in net:
-        x = norm(x, 'pre0')
-    for i in range(LAYERS):
-        y = norm(x, f'norm1{i}')
-        q, k, v = (linear(y, f'qkv{i}').chunk(3, -1) if f'qkv{i}.weight' in net
-                   else (linear(y, f'{part}{i}') for part in 'qkv'))
-        q, k, v = (z.unflatten(-1, (HEADS, -1)).transpose(1, 2)
-                   for z in (q, k, v))
-        y = (q @ k.mT / (D // HEADS)**0.5).softmax(-1) @ v
-        y = linear(y.transpose(1, 2).flatten(2), f'proj{i}')
-        x = x + y * net.get(f'scale1{i}', 1)
-        y = linear(gelu(linear(norm(x, f'norm2{i}'), f'fc1{i}')), f'fc2{i}')
-        x = x + y * net.get(f'scale2{i}', 1)
-    x = norm(x, 'last0')
+        x = layer_norm(net, 'pre0', x, eps)
+    x = layer_norm(net, 'last0', run_blocks(net, x, gelu, eps), eps)
     return x if all_tokens else x[:, 0]
 
 

@@ -1,18 +1,20 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Compare ViViT with a short reference of VideoMAE, and with transformers."""
 import math
+import re
 
 import pytest
 import torch
 import torch.nn.functional as F
 from config_cache import load_config
+from convert.naive_vit import HEADS, LAYERS, D, run_blocks
 from helpers import relative
 from mmaction.registry import MODELS
 
 from mmvidattn.convert import convert
 
 # All published models use 16 frames of 224 x 224.
-D, HEADS, LAYERS, PATCH, FRAMES, SIDE, CLASSES = 12, 3, 2, 56, 16, 224, 5
+PATCH, FRAMES, SIDE, CLASSES = 56, 16, 224, 5
 GRID = FRAMES // 2, SIDE // PATCH, SIDE // PATCH
 
 
@@ -50,37 +52,20 @@ def _authors(fine_tuned, version=1):
 
 def _naive(state, clips):
     """Map clips [N, 3, T, S, S] to the last block's tokens [N, n, D]."""
-    state = {name.removeprefix('encoder.'): value
-             for name, value in state.items()}
-    x = F.conv3d(clips, state['patch_embed.proj.weight'],
-                 state['patch_embed.proj.bias'],
+    # 'encoder.blocks.0.attn.qkv.weight' is 'qkv0.weight'.
+    net = {re.sub(r'^blocks\.(\d)\.(?:attn\.|mlp\.)?(\w+)', r'\2\1',
+                  name.removeprefix('encoder.')).replace('gamma_', 'scale'):
+           value for name, value in state.items()}
+    for i in range(LAYERS):
+        q_bias, v_bias = (net[f'{part}_bias{i}'] for part in 'qv')
+        net[f'qkv{i}.bias'] = torch.cat([q_bias, 0 * q_bias, v_bias])
+    x = F.conv3d(clips, net['patch_embed.proj.weight'],
+                 net['patch_embed.proj.bias'],
                  stride=(2, PATCH, PATCH)).flatten(2).mT
     table = torch.tensor([[
         (math.cos if c % 2 else math.sin)(n / 10000**(2 * (c // 2) / D))
         for c in range(D)] for n in range(x.shape[1])], dtype=x.dtype)
-    x = x + table
-    for i in range(LAYERS):
-        block = {name.removeprefix(f'blocks.{i}.'): value
-                 for name, value in state.items()
-                 if name.startswith(f'blocks.{i}.')}
-        y = F.layer_norm(x, (D, ), block['norm1.weight'],
-                         block['norm1.bias'], 1e-6)
-        bias = torch.cat([block['attn.q_bias'], torch.zeros(D).to(x),
-                          block['attn.v_bias']])
-        q, k, v = (z.unflatten(-1, (HEADS, -1)).transpose(1, 2)
-                   for z in F.linear(y, block['attn.qkv.weight'],
-                                     bias).chunk(3, -1))
-        y = (q @ k.mT * (D // HEADS)**-0.5).softmax(-1) @ v
-        y = F.linear(y.transpose(1, 2).flatten(2), block['attn.proj.weight'],
-                     block['attn.proj.bias'])
-        x = x + y * block.get('gamma_1', 1)
-        y = F.layer_norm(x, (D, ), block['norm2.weight'],
-                         block['norm2.bias'], 1e-6)
-        y = F.gelu(F.linear(y, block['mlp.fc1.weight'],
-                            block['mlp.fc1.bias']))
-        y = F.linear(y, block['mlp.fc2.weight'], block['mlp.fc2.bias'])
-        x = x + y * block.get('gamma_2', 1)
-    return x
+    return run_blocks(net, x + table, F.gelu, 1e-6)
 
 
 def _model(pool, **options):

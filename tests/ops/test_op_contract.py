@@ -142,7 +142,7 @@ class Draw:
 
 
 def _rms(x):
-    return x.double().square().mean().sqrt().item()
+    return (x.double().square().sum() / max(x.numel(), 1)).sqrt().item()
 
 
 def _by_sequence(function, x, axes):
