@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -44,8 +45,7 @@ GRACE = 30
 def pytest_collection_finish():
     """Exempt the imported modules from garbage collection.
 
-    mmengine collects garbage for each dataset that it builds. With all
-    modules of a test session, this takes a quarter of a second.
+    With all modules of a test session, one takes a quarter of a second.
     """
     gc.collect()
     gc.freeze()
@@ -130,11 +130,19 @@ CHECKOUT = FolderWatch(ROOT)
 
 @pytest.fixture(scope='session', autouse=True)
 def session_folders(tmp_path_factory) -> Iterator[None]:
-    """Give fixtures that several tests share empty folders, too."""
+    """Give fixtures that several tests share empty folders, too.
+
+    mmengine formats each config with yapf, and collects garbage for each
+    dataset. This would take more than half of the time of short runs.
+    """
     folder = tmp_path_factory.mktemp('session')
     with make_user_folders(folder), pytest.MonkeyPatch.context() as patch:
         for name in CACHES:
             patch.setenv(name, str(folder / name.lower()))
+        patch.setattr('mmengine.config.config.FormatCode',
+                      lambda text, **options: (text, True))
+        patch.setattr('mmengine.dataset.base_dataset.gc',
+                      SimpleNamespace(collect=int))
         yield
 
 

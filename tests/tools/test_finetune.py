@@ -23,13 +23,6 @@ CLASSES = ['go left é', 'go $up$']
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def tmp_path():
-    """Short path, because mmengine's yapf takes seconds for long ones."""
-    with TemporaryDirectory() as folder:
-        yield Path(folder)
-
-
 @pytest.fixture(scope='module')
 def videos(motion_dir):
     """Two classes of three videos, with blanks, accents and $ in names."""

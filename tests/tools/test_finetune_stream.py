@@ -41,13 +41,6 @@ def few_events():
         yield Path(folder, 'set')
 
 
-@pytest.fixture
-def tmp_path():
-    """Short path, because mmengine's yapf takes seconds for long ones."""
-    with TemporaryDirectory() as folder:
-        yield Path(folder)
-
-
 def options_of(events, out, *more):
     return [str(word) for word in (
         events / 'annotations.csv', '--videos', events / 'videos', '--stream',
