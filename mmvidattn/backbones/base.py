@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch.utils.checkpoint as cp
-from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
@@ -39,9 +38,8 @@ class BaseBackbone(BaseModule):
     A subclass adds the grids (T, H, W) of its position tables to
     ``position_grids``. It defines :meth:`layer_groups`, and either ``forward``
     or both :meth:`encode_frames` and :meth:`forward_encoded`. If it can be
-    causal, it also defines ``_forward_causal``, ``_initial_state`` and
-    ``_decay_state``, which have the arguments of the methods without the
-    underscore.
+    causal, it also defines ``_forward_causal`` and ``_initial_state``, which
+    have the arguments of the methods without the underscore.
 
     Args:
         num_frames: Clip length T.
@@ -222,7 +220,59 @@ class BaseBackbone(BaseModule):
                 [B].
         """
         self._check_causal()
-        return self._decay_state(state, elapsed)
+        new = dict(state)
+        for name, block in self._named_causal_blocks():
+            new |= named(name, block.decay_state(part_of(state, name),
+                                                 elapsed))
+        return new
+
+    @property
+    def causal_blocks(self) -> nn.ModuleList:
+        """Blocks that have a state, if the network is causal."""
+        return self.blocks
+
+    def _named_causal_blocks(self) -> list[tuple[str, nn.Module]]:
+        return [(f'blocks.{i}', block)
+                for i, block in enumerate(self.causal_blocks)]
+
+    def initial_block_states(self, x: Tensor) -> dict[str, Tensor]:
+        """Return the state of the causal blocks before the first frame.
+
+        Args:
+            x: Tokens of any number of frames, [B, T, H, W, D].
+        """
+        state = {}
+        for name, block in self._named_causal_blocks():
+            state |= named(name, block.initial_state(x))
+        return state
+
+    def run_causal_blocks(
+            self, x: Tensor, state: dict[str, Tensor] | None = None,
+            elapsed: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Apply the causal blocks to the next frames of streams.
+
+        Args:
+            x: Tokens, [B, T, H, W, D].
+            state: State of the blocks, and possibly further tensors. Defaults
+                to the start of the streams.
+            elapsed: See :meth:`forward_causal`.
+
+        Returns:
+            Tokens and the new state of the blocks.
+        """
+        if state is None:
+            state = self.initial_block_states(x)
+        new = {}
+        for name, block in self._named_causal_blocks():
+            part = part_of(state, name)
+            if self.with_cp and x.requires_grad:
+                x, part = cp.checkpoint(block.forward_causal, x, part, elapsed,
+                                        use_reentrant=False)
+            else:
+                x, part = block.forward_causal(x, part, elapsed)
+            new |= named(name, part)
+        return x, new
 
     def _check_causal(self) -> None:
         if not self.is_causal:
@@ -292,7 +342,7 @@ class BaseBackbone(BaseModule):
             return
         state_dict, path = read_pretrained(self)
         self._fit_checkpoint(state_dict, '')
-        print_log(load_matching(self, state_dict, path), 'current')
+        load_matching(self, state_dict, path)
 
     def _init_parameters(self) -> None:
         """Initialize tables, then the layers by :func:`initialize`."""
@@ -338,57 +388,3 @@ def run_blocks(blocks: nn.ModuleList, x: Tensor, with_cp: bool) -> Tensor:
         else:
             x = block(x)
     return x
-
-
-def run_blocks_causal(
-        blocks: nn.ModuleList, x: Tensor, state: dict[str, Tensor],
-        elapsed: Tensor | None,
-        with_cp: bool) -> tuple[Tensor, dict[str, Tensor]]:
-    """Apply blocks to the next frames of streams.
-
-    Args:
-        blocks: Blocks, each a :class:`mmvidattn.layers.VideoTransformerBlock`.
-        x: Tokens, [B, T, H, W, D].
-        state: State of :func:`initial_block_states` or of the previous call;
-            it may have further tensors.
-        elapsed: Time since the previous frame, [B, T], or None.
-        with_cp: Recompute each block in the backward pass.
-
-    Returns:
-        Tokens and the new state of the blocks.
-    """
-    new = {}
-    for i, block in enumerate(blocks):
-        name = f'blocks.{i}'
-        part = part_of(state, name)
-        if with_cp and x.requires_grad:
-            x, part = cp.checkpoint(block.forward_causal, x, part, elapsed,
-                                    use_reentrant=False)
-        else:
-            x, part = block.forward_causal(x, part, elapsed)
-        new |= named(name, part)
-    return x, new
-
-
-def initial_block_states(blocks: nn.ModuleList,
-                         x: Tensor) -> dict[str, Tensor]:
-    """Return the state of blocks before the first frame.
-
-    Args:
-        blocks: Blocks.
-        x: Tokens of any number of frames, [B, T, H, W, D].
-    """
-    state = {}
-    for i, block in enumerate(blocks):
-        state |= named(f'blocks.{i}', block.initial_state(x))
-    return state
-
-
-def decay_block_states(blocks: nn.ModuleList, state: dict[str, Tensor],
-                       elapsed: Tensor) -> dict[str, Tensor]:
-    """Return the state of blocks after frames that were dropped, [B]."""
-    new = dict(state)
-    for i, block in enumerate(blocks):
-        name = f'blocks.{i}'
-        new |= named(name, block.decay_state(part_of(state, name), elapsed))
-    return new

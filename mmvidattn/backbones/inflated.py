@@ -3,7 +3,6 @@
 from typing import Any
 
 from mmaction.registry import MODELS
-from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from torch import Tensor
 
@@ -112,7 +111,7 @@ class InflatedBackbone(BaseBackbone):
         if self.init_cfg is None:
             return
         state_dict, path = read_pretrained(self)
-        print_log(load_matching(self.model, state_dict, path), 'current')
+        load_matching(self.model, state_dict, path)
 
 
 def _build(model: str | dict, model_cfg: dict[str, Any]) -> Any:

@@ -33,13 +33,7 @@ from ..utils.arguments import (
 )
 from ..utils.checks import to_pair
 from ..utils.modules import named, part_of
-from .base import (
-    BaseBackbone,
-    decay_block_states,
-    initial_block_states,
-    run_blocks,
-    run_blocks_causal,
-)
+from .base import BaseBackbone, run_blocks
 from .positions import repeat_cyclic
 
 Pattern = Literal['factorized', 'joint', 'windowed', 'causal']
@@ -259,8 +253,7 @@ class LinearVideoTransformer(BaseBackbone):
     def forward_encoded(self, x: Tensor) -> Tensor:
         """Compute features [B, D, T, H', W'] of patches."""
         if self.is_causal:
-            return self._forward_patches(x, initial_block_states(
-                self.blocks, x))[0]
+            return self._forward_patches(x)[0]
         x = self._add_positions(x + self.temporal_embed)
         x = self.norm(run_blocks(self.blocks, x, self.with_cp))
         return x.permute(0, 4, 1, 2, 3)
@@ -284,19 +277,15 @@ class LinearVideoTransformer(BaseBackbone):
         patches = example.new_empty(
             batch_size, 0, *self.patch_embed.grid_of(shape), len(example))
         return named('patch_embed', self.patch_embed.initial_state(frames)) \
-            | initial_block_states(self.blocks, patches)
-
-    def _decay_state(self, state: dict[str, Tensor],
-                     elapsed: Tensor) -> dict[str, Tensor]:
-        return decay_block_states(self.blocks, state, elapsed)
+            | self.initial_block_states(patches)
 
     def _forward_patches(
-            self, x: Tensor, state: dict[str, Tensor],
+            self, x: Tensor, state: dict[str, Tensor] | None = None,
             elapsed: Tensor | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Run the blocks of a causal network on patches [B, T, H', W', D]."""
-        x, state = run_blocks_causal(
-            self.blocks, self._add_positions(x), state, elapsed, self.with_cp)
+        x, state = self.run_causal_blocks(
+            self._add_positions(x), state, elapsed)
         return self.norm(x).permute(0, 4, 1, 2, 3), state
 
     def _add_positions(self, x: Tensor) -> Tensor:

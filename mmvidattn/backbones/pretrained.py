@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from ..utils.checkpoint import load_state_dict_file, report_fit
@@ -37,16 +38,13 @@ def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
 
 
 def load_matching(model: nn.Module, state_dict: dict[str, Tensor],
-                  source: str) -> str:
-    """Load the tensors that match in name and shape.
+                  source: str) -> None:
+    """Load the tensors that match in name and shape, and log all mismatches.
 
     Args:
         model: Model to initialize.
         state_dict: Tensors by the model's names.
-        source: Source of the tensors, for the report.
-
-    Returns:
-        A report with the number of matches and all mismatches.
+        source: Source of the tensors, for the log.
 
     Raises:
         ValueError: If no tensor matches.
@@ -64,5 +62,7 @@ def load_matching(model: nn.Module, state_dict: dict[str, Tensor],
             f'{", ".join(list(expected)[:3])}, ..., got '
             f'{", ".join(list(state_dict)[:3])}, ...')
     model.load_state_dict(matched, strict=False)
-    return (f'{type(model).__name__} starts from {source}: '
-            + report_fit(model, state_dict, limit=None, separator='\n  '))
+    print_log(
+        f'{type(model).__name__} starts from {source}: '
+        + report_fit(model, state_dict, limit=None, separator='\n  '),
+        'current')

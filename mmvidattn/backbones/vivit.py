@@ -35,14 +35,7 @@ from ..utils.arguments import (
     check_arguments,
 )
 from ..utils.checks import check_divides, to_pair
-from .base import (
-    BaseBackbone,
-    block_names,
-    decay_block_states,
-    initial_block_states,
-    run_blocks,
-    run_blocks_causal,
-)
+from .base import BaseBackbone, block_names, run_blocks
 
 # The paper's models 1 to 4.
 ENCODERS = ('joint', 'fact_encoder', 'fact_attention', 'fact_dot')
@@ -173,7 +166,7 @@ class Encoder(nn.Module):
     def forward_frames(self, x: Tensor, with_cp: bool = False) -> Tensor:
         """Encode or average the outputs of :meth:`forward_space`."""
         if self.temporal is not None:
-            x = self.forward_time(x, with_cp)
+            x = self.temporal(x[:, :, None, None], with_cp)
         return x.mean(dim=1) if self.average_frames else x
 
     def forward_space(self, x: Tensor, with_cp: bool = False) -> Tensor:
@@ -195,33 +188,6 @@ class Encoder(nn.Module):
         x = run_blocks(self.blocks, self.pre_norm(x), with_cp)
         x = self.norm(x[:, :, 0, 0])
         return x if self.frame_wise else x.squeeze(1)
-
-    def forward_time(self, x: Tensor, with_cp: bool = False) -> Tensor:
-        """Encode the outputs of the frames, [B, T, D], to [B, D]."""
-        return self.temporal(x[:, :, None, None], with_cp)
-
-    def forward_causal(
-            self, x: Tensor, state: dict[str, Tensor] | None = None,
-            elapsed: Tensor | None = None,
-            with_cp: bool = False) -> tuple[Tensor, dict[str, Tensor]]:
-        """Encode the outputs of the next frames with the pattern 'causal'.
-
-        Args:
-            x: Outputs of the frames, [B, T, D].
-            state: State of the previous call. Defaults to the start of the
-                streams.
-            elapsed: Time since the previous frame, [B, T]. Defaults to 1.
-            with_cp: Recompute each block in the backward pass. Defaults to
-                False.
-
-        Returns:
-            [B, T, D] and the new state.
-        """
-        x = x[:, :, None, None]
-        if state is None:
-            state = initial_block_states(self.blocks, x)
-        x, state = run_blocks_causal(self.blocks, x, state, elapsed, with_cp)
-        return self.norm(x[:, :, 0, 0]), state
 
 
 def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
@@ -503,21 +469,21 @@ class ViViT(BaseBackbone):
             self, batch_size: int,
             frame_shape: tuple[int, int] | None) -> dict[str, Tensor]:
         weight = self.temporal_encoder.norm.weight
-        return initial_block_states(
-            self.temporal_encoder.blocks,
+        return self.initial_block_states(
             weight.new_empty(batch_size, 0, 1, 1, len(weight)))
-
-    def _decay_state(self, state: dict[str, Tensor],
-                     elapsed: Tensor) -> dict[str, Tensor]:
-        return decay_block_states(self.temporal_encoder.blocks, state, elapsed)
 
     def _encode_causally(
             self, x: Tensor, state: dict[str, Tensor] | None = None,
             elapsed: Tensor | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        x, state = self.temporal_encoder.forward_causal(
-            x, state, elapsed, self.with_cp)
-        return x.transpose(1, 2)[..., None, None], state
+        """Encode the outputs of frames [B, T, D] to [B, D, T, 1, 1]."""
+        x, state = self.run_causal_blocks(x[:, :, None, None], state, elapsed)
+        return self.temporal_encoder.norm(x).permute(0, 4, 1, 2, 3), state
+
+    @property
+    def causal_blocks(self) -> nn.ModuleList:
+        """Blocks of the temporal encoder."""
+        return self.temporal_encoder.blocks
 
     @property
     def temporal_encoder(self) -> nn.Module | None:

@@ -32,12 +32,7 @@ from ..utils.arguments import (
     check_arguments,
 )
 from ..utils.checks import check_choice, check_divides, to_pair
-from .base import (
-    BaseBackbone,
-    initial_block_states,
-    run_blocks,
-    run_blocks_causal,
-)
+from .base import BaseBackbone, run_blocks
 from .positions import repeat_cyclic
 
 
@@ -215,21 +210,16 @@ class XViT(BaseBackbone):
 
         The shift counts frames, so ``elapsed`` has no effect.
         """
-        x, state = run_blocks_causal(
-            self.blocks, self._columns(self.encode_frames(x)), state, elapsed,
-            self.with_cp)
+        x, state = self.run_causal_blocks(
+            self._columns(self.encode_frames(x)), state)
         return self._class_tokens(x), state
 
     def _initial_state(
             self, batch_size: int,
             frame_shape: tuple[int, int] | None) -> dict[str, Tensor]:
         rows, columns = self.position_grids['pos_embed'][1:]
-        return initial_block_states(self.blocks, self.pos_embed.new_empty(
+        return self.initial_block_states(self.pos_embed.new_empty(
             batch_size, 0, 1 + rows * columns, 1, len(self.norm.weight)))
-
-    def _decay_state(self, state: dict[str, Tensor],
-                     elapsed: Tensor) -> dict[str, Tensor]:
-        return dict(state)
 
     def _columns(self, x: Tensor) -> Tensor:
         """Turn patches into columns [B, T, 1 + H' W', 1, D]."""

@@ -3,28 +3,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from mmaction.registry import MODELS
 from mmengine.model import BaseModule
 from mmengine.structures import BaseDataElement
 from torch import Tensor, nn
 
 from ..utils.arguments import Count, Fraction, check_arguments
-
-
-class CosineLinear(nn.Linear):
-    """Linear layer of ``scale`` times the cosines of features and weights."""
-
-    def __init__(self, in_features: int, out_features: int,
-                 scale: float = 20.) -> None:
-        super().__init__(in_features, out_features)
-        self.scale = scale
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [*, C] to [*, K]."""
-        cosines = F.linear(
-            F.normalize(x, dim=-1), F.normalize(self.weight, dim=-1))
-        return self.scale * cosines + self.bias
 
 
 @MODELS.register_module()
@@ -42,8 +26,6 @@ class OnlineActionHead(BaseModule):
         num_verbs: Number of verbs. Defaults to no verb scores.
         num_nouns: Number of nouns. Defaults to no noun scores.
         dropout_ratio: Dropout of the features. Defaults to 0.
-        cosine: Classify by 20 times the cosine instead of the dot product.
-            Defaults to False.
         loss_cls: Loss of the actions. Defaults to
             ``MultiClassCrossEntropyLoss``.
         loss_verb: Loss of the verbs. Defaults to ``loss_cls``.
@@ -62,7 +44,6 @@ class OnlineActionHead(BaseModule):
                  num_verbs: Count | None = None,
                  num_nouns: Count | None = None,
                  dropout_ratio: Fraction = 0.,
-                 cosine: bool = False,
                  loss_cls: dict = dict(type='MultiClassCrossEntropyLoss'),
                  loss_verb: dict | None = None,
                  loss_noun: dict | None = None,
@@ -75,13 +56,12 @@ class OnlineActionHead(BaseModule):
         self.score = score
         self.num_loss_steps = num_loss_steps
         self.dropout = nn.Dropout(dropout_ratio)
-        linear = CosineLinear if cosine else nn.Linear
-        self.fc_cls = linear(in_channels, num_classes)
+        self.fc_cls = nn.Linear(in_channels, num_classes)
         self.loss_action = MODELS.build(loss_cls)
         for name, classes, loss in (('verb', num_verbs, loss_verb),
                                     ('noun', num_nouns, loss_noun)):
             if classes is not None:
-                setattr(self, f'fc_{name}', linear(in_channels, classes))
+                setattr(self, f'fc_{name}', nn.Linear(in_channels, classes))
                 setattr(self, f'loss_{name}', MODELS.build(loss or loss_cls))
 
     @property

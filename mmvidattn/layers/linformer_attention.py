@@ -26,22 +26,18 @@ class LinformerAttention(BaseAttention):
         head_dims, num_heads: See :class:`BaseAttention`.
         seq_shape: Axes of the longest sequence of keys.
         num_projections: Number of mixtures P. Defaults to 256.
-        share_projection: Use one projection for keys and values. Defaults to
-            False.
     """
 
     def __init__(self,
                  head_dims: Count,
                  num_heads: Count,
                  seq_shape: tuple[Count, ...],
-                 num_projections: Count = 256,
-                 share_projection: bool = False) -> None:
+                 num_projections: Count = 256) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
         self.num_projections = num_projections
         shape = math.prod(self.seq_shape), num_projections
-        self.key_projection = nn.Parameter(torch.empty(shape))
-        self.value_projection = None if share_projection else nn.Parameter(
-            torch.empty(shape))
+        self.key_projection, self.value_projection = (
+            nn.Parameter(torch.empty(shape)) for _ in range(2))
         for projection in self.parameters():
             bound = num_projections**-0.5
             nn.init.uniform_(projection, -bound, bound)
@@ -53,7 +49,5 @@ class LinformerAttention(BaseAttention):
                 f'LinformerAttention was built for {longest} keys '
                 f'{self.seq_shape}, got {length}; set num_frames and img_size '
                 'of the model to the size of the clips')
-        key_projection = self.key_projection[:length]
-        value_projection = key_projection if self.value_projection is None \
-            else self.value_projection[:length]
-        return linformer_attention(q, k, v, key_projection, value_projection)
+        return linformer_attention(q, k, v, self.key_projection[:length],
+                                   self.value_projection[:length])

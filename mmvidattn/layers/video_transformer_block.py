@@ -66,13 +66,12 @@ class VideoTransformerBlock(nn.Module):
         """
         new = {}
         for name in self.branches:
-            branch = getattr(self, name)
             y = getattr(self, f'{name}_norm')(x)
             if name == 'mlp':
-                y = branch(y)
+                y = self.mlp(y)
             else:
-                y, part = branch.forward_causal(y, part_of(state, name),
-                                                elapsed)
+                y, part = getattr(self, name).forward_causal(
+                    y, part_of(state, name), elapsed)
                 new |= named(name, part)
             x = x + self.drop_path(y)
         return x, new
@@ -84,9 +83,8 @@ class VideoTransformerBlock(nn.Module):
             x: Tokens of any number of frames, [B, T, H, W, C].
         """
         state = {}
-        for name in self.branches:
-            if name != 'mlp':
-                state |= named(name, getattr(self, name).initial_state(x))
+        for name in self.branches[:-1]:
+            state |= named(name, getattr(self, name).initial_state(x))
         return state
 
     def decay_state(self, state: dict[str, Tensor],
@@ -98,10 +96,9 @@ class VideoTransformerBlock(nn.Module):
             elapsed: Duration in nominal intervals, [B].
         """
         new = {}
-        for name in self.branches:
-            if name != 'mlp':
-                new |= named(name, getattr(self, name).decay_state(
-                    part_of(state, name), elapsed))
+        for name in self.branches[:-1]:
+            new |= named(name, getattr(self, name).decay_state(
+                part_of(state, name), elapsed))
         return new
 
 

@@ -5,6 +5,6 @@ from ..lazy import lazy_package
 lazy_package(__name__, dict(
     asymmetric_loss=['AsymmetricLoss'],
     distillation_loss=['FeatureDistillationLoss', 'LogitDistillationLoss'],
-    equalization_loss=['EqualizationLoss', 'equalization_weights'],
+    equalization_loss=['EqualizationLoss'],
     multi_class_cross_entropy_loss=['MultiClassCrossEntropyLoss', 'multi_hot'],
     token_label_loss=['TokenLabelLoss', 'soft_token_labels']))

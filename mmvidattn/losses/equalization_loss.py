@@ -19,22 +19,6 @@ from ..utils.files import map_numbers
 from .multi_class_cross_entropy_loss import MultiClassCrossEntropyLoss
 
 
-def equalization_weights(targets: Tensor, tail: Tensor, gamma: float,
-                         uniform: Tensor) -> Tensor:
-    """Draw a mask of the classes that stay in the softmax of each step.
-
-    Args:
-        targets: Multi-hot ``(..., K)``.
-        tail: 1 for rare classes, else 0, ``(K,)``.
-        gamma: Probability that a rare class is left out.
-        uniform: Random numbers in [0, 1), ``(..., K)``.
-
-    Returns:
-        ``(..., K)``: 0 for rare classes that are left out, else 1.
-    """
-    return 1 - (uniform < gamma) * tail * (1 - targets)
-
-
 @MODELS.register_module()
 @check_arguments
 class EqualizationLoss(MultiClassCrossEntropyLoss):
@@ -100,8 +84,9 @@ class EqualizationLoss(MultiClassCrossEntropyLoss):
                 f'class_counts must have the {logits.shape[-1]} classes of '
                 'the logits, without the ignored one, got '
                 f'{len(self.tail)}')
-        weights = equalization_weights(targets, self.tail, self.gamma,
-                                       torch.rand_like(logits))
+        # Each step draws the rare classes that stay in its softmax.
+        is_left_out = torch.rand_like(logits) < self.gamma
+        weights = 1 - is_left_out * self.tail * (1 - targets)
         return logits + torch.log(weights + 1e-8)
 
 

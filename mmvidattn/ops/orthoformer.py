@@ -12,8 +12,7 @@ from .softmax_attention import softmax_attention
 @torch.no_grad()
 def orthogonal_landmarks(q: Tensor,
                          num_landmarks: int,
-                         first_index: int | Tensor | None = None,
-                         generator: torch.Generator | None = None) -> Tensor:
+                         first_index: int | Tensor | None = None) -> Tensor:
     """Choose queries whose directions differ as much as possible.
 
     Starts with one query, and repeatedly adds the query whose largest
@@ -26,8 +25,6 @@ def orthogonal_landmarks(q: Tensor,
             chosen.
         first_index: First token, one for all or [*, G]. By default, it is
             drawn for each head of each sequence.
-        generator: Generator that draws ``first_index``. Defaults to torch's
-            global generator.
 
     Returns:
         Indices of tokens in ascending order, [*, min(L, N), G].
@@ -44,8 +41,7 @@ def orthogonal_landmarks(q: Tensor,
         tokens = torch.arange(N, device=q.device)
         return tokens[:, None].expand(*lead, N, G)
     if first_index is None:
-        last = torch.randint(
-            N, (*lead, G), generator=generator, device=q.device)
+        last = torch.randint(N, (*lead, G), device=q.device)
     else:
         last = torch.as_tensor(first_index, device=q.device)
         if last.dim() and last.shape != (*lead, G):

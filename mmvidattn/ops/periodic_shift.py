@@ -81,16 +81,13 @@ def _shift(x: Tensor, fraction: float, first: str) -> Tensor:
 def naive_periodic_shift(x: Tensor,
                          fraction: float = 0.25,
                          first: str = 'next') -> Tensor:
-    """Reference of :func:`periodic_shift`: Eqs. 16 to 18 channel by channel.
-    """
-    T, _, G, D = x.shape[1:]
-    fold = int(fraction * D + 1e-6)
-    out = torch.zeros_like(x)
+    """Reference of :func:`periodic_shift`: Eqs. 16 to 18 frame by frame."""
+    T, fold = x.shape[1], int(fraction * x.shape[-1] + 1e-6)
+    ahead = 1 if first == 'next' else -1
+    out = x.clone()
     for t in range(T):
-        after, before = (t + 1, t - 1) if first == 'next' else (t - 1, t + 1)
-        for g in range(G):
-            for d in range(D):
-                source = after if d < fold else before if d < 2 * fold else t
-                if 0 <= source < T:
-                    out[:, t, :, g, d] = x[:, source, :, g, d]
+        for start, source in (0, t + ahead), (fold, t - ahead):
+            out[:, t, ..., start:start + fold] = (
+                x[:, source, ..., start:start + fold]
+                if 0 <= source < T else 0)
     return out

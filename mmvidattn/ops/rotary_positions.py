@@ -83,25 +83,19 @@ def naive_rotary_positions(x: Tensor,
                            num_axes: int | None = None,
                            paired: bool = True,
                            span: int | None = None) -> Tensor:
-    """Reference of :func:`rotary_positions`, token by token, for [N, G, D]."""
+    """Reference of :func:`rotary_positions` for [N, G, D], by channels."""
     num_axes = num_axes or len(shape)
     d = x.shape[-1] // num_axes // 2 * 2
+    places = torch.cartesian_prod(*map(torch.arange, shape)).view(len(x), -1)
     y = x.clone()
-    for n in range(len(x)):
-        rest, places = n, []
-        for size in reversed(shape):
-            rest, place = divmod(rest, size)
-            places.insert(0, place)
-        for a in range(num_axes):
-            axis = len(shape) - num_axes + a
-            place = float(places[axis])
-            if span is not None and num_axes > 1 and num_axes - a <= 2:
-                place *= (span - 1) / max(shape[axis] - 1, 1)
-            for c in range(d):
-                pair = c // 2 if paired else c % (d // 2)
-                angle = torch.tensor(
-                    place * BASE**(-pair / (d // 2)), dtype=x.dtype)
-                i = a * d + c
-                other = -x[n, :, i + 1] if c % 2 == 0 else x[n, :, i - 1]
-                y[n, :, i] = x[n, :, i] * angle.cos() + other * angle.sin()
+    for a, size in enumerate(tuple(shape)[-num_axes:]):
+        place = places[:, a - num_axes, None].to(x.dtype)
+        if span is not None and num_axes > 1 and num_axes - a <= 2:
+            place = place * (span - 1) / max(size - 1, 1)
+        for c in range(d):
+            pair = c // 2 if paired else c % (d // 2)
+            angle = place * BASE**(-pair / (d // 2))
+            i = a * d + c
+            other = -x[..., i + 1] if c % 2 == 0 else x[..., i - 1]
+            y[..., i] = x[..., i] * angle.cos() + other * angle.sin()
     return y

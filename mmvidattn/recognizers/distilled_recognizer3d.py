@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from mmaction.models.recognizers import Recognizer3D
 from mmaction.registry import MODELS
-from mmengine.logging import MessageHub, print_log
+from mmengine.logging import MessageHub
 from torch import Tensor, nn
 
 from ..backbones.pretrained import load_matching
@@ -103,9 +103,7 @@ class DistilledRecognizer3D(Recognizer3D):
         super().init_weights()
         if self.start_from_teacher:
             source = self._teacher.checkpoint or 'an untrained teacher'
-            print_log(
-                load_matching(self, self._teacher.on('cpu').state_dict(),
-                              source), 'current')
+            load_matching(self, self._teacher.on('cpu').state_dict(), source)
 
     def loss(self, inputs: Tensor, data_samples: list,
              **kwargs) -> dict[str, Tensor]:

@@ -238,9 +238,8 @@ def test_loads_start_weights_and_reports_matches(backbone, tmp_path,
     torch.save({f'backbone.{name.removeprefix(prefix)}': value
                 for name, value in state.items() if name != left_out}, path)
     reports = []
-    for module in ('base', 'inflated'):
-        monkeypatch.setattr(f'mmvidattn.backbones.{module}.print_log',
-                            lambda message, logger: reports.append(message))
+    monkeypatch.setattr('mmvidattn.backbones.pretrained.print_log',
+                        lambda message, logger: reports.append(message))
     model = backbone(
         **TINY[backbone],
         init_cfg=dict(type='Pretrained', checkpoint=str(path)))

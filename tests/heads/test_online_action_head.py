@@ -14,17 +14,6 @@ def _sample(**targets):
     return sample
 
 
-def test_cosine_scores_are_cosines_times_20():
-    torch.manual_seed(0)
-    head = OnlineActionHead(4, in_channels=6, cosine=True).eval()
-    x = torch.randn(2, 3, 6)
-    got, layer = head(x)['action'], head.fc_cls
-    cosines = (x @ layer.weight.T) / (
-        x.norm(dim=-1, keepdim=True) * layer.weight.norm(dim=-1))
-    assert torch.allclose(got, 20 * cosines + layer.bias, atol=1e-5)
-    assert torch.allclose(head(5 * x)['action'], got, atol=1e-5)
-
-
 def test_scores_have_separate_dropout():
     torch.manual_seed(0)
     head = OnlineActionHead(4, in_channels=64, num_verbs=4, dropout_ratio=0.8)

@@ -11,13 +11,14 @@ import random
 import pytest
 import torch
 from helpers import relative
+from mmaction.registry import MODELS
 from ops.attentions import naive
 from registered import arguments_for, classes_of
 from torch import nn
 
 from mmvidattn.layers import BaseAttention, VideoSelfAttention
 from mmvidattn.layers.video_self_attention import TOKEN_AXES
-from mmvidattn.ops import landmark_grid
+from mmvidattn.ops import feature_map, landmark_grid
 
 C, HEADS = 12, 3
 GRID = 3, 2, 4
@@ -26,11 +27,8 @@ SHIFT = dict(mode='tsm', divisor=4)
 # Options that lead through different code.
 VARIANTS = {
     'LinearAttention': [dict(offset='auto'), dict(kernel='elu+1')],
-    'PerformerAttention': [
-        dict(num_features=9), dict(num_features=3, kind='relu')],
-    'LinformerAttention': [
-        dict(num_projections=6),
-        dict(num_projections=6, share_projection=True)],
+    'PerformerAttention': [dict(num_features=9)],
+    'LinformerAttention': [dict(num_projections=6)],
     'OrthoformerAttention': [dict(num_landmarks=n) for n in (1, 3, 20)],
     'RotaryAttention': [{}, dict(paired=False), dict(span=5)],
     'LARAAttention': [dict(num_landmarks=9)],
@@ -44,8 +42,7 @@ EACH = pytest.mark.parametrize(
 
 def _linformer(attention, q, k, v, *shapes):
     E, F = attention.key_projection, attention.value_projection
-    E, F = (x[:len(k)] for x in (E, E if F is None else F))
-    return naive.linformer_attention(q, k, v, E, F)
+    return naive.linformer_attention(q, k, v, E[:len(k)], F[:len(k)])
 
 
 def _orthoformer(attention, q, k, v, *shapes):
@@ -205,6 +202,17 @@ def test_equals_its_reference_and_learns(cls, options, pattern, more):
     for name, p in module.named_parameters():
         assert p.grad is not None and p.grad.isfinite().all(), name
         assert p.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize('name, kind', [
+    ('CosFormerAttention', 'relu'), ('MALAAttention', 'elu+1'),
+    ('RALAAttention', 'elu+1')])
+def test_maps_queries_and_keys_as_in_the_paper(name, kind):
+    attention = MODELS.build(dict(type=name, head_dims=4, num_heads=HEADS,
+                                  seq_shape=GRID))
+    x = torch.randn(5, HEADS, 4)
+    for y in attention.feature_map(x), attention.key_map(x, (0, )):
+        assert torch.equal(y, feature_map(x, kind))
 
 
 @EACH

@@ -10,8 +10,8 @@ from causal_schedules import Causal, run_schedule, whole_streams
 from mmvidattn.layers import MLP, FrameDecay, PatchEmbed, VideoSelfAttention
 from mmvidattn.layers.neighbor_shift import NeighborShift
 
-T, H, W, C, HEADS = 200, 1, 2, 8, 2
-RESETS = [60, 140, 1]
+T, H, W, C, HEADS = 90, 1, 2, 8, 2
+RESETS = [30, 70, 1]
 
 
 def _times(num_frames=T):

@@ -8,35 +8,32 @@ from mmvidattn.layers import GlobalPyramid, GlobalPyramidAttention
 KERNELS = ((2, 2, 3), (3, 7, 14))
 
 
+def _convolve(x, conv, groups, kernel=None):
+    """Convolve [B, C, T, H, W]; a given kernel pads incomplete blocks."""
+    keep_rest, kernel = kernel is not None, kernel or conv.weight.shape[2:]
+    pad = [-n % k if keep_rest else max(k - n, 0)
+           for k, n in zip(kernel, x.shape[2:])]
+    return F.conv3d(F.pad(x, (0, pad[2], 0, pad[1], 0, pad[0])), conv.weight,
+                    conv.bias, kernel, groups=groups)
+
+
 def _level_by_hand(level, x, kernel, coarse, pooling):
     """Reduce [B, C, T, H, W] to [B, S, C] with torch's convolutions."""
+    groups = 1 if pooling == 'conv' else x.shape[1]
     if pooling == 'avg':
         kernel = tuple(map(min, kernel, x.shape[2:]))
         y = F.avg_pool3d(x, kernel, ceil_mode=True, count_include_pad=False)
     elif pooling == 'factorized':
-        for conv, size in zip(level, ((1, *kernel[1:]), (kernel[0], 1, 1))):
-            pad = [-n % k for k, n in zip(size, x.shape[2:])]
-            x = F.pad(x, (0, pad[2], 0, pad[1], 0, pad[0]))
-            x = F.conv3d(x, conv.weight, conv.bias, size, groups=x.shape[1])
-        y = x
+        x = _convolve(x, level[0], groups, (1, *kernel[1:]))
+        y = _convolve(x, level[1], groups, (kernel[0], 1, 1))
     elif coarse:
-        for conv in (level.conv1, level.conv2):
-            groups = x.shape[1] if pooling == 'dwconv' else 1
-            pad = [max(k - n, 0) for k, n in zip(conv.weight.shape[2:],
-                                                 x.shape[2:])]
-            x = F.pad(x, (0, pad[2], 0, pad[1], 0, pad[0]))
-            x = F.conv3d(x, conv.weight, conv.bias, conv.weight.shape[2:],
-                         groups=groups)
-            if conv is level.conv1:
-                norm = level.norm
-                x = F.relu(F.batch_norm(x, norm.running_mean, norm.running_var,
-                                        norm.weight, norm.bias))
-        y = x
+        norm = level.norm
+        x = F.batch_norm(
+            _convolve(x, level.conv1, groups), norm.running_mean,
+            norm.running_var, norm.weight, norm.bias)
+        y = _convolve(F.relu(x), level.conv2, groups)
     else:
-        pad = [-n % k for k, n in zip(kernel, x.shape[2:])]
-        x = F.pad(x, (0, pad[2], 0, pad[1], 0, pad[0]))
-        y = F.conv3d(x, level.weight, level.bias, kernel,
-                     groups=x.shape[1] if pooling == 'dwconv' else 1)
+        y = _convolve(x, level, groups, kernel)
     return y.flatten(2).transpose(1, 2)
 
 

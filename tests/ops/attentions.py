@@ -84,7 +84,6 @@ ATTENTIONS = {
     'clamped': Attention('linear_attention', 'relu', clamp_eps=True),
     'cosformer': Attention('cosformer_attention', 'relu'),
     'favor': Attention('performer_attention', extra=_projection),
-    'relu': Attention('performer_attention', extra=_projection, kind='relu'),
     'linformer': Attention('linformer_attention', extra=_mixtures),
     'mala': Attention('mala_attention', 'elu+1'),
     'rala': Attention('rala_attention', 'elu+1'),

@@ -239,11 +239,7 @@ def test_orthoformer_landmarks_are_chosen_in_float32(dtype):
 
 def test_first_orthoformer_landmark_is_random_by_default():
     q = torch.randn(64, 31, 2, 8)
-    first, again, other = (
-        orthogonal_landmarks(q, 1, generator=_generator(seed))
-        for seed in (0, 0, 1))
-    assert torch.equal(first, again) and not torch.equal(first, other)
-    assert len(first.unique()) > 20
+    assert len(orthogonal_landmarks(q, 1).unique()) > 20
     assert (orthogonal_landmarks(q, 1, 3) == 3).all()
 
 

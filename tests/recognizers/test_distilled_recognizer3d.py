@@ -129,7 +129,7 @@ def reports(monkeypatch):
     """List of the reports that the recognizer logs."""
     results = []
     monkeypatch.setattr(
-        'mmvidattn.recognizers.distilled_recognizer3d.print_log',
+        'mmvidattn.backbones.pretrained.print_log',
         lambda message, logger: results.append(message))
     return results
 

@@ -185,7 +185,7 @@ def test_start_weights_must_fit_the_backbone(tmp_path):
 def test_backbone_converts_start_weights(tmp_path, monkeypatch):
     """``source`` of ``init_cfg`` converts published names."""
     reports = []
-    monkeypatch.setattr('mmvidattn.backbones.base.print_log',
+    monkeypatch.setattr('mmvidattn.backbones.pretrained.print_log',
                         lambda message, logger: reports.append(message))
     vit = {'patch_embed.proj.weight': torch.randn(8, 3, 4, 4),
            'cls_token': torch.randn(1, 1, 8),

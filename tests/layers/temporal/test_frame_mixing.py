@@ -1,11 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from ops.attentions import naive
 
 from mmvidattn.layers.temporal import ATTENTIONS, FrameMixing, LAPSAttention
-from mmvidattn.ops.leap import naive_leap_attention
-from mmvidattn.ops.periodic_shift import naive_periodic_shift
-from mmvidattn.ops.softmax_attention import naive_softmax_attention
 
 B, T, N, G, C = 2, 8, 3, 2, 16
 
@@ -27,16 +25,16 @@ def _by_hand(layer, x, attention, level, shift):
         qkv = qkv + layer.qkv.bias
     q, k, v = qkv.view(B, T, N, 3, G, C // G).unbind(3)
     if attention == 'leap':
-        y = naive_leap_attention(q, k, v, level)
+        y = naive.leap_attention(q, k, v, level)
     elif attention == '2d':
-        y = naive_softmax_attention(q, k, v)
+        y = naive.softmax_attention(q, k, v)
     else:
-        y = naive_softmax_attention(
+        y = naive.softmax_attention(
             *(z.flatten(1, 2) for z in (q, k, v))).view(q.shape)
     if shift == 'periodic':
-        y = naive_periodic_shift(y, 1 / 8, 'previous')
+        y = naive.periodic_shift(y, 1 / 8, 'previous')
     elif shift == 'plain':
-        y = naive_periodic_shift(
+        y = naive.periodic_shift(
             y.flatten(-2)[..., None, :], 1 / 8, 'previous')
     y = y.reshape(B * T, N, C) @ layer.proj.weight.T
     return y if layer.proj.bias is None else y + layer.proj.bias
