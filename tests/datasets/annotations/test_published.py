@@ -18,8 +18,7 @@ EK100 = LINES / 'ek100'
 
 
 @pytest.mark.parametrize('header', [
-    '', '\ufeff', 'id,video,start,end,verb,noun,action\n',
-    '\ufeffid,video,start_frame,end_frame,verb,noun,action\n'])
+    '', '\ufeffid,video,start_frame,end_frame,verb,noun,action\n'])
 def test_rulstm(tmp_path, header):
     path = tmp_path / 'training.csv'
     text = (EK100 / 'training.csv').read_text()

@@ -139,20 +139,23 @@ def test_vivit_training_clips_end_within_the_video(length, interval,
         assert got[-1] == length - 1
 
 
-# First frames of Charades' clips of 16 frames, 8 apart.
-CHARADES = {
-    45: [0] * 10,
-    200: [0, 9, 18, 26, 35, 44, 53, 61, 70, 79],
-    300: [0, 20, 40, 60, 80, 99, 119, 139, 159, 179],
-    500: [0, 42, 84, 126, 168, 211, 253, 295, 337, 379]}
+CHARADES = functools.partial(CharadesSampleFrames, 16, 8, test_mode=True)
+CENTERED = functools.partial(CenteredSampleFrames, 32, 2, test_mode=True)
 
 
-@pytest.mark.parametrize('total', CHARADES)
-def test_charades_test_clips(total):
-    step = CharadesSampleFrames(16, 8, num_clips=10, test_mode=True)
+@pytest.mark.parametrize('sampler, total, starts', [
+    (CHARADES, 45, [0] * 10),
+    (CHARADES, 200, [0, 9, 18, 26, 35, 44, 53, 61, 70, 79]),
+    (CHARADES, 300, [0, 20, 40, 60, 80, 99, 119, 139, 159, 179]),
+    (CHARADES, 500, [0, 42, 84, 126, 168, 211, 253, 295, 337, 379]),
+    # mmaction 0.x
+    (CENTERED, 300, [29, 88, 148, 207]), (CENTERED, 64, [0, 0, 0, 0]),
+    (CENTERED, 68, [0, 1, 3, 4]), (CENTERED, 300, [118])])
+def test_starts_of_test_clips(sampler, total, starts):
+    step = sampler(num_clips=len(starts))
     assert frames(step, total) == [
-        [min(start + 8 * i, total - 1) for i in range(16)]
-        for start in CHARADES[total]]
+        [min(start + step.frame_interval * i, total - 1)
+         for i in range(step.clip_len)] for start in starts]
 
 
 @pytest.mark.parametrize('total, low, high', [
@@ -166,16 +169,6 @@ def test_charades_training_clips(total, low, high, monkeypatch):
             max(min(start + 8 * i, total - 1), 0) for i in range(16)]]
     # numpy's upper end is exclusive.
     assert ranges == [(low, high + 1)] * 2
-
-
-@pytest.mark.parametrize('num_frames, want', [
-    (300, [29, 88, 148, 207]), (64, [0, 0, 0, 0]), (68, [0, 1, 3, 4]),
-    (20, [0, 0, 0, 0]), (300, [118])])
-def test_centered_test_clips_match_mmaction_0(num_frames, want):
-    clips = np.array(frames(
-        CenteredSampleFrames(32, 2, len(want), test_mode=True), num_frames))
-    assert (np.diff(clips, axis=1) == 2).all() or num_frames < 64
-    assert clips[:, 0].tolist() == want
 
 
 # configs/test_released.py tests the configs of LAPS.

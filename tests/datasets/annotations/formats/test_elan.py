@@ -89,14 +89,13 @@ def test_pympi_reads_what_we_write(tmp_path):
     eaf = elan.Eaf(str(tmp_path / 'a.eaf'))
     assert sorted(eaf.get_tier_names()) == ['a & "b"', 'run', 'run (2)',
                                             'run (3)']
-    found = [(value, first, last) for name in eaf.get_tier_names()
-             for first, last, value in eaf.get_annotation_data_for_tier(name)]
-    assert sorted(found) == sorted(spans)
-    assert eaf.get_linked_files()[0]['RELATIVE_MEDIA_URL'] == './v/a.mp4'
+    tiers = [sorted(eaf.get_annotation_data_for_tier(name))
+             for name in eaf.get_tier_names()]
+    assert sorted((value, first, last) for tier in tiers
+                  for first, last, value in tier) == sorted(spans)
     # No overlap within a tier.
-    for name in eaf.get_tier_names():
-        data = sorted(eaf.get_annotation_data_for_tier(name))
-        assert all(a[1] <= b[0] for a, b in zip(data, data[1:]))
+    assert all(a[1] <= b[0] for tier in tiers for a, b in zip(tier, tier[1:]))
+    assert eaf.get_linked_files()[0]['RELATIVE_MEDIA_URL'] == './v/a.mp4'
 
 
 OFFSET = (MEDIA.replace('MIME', 'TIME_ORIGIN="1500" MIME')

@@ -123,14 +123,11 @@ def label_studio(span, label='x'):
 BROKEN = {
     'csv': [
         ('video,start,end,label\na,1,2,\n', 'line 2: names of videos, .* got'),
-        ('video,start,end,label\n,1,2,x\n', 'line 2: names of videos, .* got'),
         ('video,start,end,label\na,2,1,x\n', 'line 2: .* got 2 to 1 s'),
         ('video,start,end,label,score\na,1,2,x,high\n',
          "line 2: score must be a number, got 'high'"),
         ('video,start,end,label,id\na,1,2,x,5\na,3,4,y,5\n',
-         'line 3: the id 5 is already used'),
-        *(('video,start,end,label\na,0,' + '9' * 5000 + word, 'line 2')
-          for word in (':00,x\n', ',x\n'))],
+         'line 3: the id 5 is already used')],
     'elan': [
         (f'<?xml version="1.0" encoding="{name}"?>\n'
          '<ANNOTATION_DOCUMENT></ANNOTATION_DOCUMENT>', 'invalid XML')
@@ -143,8 +140,6 @@ BROKEN = {
          r'results.a\[0\].segment: expected \[start, end\], got a list'),
         ('{"database": {"a": {"annotations": [{"segment": [1, 2]}]}}}',
          r"database.a.annotations\[0\]: expected .*'label', got segm"),
-        ('{"database": {"a": {"annotations": [{"segment": [2, 1], "label":'
-         '"x"}]}}}', r'annotations\[0\]: a segment must have 0 <='),
         ('{"database": {"a": {"annotations": []}, "a": {"annotations": []}}}',
          "the key 'a' is used twice"),
         ('{"database": {"a": {"duration": -1, "annotations": []}}}',
