@@ -8,7 +8,7 @@ from mmaction.registry import TRANSFORMS
 from PIL import Image, ImageEnhance, ImageOps
 
 from ...utils.arguments import Count, Fraction, NotNegative, check_arguments
-from .base_transform import OptionTransform
+from .base_transform import OptionTransform, check_frames
 
 INTERPOLATIONS = {
     'nearest': Image.Resampling.NEAREST,
@@ -162,14 +162,7 @@ class _ClipAugment(OptionTransform):
 
     def transform(self, results: dict) -> dict:
         """Apply one draw to all frames of all clips of a sample."""
-        for image in results['imgs']:
-            if not (isinstance(image, np.ndarray) and image.dtype == np.uint8
-                    and image.ndim == 3 and image.shape[2] == 3):
-                raise ValueError(
-                    f'{type(self).__name__} needs frames of shape (H, W, 3) '
-                    'and type uint8, before FormatShape; got '
-                    f'{getattr(image, "shape", type(image))} '
-                    f'{getattr(image, "dtype", "")}')
+        check_frames(self, results['imgs'])
         drawn = self.draw()
         if drawn:
             results['imgs'] = [self._apply(x, drawn) for x in results['imgs']]

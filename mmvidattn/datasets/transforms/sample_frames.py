@@ -103,19 +103,21 @@ class ScenicSampleFrames(SampleFrames):
 class _CustomSpacing(SampleFrames):
     """``SampleFrames`` with its own computation of frame indices."""
 
-    def _with_frames(self, results: dict, frames: np.ndarray) -> dict:
-        """Add ``frame_inds`` and the other keys of ``SampleFrames``.
-
-        Args:
-            results: Sample; its segment starts at ``start_index``.
-            frames: Indices from the start of the segment, [num_clips,
-                clip_len]; rounded down.
-        """
+    def transform(self, results: dict) -> dict:
+        """Add ``frame_inds`` and the other keys of ``SampleFrames``."""
+        frames = self._frames(results['total_frames'], results.get('avg_fps'))
         results.update(
             frame_inds=frames.astype(np.int32).ravel()
             + np.int32(results['start_index']), clip_len=self.clip_len,
             frame_interval=self.frame_interval, num_clips=self.num_clips)
         return results
+
+    def _frames(self, total: int, fps: float | None) -> np.ndarray:
+        """Return indices in a segment of ``total`` frames; rounded down.
+
+        Their shape is [num_clips, clip_len].
+        """
+        raise NotImplementedError
 
 
 @TRANSFORMS.register_module()
@@ -151,10 +153,8 @@ class SlowFastSampleFrames(_CustomSpacing):
             out_of_bound_opt='repeat_last', test_mode=test_mode,
             target_fps=target_fps)
 
-    def transform(self, results: dict) -> dict:
-        """Choose the frames of the clips."""
-        total = results['total_frames']
-        fps = results.get('avg_fps') or self.target_fps
+    def _frames(self, total: int, fps: float | None) -> np.ndarray:
+        fps = fps or self.target_fps
         scale = fps / self.target_fps if self.target_fps else 1
         span = max(self.clip_len * self.frame_interval * scale, 1)
         latest = max(total - span, 0)
@@ -163,7 +163,7 @@ class SlowFastSampleFrames(_CustomSpacing):
         else:
             starts = np.random.uniform(0, latest, self.num_clips)
         frames = starts[:, None] + np.linspace(0, span - 1, self.clip_len)
-        return self._with_frames(results, frames.clip(0, total - 1))
+        return frames.clip(0, total - 1)
 
 
 @TRANSFORMS.register_module()
@@ -178,9 +178,7 @@ class CharadesSampleFrames(_CustomSpacing):
     video, and the last one ends with it.
     """
 
-    def transform(self, results: dict) -> dict:
-        """Choose the frames of the clips."""
-        total = results['total_frames']
+    def _frames(self, total: int, fps: float | None) -> np.ndarray:
         room = total - (self.clip_len - 1) * self.frame_interval - 1
         if self.test_mode:
             # np.round rounds halves to even, like round() in the released
@@ -191,8 +189,7 @@ class CharadesSampleFrames(_CustomSpacing):
             starts = np.random.randint(
                 min(room, 0), max(room, 0) + 1, self.num_clips)
         within = np.arange(self.clip_len) * self.frame_interval
-        return self._with_frames(
-            results, (starts[:, None] + within).clip(0, total - 1))
+        return (starts[:, None] + within).clip(0, total - 1)
 
 
 @TRANSFORMS.register_module()
@@ -237,26 +234,15 @@ class SpreadSampleFrames(_CustomSpacing):
     the video.
     """
 
-    def _get_train_clips(self, num_frames: int,
-                         ori_clip_len: float) -> np.ndarray:
-        return np.random.uniform(0, self._room(num_frames), self.num_clips)
-
-    def _get_test_clips(self, num_frames: int,
-                        ori_clip_len: float) -> np.ndarray:
-        # Divide last, to avoid rounding: 140 * 7 / 10 is 98, but 0.7 * 140 is
-        # not.
-        return np.arange(
-            self.num_clips) * self._room(num_frames) / self.num_clips
-
-    def _room(self, num_frames: int) -> int:
-        return max(num_frames - self.clip_len * self.frame_interval, 0)
-
-    def transform(self, results: dict) -> dict:
-        """Choose the frames of the clips."""
-        total = results['total_frames']
-        starts = np.ceil(self._sample_clips(total, self.clip_len))
+    def _frames(self, total: int, fps: float | None) -> np.ndarray:
+        room = max(total - self.clip_len * self.frame_interval, 0)
+        if self.test_mode:
+            # Divide last, to avoid rounding: 140 * 7 / 10 is 98, but 0.7 * 140
+            # is not.
+            starts = np.arange(self.num_clips) * room / self.num_clips
+        else:
+            starts = np.random.uniform(0, room, self.num_clips)
         # Same result as the released code, including float32 rounding.
         within = torch.linspace(0, self.clip_len * self.frame_interval - 1,
                                 self.clip_len).long().numpy()
-        frames = starts.astype(np.int64)[:, None] + within
-        return self._with_frames(results, frames % max(total, 1))
+        return (np.ceil(starts)[:, None] + within) % max(total, 1)

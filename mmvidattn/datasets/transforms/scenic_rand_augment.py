@@ -7,7 +7,7 @@ import numpy as np
 from mmaction.registry import TRANSFORMS
 
 from ...utils.arguments import Count, NotNegative, check_arguments
-from .base_transform import OptionTransform
+from .base_transform import OptionTransform, check_frames
 
 MAX_MAGNITUDE = 20
 # Type of a clip: uint8 [T, H, W, 3].
@@ -155,15 +155,8 @@ class ScenicRandAugment(OptionTransform):
 
     def transform(self, results: dict) -> dict:
         """Apply one draw to the whole clip."""
-        shapes = {np.shape(frame) for frame in results['imgs']}
-        types = {np.asarray(frame).dtype for frame in results['imgs']}
-        shape = next(iter(shapes))
-        if len(shapes) > 1 or len(shape) != 3 or shape[2] != 3 or \
-                types != {np.dtype(np.uint8)}:
-            raise ValueError(
-                'ScenicRandAugment needs frames of one shape (H, W, 3) and '
-                f'type uint8, before FormatShape; got {sorted(shapes)} '
-                f'{sorted(map(str, types))}')
+        check_frames(self, results['imgs'])
+        # All frames must have one size.
         clip = np.stack(results['imgs'])
         for name in np.random.choice(list(OPS), self.num_ops).tolist():
             clip = OPS[name](clip, self.magnitude)

@@ -161,8 +161,9 @@ GREY, RGB = np.zeros((8, 8), np.uint8), np.zeros((8, 8, 3), np.uint8)
 @pytest.mark.parametrize('augment, frames, error', [
     *((lambda: AutoAugment('v0'), [frame], 'AutoAugment needs .* uint8')
       for frame in (GREY, RGB.T, RGB.astype(np.float32), 'frame')),
-    *((ScenicRandAugment, frames, 'needs frames of one shape')
-      for frames in ([GREY], [RGB.astype(np.float32)], [RGB, RGB[:, :7]])),
+    *((ScenicRandAugment, [frame], 'ScenicRandAugment needs .* uint8')
+      for frame in (GREY, RGB.astype(np.float32))),
+    (ScenicRandAugment, [RGB, RGB[:, :7]], 'must have the same shape'),
     (lambda: RandAugment(magnitude=11), [RGB], 'magnitude .* got 11'),
     (lambda: ScenicRandAugment(magnitude=21), [RGB], 'magnitude .* got 21')])
 def test_rejects_frames_and_options(augment, frames, error):

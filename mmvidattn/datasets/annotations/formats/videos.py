@@ -88,8 +88,10 @@ class VideoNames:
         return [video for video, rank in ranks.items() if rank == best]
 
 
-class VideoFolder:
+class VideoFolder(VideoNames):
     """Videos of a folder and its subfolders.
+
+    :meth:`find` returns paths relative to the folder, also of moved videos.
 
     Args:
         root: The folder.
@@ -109,18 +111,8 @@ class VideoFolder:
             path.relative_to(self.root).as_posix()
             for path in self.root.rglob('*')
             if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file())
-        self._names = VideoNames(self.names, moved=True)
+        super().__init__(self.names, moved=True)
         self._infos: dict[str, VideoInfo] = {}
-
-    def find(self, name: str) -> str | None:
-        """Return the path, relative to the folder, that a name refers to.
-
-        Names are compared as in :class:`VideoNames`.
-
-        Raises:
-            ValueError: If several videos match equally well.
-        """
-        return self._names.find(name)
 
     def info(self, name: str) -> VideoInfo:
         """Return the facts of a video that :meth:`find` returned.
