@@ -166,6 +166,14 @@ def test_recall_keeps_the_limit_of_false_alarms():
     assert recalls == sorted(recalls) and recalls[-1] == 1
 
 
+def test_an_overlap_equal_to_the_threshold_counts():
+    scores = np.zeros((8, 3), np.float32)
+    scores[:4, 1] = 1
+    tuned = tune_thresholds(dict(v=(1., scores)), [segment('v', 0, 2, 'jump')],
+                            CLASSES, smoothing=(0., ), min_durations=(0., ))
+    assert tuned.values['jump'] == tuned.value == 1
+
+
 def test_only_annotated_actions_of_the_videos_are_tuned():
     videos, truth = noisy_videos(2, num_videos=1)
     truth = [one for one in truth if one.labels['action'] == 'jump']

@@ -135,8 +135,6 @@ def read_rulstm(path: str | Path, fps: float = FPS) -> Iterator[VideoSegment]:
             start, end, *labels = map(int, rest)
             if len(labels) not in (0, len(PARTS)):
                 raise ValueError
-            if labels and min(labels) < 0:
-                raise ValueError
         except ValueError:
             raise ValueError(
                 f'{where}: expected id, video, start_frame, end_frame, '
@@ -184,8 +182,6 @@ def read_epic_kitchens(path: str | Path) -> Iterator[VideoSegment]:
             frames = int(row['start_frame']), int(row['stop_frame'])
             labels = {part: int(row[name]) for part, name in LABELS.items()
                       if name in row}
-            if labels and min(labels.values()) < 0:
-                raise ValueError
         except ValueError:
             raise ValueError(
                 f'{where}: frames and classes must be numbers, got '

@@ -68,8 +68,6 @@ def read_segment_csv(path: str | Path,
         else:
             try:
                 labels = {part: int(row[part]) for part in PARTS}
-                if min(labels.values()) < 0:
-                    raise ValueError
             except ValueError:
                 raise ValueError(
                     f'{where}: verb and noun must be numbers, got '

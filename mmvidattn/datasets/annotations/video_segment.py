@@ -293,7 +293,7 @@ def checked(segments: Iterable[VideoSegment],
     """Return the valid segments, and report the invalid ones.
 
     A segment is invalid if it does not end after its start, repeats an id, or
-    has a label out of range.
+    has a number of a class out of range.
 
     Args:
         segments: Segments from any reader.
@@ -317,8 +317,8 @@ def checked(segments: Iterable[VideoSegment],
         elif segment.id in valid:
             message = (f'the id {segment.id} is already used in '
                        f'{valid[segment.id].where}')
-        for part, number in (num_classes or {}).items():
-            label = segment.labels.get(part)
+        for part, label in segment.labels.items():
+            number = (num_classes or {}).get(part, math.inf)
             if (not message and isinstance(label, int)
                     and not 0 <= label < number):
                 message = f'{part} must be in 0 to {number - 1}, got {label}'

@@ -91,7 +91,7 @@ def test_tvseries():
      'line 5: a segment must have 0 <= start < end, got 185 to 131 frames'),
     ('P01_01_2,P01_01,x,131,6,114,3331', 'line 5: expected id, video, start'),
     ('P01_01_2,P01_01,1,131,97,114,3331', 'verb must be in 0 to 96, got 97'),
-    ('P01_01_2,P01_01,1,131,6,-1,3331', 'line 5: expected id, video'),
+    ('P01_01_2,P01_01,1,131,6,-1,3331', 'noun must be in 0 to 299, got -1'),
     ('P01_01_1,P01_01,1,131,6,114,3331',
      'line 5: the id P01_01_1 .* line 2')])
 def test_rejects_invalid_segment(tmp_path, line, error):
