@@ -41,6 +41,17 @@ class BaseBackbone(BaseModule):
     causal, it also defines ``_forward_causal`` and ``_initial_state``, which
     have the arguments of the methods without the underscore.
 
+    Many networks share these options:
+
+    * ``in_channels``: channels of a frame.
+    * ``embed_dims``, ``num_layers``, ``num_heads``: values that override
+      ``arch``.
+    * ``mlp_ratio``: hidden channels of the MLP, as a multiple of its channels.
+    * ``qkv_bias``: add biases to the projections to Q, K and V.
+    * ``drop_rate``: dropout after the projections and in the MLP.
+    * ``drop_path_rate``: stochastic depth of the last block; it rises linearly
+      from 0.
+
     Args:
         num_frames: Clip length T.
         with_cp: Recompute each block in the backward pass, to save memory.

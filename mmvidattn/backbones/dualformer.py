@@ -103,7 +103,6 @@ class DualFormer(BaseBackbone):
         num_frames: Clip length T that determines the kernels. Defaults to 32.
         img_size: Height and width of the clips that determine the kernels, or
             one number for both. Defaults to 224.
-        in_channels: Channels of a frame. Defaults to 3.
         patch_size: Frames, rows and columns of a patch. Defaults to
             (2, 4, 4).
         patch_merging: Reduction of tokens before the second to the fourth
@@ -124,15 +123,10 @@ class DualFormer(BaseBackbone):
         position: 'dwconv' (position encoding generator in each stage),
             'relative' (relative position bias in windows) or 'none'
             (Table 6). Defaults to 'dwconv'.
-        mlp_ratio: Hidden channels of the MLP / channels. Defaults to 4.
-        qkv_bias: Add biases to the projections to Q, K and V. Defaults to
-            True.
-        drop_rate: Dropout in the MLP. Defaults to 0.
-        drop_path_rate: Stochastic depth of the last block; it rises linearly
-            from 0. Defaults to 0.
         init_std: See :class:`BaseBackbone`. 0.02 suits about 500 channels;
             narrow models learn faster with ``embed_dims ** -0.5``.
-        with_cp, init_cfg: See :class:`BaseBackbone`. ``tools/convert.py
+        in_channels, mlp_ratio, qkv_bias, drop_rate, drop_path_rate, with_cp,
+            init_cfg: See :class:`BaseBackbone`. ``tools/convert.py
             dualformer_2d`` converts image models.
     """
     any_length = True

@@ -73,7 +73,6 @@ class LinearVideoTransformer(BaseBackbone):
         img_size: Height and width of a frame, or one number for both. Only
             tables (of ``with_pos_embed`` and Linformer) depend on it; without
             them the model accepts any resolution. Defaults to 224.
-        in_channels: Channels of a frame. Defaults to 3.
         patch_frames: Frames of a patch, odd; see :class:`PatchEmbed`. (No
             published config uses the value 3 of the released code.) Defaults
             to 1.
@@ -84,8 +83,6 @@ class LinearVideoTransformer(BaseBackbone):
             to True.
         arch: 'base', or a dict of ``embed_dims``, ``num_layers`` and
             ``num_heads``. Defaults to 'base'.
-        embed_dims, num_layers, num_heads: Values that override ``arch``.
-        mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
         attention: Config of a :class:`BaseAttention`, such as
             ``dict(type='SoftmaxAttention')``, for all layers or by layer,
             see :func:`attention_of_layers`. Defaults to LinearAttention with
@@ -114,11 +111,6 @@ class LinearVideoTransformer(BaseBackbone):
             True.
         with_pos_embed: Add a learned table of positions in the frame.
             Defaults to False.
-        qkv_bias: Add a bias to the projection to Q, K, V. Defaults to True.
-        drop_rate: Dropout after the projections and in the MLP. Defaults to
-            0.
-        drop_path_rate: Stochastic depth of the last block; it rises linearly
-            from 0. Defaults to 0.
         init_std: See :class:`BaseBackbone`. 0.02 suits about 500 channels;
             narrow models learn faster with ``embed_dims ** -0.5``.
         embed_init_std: Standard deviation of the initial temporal and
@@ -126,8 +118,10 @@ class LinearVideoTransformer(BaseBackbone):
         decay: Options of :class:`mmvidattn.layers.FrameDecay`, only for
             'causal': the weights of previous frames decay with their age.
             Defaults to None, for no decay.
-        with_cp, init_cfg: See :class:`BaseBackbone`. ``tools/convert.py
-            vit_timm`` converts image models.
+        embed_dims, num_layers, num_heads, in_channels, mlp_ratio, qkv_bias,
+            drop_rate, drop_path_rate, with_cp, init_cfg: See
+            :class:`BaseBackbone`. ``tools/convert.py vit_timm`` converts image
+            models.
     """
     arch_zoo = dict(base=dict(embed_dims=512, num_layers=12, num_heads=8))
 

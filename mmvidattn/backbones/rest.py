@@ -154,18 +154,15 @@ class ResT(LAPSBackbone):
             first stage; the channels double in each stage), ``num_layers``
             and ``num_heads`` of the four stages. Defaults to 'small'.
         num_frames: Clip length T. Defaults to 8.
-        in_channels: Channels of a frame. Defaults to 3.
         pyramid: Levels R of leap attention, repeated over the blocks of each
             stage. The released model for 32 frames uses (1, 2, 3, 4).
             Defaults to (1, 2, 3).
         attention, shift, shift_fraction, shift_first: See
             :class:`LAPSBackbone`. Default to 'leap', 'periodic', 1/8 and
             'next'.
-        mlp_ratio: Hidden channels of the MLP / channels. Defaults to 4.
-        drop_path_rate: Stochastic depth of the last block; it rises linearly
-            from 0. Defaults to 0.
-        with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
-            ``tools/convert.py rest`` converts image models.
+        in_channels, mlp_ratio, drop_path_rate, with_cp, init_std, init_cfg:
+            See :class:`BaseBackbone`. ``tools/convert.py rest`` converts image
+            models.
     """
 
     arch_zoo = dict(

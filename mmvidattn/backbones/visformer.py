@@ -112,7 +112,6 @@ class Visformer(LAPSBackbone):
         img_size: Height and width of a frame, or one number for both; at
             least 32. The released models use 224, 320 and 360. Defaults to
             224.
-        in_channels: Channels of a frame. Defaults to 3.
         pyramid: Levels R of leap attention, repeated over the attentions of
             the last two stages. The released models use (1, 2, 3) for 8
             frames, (1, 2, 3, 4) for 16 and (1, 2, 3, 4, 5) for 32. Defaults
@@ -120,12 +119,11 @@ class Visformer(LAPSBackbone):
         attention, shift, shift_fraction, shift_first: See
             :class:`LAPSBackbone`. Default to 'leap', 'periodic', 1/4 and
             'next'.
-        drop_path_rate: Stochastic depth of the last block; it rises linearly
-            from 0. Defaults to 0.
         init_std: Standard deviation of the initial projections of attentions
             and position tables. Defaults to 0.02.
-        with_cp, init_cfg: See :class:`BaseBackbone`. ``tools/convert.py
-            visformer_timm`` converts image models.
+        in_channels, drop_path_rate, with_cp, init_cfg: See
+            :class:`BaseBackbone`. ``tools/convert.py visformer_timm`` converts
+            image models.
     """
 
     arch_zoo = dict(

@@ -63,18 +63,15 @@ class VisionTransformerLAPS(LAPSBackbone):
         num_frames: Clip length T. Defaults to 8.
         img_size: Height and width of a frame, or one number for both;
             multiples of ``patch_size``. Defaults to 224.
-        in_channels: Channels of a frame. Defaults to 3.
         patch_size: Side of a patch. Defaults to 16.
         attention, shift, pyramid, shift_fraction, shift_first: See
             :class:`LAPSBackbone`. Default to 'leap', 'periodic',
             (1, 2, 3, 1), 1/4 and 'next'.
-        mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
-        drop_path_rate: Stochastic depth of the last block; it rises linearly
-            from 0. Defaults to 0.
         init_std: Standard deviation of the initial linear layers, class token
             and position table. Defaults to 0.02.
-        with_cp, init_cfg: See :class:`BaseBackbone`. ``tools/convert.py
-            laps_vit_timm`` converts image models.
+        in_channels, mlp_ratio, drop_path_rate, with_cp, init_cfg: See
+            :class:`BaseBackbone`. ``tools/convert.py laps_vit_timm`` converts
+            image models.
     """
     arch_zoo = dict(
         base=dict(embed_dims=768, num_layers=12, num_heads=12),

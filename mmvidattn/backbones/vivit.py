@@ -262,7 +262,6 @@ class ViViT(BaseBackbone):
         num_frames: Clip length. Defaults to 32.
         img_size: Height and width of a frame, or one number for both.
             Defaults to 224.
-        in_channels: Channels of a frame. Defaults to 3.
         patch_size: Side of a tubelet. Defaults to 16.
         tubelet_frames: Frames of a tubelet. Defaults to 2.
         sampled_frames: Number of sampled frames whose patches replace
@@ -275,11 +274,9 @@ class ViViT(BaseBackbone):
         arch: 'tiny', 'S', 'B', 'L', 'H', or a dict of ``embed_dims``,
             ``num_layers`` (in Model 2 of the spatial encoder) and
             ``num_heads`` (even in Model 4). Defaults to 'B'.
-        embed_dims, num_layers, num_heads: Values that override ``arch``.
         num_temporal_layers: Number of blocks of the temporal encoder, only
             for Model 2. With 0 the outputs of the frames are averaged
             (Table 2, average pooling baseline). Defaults to 4.
-        mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
         attention: Config of a :class:`BaseAttention`, for all layers or by
             layer, see :func:`attention_of_layers`; in Model 2, the layers of
             the temporal encoder follow those of the spatial encoder. Model 4
@@ -301,15 +298,12 @@ class ViViT(BaseBackbone):
             checkpoint, or from random patches without one: 'central' or
             'average', see :func:`inflate_kernel`. 'random' initializes whole
             tubelets at random. Defaults to 'central'.
-        qkv_bias: Add a bias to the projection to Q, K, V. Defaults to True.
         norm_eps: Added to the variance in LayerNorm. Defaults to 1e-6.
         gelu_approximate: Formula of GELU: 'tanh' (as released), 'none'
             (exact, as in most image ViTs) or 'sigmoid' (as in OpenAI's
             CLIP). Defaults to 'tanh'.
         pre_norm: Add a LayerNorm before the blocks, in Model 2 before the
             blocks of the spatial encoder, as in CLIP. Defaults to False.
-        drop_rate: Dropout after the projections and in the MLP. Defaults to
-            0.
         drop_path_rate: Stochastic depth of the last block of an encoder; it
             rises linearly from 0. Defaults to 0.
         drop_path_scale: Divide a branch that is kept by the probability of
@@ -323,7 +317,8 @@ class ViViT(BaseBackbone):
             LinearAttention with ReLU and ``offset='auto'``; and ``decay``,
             see :class:`mmvidattn.layers.FrameDecay`, by default None.
             Defaults to None: the temporal encoder is bidirectional.
-        with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
+        embed_dims, num_layers, num_heads, in_channels, mlp_ratio, qkv_bias,
+            drop_rate, with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
             ``tools/convert.py vivit_image`` converts image models.
     """
     arch_zoo = dict(

@@ -57,16 +57,14 @@ class VJEPA2(BaseBackbone):
             ``arch``.
         num_frames: Clip length for tools that need one; clips of other lengths
             are accepted. Defaults to 16.
-        in_channels: Channels of a frame. Defaults to 3.
         version: '2' or '2.1', which have different rotary positions. Defaults
             to '2'.
         out_layers: Numbers of blocks, from 0, whose normalized tokens are
             concatenated along the time, as in the probe for Diving-48.
             Defaults to only the last block.
-        drop_path_rate: Stochastic depth of the last block; it rises linearly
-            from 0. Defaults to 0.
-        with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
-            ``mmvidattn convert vjepa2`` converts published weights.
+        in_channels, drop_path_rate, with_cp, init_std, init_cfg: See
+            :class:`BaseBackbone`. ``mmvidattn convert vjepa2`` converts
+            published weights.
     """
     arch_zoo = dict(
         B=dict(embed_dims=768, num_layers=12, num_heads=12, mlp_dims=3072),

@@ -68,12 +68,9 @@ class XViT(BaseBackbone):
         num_frames: Clip length T. Defaults to 16.
         img_size: Height and width of a frame, or one number for both;
             multiples of ``patch_size``. Defaults to 224.
-        in_channels: Channels of a frame. Defaults to 3.
         patch_size: Side of a patch. Defaults to 16.
         arch: 'base', or a dict of ``embed_dims``, ``num_layers`` and
             ``num_heads``. Defaults to 'base'.
-        embed_dims, num_layers, num_heads: Values that override ``arch``.
-        mlp_ratio: Hidden channels of the MLP / embed_dims. Defaults to 4.
         attention: Config of a :class:`BaseAttention`, for all layers or by
             layer, see :func:`attention_of_layers`. Its sequences are the
             tokens of a frame as one column, (1 + H' W', 1), the class token
@@ -83,16 +80,11 @@ class XViT(BaseBackbone):
             None, for no fixation.
         temporal_shift: Options of :class:`mmvidattn.layers.NeighborShift`
             (mode 'tsm' or 'window'); None for no space-time mixing.
-        qkv_bias: Add a bias to the projection to Q, K, V. Defaults to True.
         norm_eps: Added to the variance in LayerNorm. Defaults to 1e-6.
         gelu_approximate: Formula of GELU, see :class:`MLP`. Defaults to
             'none'.
         pre_norm: Add a LayerNorm before the blocks, as in CLIP. Defaults to
             False.
-        drop_rate: Dropout after the projections and in the MLP. Defaults to
-            0.
-        drop_path_rate: Stochastic depth of the last block; it rises linearly
-            from 0. Defaults to 0.
         embed_init_std: Standard deviation of the initial class token and
             position table; the temporal table starts at zero. Defaults to
             0.02.
@@ -100,8 +92,10 @@ class XViT(BaseBackbone):
             would take from them stay unshifted. It requires a shift without
             ``segment_frames`` and with the boundary 'zero'. Defaults to
             False.
-        with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
-            ``tools/convert.py xvit_image`` converts image models.
+        embed_dims, num_layers, num_heads, in_channels, mlp_ratio, qkv_bias,
+            drop_rate, drop_path_rate, with_cp, init_std, init_cfg: See
+            :class:`BaseBackbone`. ``tools/convert.py xvit_image`` converts
+            image models.
     """
     arch_zoo = dict(base=dict(embed_dims=768, num_layers=12, num_heads=12))
 
