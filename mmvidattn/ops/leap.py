@@ -64,24 +64,15 @@ def leap_unpair(x: Tensor, level: int, num_frames: int) -> Tensor:
     return x.transpose(2, 3).flatten(1, 3)
 
 
-def leap_frames(num_frames: int, level: int) -> tuple[list[int], list[int]]:
-    """Return paired frames (A[j], B[j]) with B[j] = A[j] + S."""
-    step = num_frames // 2**level
-    first, second = [], []
-    for t in range(num_frames):
-        if t not in second:
-            first.append(t)
-            second.append(t + step)
-    return first, second
-
-
 def naive_leap_attention(q: Tensor, k: Tensor, v: Tensor,
                          level: int) -> Tensor:
     """Reference of leap attention: Algorithm 1 of the LAPS paper."""
-    N = q.shape[2]
+    N, step = q.shape[2], q.shape[1] // 2**level
     out = q.new_empty(*q.shape[:-1], v.shape[-1])
-    for a, b in zip(*leap_frames(q.shape[1], level)):
-        pair = naive_softmax_attention(
-            *(torch.cat([x[:, a], x[:, b]], dim=1) for x in (q, k, v)))
-        out[:, a], out[:, b] = pair[:, :N], pair[:, N:]
+    for a in range(q.shape[1]):
+        b = a + step
+        if a // step % 2 == 0:
+            pair = naive_softmax_attention(
+                *(torch.cat([x[:, a], x[:, b]], dim=1) for x in (q, k, v)))
+            out[:, a], out[:, b] = pair[:, :N], pair[:, N:]
     return out

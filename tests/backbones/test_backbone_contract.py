@@ -18,6 +18,7 @@ from backbones.families import (
 )
 from helpers import relative
 from registered import arguments_for, classes_of
+from torch import nn
 
 import mmvidattn.backbones as zoo
 from mmvidattn.backbones.base import BaseBackbone
@@ -158,6 +159,29 @@ def test_drop_rates_act_in_training(backbone):
         clips = clips_for(model, 8)
         with torch.no_grad():
             assert not torch.equal(model(clips), model(clips)), name
+
+
+@EVERY_MODEL
+def test_options_reach_every_layer(backbone, options):
+    more = arguments_for(backbone, in_channels=5, mlp_ratio=2, qkv_bias=False,
+                         drop_rate=.1)
+    if backbone is zoo.ViViT:
+        more['attention'] = dict(type='SoftmaxAttention', dropout=.2)
+    model = build(backbone, **{**options, **more}).eval()
+    clips = clips_for(model, 1, **options)
+    clips = torch.cat([clips, clips], 1)[:, :more.get('in_channels', 3)]
+    assert model(clips).isfinite().all()
+    for name, module in model.named_modules():
+        if 'mlp_ratio' in more and name.endswith('fc1'):
+            assert module.out_features == 2 * module.in_features
+        if 'drop_rate' in more and isinstance(module, nn.Dropout) and (
+                not name.endswith('attention.dropout')):
+            assert module.p == .1, name
+        if 'qkv_bias' in more and name.endswith(('.qkv', '.q', '.kv')):
+            assert module.bias is None, name
+        if 'attention' in more and name.endswith('attn'):
+            assert .2 == (module.attn_drop_rate if 'dot' in str(options)
+                          else module.attention.dropout), name
 
 
 @EVERY_MODEL

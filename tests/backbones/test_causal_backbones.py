@@ -70,6 +70,9 @@ def test_stream_equals_clip(backbone, options):
     with torch.no_grad():
         clip, last = model.forward_causal(x, elapsed=elapsed)
         assert clip.shape[:3] == (2, model.embed_dims, 13)
+        # The network ends with a norm.
+        assert clip.mean(1).abs().max() < 1e-9
+        assert (clip.square().mean(1) - 1).abs().max() < .1
         for splits in ([1] * 13, [5, 1, 7]):
             state, parts = model.initial_state(2), []
             shapes = {name: value.shape for name, value in state.items()}

@@ -4,10 +4,8 @@ import torch
 from backbones import families
 from backbones.families import outputs_of, released
 from helpers import relative
-from torch import nn
 
 from mmvidattn.backbones import ViViT
-from mmvidattn.backbones.vivit import Encoder
 
 TINY = families.TINY[ViViT]
 
@@ -44,26 +42,6 @@ def test_space_time_order_attends_in_space_first():
     want = want + block.temporal_attn(block.temporal_attn_norm(want))
     want = want + block.mlp(block.mlp_norm(want))
     assert torch.allclose(block(x), want, atol=1e-5)
-
-
-@pytest.mark.parametrize('name', [
-    'joint', 'fact_encoder', 'fact_attention', 'fact_dot'])
-def test_options_reach_every_layer(name):
-    model = _build(
-        model=name, in_channels=5, mlp_ratio=2, qkv_bias=False, drop_rate=.1,
-        attention=dict(type='SoftmaxAttention', dropout=.2))
-    assert model.patch_embed.projection.in_channels == 5
-    dropouts = [m.p for m in model.modules() if isinstance(m, nn.Dropout)]
-    assert dropouts == [.1] * len(dropouts)
-    blocks = [block for part in model.modules() if isinstance(
-        part, Encoder) for block in part.blocks]
-    for block in blocks:
-        assert block.mlp.fc1.out_features == 64
-        for branch in set(block.branches) - {'mlp'}:
-            attn = getattr(block, branch)
-            assert attn.qkv.bias is None and attn.proj.bias is not None
-            assert .2 == (attn.attn_drop_rate if name == 'fact_dot' else
-                          attn.attention.dropout)
 
 
 @pytest.mark.parametrize('scale', [False, True])
