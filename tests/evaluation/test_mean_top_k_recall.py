@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import csv
 import json
 
 import numpy as np
@@ -159,22 +158,9 @@ def test_rejects_invalid_samples(samples):
         mean_top_k_recall([[0, 0, -np.inf], [0, 0, 0]], [0, 1])
 
 
-# Lines of RULSTM's validation.csv.
-SEGMENTS = """\
-P01_11_0,P01_11,1,56,0,2,106
-P01_11_1,P01_11,46,73,1,2,1216
-P01_11_10,P01_11,1474,1528,0,49,211
-P01_11_100,P01_11,9818,9959,2,17,1855
-P18_01_0,P18_01,41,94,2,17,1855
-P18_01_10,P18_01,902,969,10,56,1216
-"""
-
-
-def named(rng, identity, verb, noun, action):
-    return sample(
-        identity, dict(action=action, verb=verb, noun=noun), [0],
-        action=rng.normal(size=3806), verb=rng.normal(size=97),
-        noun=rng.normal(size=300))
+# Ids and verbs.
+SEGMENTS = [('P01_11_0', 0), ('P01_11_1', 1), ('P01_11_10', 0),
+            ('P01_11_100', 2), ('P18_01_0', 2), ('P18_01_10', 10)]
 
 
 @pytest.mark.parametrize('name, text, inside', [
@@ -187,16 +173,18 @@ def test_subset_lists(tmp_path, name, text, inside):
     path = tmp_path / 'list.csv'
     path.write_text(text)
     rng = np.random.default_rng(0)
-    samples = [named(rng, row[0], *map(int, row[4:]))
-               for row in csv.reader(SEGMENTS.splitlines())]
-    result = evaluate(samples, subsets={name: str(path)}, k=40)
-    assert list(result)[0] == 'online/action_top40_recall_testra'
+    samples = [sample(
+        identity, dict(action=i, verb=verb, noun=i), [0],
+        **{part: rng.normal(size=11) for part in ('action', 'verb', 'noun')})
+        for i, (identity, verb) in enumerate(SEGMENTS)]
+    result = evaluate(samples, subsets={name: str(path)}, k=4)
+    assert list(result)[0] == 'online/action_top4_recall_testra'
     stem, _, last = name.rpartition('_')
     parts = [last] if stem else ['action', 'verb', 'noun']
     assert sum(f'_{stem or name}' in key for key in result) == len(parts)
     for part in parts:
-        assert result[f'online/{part}_top40_recall_testra_{stem or name}'] == \
-            pytest.approx(naive_recall([samples[i] for i in inside], part, 40))
+        assert result[f'online/{part}_top4_recall_testra_{stem or name}'] == \
+            pytest.approx(naive_recall([samples[i] for i in inside], part, 4))
 
 
 def test_warns_of_empty_subset(samples, monkeypatch):
