@@ -130,9 +130,9 @@ def test_segments_outside_of_their_video(tmp_path, logged, write_list, build):
     tested = build(pack, test_mode=True)
     assert tested[0]['inputs'].shape[2] == 2
     tested[0]
-    # A segment is only counted once.
+    # Only one segment is named.
     cut, = (line for line in logged if ' is cut at the end' in line)
-    assert 'from 1.8 to 9 s is cut at the end of the video, 2 s (1 so f' in cut
+    assert 'from 1.8 to 9 s is cut at the end of the video, 2 s; o' in cut
     for i, text in [(1, 'from 2 to 3 s begins after the video, which has 2 s'),
                     (2, 'from 1.01 to 1.03 s contains no frame'),
                     (3, 'lost.mp4')]:

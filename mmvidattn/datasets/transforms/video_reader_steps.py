@@ -29,12 +29,10 @@ class SegmentFrames:
     rate may vary. The first frame of the video has time 0. In a file without
     time stamps, such as some avi files, all frames have the same duration.
 
-    A segment that ends after its video is cut there, and the log counts such
-    segments.
+    A segment that ends after its video is cut there; a warning names the first
+    one.
     """
-
-    def __init__(self) -> None:
-        self._cut: set[tuple] = set()
+    warned = False
 
     def limit(self, results: dict) -> dict:
         """Set ``start_index`` and ``total_frames`` to the segment, if any.
@@ -66,21 +64,14 @@ class SegmentFrames:
                              f'{end:g} {unit}')
         if first >= last:
             raise ValueError(f'{where} contains no frame')
-        if stop > end + MILLISECOND:
-            self._note_cut(
-                results['filename'], start,
-                f'{where} is cut at the end of the video, {end:g} {unit}')
-        return first, last
-
-    def _note_cut(self, filename: str, start: float, message: str) -> None:
-        before = len(self._cut)
-        self._cut.add((filename, start, message))
-        # Only log the 1st, 2nd, 4th, 8th, ... segment, because a list may have
-        # thousands.
-        if len(self._cut) > before and before & (before + 1) == 0:
+        if stop > end + MILLISECOND and not self.warned:
+            self.warned = True
+            # A list may have thousands of them.
             print_log(
-                f'{filename}: {message} ({len(self._cut)} so far in this '
-                'process)', logger='current', level=logging.WARNING)
+                f'{results["filename"]}: {where} is cut at the end of the '
+                f'video, {end:g} {unit}; others are cut without a warning',
+                logger='current', level=logging.WARNING)
+        return first, last
 
 
 @TRANSFORMS.register_module()

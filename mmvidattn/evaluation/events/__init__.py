@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Metrics of events: segments with a start, an end, a class and a score."""
 from ...online.frame_scores import FrameScores
-from .alarms import Alarms
 from .calibration import Calibration
 from .event_ap import ACTIVITYNET, OFFSETS, THUMOS14, SegmentAP, StartAP
+from .event_counts import Alarms, EditScore, SegmentF1
 from .labeled_events import (
     Events,
     LabeledEvents,
@@ -11,7 +11,6 @@ from .labeled_events import (
     label_events,
 )
 from .score_events import EventScores, Interval, bootstrap, score_events
-from .segment_f1 import EditScore, SegmentF1
 from .tune_thresholds import tune_thresholds
 
 __all__ = [

@@ -8,11 +8,10 @@ import numpy as np
 from ...datasets.annotations.video_segment import VideoSegment
 from ...online.frame_scores import FrameScores
 from ...utils.arguments import Fraction, Natural, check_arguments
-from .alarms import Alarms
 from .calibration import Calibration
 from .event_ap import ACTIVITYNET, PROTOCOLS, THUMOS14, SegmentAP, StartAP
+from .event_counts import Alarms, EditScore, SegmentF1
 from .labeled_events import label_events, step_targets
-from .segment_f1 import EditScore, SegmentF1
 
 AMBIGUOUS = 'Ambiguous'
 

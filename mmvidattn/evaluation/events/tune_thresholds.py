@@ -12,7 +12,7 @@ from ...online import MIN_DURATION, OFF, ON
 from ...online.event_thresholds import Thresholds, smooth
 from ...online.frame_scores import FrameScores, check_scores
 from ...utils.arguments import NotNegative, check_arguments
-from .alarms import Alarms
+from .event_counts import Alarms, SegmentF1
 from .labeled_events import (
     Events,
     check_ends,
@@ -21,7 +21,6 @@ from .labeled_events import (
     meet,
     overlap,
 )
-from .segment_f1 import SegmentF1
 
 F1_OVERLAPS = {'f1@10': .1, 'f1@25': .25, 'f1@50': .5}
 # Candidates in seconds.
