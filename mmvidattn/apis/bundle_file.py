@@ -5,7 +5,7 @@ A bundle has two files. ``model.safetensors`` contains the weights.
 ``bundle.json`` contains the config, the class names, the thresholds, the
 versions of packages that wrote it, and the SHA-256 of the weights. Reading a
 bundle runs no code from it, and its config can only name the classes of
-:mod:`~mmvidattn.apis.bundle_types`.
+:mod:`~mmvidattn.apis.bundle_types.registry`.
 """
 import hashlib
 import json
@@ -25,8 +25,7 @@ from torch import Tensor
 
 from ..utils.printable import printable
 from ..version import __version__
-from .bundle_types import check_config
-from .bundle_types.registry import BundleConfig
+from .bundle_types.registry import BundleConfig, check_config
 
 FORMAT = 1
 MANIFEST = 'bundle.json'
@@ -110,8 +109,8 @@ def load_bundle(path: str | Path) -> Bundle:
     Raises:
         FileNotFoundError: If the path does not exist.
         ValueError: If it is not a bundle, is damaged, has a newer format, or
-            contains anything that :mod:`~mmvidattn.apis.bundle_types` does
-            not list.
+            contains anything that
+            :mod:`~mmvidattn.apis.bundle_types.registry` does not list.
     """
     path = Path(path)
     if not path.exists():

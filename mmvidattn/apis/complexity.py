@@ -9,7 +9,7 @@ from mmaction.registry import MODELS
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from torch import Tensor, nn
-from torch.utils.flop_counter import flop_registry
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from ..online import OnlineVideoEncoder
 from ..ops.torch_private import TorchDispatchMode
@@ -30,17 +30,11 @@ class Complexity(NamedTuple):
     macs: int
 
 
-def _fused_attention(q: Tensor, k: Tensor, v: Tensor, *args, **kwargs) -> int:
-    """[B, G, N, D], [B, G, M, D], [B, G, M, E]."""
-    return 2 * q.shape[:-1].numel() * k.shape[-2] * (
-        q.shape[-1] + v.shape[-1])
-
-
 # torch has no formula for this operator, which runs on a CPU.
 FORMULAS = {
     **flop_registry,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
-    _fused_attention}
+    lambda q, k, v, *_, **__: sdpa_flop_count(q.shape, k.shape, v.shape)}
 
 
 class _Count(TorchDispatchMode):

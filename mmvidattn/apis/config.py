@@ -12,7 +12,7 @@ import inspect
 import runpy
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -248,11 +248,12 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
         options: Values by dotted keys. A number is an index into a list.
     """
     before = cfg.to_dict()
+    leaves = dict(_leaves(before))
     # 1. Set variables and the values computed from them.
     variables = {key: options[key] for key in VARIABLES if key in options}
     for key, name in MODEL_VARIABLES.items():
         if key in options and name not in options and before.get(
-                name) == _get(before, key.split('.')) is not None:
+                name) == leaves.get(key) is not None:
             variables[name] = options[key]
     used = {
         name for name, value in variables.items()
@@ -262,11 +263,10 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
     repeated = {}
     for key, value in options.items():
         pipeline, _, rest = key.partition('.')
-        loader = f'{pipeline.split("_")[0]}_dataloader'
-        inner = 'dataset', 'pipeline'
-        if pipeline in PIPELINES and pipeline in before and _get(
-                before, (loader, *inner)) == before[pipeline]:
-            repeated['.'.join(filter(None, (loader, *inner, rest)))] = value
+        copy = f'{pipeline.split("_")[0]}_dataloader.dataset.pipeline'
+        if pipeline in PIPELINES and pipeline in before and leaves.get(
+                copy) == before[pipeline]:
+            repeated['.'.join(filter(None, (copy, rest)))] = value
             used.add(key)
     # 3. Merge the options, which take precedence.
     cfg.merge_from_dict({
@@ -274,8 +274,12 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
         **{name: cfg[name] for name in used & {*VARIABLES}}})
     apply_video_backend(cfg)
     for key in options:
-        if key not in used:
-            _warn_if_unused(key, before)
+        # Constructors reject unknown arguments.
+        if key not in used and key.partition('.')[0] not in KNOWN_KEYS:
+            names = ' or '.join(_suggest(key, leaves)[:MAX_SUGGESTIONS])
+            warnings.warn(
+                f'option {key} has no effect: nothing reads it'
+                + (f'; did you mean {names}?' if names else ''), stacklevel=3)
 
 
 def set_variable(cfg: Config, name: str, value: Any) -> set[str]:
@@ -296,10 +300,12 @@ def set_variable(cfg: Config, name: str, value: Any) -> set[str]:
     """
     old = cfg[name]
     if name == 'data_root':
-        old, value = _root(old), _root(value)
+        old, value = (str(path).rstrip('/') for path in (old, value))
 
         def changed(key: str, item: Any) -> Any:
-            return _moved(item, old, value)
+            is_inside = isinstance(item, str) and (
+                item == old or item.startswith(f'{old}/'))
+            return value + item[len(old):] if is_inside else item
     else:
 
         def changed(key: str, item: Any) -> Any:
@@ -333,35 +339,12 @@ def _mapped(function: Callable[[str, Any], Any], key: str,
     return function(key, value)
 
 
-def _root(path: Any) -> Any:
-    """Remove the slash at the end of a path."""
-    return path.rstrip('/') or '/' if isinstance(path, str) else path
-
-
-def _moved(path: Any, old: str, new: str) -> Any:
-    if isinstance(path, str):
-        if _root(path) == old:
-            return new
-        if path.startswith(f'{old}/'):
-            return f'{new.rstrip("/")}{path[len(old):]}'
-    return path
-
-
-def _warn_if_unused(key: str, cfg: dict) -> None:
-    """Warn if nothing reads an option; constructors reject unknown arguments.
-    """
-    if key.partition('.')[0] not in KNOWN_KEYS:
-        names = ' or '.join(_suggest(key, cfg)[:MAX_SUGGESTIONS])
-        warnings.warn(
-            f'option {key} has no effect: nothing reads it'
-            + (f'; did you mean {names}?' if names else ''), stacklevel=4)
-
-
-def _suggest(key: str, cfg: dict) -> list[str]:
+def _suggest(key: str, leaves: dict[str, Any]) -> list[str]:
     """Return valid keys with an unused key's value, or a similar name."""
     first, _, rest = key.partition('.')
-    used = dict(_leaves({k: v for k, v in cfg.items() if k in KNOWN_KEYS}))
-    value = cfg.get(first)
+    used = {name: item for name, item in leaves.items()
+            if name.partition('.')[0] in KNOWN_KEYS}
+    value = leaves.get(first)
     # Numbers may be equal by chance.
     if isinstance(value, (str, dict, list)) and value:
         same = ['.'.join(filter(None, (name, rest)))
@@ -382,13 +365,3 @@ def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
         value) if isinstance(value, list) else ()
     for key, item in items:
         yield from _leaves(item, f'{name}.{key}' if name else str(key))
-
-
-def _get(value: Any, names: Iterable[str]) -> Any:
-    """Return the value of a dotted key, or None."""
-    for name in names:
-        if isinstance(value, (list, tuple)) and name.isdecimal():
-            value = value[int(name)] if int(name) < len(value) else None
-        else:
-            value = value.get(name) if isinstance(value, dict) else None
-    return value

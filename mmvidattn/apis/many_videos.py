@@ -13,10 +13,10 @@ from rich.progress import track
 
 from ..datasets.annotations.video_segment import read_columns
 from ..datasets.video_facts import list_videos
-from ..utils.exits import one_line_stop, program_name
+from ..utils.exits import one_line_stop
 from ..utils.files import write_atomically
 from ..utils.lines import read_lines
-from ..utils.printable import brief, echo, printable
+from ..utils.printable import brief, echo
 from ..utils.remote_files import is_url, without_secrets
 
 LIST_SUFFIXES = '.csv', '.txt'
@@ -154,7 +154,7 @@ def process_videos(task: str, videos: Mapping[str, str], out: Path,
         device: Device of each process.
 
     Raises:
-        SystemExit: If a video failed.
+        ValueError: If a video failed.
     """
     def exists(name: str) -> bool:
         return (out / f'{name}{suffix}').is_file()
@@ -179,8 +179,7 @@ def process_videos(task: str, videos: Mapping[str, str], out: Path,
         named = [': '.join(one) for one in failed.items()]
         if len(named) > MAX_FAULTS:
             named[MAX_FAULTS:] = [f'and {len(named) - MAX_FAULTS} others']
-        raise SystemExit(
-            printable(f'{program_name()}: error: {"; ".join(named)}'))
+        raise ValueError('; '.join(named))
 
 
 def _run(videos: Mapping[str, str], work: Callable[[str, str], Any]

@@ -212,18 +212,27 @@ def predict_windows(
         yield VideoPrediction(video, error=str(error))
 
 
-def check_labels(classifier: 'VideoClassifier', path: str | None,
-                 labels: Sequence[str] | None) -> None:
-    """Check that a file of labels, if any, fits a model.
+def load_classifier(device: str, labels: str | None, config: str,
+                    checkpoint: str | None, **options: Any
+                    ) -> 'VideoClassifier':
+    """Build a classifier, with the class names of a file.
 
     Raises:
-        ValueError: If its number of labels is wrong.
+        ValueError: If the number of names is wrong.
     """
-    num_classes = classifier.model.cls_head.num_classes
-    if labels and len(labels) != num_classes:
-        raise ValueError(
-            f'{path} must have one name for each of the {num_classes} classes '
-            f'of the model, got {len(labels)}')
+    from ..apis import VideoClassifier, read_labels
+
+    names = read_labels(labels) if labels else None
+    classifier = VideoClassifier(config, checkpoint, device, names, **options)
+    number = classifier.model.cls_head.num_classes
+    if names and len(names) != number:
+        raise ValueError(f'{labels} must have one name for each of the '
+                         f'{number} classes of the model, got {len(names)}')
+    return classifier
+
+
+# The classifier of a process that predicts a part of a list.
+classifier_of_process = lru_cache(1)(load_classifier)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -256,17 +265,13 @@ def predict_videos(args: argparse.Namespace, videos: dict[str, Path],
     Returns:
         Videos that failed, and the number of all videos.
     """
-    from ..apis import VideoClassifier, read_labels
-
     outputs = plan_outputs(videos, args.out)
     if args.windows is not None and any(
             path.suffix != '.mp4' for path in outputs.values()):
         raise ValueError('--out must be an .mp4 file or a folder with '
                          f'--windows, got {args.out}')
-    labels = read_labels(args.labels) if args.labels else None
-    classifier = VideoClassifier(
-        config, checkpoint, args.device, labels, compile=args.compile)
-    check_labels(classifier, args.labels, labels)
+    classifier = load_classifier(args.device, args.labels, config, checkpoint,
+                                 compile=args.compile)
     for path in filter(None, (args.json, args.json_lines)):
         path.parent.mkdir(parents=True, exist_ok=True)
     with (args.json_lines.open('w') if args.json_lines else
@@ -325,19 +330,6 @@ def predict_each(classifier: 'VideoClassifier', videos: dict[str, Path],
     return failed
 
 
-@lru_cache(1)
-def load_classifier(device: str, config: str, checkpoint: str | None,
-                    labels: Sequence[str] | None) -> 'VideoClassifier':
-    """Build the classifier of a process, unless it has it."""
-    from mmengine.logging import MMLogger
-
-    from ..apis import VideoClassifier
-
-    # A process of Ray has its own logger.
-    MMLogger.get_current_instance().setLevel(logging.ERROR)
-    return VideoClassifier(config, checkpoint, device, labels)
-
-
 def make_predict(out: Path, with_amp: bool, device: str, *model: Any
                  ) -> Callable[[str, str], None]:
     """Return the function of a video and its name, for this process."""
@@ -345,7 +337,7 @@ def make_predict(out: Path, with_amp: bool, device: str, *model: Any
     from ..utils.half_precision import amp
     from ..utils.remote_files import local_path
 
-    classifier = load_classifier(device, *model)
+    classifier = classifier_of_process(device, *model)
 
     def predict(source: str, name: str) -> None:
         with amp(device, with_amp):
@@ -360,15 +352,12 @@ def make_predict(out: Path, with_amp: bool, device: str, *model: Any
 def predict_to_folder(args: argparse.Namespace, sources: Sequence[str],
                       config: str, checkpoint: str | None) -> None:
     """Classify a long list of videos, with a JSON file for each one."""
-    from ..apis import read_labels
     from ..apis.many_videos import open_folder, plan_videos, process_videos
 
     videos = plan_videos(sources)
-    labels = tuple(read_labels(args.labels)) if args.labels else None
-    model = args.device, config, checkpoint, labels
+    model = args.device, args.labels, config, checkpoint
     # Build the network here first, to report errors once.
-    classifier = load_classifier(*model)
-    check_labels(classifier, args.labels, labels)
+    classifier = classifier_of_process(*model)
     # The name does not end with .json, as names of videos do.
     open_folder(args.json, 'options', dict(
         config=hashlib.sha256(str(

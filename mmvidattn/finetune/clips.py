@@ -4,7 +4,6 @@ import math
 import shlex
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +18,7 @@ from rich.progress import Progress
 from ..apis.build_runner import build_runner
 from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
-from ..apis.models import DEFAULT, find_default, find_weights, load_config
+from ..apis.models import DEFAULT, find_weights, load_config
 from ..datasets.annotations.labeled_videos import count
 from ..layers.lora import add_lora
 from ..utils.checkpoint import read_checkpoint, save_tensors
@@ -37,7 +36,14 @@ from .report import (
     write_metrics,
     write_report,
 )
-from .training import BUNDLE, finish_config, no_prints, read_notes, run_test
+from .training import (
+    BUNDLE,
+    find_start,
+    finish_config,
+    no_prints,
+    read_notes,
+    run_test,
+)
 
 # Start weights that come with the package.
 START = 'data/start.safetensors'
@@ -71,21 +77,17 @@ def complete_options(options: FineTuneOptions) -> FineTuneOptions:
         ValueError: If the file is not a checkpoint.
         FileNotFoundError: If the file does not exist.
     """
-    weights, model = options.weights, options.model
-    if str(weights) == 'auto':
-        with suppress(ValueError):
-            find_default(model)
-            echo(f'start weights: {model}, included in the package')
-            return replace(options, weights=DEFAULT)
-    if str(weights) in ('auto', 'none', 'None'):
-        options = replace(options, weights=None)
+    weights = find_start(options.weights, options.model)
+    if weights == DEFAULT:
+        echo(f'start weights: {options.model}, included in the package')
+    elif weights is None:
         echo('note: without --weights, training starts from random weights; '
              'configs/start_weights.md lists free ones')
-        return options
-    # As a path, so that a URL is not downloaded.
-    read_checkpoint(Path(find_weights(model, str(weights))))
-    return replace(options, weights=DEFAULT if str(weights) == DEFAULT else
-                   Path(weights))
+    else:
+        # As a path, so that a URL is not downloaded.
+        read_checkpoint(Path(find_weights(options.model, str(weights))))
+        weights = Path(weights)
+    return replace(options, weights=weights)
 
 
 def load_base(options: FineTuneOptions) -> Config:

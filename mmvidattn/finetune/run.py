@@ -247,7 +247,7 @@ def _build_training(options: FineTuneOptions, began: float,
     cfg = load_run_config(out, out / 'run')
     if find_resumable(cfg.work_dir)[0]:
         cfg.resume, cfg.load_from = True, None
-    if options.epochs == 'auto':
+    if options.epochs == 'auto' and options.minutes:
         # A hook ends the training.
         cfg.train_cfg.max_epochs = NO_LIMIT
     runner = build_runner(cfg, strict=False)

@@ -4,7 +4,6 @@ import json
 import shlex
 import shutil
 import statistics
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from rich.progress import Progress
 
 from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
-from ..apis.models import DEFAULT, find_default, load_config
+from ..apis.models import load_config
 from ..datasets.annotations.segment_csv import (
     read_segment_csv,
     write_segment_csv,
@@ -39,7 +38,7 @@ from ..visualization.event_plots import draw_timelines
 from .options import FineTuneOptions
 from .plan import Plan
 from .report import format_events, measure_events, write_metrics
-from .training import BUNDLE, finish_config, run_test
+from .training import BUNDLE, find_start, finish_config, run_test
 
 # Configs that a run inherits, for each kind of model, and their metrics.
 BASES = dict(pixels='linear_ff_causal_tiny_synthetic',
@@ -71,14 +70,9 @@ def complete_options(options: FineTuneOptions) -> FineTuneOptions:
     Raises:
         ValueError: If the network needs weights.
     """
-    weights, network = options.weights, options.features
-    if str(weights) in ('auto', 'none', 'None'):
-        weights = None
-        if str(options.weights) == 'auto':
-            with suppress(ValueError, FileNotFoundError):
-                find_default(network)
-                weights = DEFAULT
-    elif Path(weights).is_file():
+    network = options.features
+    weights = find_start(options.weights, network)
+    if weights is not None and Path(weights).is_file():
         weights = str(Path(weights).resolve())
     if options.model == 'features' and weights is None and (
             not network.startswith(HUB)):

@@ -5,9 +5,11 @@ import math
 import os
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TextIO
 
 import torch
@@ -19,7 +21,7 @@ from torch.utils.data import DataLoader
 from ..apis.build_runner import add_default_runtime, build_runner
 from ..apis.bundle import SUFFIXES, save_release
 from ..apis.config import KNOWN_KEYS, load_config
-from ..apis.models import get_model
+from ..apis.models import DEFAULT, find_default, get_model
 from ..engine import NewClassifierHook
 from ..engine.hooks import find_hook
 from ..utils.checkpoint import find_resumable
@@ -66,6 +68,21 @@ def read_notes(out: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         raise ValueError(f'{out / NOTES} was not written by mmvidattn '
                          'finetune: choose another --work-dir') from None
+
+
+def find_start(weights: Path | str | None, model: str) -> Path | str | None:
+    """Return the start weights of a model: a file, ``'default'`` or None.
+
+    Raises:
+        ValueError: If the package has no weights of the model, but should.
+    """
+    if str(weights) == 'auto':
+        with suppress(ValueError, FileNotFoundError):
+            find_default(model)
+            return DEFAULT
+    if str(weights) == DEFAULT:
+        find_default(model)
+    return None if str(weights) in ('auto', 'none', 'None') else weights
 
 
 def load_run_config(out: Path, work_dir: Path) -> Config:
@@ -177,18 +194,25 @@ class ConsoleHook(Hook):
                 'validation' not in self._text):
             self._text = ''
         self.end_line()
-        self._losses: list[float] = []
-        self._accuracies: list[float] = []
+        self._values: dict[str, list[float]] = defaultdict(list)
 
     def after_train_iter(self, runner: Runner, batch_idx: int,
                          data_batch: Any = None,
                          outputs: dict | None = None) -> None:
-        self._losses.append(torch.as_tensor(outputs['loss']).item())
-        if 'top1_acc' in outputs:
-            self._accuracies.append(
-                torch.as_tensor(outputs['top1_acc']).item())
-        self._text = self._describe(runner, runner.iter + 1)
+        for name in {'loss', 'top1_acc'} & outputs.keys():
+            self._values[name].append(torch.as_tensor(outputs[name]).item())
+        means = {name: fmean(x) for name, x in self._values.items()}
+        done, number = runner.iter + 1, self._plan.max_epochs
         now = time.monotonic()
+        self._text = f'epoch {runner.epoch + 1:{len(str(number))}}/{number}, '
+        # The number of steps is not known at the first one.
+        if done - self._first > 1:
+            left = (now - self._began) / (done - self._first) * (
+                self._plan.max_iters - done)
+            self._text += f'{math.ceil(left)} s left, '
+        self._text += f'loss {means["loss"]:.3f}'
+        if 'top1_acc' in means:
+            self._text += f', training {100 * means["top1_acc"]:.0f} %'
         if self.stream.isatty() and now - self._drawn >= INTERVAL:
             self._drawn = now
             self._draw()
@@ -210,21 +234,6 @@ class ConsoleHook(Hook):
             self.stream.write('\n')
             self.stream.flush()
         self._text = ''
-
-    def _describe(self, runner: Runner, done: int) -> str:
-        new = done - self._first
-        number = self._plan.max_epochs
-        text = f'epoch {runner.epoch + 1:{len(str(number))}}/{number}, '
-        # The number of steps is not known at the first one.
-        if new > 1:
-            left = (time.monotonic() - self._began) / new * (
-                self._plan.max_iters - done)
-            text += f'{math.ceil(left)} s left, '
-        text += f'loss {sum(self._losses) / len(self._losses):.3f}'
-        if self._accuracies:
-            mean = sum(self._accuracies) / len(self._accuracies)
-            text += f', training {100 * mean:.0f} %'
-        return text
 
     def _draw(self) -> None:
         # Overwrite the whole previous line.

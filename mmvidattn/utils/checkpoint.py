@@ -79,17 +79,14 @@ def download(url: str, sha256: str | None = None) -> Path:
             then deleted.
         OSError: If the file cannot be downloaded.
     """
-    if url.startswith(HUB):
-        path = hub_file(url)
-        _check_hash(path, url, [sha256] if sha256 else [])
-        return path
     name = Path(urlparse(url).path).name
     named = HASH_IN_NAME.search(name)
     if named and DATE.fullmatch(named[1]):
         named = None
     hashes = [h for h in (sha256, named and named[1]) if h]
     if not url.startswith(('http://', 'https://')):
-        path = local_path(url, latest=True)
+        path = hub_file(url) if url.startswith(HUB) else local_path(
+            url, latest=True)
         _check_hash(path, url, hashes)
         return path
     torch_folder = Path(torch.hub.get_dir(), 'checkpoints')

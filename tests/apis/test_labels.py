@@ -1,24 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
-import torch
 
 import mmvidattn
 from mmvidattn.apis import read_labels
-from mmvidattn.apis.labels import find_labels, label_of, top_predictions
+from mmvidattn.apis.labels import find_labels
 
 
 @pytest.fixture(scope='module')
 def model():
     return mmvidattn.get_model('linear_ff_tiny_motion', device='meta')
-
-
-@pytest.mark.parametrize('topk, count', [(1, 1), (5, 5), (100, 8)])
-def test_returns_topk_or_all_classes(topk, count):
-    result = top_predictions(torch.arange(8.), ['a', 'b'], topk)
-    assert [p.index for p in result] == list(range(7, 7 - count, -1))
-    assert [p.score for p in result] == list(range(7, 7 - count, -1))
-    assert [label_of(['a', 'b'], i) for i in range(3)] == [
-        'a', 'b', 'class 2']
 
 
 def test_labels_are_from_checkpoint_then_config(model, motion_dir,

@@ -19,15 +19,6 @@ NAME = 'linear_ff_tiny_motion'
 DEEPER = {'model.backbone.num_layers': 2}
 
 
-@pytest.fixture
-def checkpoint(tmp_path):
-    model = mmvidattn.get_model(NAME, cfg_options=DEEPER)
-    meta = dict(dataset_meta=dict(classes=['a', 'b']))
-    torch.save(dict(state_dict=model.state_dict(), meta=meta),
-               tmp_path / 'model.pth')
-    return model, tmp_path / 'model.pth'
-
-
 def test_lists_models_and_ablations():
     names = mmvidattn.list_models()
     assert names == sorted(
@@ -102,8 +93,11 @@ def test_model_is_a_recognizer_in_eval_mode(capsys):
 @pytest.mark.parametrize('name', [
     NAME, ROOT / f'configs/{NAME}.py', load_config(NAME)],
     ids=['name', 'path', 'config'])
-def test_loads_the_checkpoint(checkpoint, name, monkeypatch):
-    saved, path = checkpoint
+def test_loads_the_checkpoint(tmp_path, name, monkeypatch):
+    saved, path = mmvidattn.get_model(NAME, cfg_options=DEEPER), (
+        tmp_path / 'model.pth')
+    torch.save(dict(state_dict=saved.state_dict(), meta=dict(
+        dataset_meta=dict(classes=['a', 'b']))), path)
     if isinstance(name, Config):
         # A loaded config is not read again.
         monkeypatch.setattr(Config, 'fromfile', None)

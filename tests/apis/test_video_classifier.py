@@ -98,6 +98,9 @@ def test_matches_mmaction(classifier, video, average, monkeypatch):
         expected.sort(descending=True).values.tolist())
     assert [p.index for p in result] == expected.argsort(
         descending=True).tolist()
+    top = classifier(video, topk=3).predictions
+    assert [p.index for p in top] == [p.index for p in result[:3]]
+    assert len(classifier(video, topk=100).predictions) == 8
     for p in result:
         assert p.label == ('abcdefg'[p.index] if p.index < 7 else 'class 7')
 
@@ -240,11 +243,6 @@ def test_rejects_non_finite_scores(classifier, video, monkeypatch, bad):
         assert 'pred_score' in each.error and not each.predictions
 
 
-def test_rejects_model_of_feature_streams():
-    with pytest.raises(ValueError, match='decode videos.*OnlineDetector'):
-        mmvidattn.VideoClassifier('testra_tiny_synthetic')
-
-
 def test_warns_once_of_random_weights(video):
     with pytest.warns(UserWarning, match='random weights') as result:
         mmvidattn.VideoClassifier(NAME)
@@ -252,6 +250,9 @@ def test_warns_once_of_random_weights(video):
     assert result[0].filename == __file__
     with pytest.warns(UserWarning, match='random weights'):
         mmvidattn.SlidingClassifier(NAME, fps=25, seconds=1)
+    with pytest.raises(ValueError, match='decode videos.*OnlineDetector'), (
+            pytest.warns(UserWarning, match='random weights')):
+        mmvidattn.VideoClassifier('testra_tiny_synthetic')
 
 
 def test_default_weights_know_the_motions(motion_dir):

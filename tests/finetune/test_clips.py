@@ -93,9 +93,7 @@ def test_learning_rate_depends_on_batch_and_weights(tmp_path):
         assert cfg.optim_wrapper.optimizer.lr == pytest.approx(rate), options
         assert cfg.load_from == (str(weights) if 'weights' in options
                                  else None)
-
-
-def test_config_does_not_depend_on_the_place_of_the_package(tmp_path):
+    # The config does not depend on the place of the package.
     cfg = read(tmp_path, weights='default')
     assert str(Path(mmvidattn.__file__).parent) not in cfg.pretty_text
     (tmp_path / 'data').mkdir()

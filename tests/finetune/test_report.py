@@ -52,9 +52,8 @@ def test_metrics_match_scikit_learn():
 
 def test_class_without_videos_has_no_metrics():
     metrics, _ = metrics_of(answers([(0, 0), (0, 1), (1, 1)]), CLASSES)
-    never = metrics['classes'][2]
-    assert never == dict(name='never', videos=0, recall=None, precision=None,
-                         f1=None)
+    assert metrics['classes'][2] == dict(
+        name='never', videos=0, recall=None, precision=None, f1=None)
     assert metrics['mean_class_accuracy'] == 0.75
     lines = format_metrics(metrics).splitlines()
     assert lines[1].split() == ['a', '2', '50.0', '100.0', '66.7']

@@ -1,17 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import io
 import json
+import math
 import uuid
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from mmengine.config import Config
 from mmengine.hooks import CheckpointHook
 from mmengine.logging import MessageHub
 from mmengine.runner import EpochBasedTrainLoop
 
-from mmvidattn.finetune import FineTuneOptions, training
+from mmvidattn.finetune import FineTuneOptions, run, training
 from mmvidattn.finetune.clips import complete_options
 from mmvidattn.finetune.run import _choose_folder
 from mmvidattn.finetune.training import NOTES, ConsoleHook
@@ -105,15 +107,13 @@ def train(stream, epochs=2, steps=4):
     return stream.getvalue()
 
 
-def test_prints_a_line_per_epoch_to_a_file():
+def test_prints_a_line_per_epoch(monkeypatch):
     first, second = train(Screen(False)).splitlines()
     assert first.startswith('epoch 1/2, ')
     assert first.endswith(' s left, loss 1.500, training 50 %')
     assert second.startswith('epoch 2/2, 0 s left, ')
     assert second.endswith('validation top-1 75 %')
-
-
-def test_updates_the_line_in_a_terminal(monkeypatch):
+    # A terminal shows each step in the same line.
     monkeypatch.setattr(training, 'INTERVAL', 0.)
     lines = train(Screen(True)).split('\n')
     assert len(lines) == 3 and not lines[2]
@@ -215,6 +215,24 @@ def test_a_resumed_run_has_the_rest_of_the_time(monkeypatch):
     spent = killed.now - 1000
     assert 40 < spent < 120
     assert spent + resumed.run() - 9000 == pytest.approx(180, rel=.1)
+
+
+@pytest.mark.parametrize('minutes, seconds, epochs, limit', [
+    (None, 600, 100, 100), (30, 1800, run.NO_LIMIT, math.inf)])
+def test_minutes_allow_any_number_of_epochs(options, monkeypatch, minutes,
+                                            seconds, epochs, limit):
+    cfg = Config(dict(work_dir='x', train_cfg=dict(max_epochs=100)))
+    hooks = []
+    for name, value in dict(
+            load_run_config=cfg, find_resumable=(None, []),
+            read_notes=dict(tests=1.5), build_runner=SimpleNamespace(
+                train_loop=None, register_hook=hooks.append)).items():
+        monkeypatch.setattr(run, name, lambda *_, value=value, **__: value)
+    run._build_training(replace(options, minutes=minutes), 7., 300)
+    hook, = hooks
+    assert (hook.began, hook.seconds, hook.tests, hook.limit, hook.min_steps
+            ) == (7., seconds, 1.5, limit, 300)
+    assert cfg.train_cfg.max_epochs == epochs
 
 
 def test_number_of_epochs_has_limits(monkeypatch):

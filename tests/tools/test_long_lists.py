@@ -144,7 +144,7 @@ def test_failed_videos_are_named_without_secrets(
         tmp_path, capsys, monkeypatch):
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
     videos = plan_videos(['http://u:secret@127.0.0.1:9/a.mp4?token=secret'])
-    with pytest.raises(SystemExit, match='error: http://127.0.0.1:9/a.mp4: '):
+    with pytest.raises(ValueError, match='http://127.0.0.1:9/a.mp4: '):
         process_videos(
             'Reading', videos, tmp_path, '.npy', lambda: (
                 lambda source, name: local_path(source)),

@@ -27,6 +27,9 @@ def test_prints_one_line_and_ends_workers(capsys, monkeypatch, error, hint,
     assert capsys.readouterr().err == f'\nmmvidattn train: {line}\n'
     worker.join(10)
     assert worker.exitcode is not None
+    # Other exits pass.
+    with pytest.raises(SystemExit, match='no'), one_line_stop():
+        raise SystemExit('no')
 
 
 @pytest.mark.parametrize('is_read, code', [

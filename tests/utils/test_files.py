@@ -71,8 +71,7 @@ def test_concurrent_writers_do_not_conflict(tmp_path, monkeypatch):
 def test_writes_through_a_symbolic_link(tmp_path, exists):
     target, link = tmp_path / 'disk/a', tmp_path / 'a'
     if exists:
-        target.parent.mkdir()
-        target.write_bytes(b'old')
+        write_atomically(target, b'old')
     link.symlink_to('disk/a')
     write_atomically(link, b'new')
     assert link.is_symlink() and target.read_bytes() == b'new'

@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 import types
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -195,33 +194,6 @@ def test_files_and_streams_of_a_web_server(web, tmp_path):
     for name, error in ('short', 'ended after 3 of 6 bytes'), ('404', '404'):
         with pytest.raises(OSError, match=error):
             download_file(f'http://{address}/{name}', tmp_path)
-
-
-def test_s3(cache, monkeypatch):
-    if not all(map(find_spec, ('s3fs', 'moto', 'flask', 'flask_cors'))):
-        pytest.skip('needs s3fs, moto, flask and flask_cors')
-    from moto.server import ThreadedMotoServer
-    server = ThreadedMotoServer('127.0.0.1', 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in dict(
-            AWS_ENDPOINT_URL=f'http://{host}:{port}',
-            AWS_ACCESS_KEY_ID='test', AWS_SECRET_ACCESS_KEY='test',
-            AWS_DEFAULT_REGION='us-east-1', NO_PROXY=host).items():
-        monkeypatch.setenv(name, value)
-    try:
-        client = fsspec.filesystem('s3')
-        client.mkdir('bucket')
-        client.pipe('bucket/a.txt', b'one')
-        assert local_path('s3://bucket/a.txt', latest=True
-                          ).read_bytes() == b'one'
-        client.pipe('bucket/a.txt', b'changed')
-        assert local_path('s3://bucket/a.txt', latest=True
-                          ).read_bytes() == b'changed'
-        with pytest.raises(FileNotFoundError, match='s3://bucket/b.txt does'):
-            local_path('s3://bucket/b.txt')
-    finally:
-        server.stop()
 
 
 @pytest.fixture
