@@ -172,23 +172,15 @@ class SlidingClassifier:
         self._start(fps, seconds, stride)
 
     @check_arguments
-    def spawn(self, fps: Positive | None = None,
-              seconds: Positive | None = None, stride: Positive | None = None
-              ) -> 'SlidingClassifier':
+    def spawn(self, fps: Positive | None = None) -> 'SlidingClassifier':
         """Create a session for another stream that shares the model.
 
         Args:
             fps: Frame rate. Defaults to the rate of this session.
-            seconds: Length of the window. Defaults to the argument of this
-                session.
-            stride: Seconds between scores. Defaults to the argument of this
-                session.
         """
         other = copy.copy(self)
-        other._start(
-            self.fps if fps is None else fps,
-            self._seconds if seconds is None else seconds,
-            self._stride if stride is None else stride)
+        other._start(self.fps if fps is None else fps, self._seconds,
+                     self._stride)
         return other
 
     def _start(self, fps: float, seconds: float | None,

@@ -31,6 +31,18 @@ class Range:
     contains: Callable[[float], bool]
 
 
+def _is_number(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(
+        value, (bool, np.bool_)) and bool(np.isfinite(value))
+
+
+# Descriptions and checks of plain types.
+PLAIN: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    types.NoneType: ('None', lambda x: x is None),
+    bool: ('True or False', lambda x: isinstance(x, (bool, np.bool_))),
+    int: ('an integer', lambda x: _is_number(x, Integral)),
+    float: ('a number', lambda x: _is_number(x, Real)),
+    str: ('text', lambda x: isinstance(x, (str, os.PathLike)))}
 Count = Annotated[int, Range('a positive integer', lambda x: x >= 1)]
 Natural = Annotated[int, Range('a non-negative integer', lambda x: x >= 0)]
 Positive = Annotated[float, Range('a positive number', lambda x: x > 0)]
@@ -116,17 +128,8 @@ def _matches(value: Any, annotation: Any) -> bool:
         return True
     if origin in (typing.Union, types.UnionType):
         return any(_matches(value, arg) for arg in args)
-    if annotation in (None, types.NoneType):
-        return value is None
-    if annotation is bool:
-        return isinstance(value, (bool, np.bool_))
-    if annotation in (int, float):
-        kind = Integral if annotation is int else Real
-        return isinstance(value, kind) and not isinstance(
-            value, (bool, np.bool_)) and bool(np.isfinite(value))
-    if annotation in (str, bytes):
-        kinds = (str, os.PathLike) if annotation is str else bytes
-        return isinstance(value, kinds)
+    if annotation in PLAIN:
+        return PLAIN[annotation][1](value)
     if origin is typing.Literal:
         return any(type(value) is type(arg) and value == arg for arg in args)
     kind = origin or annotation
@@ -137,12 +140,8 @@ def _matches(value: Any, annotation: Any) -> bool:
     if issubclass(kind, Mapping):
         return isinstance(value, Mapping) and all(
             _matches(x, args[1]) for x in value.values() if len(args) == 2)
-    if issubclass(kind, Sequence):
-        return _matches_sequence(value, kind, args)
-    return isinstance(value, kind)
-
-
-def _matches_sequence(value: Any, kind: type, args: tuple) -> bool:
+    if not issubclass(kind, Sequence):
+        return isinstance(value, kind)
     if isinstance(value, (str, bytes)) or not isinstance(
             value, (Sequence, np.ndarray)):
         return False
@@ -157,11 +156,8 @@ def _describe(annotation: Any) -> str:
         return args[1].text
     if origin in (typing.Union, types.UnionType):
         return ' or '.join(_describe(arg) for arg in args)
-    names = {types.NoneType: 'None', bool: 'True or False',
-             int: 'an integer', float: 'a number', str: 'text',
-             bytes: 'bytes'}
-    if annotation in names:
-        return names[annotation]
+    if annotation in PLAIN:
+        return PLAIN[annotation][0]
     if origin is typing.Literal:
         return f'one of {args}'
     kind = origin or annotation

@@ -62,9 +62,6 @@ def save_tensors(tensors: Mapping[str, Tensor], path: str | Path,
 def download(url: str, sha256: str | None = None) -> Path:
     """Download a file once, to torch's folder of checkpoints.
 
-    A file that torch or mmengine has already downloaded to this folder is used
-    if its hash is known and matches.
-
     Args:
         url: URL with http or https, ``hf://`` (see :func:`hub_file`, which
             has a separate cache), or of an object store (see
@@ -89,12 +86,9 @@ def download(url: str, sha256: str | None = None) -> Path:
             url, latest=True)
         _check_hash(path, url, hashes)
         return path
-    torch_folder = Path(torch.hub.get_dir(), 'checkpoints')
-    if hashes and (torch_folder / name).is_file() and _has_hash(
-            hash_file(torch_folder / name), hashes):
-        return torch_folder / name
     # One folder per URL, because many files are called model.pth.
-    folder = torch_folder / hashlib.sha256(url.encode()).hexdigest()[:8]
+    folder = Path(torch.hub.get_dir(), 'checkpoints',
+                  hashlib.sha256(url.encode()).hexdigest()[:8])
     path = folder / name
     # Only one process per machine downloads.
     if get_local_rank() == 0 and not path.is_file():
@@ -109,13 +103,10 @@ def download(url: str, sha256: str | None = None) -> Path:
     return path
 
 
-def _has_hash(sha256: str, starts: Iterable[str]) -> bool:
-    return all(sha256.startswith(start.lower()) for start in starts)
-
-
 def _check_hash(path: str | Path, source: str, starts: list[str]) -> None:
     """Raise a ``ValueError`` unless the SHA-256 begins with each start."""
-    if starts and not _has_hash(sha256 := hash_file(path), starts):
+    sha256 = hash_file(path) if starts else ''
+    if not all(sha256.startswith(start.lower()) for start in starts):
         raise ValueError(f'{source} has the SHA-256 {sha256}, expected '
                          f'{" and ".join(starts)}...; it is not used')
 
