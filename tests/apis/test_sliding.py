@@ -193,7 +193,8 @@ def test_sessions_only_share_the_model(model_of, frames):
            for a, b in zip(frames, frames[::-1])]
     check_same([a for a, _ in got if a is not None], expected)
     assert not torch.allclose(got[-3][1], got[-3][0], atol=1e-3)
-    assert one.spawn(2 * FPS).window_frames == WINDOW
+    faster = one.spawn(2 * FPS)
+    assert (faster.fps, faster.window_frames) == (2 * FPS, WINDOW)
     assert one.time == len(frames) / FPS and one.rate == FPS / 4
 
 

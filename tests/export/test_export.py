@@ -264,25 +264,19 @@ def test_pt2_step_of_a_video_network_takes_any_number_of_streams(
             dict(frames=x, elapsed=time) for x, time in zip(images, elapsed)])
 
 
-@pytest.fixture(scope='module')
-def uint8_program():
-    """Program of uint8 BGR clips that returns probabilities."""
-    model = get_model(MODELS[QUICK].config,
-                      cfg_options={'model.backbone.num_layers': 1})
+def test_file_contains_labels_and_normalization(tmp_path):
+    """The file accepts uint8 BGR clips like the data preprocessor."""
+    needs('onnx')
+    model, path = get_model(MODELS[QUICK].config, cfg_options={
+        'model.backbone.num_layers': 1}), tmp_path / 'model.onnx'
     model.dataset_meta = dict(classes=[f'class {i}' for i in range(8)])
     preprocessor = model.data_preprocessor
     preprocessor.mean = torch.tensor([100., 120., 130.]).view(3, 1, 1, 1)
     preprocessor.std = torch.tensor([50., 60., 70.]).view(3, 1, 1, 1)
     preprocessor.to_rgb = True
     nn.init.normal_(model.cls_head.fc_cls.weight)
-    return program_of(model, (8, 64, 64), 'probabilities', 'uint8')
-
-
-def test_file_contains_labels_and_normalization(tmp_path, uint8_program):
-    """The file accepts uint8 BGR clips like the data preprocessor."""
-    needs('onnx')
-    model, path = uint8_program.model, tmp_path / 'model.onnx'
-    export_program(uint8_program, path, metadata=dict(config='mine'))
+    export_program(program_of(model, (8, 64, 64), 'probabilities', 'uint8'),
+                   path, metadata=dict(config='mine'))
     assert [*tmp_path.iterdir()] == [path]
     metadata = read_metadata(path)
     assert json.loads(metadata['classes'])[3] == 'class 3'

@@ -72,7 +72,7 @@ def components(videos):
 @pytest.mark.parametrize('share', [0.2, 0.5])
 def test_no_further_class_could_be_validated(share):
     """Each unit of such a class is the last one of some class in training."""
-    for videos in random_sets(300, 9):
+    for videos in random_sets(150, 9):
         splits = split_videos(videos, share, 0)
         train, val = splits['train'], splits.get('val', [])
         for name in 'file', 'group':
