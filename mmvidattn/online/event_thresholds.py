@@ -2,7 +2,6 @@
 """Thresholds of events for each class, and their file."""
 import json
 import math
-import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -78,8 +77,7 @@ class Thresholds:
 
         write_atomically(path, json.dumps(dict(
             format=FORMAT,
-            versions=dict(mmvidattn=__version__,
-                          python=platform.python_version()),
+            versions=dict(mmvidattn=__version__),
             objective=self.objective, value=number(self.value),
             values={name: number(x) for name, x in self.values.items()},
             about=self.about, classes=self.classes), indent=1,

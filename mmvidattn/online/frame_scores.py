@@ -44,16 +44,10 @@ class ScoredVideos:
         """Write ``scores.json`` and a ``.npy`` file for each video."""
         folder = Path(folder)
         entries: dict[str, dict] = {}
-        taken: set[str] = set()
-        for name, (rate, scores) in self.videos.items():
-            stem = file = re.sub(r'[^\w.-]+', '_', name).lstrip('.')
-            number = 1
-            while f'{file}.npy'.lower() in taken:
-                number += 1
-                file = f'{stem}_{number}'
-            taken.add(f'{file}.npy'.lower())
-            entries[name] = dict(rate=rate, file=f'{file}.npy')
-            with replacing(folder / f'{file}.npy') as part:
+        for number, (name, (rate, scores)) in enumerate(self.videos.items()):
+            file = f'{number}_{re.sub(r"[^a-zA-Z0-9.-]+", "_", name)}.npy'
+            entries[name] = dict(rate=rate, file=file)
+            with replacing(folder / file) as part:
                 with part.open('wb') as out:
                     np.save(out, np.asarray(scores, np.float32))
         write_atomically(folder / FILE, json.dumps(dict(

@@ -26,44 +26,24 @@ class FeatureStreamPreprocessor(BaseDataPreprocessor):
         """Create a batch.
 
         Args:
-            data: ``inputs``, either ``{name: B tensors}`` or B dicts ``{name:
-                tensor}``; and optionally ``data_samples``.
+            data: ``inputs``, ``{name: B tensors}``, of one shape for windows;
+                and optionally ``data_samples``.
             training: Unused.
 
         Returns:
             ``inputs``, ``{name: [B, ...]}`` for windows or a list of B dicts
             ``{name: tensor}`` for entire videos; and ``data_samples``.
-
-        Raises:
-            ValueError: If the windows of a batch differ in shape.
         """
         data = self.cast_data(dict(data))
-        inputs = _by_name(data['inputs'])
+        inputs = data['inputs']
         if 'long_indices' in inputs or 'long_rate' in inputs:
             samples = [dict(zip(inputs, x)) for x in zip(*inputs.values())]
             inputs = [{name: _as_float(x) for name, x in sample.items()}
                       for sample in samples]
         else:
-            inputs = {
-                name: _as_float(_stack(name, x)) for name, x in inputs.items()
-            }
+            inputs = {name: _as_float(torch.stack(list(x)))
+                      for name, x in inputs.items()}
         return dict(inputs=inputs, data_samples=data.get('data_samples'))
-
-
-def _by_name(inputs: Mapping | Sequence[Mapping]) -> Mapping[str, Any]:
-    if isinstance(inputs, Mapping):
-        return inputs
-    return {name: [sample[name] for sample in inputs] for name in inputs[0]}
-
-
-def _stack(name: str, tensors: Tensor | Sequence[Tensor]) -> Tensor:
-    if isinstance(tensors, Tensor):
-        return tensors
-    shapes = {tuple(x.shape) for x in tensors}
-    if len(shapes) > 1:
-        raise ValueError(f'{name} must have one shape in all windows of a '
-                         f'batch, got {", ".join(map(str, sorted(shapes)))}')
-    return torch.stack(list(tensors))
 
 
 def _as_float(x: Any) -> Any:
@@ -113,28 +93,23 @@ class VideoStreamPreprocessor(FeatureStreamPreprocessor):
         """Create a batch.
 
         Args:
-            data: ``inputs``, B dicts of ``frames`` [C, T, H, W] and
-                ``elapsed`` [T], or a dict of lists of B tensors. In an entire
-                video, ``frames`` is an iterable of such dicts. Optionally
-                ``data_samples``.
+            data: ``inputs``, ``frames`` [C, T, H, W] and ``elapsed`` [T] of B
+                clips of one shape. In an entire video, ``frames`` is an
+                iterable of such dicts. Optionally ``data_samples``.
             training: Unused.
 
         Returns:
             ``inputs``: ``frames`` [B, C, T, H, W], float32, and ``elapsed``
             [B, T]; or for entire videos B dicts with ``chunks``, an iterator
             of inputs with B = 1. And ``data_samples``.
-
-        Raises:
-            ValueError: If the clips of a batch differ in shape.
         """
-        inputs = _by_name(data['inputs'])
-        frames = inputs['frames']
+        frames = data['inputs']['frames']
         if not isinstance(frames, Tensor) and not isinstance(
                 frames[0], Tensor):
             videos = [dict(chunks=self._chunks(video)) for video in frames]
             return dict(inputs=videos,
                         data_samples=self.cast_data(data.get('data_samples')))
-        batch = super().forward({**data, 'inputs': inputs}, training)
+        batch = super().forward(data, training)
         batch['inputs']['frames'] = self.normalize(batch['inputs']['frames'])
         return batch
 

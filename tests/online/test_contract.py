@@ -186,12 +186,12 @@ def test_autocast_keeps_the_state_in_float32(model, videos):
 
 def test_streams_join_leave_and_reset(model, videos):
     """Random batches of streams of any age equal each stream alone."""
-    want = [open_session(model).push(frame_of(video, slice(12)))
+    want = [open_session(model).push(frame_of(video, slice(9)))
             for video in videos]
     sessions = [open_session(model)]
     sessions += [sessions[0].spawn() for _ in videos[1:]]
     rng, resets = random.Random(0), 0
-    for _ in range(30):
+    for _ in range(20):
         some = rng.sample(range(4), rng.randint(1, 4))
         if rng.random() < .1:
             sessions[some[0]].reset()
@@ -201,7 +201,7 @@ def test_streams_join_leave_and_reset(model, videos):
             state = sessions[some[0]].state_dict()
             sessions[some[0]] = sessions[0].spawn()
             sessions[some[0]].load_state_dict(state)
-        some = [i for i in some if sessions[i].num_steps < 12]
+        some = [i for i in some if sessions[i].num_steps < 9]
         ages = [sessions[i].num_steps for i in some]
         found = StreamSession.push_many(
             [sessions[i] for i in some],
@@ -209,7 +209,7 @@ def test_streams_join_leave_and_reset(model, videos):
         for i, t, result in zip(some, ages, found):
             assert result.keys() == want[i].keys()
             assert relative(result['action'], want[i]['action'][t]) < 1e-9
-    assert resets and max(x.num_steps for x in sessions) == 12
+    assert resets and max(x.num_steps for x in sessions) == 9
 
 
 @pytest.mark.parametrize('age', [0, 9])
@@ -228,7 +228,7 @@ def test_skips_and_bad_frames_equal_missing_frames(model, videos, age):
     quietly(start.skip, 0)
     for name, x in start.state_dict()['state'].items():
         assert torch.equal(x, before[name]), name
-    for gap in 1, 2, 7, 40:
+    for gap in (1, 7, 40) if age else (2, ):
         skipped, other = start.spawn(), missing.spawn()
         skipped.load_state_dict(start.state_dict())
         with pytest.warns(UserWarning, match=f'frame.* {age} ') as warned:

@@ -35,7 +35,7 @@ def test_folder_keeps_scores_of_all_names(tmp_path):
 
 
 def entry(**change):
-    return dict(videos={'a.mp4': {**dict(rate=4., file='a.mp4.npy'),
+    return dict(videos={'a.mp4': {**dict(rate=4., file='0_a.mp4.npy'),
                                   **change}})
 
 
