@@ -70,7 +70,7 @@ def test_pools_the_clips_of_a_video_only():
         model(clips[:, :3].contiguous(), mode='tensor', stage='head')
 
 
-@pytest.mark.parametrize('number', [0, 2, 3])
+@pytest.mark.parametrize('number', [0, 2])
 def test_freezes_first_blocks(number):
     model = build(freeze=number).train()
     for name, parameter in model.named_parameters():
@@ -117,22 +117,6 @@ def test_freezes_spatial_encoder(tmp_path):
     assert not any('frozen_features' in x for x in batch['data_samples'])
 
 
-def test_refuses_features_of_trained_layers():
-    clips = torch.randn(1, 1, 3, 4, 32, 32)
-    with pytest.raises(ValueError, match="'backbone'.* got freeze=1"):
-        build(freeze=1).frozen_features(clips)
-
-
-def test_lora_trains_updates_and_head():
-    model = build(lora=dict(rank=2)).train()
-    # Three blocks with two attentions of two projections, each with two
-    # matrices.
-    updates = {name for name in trained(model) if 'backbone.' in name}
-    assert len(updates) == 3 * 2 * 2 * 2
-    assert all('.lora_' in name for name in updates)
-    assert model.backbone.blocks[0].training
-
-
 @pytest.mark.parametrize('name', [
     'vivit_tiny_motion', 'vivit_tiny_fact_encoder_motion', 'laps_tiny_motion',
     'dualformer_tiny_motion'])
@@ -155,7 +139,8 @@ def test_all_families_train(name, options):
     inside = {key for key in changed if key.startswith('backbone.')}
     assert changed - inside
     if 'lora' in options:
-        assert all('.lora_' in key for key in inside)
+        assert inside and all('.lora_' in key for key in inside)
+        assert model.backbone.training
     else:
         first = model.backbone.layer_groups()[:2]
         frozen = tuple(f'backbone.{part}.' for group in first
@@ -192,8 +177,9 @@ model = dict(type='FineTunedRecognizer3D', lora=dict(rank=2),
     (dict(freeze='spatial', backbone=dict(FACTORIZED, num_temporal_layers=0)),
      'num_temporal_layers from 1, got a ViViT'),
     (dict(freeze=-1), 'got -1'), (dict(freeze='head'), "got 'head'"),
-    (dict(freeze=1, lora=dict(rank=1)), 'got freeze=1 as well')],
-    ids=str)
+    (dict(freeze=1, lora=dict(rank=1)), 'got freeze=1 as well'),
+    # Features of layers that are trained.
+    (dict(freeze=1), "'backbone'.* got freeze=1")], ids=str)
 def test_rejects_wrong_options(options, error):
     with pytest.raises(ValueError, match=error):
-        build(**options)
+        build(**options).frozen_features(torch.randn(1, 1, 3, 2, 32, 32))

@@ -64,9 +64,9 @@ def test_trains(multi_hot):
     batch = pseudo_collate([_sample(i, multi_hot) for i in range(3)])
     first = model.train().train_step(batch, wrapper)
     assert set(first) == {'loss', 'loss_action', 'loss_verb', 'loss_noun'}
-    for _ in range(20):
+    for _ in range(10):
         last = model.train_step(batch, wrapper)
-    assert last['loss'] < first['loss'] - 0.3
+    assert last['loss'] < first['loss'] - 0.15
 
 
 def test_predicts_each_sample_of_a_batch():
@@ -193,11 +193,6 @@ def test_streams_score_selected_steps():
     assert difference[:L + N].max() < 1e-6 < difference[-1]
 
 
-def test_videos_need_mode_predict():
-    with pytest.raises(ValueError, match="mode='loss'"):
-        _detector()([_video(0, 15)['inputs']], mode='loss')
-
-
 def test_tensor_mode_has_stages():
     model = _detector().eval()
     inputs = model.data_preprocessor(pseudo_collate([_sample(0)]))['inputs']
@@ -205,7 +200,9 @@ def test_tensor_mode_has_stages():
     assert features.shape == (1, L + A, 8)
     assert torch.equal(model.cls_head(features)['action'],
                        model(inputs)['action'])
-    with pytest.raises(ValueError, match="stage must be 'head' or"):
-        model(inputs, stage='neck')
-    with pytest.raises(ValueError, match="mode must be 'tensor'"):
-        model(inputs, mode='train')
+    for options, error in ((dict(stage='neck'), "stage must be 'head' or"),
+                           (dict(mode='train'), "mode must be 'tensor'")):
+        with pytest.raises(ValueError, match=error):
+            model(inputs, **options)
+    with pytest.raises(ValueError, match="mode='loss'"):
+        model([_video(0, 15)['inputs']], mode='loss')
