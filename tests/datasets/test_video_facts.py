@@ -26,6 +26,8 @@ def test_finds_and_reads_videos_of_all_containers(tmp_path, suffix):
         stream = container.add_stream(codec, rate=25)
         stream.width, stream.height = 176, 144
         stream.pix_fmt = 'rgb8' if codec == 'gif' else 'yuv420p'
+        if codec == 'libvpx':
+            stream.options = dict(deadline='realtime')
         for image in images():
             container.mux(stream.encode(av.VideoFrame.from_ndarray(
                 image, format='rgb24').reformat(176, 144)))
