@@ -235,8 +235,9 @@ class FeatureExtractor:
             self._network = RecognizerFeatures(
                 config, checkpoint, device, self.layer, bool(flow), clip_len,
                 frame_interval, cfg_options)
-        self.name = self._network.name
-        self.model = self._network.model
+        self.name, self.model = self._network.name, self._network.model
+        # Function that converts the images of `clip` to a sample.
+        self.prepare = self._network.prepare
         self.clip_len = self._network.clip_len
         # Sources that share the extractor use it in turn.
         self._lock = threading.Lock()
@@ -274,10 +275,6 @@ class FeatureExtractor:
             return images
         with self._lock:
             return self.flow(images)
-
-    def prepare(self, clip: Sequence[np.ndarray]) -> Any:
-        """Convert the images of :meth:`clip` to a sample of the network."""
-        return self._network.prepare(clip)
 
     @torch.no_grad()
     def features_of(self, samples: Sequence[Any]) -> Tensor:

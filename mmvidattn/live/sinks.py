@@ -2,10 +2,9 @@
 """Sinks, which consume a run's detections or events in own threads."""
 import json
 import threading
-import time
 import uuid
 from collections.abc import Callable, Sequence
-from email.utils import parsedate_to_datetime
+from contextlib import suppress
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -219,8 +218,8 @@ class WebhookSink(EventSink):
     seconds until the event is delivered; up to :data:`MAX_WAITING` events may
     wait, and events that wait when the run ends get one more attempt. After a
     status in :data:`REFUSED` the event is skipped. After any other status
-    except 2xx, such as 302, 404 and 503, it is sent again; ``Retry-After`` is
-    respected up to five minutes.
+    except 2xx, such as 302, 404 and 503, it is sent again; ``Retry-After`` in
+    seconds is respected up to five minutes.
 
     Each request has an ``Idempotency-Key``, by which the server recognizes
     duplicates. Redirects are not followed, so that user, password and events
@@ -285,7 +284,10 @@ class WebhookSink(EventSink):
             raise ValueError(f'event refused with status {status}')
 
     def _try_again(self, reason: str, retry_after: str = '') -> TryAgain:
-        wait = max(self._delay, _seconds_of(retry_after))
+        wait = self._delay
+        with suppress(ValueError):
+            # max keeps its first argument beside a nan.
+            wait = max(wait, min(float(retry_after), MAX_RETRY_AFTER))
         self._delay = min(2 * self._delay, MAX_DELAY)
         return TryAgain(reason, wait)
 
@@ -293,14 +295,3 @@ class WebhookSink(EventSink):
         """Close the connection."""
         self._client.close()
 
-
-def _seconds_of(text: str) -> float:
-    """Return the seconds of ``Retry-After``, limited; 0 if it is invalid."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(text).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return 0.
-    return min(max(seconds, 0.), MAX_RETRY_AFTER)

@@ -39,8 +39,8 @@ def test_sources_are_scored_in_batches(model, monkeypatch):
         return push(sessions, frames)
 
     # A gap, and sources of different lengths.
-    indices = [[*range(60)], [*range(6, 45)], [*range(9), *range(30, 72)],
-               [*range(24)]]
+    indices = [[*range(36)], [*range(6, 30)], [*range(9), *range(30, 48)],
+               [*range(18)]]
     alone = [list(StreamRun(model, Script(each))) for each in indices]
     monkeypatch.setattr(StreamSession, 'push_many', staticmethod(record))
     threads, together = start(*(
@@ -48,8 +48,8 @@ def test_sources_are_scored_in_batches(model, monkeypatch):
     for thread in threads:
         thread.join()
     assert sum(sizes) == sum(map(len, alone))
-    # The longest source has 20 steps.
-    assert len(sizes) < 30 and sizes.count(4) > 4
+    # The longest source has 12 steps.
+    assert len(sizes) < 20 and sizes.count(4) > 3
     for got, want in zip(together, alone):
         assert [d.step for d in got] == [d.step for d in want]
         np.testing.assert_allclose([d.scores for d in got],
@@ -66,8 +66,8 @@ def test_error_of_one_source_does_not_end_the_rest(model, monkeypatch):
         return features_of(self, samples)
 
     monkeypatch.setattr(FeatureExtractor, 'features_of', fail)
-    good = [StreamRun(model, Script(range(60))) for _ in range(2)]
-    bad = StreamRun(model, Script(range(60)))
+    good = [StreamRun(model, Script(range(24))) for _ in range(2)]
+    bad = StreamRun(model, Script(range(24)))
     sample = bad._scorer._sample
     bad._scorer._sample = lambda step: (
         sample(step) if step.number < 3
@@ -80,7 +80,7 @@ def test_error_of_one_source_does_not_end_the_rest(model, monkeypatch):
     for each in (thread, *threads):
         each.join()
     assert 'bad sample' in str(errors[0].value)
-    assert [len(result) for result in results] == [20, 20]
+    assert [len(result) for result in results] == [8, 8]
 
 
 def test_stalled_source_does_not_delay_the_rest(model):

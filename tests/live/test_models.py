@@ -123,7 +123,7 @@ def images_of(clip):
     return list(reader.get_batch(range(len(reader))).asnumpy())
 
 
-@pytest.mark.parametrize('frame_rate', [4., 12., 48.])
+@pytest.mark.parametrize('frame_rate', [4., 48.])
 def test_frames_are_scored_as_in_the_whole_file(frame_files, clip,
                                                 frame_rate):
     """Use the middle frame of a step, or age the state between frames."""
@@ -140,11 +140,10 @@ def test_frames_are_scored_as_in_the_whole_file(frame_files, clip,
     assert np.ptp(want[:, 0], axis=0).max() > .1
 
 
-@pytest.mark.parametrize('frame_rate', [12., 48.])
-def test_missing_frames_age_the_state(frame_files, frame_rate):
-    indices, each = [*range(10), *range(30, 40)], frame_rate / 12
+def test_missing_frames_age_the_state(frame_files):
+    indices, each = [*range(10), *range(30, 40)], 4
     model = LiveVideoModel(*frame_files, cfg_options={
-        'test_dataloader.dataset.frame_rate': frame_rate})
+        'test_dataloader.dataset.frame_rate': 48.})
     run = StreamRun(model, Script(indices))
     results = list(run)
     assert [d.step for d in results] == indices
@@ -209,13 +208,12 @@ def test_actions_end_before_a_long_gap(frame_files, max_gap, cuts):
     assert all(event['end'] == 1 and event['cut'] for event in ends)
 
 
-@pytest.mark.parametrize('name', ['miniroad', 'mat'])
-def test_feature_networks_match_the_whole_video(
-        name, files, clip, tmp_path, monkeypatch):
+def test_other_feature_networks_get_the_features_of_their_steps(
+        files, clip, tmp_path, monkeypatch):
     path = tmp_path / 'detector.py'
     # The rates in the config match the extracted features.
     path.write_text(f'''
-_base_ = ['{ROOT}/configs/{name}_tiny_synthetic.py']
+_base_ = ['{ROOT}/configs/miniroad_tiny_synthetic.py']
 model = dict(
     backbone=dict(in_channels=dict(_delete_=True, rgb=96), embed_dims=16),
     cls_head=dict(num_classes={len(CLASSES)}, in_channels=16))
