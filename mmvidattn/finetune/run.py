@@ -118,7 +118,8 @@ def _prepare(options: FineTuneOptions, kind: ModuleType) -> None:
 def _choose_folder(options: FineTuneOptions) -> Path:
     """Return the work directory of a run with equal options, or a free one.
 
-    A finished run is not reused if the number of videos has changed.
+    A finished run is not reused if the number of videos or --minutes has
+    changed.
     """
     if options.work_dir is not None:
         return options.work_dir
@@ -133,9 +134,15 @@ def _choose_folder(options: FineTuneOptions) -> Path:
         with suppress(ValueError):
             notes = read_notes(out)
             if not _differences(options, notes) and not (
-                    notes.get('done') and notes['videos'] != len(
-                        read_source(options)[1])):
+                    notes.get('done') and (
+                        _has_other_time(options, notes)
+                        or notes['videos'] != len(read_source(options)[1]))):
                 return out
+
+
+def _has_other_time(options: FineTuneOptions, notes: dict) -> bool:
+    """Return True if a finished run had another time for its training."""
+    return notes.get('minutes', options.minutes) != options.minutes
 
 
 def _start(options: FineTuneOptions, kind: ModuleType,
@@ -153,7 +160,11 @@ def _start(options: FineTuneOptions, kind: ModuleType,
     else:
         _check_resumable(options)
         cfg = load_config(out / 'config.py')
-        if read_notes(out).get('done') == cfg.train_cfg.max_epochs:
+        notes = read_notes(out)
+        if notes.get('done') == cfg.train_cfg.max_epochs:
+            if _has_other_time(options, notes):
+                raise ValueError(f'the training in {out} is complete: choose '
+                                 'another --work-dir for other --minutes')
             echo('the training is complete')
             return None
     try:
@@ -204,7 +215,8 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
     if cfg.train_cfg.max_epochs != epochs:
         set_epochs(cfg, epochs)
         cfg.dump(out / 'config.py')
-    write_notes(out, read_notes(out) | dict(done=epochs))
+    write_notes(out, read_notes(out) | dict(
+        done=epochs, minutes=options.minutes))
     return runner
 
 

@@ -70,6 +70,17 @@ def test_new_videos_start_a_new_run_when_the_last_is_complete(options):
     assert _choose_folder(options) == first
 
 
+def test_another_time_starts_a_new_run_when_the_last_is_complete(options):
+    first = Path('work_dirs/finetune_mine')
+    longer = replace(options, minutes=6.)
+    write_notes(first, options, minutes=2.)
+    assert _choose_folder(longer) == first
+    Path(first, NOTES).write_text(json.dumps(
+        json.loads(Path(first, NOTES).read_text()) | dict(done=5)))
+    assert _choose_folder(longer).name == 'finetune_mine_2'
+    assert _choose_folder(replace(options, minutes=2.)) == first
+
+
 def test_auto_weights_come_with_the_package(options, capsys):
     auto = replace(options, weights='auto')
     assert complete_options(auto).weights == 'default'
