@@ -144,24 +144,20 @@ OPTIONS = {
             attention=dict(type='SoftmaxAttention'), fixation=None),
         'separate': dict(fixation=dict(mode='separate')),
         'no-shift': dict(temporal_shift=None, spatial_shift=None),
-        'no-qkv-bias': dict(qkv_bias=False),
         'patches-of-3-frames': dict(patch_frames=3),
         'dropout': dict(drop_rate=.1, drop_path_rate=.1),
     },
     XViT: {
         'default': {},
-        'kinetics': dict(temporal_shift=dict(mode='tsm', divisor=8)),
         'half-clips': dict(
             temporal_shift=dict(mode='tsm', divisor=8, segment_frames=2)),
         'window': dict(temporal_shift=dict(mode='window', size=1, alpha=.5)),
         'no-mixing': dict(temporal_shift=None),
         'fixation': dict(fixation=dict(mode='cooperative')),
-        'separate-fixation': dict(fixation=dict(mode='separate')),
         'linear': dict(
             attention=dict(type='LinearAttention', offset='auto'),
             fixation={}),
         'linformer': dict(attention=dict(type='LinformerAttention')),
-        'no-qkv-bias': dict(qkv_bias=False),
         'wide-frames': dict(img_size=(32, 64)),
         'dropout': dict(drop_rate=.1, drop_path_rate=.1),
     },
@@ -202,7 +198,6 @@ OPTIONS = {
         'padded': dict(window_size=(3, 3, 3), position='relative'),
         'temporal-pooling': dict(temporal_pooling=(2, 1, 2)),
         'long-patches': dict(patch_size=(4, 4, 4)),
-        'no-qkv-bias': dict(qkv_bias=False),
         'dropout': dict(drop_rate=.1, drop_path_rate=.1),
     },
     VJEPA2: {

@@ -113,7 +113,7 @@ NOTHING_ENCODED = {(zoo.InflatedBackbone, 'default'),
 
 @pytest.mark.parametrize('backbone, name', [
     (backbone, name) for backbone, variants in OPTIONS.items()
-    for name in variants if not name.startswith(('drop', 'no-qkv'))],
+    for name in variants if not name.startswith('drop')],
     ids=lambda x: getattr(x, '__name__', x))
 def test_groups_of_frames_are_encoded_independently(backbone, name):
     """Windows of a stream can therefore share their encodings."""

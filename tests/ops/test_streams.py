@@ -263,16 +263,16 @@ def test_a_spike_fades_in_time():
 
 @pytest.mark.parametrize('decay', [1., 0.999])
 def test_a_constant_stream_does_not_drift(decay):
-    """Millions of samples at once, then thousands one by one."""
+    """Millions of samples at once, then hundreds one by one."""
     gen = torch.Generator().manual_seed(0)
     scores = torch.randn(2, N, G, generator=gen)
     v = torch.randn(2, G, E, generator=gen)
     state = smoothing_state(scores, E)
-    for times in [2**24] + 2000 * [1]:
+    for times in [2**24] + 500 * [1]:
         y, state = exponential_smoothing(
             scores, v, state, decay=decay, times=torch.tensor([times] * 2))
     mean = state.total / state.weight[..., None]
     assert relative(mean, v[:, None].expand_as(mean)) < 1e-12
     if decay == 1:
-        assert torch.equal(state.weight, torch.full_like(scores, 2**24 + 2000))
+        assert torch.equal(state.weight, torch.full_like(scores, 2**24 + 500))
     assert y.dtype == torch.float32

@@ -3,6 +3,5 @@
 from ...lazy import lazy_package
 
 lazy_package(__name__, dict(
-    frame_mixing=['ATTENTIONS', 'SHIFTS', 'FrameMixing'],
-    inflate=['inflate', 'inflated_modules'],
-    laps_attention=['LAPSAttention']))
+    frame_mixing=['ATTENTIONS', 'FrameMixing', 'LAPSAttention'],
+    inflate=['inflate', 'inflated_modules']))
