@@ -2,10 +2,11 @@
 """A function for each fault that ``mmvidattn.compat`` works around.
 
 The function raises an error if the fault is present. Run as a program with
-the folder of mmvidattn, this file prints JSON: by the name of each function,
-its errors with all workarounds, and with all except its own. The stack is
-imported once, and each trial runs in a fork, so that a trial takes
-milliseconds and cannot affect the next one.
+the folder of mmvidattn, an empty folder and that of the motion set, this file
+writes results.json: by the name of each function, its errors with all
+workarounds, and with all except its own; and the error of each check of
+``new_process.py``. The stack is imported once, and each trial runs in a fork,
+so that a trial takes milliseconds and cannot affect the next one.
 """
 import importlib
 import importlib.util
@@ -14,12 +15,14 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import traceback
 import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import new_process
 import numpy as np
 import pytest
 
@@ -580,25 +583,29 @@ def every_epoch_repeats_the_augmentations():
         [generator.randint(2**31) for _ in range(4)] for _ in range(2)]
 
 
-def outcome(symptom: Symptom, left_out: str | None, queue: Any) -> None:
-    """Apply all workarounds except one, and report the error of a symptom."""
+def show_symptom(symptom: Symptom, left_out: str | None) -> None:
+    """Apply all workarounds except one, and look for a symptom."""
     os.environ[COMPAT.SKIP] = left_out or ''
-    try:
-        if not symptom.at_import:
-            COMPAT.apply()
-        symptom.run()
-    # Errors of pytest do not derive from Exception.
-    except BaseException as error:
-        queue.put(f'{type(error).__name__}: {error}')
-    else:
-        queue.put(None)
+    if not symptom.at_import:
+        COMPAT.apply()
+    symptom.run()
 
 
-def forked(function: Callable, *args: Any) -> str | None:
-    """Run a function in a fork; return the item that it puts in a queue."""
+def error_of(function: Callable, *args: Any) -> str | None:
+    """Call a function in a fork; return its error."""
     context = multiprocessing.get_context('fork')
     queue = context.SimpleQueue()
-    process = context.Process(target=function, args=(*args, queue))
+
+    def call() -> None:
+        try:
+            function(*args)
+        # Errors of pytest do not derive from Exception.
+        except BaseException:
+            queue.put(traceback.format_exc())
+        else:
+            queue.put(None)
+
+    process = context.Process(target=call)
     process.start()
     process.join()
     return queue.get() if not queue.empty() else f'died: {process.exitcode}'
@@ -615,7 +622,7 @@ def unapplied(package: str) -> Any:
     return importlib.import_module('mmvidattn.compat')
 
 
-def main(path: str) -> None:
+def main(path: str, folder: str, motion: str) -> None:
     global COMPAT
     COMPAT = unapplied(path)
     import mmengine.analysis  # noqa: F401
@@ -627,7 +634,8 @@ def main(path: str) -> None:
     import torch._dynamo  # noqa: F401
     from mmengine.registry import init_default_scope
     torch.set_num_threads(1)
-    result = {}
+    result = {name: error_of(new_process.run, name, Path(folder), Path(motion))
+              for name in new_process.CHECKS}
     for at_import in True, False:
         if not at_import:
             COMPAT.imports.add_missing_drn()
@@ -636,11 +644,9 @@ def main(path: str) -> None:
             init_default_scope('mmaction')
         for name, symptom in SYMPTOMS.items():
             if symptom.at_import == at_import:
-                result[name] = [
-                    forked(outcome, symptom, None),
-                    forked(outcome, symptom, symptom.workaround)
-                ]
-    print(json.dumps(result))
+                result[name] = [error_of(show_symptom, symptom, left_out)
+                                for left_out in (None, symptom.workaround)]
+    Path(folder, 'results.json').write_text(json.dumps(result))
 
 
 if __name__ == '__main__':

@@ -79,7 +79,8 @@ def pytest_runtest_protocol(item: pytest.Item):
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the longest tests, so that all workers finish together."""
-    long = ROOT / 'tests/tools', ROOT / 'tests/engine', ROOT / 'tests/configs'
+    long = [ROOT / 'tests' / name for name in (
+        'test_compat.py', 'tools', 'engine', 'configs')]
     items.sort(key=lambda item: not any(
         item.path.is_relative_to(folder) for folder in long))
 

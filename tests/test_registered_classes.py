@@ -1,8 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Constructors of all registered classes."""
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from registered import find_kinds
@@ -31,21 +29,3 @@ def test_every_class_has_a_contract_or_tests():
             words.update(re.findall(r'\w+', path.read_text()))
     assert not {cls.__name__ for kind in OWN_TESTS
                 for cls in KINDS[kind]} - words
-
-
-SCRIPT = """
-from mmengine.registry import Registry
-import mmvidattn.registered
-from mmaction.registry import HOOKS, MODELS, TRANSFORMS
-assert MODELS.get('mmaction.DualFormer').__name__ == 'DualFormer'
-assert TRANSFORMS.get('mmaction.VideoReaderInit')
-assert HOOKS.get('mmaction.NanGuardHook') is HOOKS.get('SkipNanStepsHook')
-child = Registry('model', parent=MODELS, scope='mine')
-assert child.get('XViT').__name__ == 'XViT'
-assert MODELS.get('NoSuchNetwork') is None
-"""
-
-
-def test_finds_scoped_names_and_those_of_child_registries():
-    """In a new process, in which nothing was looked up before."""
-    subprocess.run([sys.executable, '-c', SCRIPT], check=True)
