@@ -134,7 +134,12 @@ class DistilledRecognizer3D(Recognizer3D):
         }
         targets, target_logits = self._run_teacher(inputs)
         if self.feature_loss is not None:
-            _check_shapes(features, targets)
+            if features.keys() != targets.keys():
+                raise ValueError(
+                    'feature_loss needs the same blocks in student and '
+                    f'teacher, got {len(features)} ({", ".join(features)}) '
+                    f'and {len(targets)} ({", ".join(targets)}); set '
+                    'feature_loss=None to compare only logits')
             losses['loss_feature'] = torch.stack([
                 self.feature_loss(x, targets[name])
                 for name, x in features.items()
@@ -195,20 +200,3 @@ def _block_outputs(backbone: nn.Module) -> Iterator[dict[str, Tensor]]:
         for handle, block in zip(handles, blocks.values()):
             handle.remove()
             del block.forward_causal
-
-
-def _check_shapes(student: dict[str, Tensor],
-                  teacher: dict[str, Tensor]) -> None:
-    if student.keys() != teacher.keys():
-        raise ValueError(
-            'feature_loss needs the same blocks in student and teacher, got '
-            f'{len(student)} ({", ".join(student)}) and {len(teacher)} '
-            f'({", ".join(teacher)}); set feature_loss=None to compare only '
-            'logits')
-    for name, x in student.items():
-        if x.shape != teacher[name].shape:
-            raise ValueError(
-                'feature_loss needs the same tokens and channels in student '
-                f'and teacher, got for {name} {tuple(x.shape)} and '
-                f'{tuple(teacher[name].shape)} [B, T, H, W, C]; set '
-                'feature_loss=None to compare only logits')

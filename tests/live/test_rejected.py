@@ -53,7 +53,6 @@ def test_rejects_inputs_of_networks(change, message):
      'os:getcwd must return an nn.Module, got a str'),
     (dict(config='no.such:thing', input=FRAMES),
      'must be MODULE:CALLABLE that can be imported: No module named'),
-    (dict(config='os:such', input=FRAMES), 'that can be imported'),
     (dict(config='timm://vit', input=FRAMES), 'not supported any more'),
     (dict(config='linear_ff_tiny_motion', input=FRAMES),
      'input is not for recognizers'),
@@ -62,8 +61,6 @@ def test_rejects_inputs_of_networks(change, message):
      "flow must be .*'farneback'.* got 'raft'"),
     (dict(config='tsn_bninception_flow', flow_side=0),
      'flow_side must be a positive number, got 0'),
-    (dict(config='tsn_bninception_flow', bound=-1.),
-     'bound must be a positive number, got -1.0'),
 ])
 def test_rejects_networks(options, message):
     check(FeatureExtractor, message, **options)
@@ -85,24 +82,18 @@ def changed(**options):
     (changed(**{'online.extractors.rgb.config': 'linear_ff_tiny_motion',
                 'model.backbone.embed_dims': 32,
                 'model.cls_head.in_channels': 32}), 'detector.pth'),
-    (changed(**{'model.cls_head.num_classes': 7}), 'cls_head'),
     (changed(**{'test_dataloader.dataset.metainfo.classes': ['one', 'two']}),
      'name the 4 classes of the model, got 2'),
     (dict(extractors=dict(depth=dict(config='x'))),
      'extractors must be for the modalities rgb of the model, got depth'),
-    (dict(extractors=dict(rgb=dict(layer='cls_head.fc'))),
-     "got 'cls_head.fc'; linear layers are .*fc_cls"),
     (dict(extractors=dict(rgb=dict(checkpoint=None, cfg_options={
         'model.backbone.embed_dims': 48, 'model.cls_head.in_channels': 48,
         'model.backbone.num_frames': 2},
         layer='cls_head.fc_hidden'))),
      'extractors.rgb must give the 96 channels .* gives 48'),
-    (dict(extractors=dict(rgb=dict(frame_interval=0))),
-     'frame_interval must be .*got 0'),
     (dict(config='testra_tiny_synthetic', checkpoint=None),
      'extractors.rgb must name'),
     (dict(events=dict(on=2.)), '0 < off <= on <= 1'),
-    (dict(queue_size=0), 'queue_size must be .*got 0'),
     # The source is opened first, because it fails most often.
     (dict(source='none.mp4', checkpoint='none'), 'none.mp4 does not exist'),
     (dict(source=None), 'source must be a video, a camera or a stream'),

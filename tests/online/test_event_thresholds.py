@@ -35,7 +35,6 @@ def test_omitted_rules_have_defaults(tmp_path):
     (dict(format=2), 'format 2; update'),
     (dict(classes=dict(x=dict(on=2., off=.1))), '0 < off <= on <= 1'),
     (dict(classes=dict(x=dict(on='1', off=.1))), "thresholds of 'x'"),
-    (dict(classes=dict(x=[1, 2])), 'cannot read the thresholds'),
     (dict(classes=[1]), 'cannot read the thresholds'),
     (dict(value='high'), 'could not convert')])
 def test_rejects_damaged_files(tmp_path, change, message):
@@ -47,11 +46,10 @@ def test_rejects_damaged_files(tmp_path, change, message):
         read_thresholds(path)
 
 
-@pytest.mark.parametrize('text', ['', '[]', '{}', '{"format": 1}', '[' * 9999])
-def test_rejects_other_files(tmp_path, text):
+def test_rejects_other_files(tmp_path):
     path = tmp_path / 'thresholds.json'
-    with pytest.raises(ValueError, match='cannot read the thresholds'):
-        read_thresholds(path)
-    path.write_text(text)
-    with pytest.raises(ValueError, match='cannot read the thresholds'):
-        read_thresholds(path)
+    for text in None, '', '[]', '{"format": 1}', '[' * 9999:
+        if text is not None:
+            path.write_text(text)
+        with pytest.raises(ValueError, match='cannot read the thresholds'):
+            read_thresholds(path)
