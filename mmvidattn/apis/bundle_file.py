@@ -148,13 +148,8 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
                  replace: bool = False) -> Path:
     """Write a bundle completely or not at all.
 
-    Args:
-        out: Folder, or file that ends with ``.zip``.
-        name: Name of the config.
-        config: Config, from :func:`clean_config`.
-        labels: Class names.
-        weights: Tensors by name.
-        replace: Replace an existing bundle. Defaults to False.
+    The arguments are those of :func:`mmvidattn.apis.save_bundle`, with a
+    config from :func:`clean_config`, its name, and tensors by name.
 
     Raises:
         FileExistsError: If ``out`` exists.
@@ -189,11 +184,7 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
 
 
 def clean_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a config that predictions need, as plain types.
-
-    Args:
-        config: Config, or its content.
-    """
+    """Return the part of a config that predictions need, as plain types."""
     kept = {key: config[key] for key in CONFIG_KEYS if config.get(key)}
     if kept['model'].get('type') in TRAINERS:
         model = kept['model']

@@ -52,13 +52,8 @@ def count_complexity(model: nn.Module, *inputs: Tensor,
                      **kwargs) -> Complexity:
     """Count the parameters and products of ``model(*inputs, **kwargs)``.
 
-    Fused attention counts as two matrix products. On the meta device, nothing
-    is computed and no memory is needed.
-
-    Args:
-        model: Any module; it is put into eval mode.
-        *inputs: Inputs of the model, on its device.
-        **kwargs: Keyword arguments of the model.
+    The model is put into eval mode. Fused attention counts as two matrix
+    products. On the meta device, nothing is computed and no memory is needed.
     """
     with torch.no_grad(), _Count() as count:
         model.eval()(*inputs, **kwargs)

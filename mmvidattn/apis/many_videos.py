@@ -104,11 +104,8 @@ def open_folder(folder: Path, name: str, settings: Mapping[str, Any],
                 command: str) -> None:
     """Create a folder, or check that its results have these options.
 
-    Args:
-        folder: The folder.
-        name: File of the options in it.
-        settings: Options that determine the results, as JSON.
-        command: Command that writes the folder, for errors.
+    The file ``name`` in the folder has the options that determine the results,
+    as JSON. Errors name the command that writes the folder.
 
     Raises:
         ValueError: If the folder has other options or other files.

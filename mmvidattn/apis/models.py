@@ -159,11 +159,7 @@ def _check_order(name: str, checkpoint: str | Path | None) -> None:
 
 
 def model_options(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all options of a model's backbone, including defaults.
-
-    Args:
-        model: ``model`` of a config.
-    """
+    """Return all options of the backbone in ``model``, including defaults."""
     backbone = dict(model['backbone'])
     kind = backbone['type']
     cls = MODELS.get(kind) if isinstance(kind, str) else kind
@@ -180,13 +176,10 @@ def model_options(model: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_model_options(model: Mapping[str, Any], meta: Mapping[str, Any],
                         path: Any) -> None:
-    """Check that a checkpoint was saved for the same model options.
+    """Check that a checkpoint was saved for the options of ``model``.
 
-    Args:
-        model: ``model`` of a config.
-        meta: Metadata of the checkpoint. If they lack the model options,
-            nothing is checked.
-        path: Path of the checkpoint.
+    Nothing is checked if the metadata ``meta`` of the checkpoint at ``path``
+    lack the model options.
 
     Raises:
         ValueError: If options differ.

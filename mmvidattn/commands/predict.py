@@ -187,11 +187,7 @@ def predict_windows(
         args: argparse.Namespace) -> Iterator['VideoPrediction']:
     """Classify the windows of a video; the last result may be an error.
 
-    Args:
-        classifier: The classifier.
-        video: Name of the video.
-        out: Captioned video to write, or None.
-        args: Options of the command.
+    ``out`` is the captioned video to write, or None.
     """
     from ..apis import VideoPrediction
     from ..visualization import annotate_video

@@ -258,10 +258,8 @@ def run_test(out: Path, split: str, **dataset: Any
              ) -> tuple[Runner, list, dict[str, float]]:
     """Test the best model of a work directory.
 
-    Args:
-        out: Work directory.
-        split: Name of the folder of logs.
-        **dataset: Changes to the test's data set.
+    ``split`` is the name of the folder of logs, and ``dataset`` has changes to
+    the test's data set.
 
     Returns:
         Runner, samples in the order of the data set, and metrics.

@@ -201,18 +201,10 @@ def load_state_dict_file(path: str | Path) -> dict[str, Tensor]:
 
 def load_checkpoint(model: nn.Module, path: str | Path,
                     optional: str | None = None) -> dict[str, Any]:
-    """Load a checkpoint that must match a model exactly.
+    """Load a checkpoint that must match a model exactly, and return its meta.
 
-    Args:
-        model: Model. After an error, it may have some of the weights.
-        path: Checkpoint, as in :func:`read_checkpoint`.
-        optional: Prefix of tensors to skip, as in :func:`load_tensors`.
-
-    Returns:
-        The ``meta`` of the checkpoint.
-
-    Raises:
-        ValueError: If the checkpoint belongs to another model.
+    See :func:`read_checkpoint` and :func:`load_tensors` for the arguments and
+    errors.
     """
     checkpoint = read_checkpoint(path)
     load_tensors(model, _unwrap(checkpoint, path), path, optional)

@@ -25,12 +25,9 @@ def program_name() -> str:
 def one_line_errors(prog: str | None = None) -> Iterator[None]:
     """Convert errors about invalid input to one line, and exit.
 
-    If the reader of the output has closed it, as ``head`` does, exit without
-    a message and with the status of a program that SIGPIPE ends.
-
-    Args:
-        prog: Name of the program, with which the line starts. Defaults to
-            :func:`program_name`.
+    The line starts with the name of the program, ``prog``. If the reader of
+    the output has closed it, as ``head`` does, exit without a message and with
+    the status of a program that SIGPIPE ends.
     """
     try:
         yield

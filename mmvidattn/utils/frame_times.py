@@ -19,10 +19,7 @@ def middle_frames(steps: np.ndarray | int, fps: float,
                   rate: float) -> np.ndarray:
     """Return the index of the frame in the middle of each step.
 
-    Args:
-        steps: Numbers of the steps.
-        fps: Frames per second.
-        rate: Steps per second.
+    ``fps`` is the number of frames, ``rate`` the number of steps per second.
     """
     return ((np.asarray(steps) + 0.5) / rate * fps).astype(np.int64)
 
