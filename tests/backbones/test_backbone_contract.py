@@ -257,9 +257,11 @@ def test_loads_start_weights_and_reports_matches(backbone, tmp_path,
                                                  monkeypatch):
     state = build(backbone).state_dict()
     prefix = 'model.' if backbone is zoo.InflatedBackbone else ''
-    left_out = [name for name in state if name.endswith('.weight')][-1]
+    reshaped, *_, left_out = (
+        name for name in state if name.endswith('.bias'))
     path = tmp_path / 'start.pth'
-    torch.save({f'backbone.{name.removeprefix(prefix)}': value
+    torch.save({f'backbone.{name.removeprefix(prefix)}':
+                value[:1] if name == reshaped else value
                 for name, value in state.items() if name != left_out}, path)
     reports = []
     monkeypatch.setattr('mmvidattn.backbones.pretrained.print_log',
@@ -269,11 +271,12 @@ def test_loads_start_weights_and_reports_matches(backbone, tmp_path,
         init_cfg=dict(type='Pretrained', checkpoint=str(path)))
     model.init_weights()
     loaded = model.state_dict()
-    assert all(torch.equal(loaded[name], value)
-               for name, value in state.items() if name != left_out)
-    assert (f'starts from {path}: {len(loaded) - 1} of {len(loaded)}'
-            in reports[-1])
-    assert f'missing 1: {left_out.removeprefix(prefix)}' in reports[-1]
+    assert all(torch.equal(loaded[name], value) for name, value in
+               state.items() if name not in (reshaped, left_out))
+    for text in (f'starts from {path}: {len(loaded) - 2} of {len(loaded)}',
+                 f'missing 1: {left_out.removeprefix(prefix)}',
+                 f'of another shape 1: {reshaped.removeprefix(prefix)} (1,)'):
+        assert text in reports[-1]
     torch.save(dict(conv1=torch.zeros(3)), path)
     with pytest.raises(ValueError, match='start.pth: none of its 1 tensors'):
         model.init_weights()
