@@ -183,7 +183,7 @@ def test_warns_of_differences(run, monkeypatch):
     log = log_of(run)
     for text in '-processes 1', '+processes 3', '+numpy 0.1', '+data_set':
         assert f'\n{text}' in log
-    assert '\n... and 6 more' in log
+    assert '\n... and ' in log
     # Equal values are not listed.
     assert '\n-torch' not in log and '\n+torch' not in log
 
