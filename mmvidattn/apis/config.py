@@ -219,6 +219,11 @@ def _load_file(path: Path) -> Config:
             'num_frames=32)) and _base_.train_pipeline[1].clip_len = 32, or '
             'pass --cfg-options num_frames=32; see '
             'docs/tutorials/from_mmaction2.md') from error
+    except RuntimeError as error:
+        # mmengine's placeholder of an imported name was called.
+        raise ValueError(
+            f'{path} is not a config: it has code, and is perhaps a module '
+            'that a config imports') from error
     if 'rows' in cfg and 'model' not in cfg:
         raise ValueError('a table of ablations is not a config; give the name '
                          f'of a row: {", ".join(cfg["rows"])}')

@@ -72,7 +72,7 @@ def parse_models(texts: Sequence[str]) -> list[Model]:
         ValueError: If a config or its weights do not exist, or only some
             configs have start weights.
     """
-    from ..apis.config import find_config
+    from ..apis.config import find_config, load_config
     from ..apis.models import find_default
 
     given = ['=' in text for text in texts]
@@ -85,6 +85,8 @@ def parse_models(texts: Sequence[str]) -> list[Model]:
     for text in texts:
         config, _, weights = text.partition('=')
         path, weights = find_config(config), weights or 'none'
+        if 'model' not in load_config(path):
+            raise ValueError(f'{path} is not a config: it has no model')
         if weights == 'default':
             find_default(config)
         elif weights != 'none':

@@ -42,7 +42,7 @@ if __name__ == '__main__':
         import torch
         texts = dict(mmvidattn_classes='', mmvidattn_script='')
         program = torch.export.load(file, extra_files=texts).module()
-        labels, s = map(json.loads, texts.values())
+        labels, s = map(json.loads, [*texts.values()][:2])
     for path in sys.argv[1:]:
         n = sum(1 for _ in av.open(path).decode(video=0))
         chosen = choose_frames(n, s)

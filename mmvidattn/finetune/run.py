@@ -205,9 +205,11 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
         echo(f'stopped early after epoch {runner.epoch}: the training set is '
              'learned, and the validation does not improve')
     elif time_limit is not None:
-        lacking = max(FEW_EPOCHS / runner.epoch, FEW_STEPS / runner.iter)
-        if lacking > 1:
-            minutes = math.ceil(lacking * (options.minutes or MINUTES))
+        lacking = max(FEW_STEPS, FEW_EPOCHS * len(
+            runner.train_dataloader)) - runner.iter
+        if lacking > 0:
+            minutes = math.ceil((options.minutes or MINUTES)
+                                + lacking * time_limit.step / 60)
             echo(f'note: a model learns little in {count(runner.iter, "step")}'
                  f' of {count(runner.epoch, "epoch")}; --minutes {minutes} '
                  'would be enough')

@@ -77,6 +77,14 @@ def test_all_configs_start_alike(tmp_path):
     assert [model.start for model in mixed] == ['default', 'none']
     assert [model.name for model in mixed] == [
         'linear_ff_tiny_motion default', 'mine']
+    # A module or a part of a config is found before the first training.
+    for text, message in (
+            ('import torch\n\nclass Own(torch.nn.Module):\n    pass\n',
+             'is not a config: it has code'),
+            ('train_cfg = dict(max_epochs=1)', 'it has no model')):
+        (tmp_path / 'mine.py').write_text(text)
+        with pytest.raises(ValueError, match=message):
+            compare.parse_models(names)
 
 
 @pytest.mark.slow
