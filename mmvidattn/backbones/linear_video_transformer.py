@@ -118,8 +118,9 @@ class LinearVideoTransformer(BaseBackbone):
         decay: Options of :class:`mmvidattn.layers.FrameDecay`, only for
             'causal': the weights of previous frames decay with their age.
             Defaults to None, for no decay.
-        embed_dims, num_layers, num_heads, in_channels, mlp_ratio, qkv_bias,
-            drop_rate, drop_path_rate, with_cp, init_cfg: See
+        embed_dims, num_layers, num_heads, in_channels, mlp_ratio: See
+            :class:`BaseBackbone`.
+        qkv_bias, drop_rate, drop_path_rate, with_cp, init_cfg: See
             :class:`BaseBackbone`. ``tools/convert.py vit_timm`` converts image
             models.
     """

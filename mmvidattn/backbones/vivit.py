@@ -317,9 +317,11 @@ class ViViT(BaseBackbone):
             LinearAttention with ReLU and ``offset='auto'``; and ``decay``,
             see :class:`mmvidattn.layers.FrameDecay`, by default None.
             Defaults to None: the temporal encoder is bidirectional.
-        embed_dims, num_layers, num_heads, in_channels, mlp_ratio, qkv_bias,
-            drop_rate, with_cp, init_std, init_cfg: See :class:`BaseBackbone`.
-            ``tools/convert.py vivit_image`` converts image models.
+        embed_dims, num_layers, num_heads, in_channels, mlp_ratio: See
+            :class:`BaseBackbone`.
+        qkv_bias, drop_rate, with_cp, init_std, init_cfg: See
+            :class:`BaseBackbone`. ``tools/convert.py vivit_image`` converts
+            image models.
     """
     arch_zoo = dict(
         tiny=dict(embed_dims=192, num_layers=12, num_heads=3),

@@ -92,8 +92,9 @@ class XViT(BaseBackbone):
             would take from them stay unshifted. It requires a shift without
             ``segment_frames`` and with the boundary 'zero'. Defaults to
             False.
-        embed_dims, num_layers, num_heads, in_channels, mlp_ratio, qkv_bias,
-            drop_rate, drop_path_rate, with_cp, init_std, init_cfg: See
+        embed_dims, num_layers, num_heads, in_channels, mlp_ratio: See
+            :class:`BaseBackbone`.
+        qkv_bias, drop_rate, drop_path_rate, with_cp, init_std, init_cfg: See
             :class:`BaseBackbone`. ``tools/convert.py xvit_image`` converts
             image models.
     """
