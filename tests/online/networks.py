@@ -81,7 +81,7 @@ def build_detector(backbone, head='OnlineActionHead', **options):
                       in_channels=backbone['embed_dims'], **options)))
 
 
-def detector_of(options, head=(), **backbone):
+def detector_of(options, **backbone):
     """Build TeSTra with options of the reference."""
     options = dict(options)
     classes = dict(num_classes=options.pop('classes', 7),
@@ -95,7 +95,7 @@ def detector_of(options, head=(), **backbone):
         type='TeSTra', in_channels=dict(zip(('rgb', 'flow'), channels)),
         embed_dims=16, num_heads=2, ffn_dims=24, long_memory_length=12,
         work_memory_length=5, drop_rate=0., encoder=encoder),
-        **renamed, **backbone}, **classes, **dict(head))
+        **renamed, **backbone}, **classes)
 
 
 @cache

@@ -30,9 +30,8 @@ def case(request, golden):
     if c['verb_noun']:
         options.update(verbs=98, nouns=301)
     model = detector_of(
-        options, dict(cosine=c['fc_norm']), embed_dims=c['d_model'],
-        num_heads=c['num_heads'], ffn_dims=c['dim_feedforward'],
-        act=c['activation'])
+        options, embed_dims=c['d_model'], num_heads=c['num_heads'],
+        ffn_dims=c['dim_feedforward'], act=c['activation'])
     source = 'lstr' if request.param == 'lstr' else 'testra'
     model.load_state_dict(convert(source, G['state_dict']), strict=True)
     return G, model.eval()

@@ -48,8 +48,7 @@ def full(tmp_path_factory):
 
 
 @pytest.mark.parametrize('event, count, epoch, iter, workers', [
-    ('before_train_iter', 6, 1, 6, 0), ('after_train_iter', 8, 1, 8, 0),
-    ('before_val_iter', 4, 2, 8, 1)], ids=str)
+    ('before_train_iter', 6, 1, 6, 0), ('before_val_iter', 4, 2, 8, 1)])
 def test_saves_exits_and_resumes(full, tmp_path, event, count, epoch, iter,
                                  workers):
     with pytest.raises(SystemExit) as end:

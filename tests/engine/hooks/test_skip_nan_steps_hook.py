@@ -41,7 +41,7 @@ def run(work_dir, fault, first, last, *hooks, **options):
                  **options)
 
 
-@pytest.mark.parametrize('fault', ['input', 'output', 'gradient'])
+@pytest.mark.parametrize('fault', ['input', 'gradient'])
 def test_skips_steps_and_names_the_files(tmp_path, fault):
     runner = run(tmp_path, fault, 5, 7)
     model = runner.train()
@@ -105,8 +105,8 @@ def test_bad_gradients_are_not_saved(tmp_path):
     assert all(x.isfinite().all() for x in gradients.values())
 
 
-@pytest.mark.parametrize('loop', ['val', 'test'])
-@pytest.mark.parametrize('bad', [torch.nan, -torch.inf], ids=str)
+@pytest.mark.parametrize('loop, bad', [('val', torch.nan),
+                                       ('test', -torch.inf)])
 def test_rejects_bad_predictions(loop, bad):
     check = getattr(SkipNanStepsHook(), f'after_{loop}_iter')
     samples = [ActionDataSample(metainfo=dict(filename=f'{i}.mp4'))
