@@ -49,10 +49,10 @@ def test_probe_predicts_own_classes(probe, video, capsys):
     assert {'left', 'up'} <= {*capsys.readouterr().out.split()}
 
 
-def test_probe_runs_as_onnx(probe, tmp_path):
-    pytest.importorskip('onnxruntime')
-    run('export', probe / 'out/bundle', tmp_path / 'model.onnx')
-    assert (tmp_path / 'model.onnx').is_file()
+def test_probe_is_exported(probe, tmp_path):
+    # The export compares the results; tests/export writes ONNX.
+    run('export', probe / 'out/bundle', tmp_path / 'model.pt2')
+    assert (tmp_path / 'model.pt2').is_file()
 
 
 def test_testra_runs_on_its_features(probe, video, tmp_path, capsys):
