@@ -187,6 +187,12 @@ def test_only_annotated_actions_of_the_videos_are_tuned():
     other = tune_thresholds(videos, truth + more, CLASSES, **FEW)
     assert (other.classes, other.value, other.about) == (
         tuned.classes, tuned.value, tuned.about)
+    # The detector smooths scores like the search.
+    tuned = tune_thresholds(videos, truth, CLASSES, smoothing=(1., ))
+    found = [one for one in detect_events(
+        videos, CLASSES, thresholds=tuned.classes) if one.label == 'jump']
+    assert twins.f1(found, truth, ['v0'], .5) == pytest.approx(
+        tuned.values['jump'])
 
 
 @pytest.mark.parametrize('change, message', [
