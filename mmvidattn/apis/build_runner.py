@@ -197,7 +197,7 @@ def lock_work_dir(cfg: Config) -> Iterator[None]:
         yield
 
 
-def save_error(runner: Runner) -> str:
+def checkpoint_error(runner: Runner) -> str:
     """Return a message if the last checkpoint was not saved; else ''."""
     hook = find_hook(runner, AtomicCheckpointHook)
     return '' if hook is None else hook.unsaved

@@ -146,9 +146,9 @@ def apply_args(cfg: 'Config', args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace) -> None:
     from ..apis.build_runner import (
         build_runner,
+        checkpoint_error,
         load_runner_config,
         lock_work_dir,
-        save_error,
     )
 
     with ExitStack() as stack:
@@ -162,4 +162,4 @@ def run(args: argparse.Namespace) -> None:
             # Build the training set now, to find errors in it.
             runner.train_loop  # noqa: B018
         runner.train()
-    end_program(save_error(runner))
+    end_program(checkpoint_error(runner))

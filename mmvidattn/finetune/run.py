@@ -12,7 +12,7 @@ from types import ModuleType
 from mmengine.config import Config
 from mmengine.runner import Runner
 
-from ..apis.build_runner import build_runner, save_error
+from ..apis.build_runner import build_runner, checkpoint_error
 from ..apis.models import load_config
 from ..datasets.annotations.labeled_videos import count
 from ..engine.hooks import find_hook
@@ -29,11 +29,10 @@ from . import clips, streams
 from .options import MAX_EPOCHS, MINUTES, FineTuneOptions
 from .plan import Plan, make_plan, read_source
 from .report import draw_curves
+from .time_limit import TimeLimitHook, TooFewSteps
 from .training import (
     NOTES,
     ConsoleHook,
-    TimeLimitHook,
-    TooFewSteps,
     load_run_config,
     no_prints,
     read_notes,
@@ -84,7 +83,7 @@ def finetune(options: FineTuneOptions, dry_run: bool = False,
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     echo(f'\n{out}, after {minutes} min {seconds} s: {names}\n\n'
          f'{kind.describe_use(out)}')
-    end_program('' if runner is None else save_error(runner))
+    end_program('' if runner is None else checkpoint_error(runner))
 
 
 def _plan(options: FineTuneOptions, kind: ModuleType) -> tuple[Plan, Config]:

@@ -2,6 +2,7 @@
 import io
 import json
 import math
+import time
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,10 @@ from mmengine.hooks import CheckpointHook
 from mmengine.logging import MessageHub
 from mmengine.runner import EpochBasedTrainLoop
 
-from mmvidattn.finetune import FineTuneOptions, run, training
+from mmvidattn.finetune import FineTuneOptions, run
 from mmvidattn.finetune.clips import complete_options
 from mmvidattn.finetune.run import _choose_folder
+from mmvidattn.finetune.time_limit import RESULTS, TimeLimitHook, TooFewSteps
 from mmvidattn.finetune.training import NOTES, ConsoleHook
 
 
@@ -125,7 +127,8 @@ def test_prints_a_line_per_epoch(monkeypatch):
     assert second.startswith('epoch 2/2, 0 s left, ')
     assert second.endswith('validation top-1 75 %')
     # A terminal shows each step in the same line.
-    monkeypatch.setattr(training, 'INTERVAL', 0.)
+    monkeypatch.setattr(
+        'mmvidattn.finetune.training.INTERVAL', 0.)
     lines = train(Screen(True)).split('\n')
     assert len(lines) == 3 and not lines[2]
     assert lines[0].count('\r') == 5
@@ -150,7 +153,7 @@ class FakeRunner:
     def __init__(self, hook, monkeypatch, epoch_seconds, validation=2.,
                  now=1000., hub=None):
         self.hook, self.validation, self.now = hook, validation, now
-        monkeypatch.setattr(training.time, 'monotonic', lambda: self.now)
+        monkeypatch.setattr(time, 'monotonic', lambda: self.now)
         self.epoch_seconds = epoch_seconds
         self.message_hub = hub or MessageHub.get_instance(uuid.uuid4().hex)
         self.visualizer, self.optim_wrapper = SimpleNamespace(), None
@@ -180,7 +183,7 @@ class FakeRunner:
         """Train and test; return the time of the end."""
         self.train_loop.run()
         return (self.now + self.hook.tests * self.validation
-                + training.RESULTS)
+                + RESULTS)
 
 
 class Loader(list):
@@ -197,7 +200,7 @@ class Loader(list):
         'even', 'long', 'short', 'validation', 'endless', 'slower', 'faster'])
 def test_ends_in_time(monkeypatch, epoch_seconds, validation):
     # The command began 20 s ago.
-    runner = FakeRunner(training.TimeLimitHook(980., 180., 2.), monkeypatch,
+    runner = FakeRunner(TimeLimitHook(980., 180., 2.), monkeypatch,
                         epoch_seconds, validation)
     assert runner.run() - 980 == pytest.approx(180, rel=.15)
     # The learning rate ends with the training.
@@ -217,11 +220,11 @@ def test_a_resumed_run_has_the_rest_of_the_time(monkeypatch):
             raise KeyboardInterrupt
         return 5.
 
-    killed = FakeRunner(training.TimeLimitHook(1000., 180., 1.), monkeypatch,
+    killed = FakeRunner(TimeLimitHook(1000., 180., 1.), monkeypatch,
                         seconds)
     with pytest.raises(KeyboardInterrupt):
         killed.run()
-    resumed = FakeRunner(training.TimeLimitHook(9000., 180., 1.), monkeypatch,
+    resumed = FakeRunner(TimeLimitHook(9000., 180., 1.), monkeypatch,
                          lambda now: 5., now=9000., hub=killed.message_hub)
     spent = killed.now - 1000
     assert 40 < spent < 120
@@ -247,15 +250,15 @@ def test_minutes_allow_any_number_of_epochs(options, monkeypatch, minutes,
 
 
 def test_number_of_epochs_has_limits(monkeypatch):
-    runner = FakeRunner(training.TimeLimitHook(1000., 600., 1., 100),
+    runner = FakeRunner(TimeLimitHook(1000., 600., 1., 100),
                         monkeypatch, lambda now: .2)
     runner.run()
     assert runner.epoch == 100
     for seconds in 5., 12.:
         runner = FakeRunner(
-            training.TimeLimitHook(1000., 60., 1., min_steps=300), monkeypatch,
-            lambda now: seconds)
-        with pytest.raises(training.TooFewSteps) as error:
+            TimeLimitHook(1000., 60., 1., min_steps=300),
+            monkeypatch, lambda now: seconds)
+        with pytest.raises(TooFewSteps) as error:
             runner.run()
         assert error.value.args[0] == pytest.approx(420 / seconds, rel=.2)
         # A checkpoint of larger images would be resumed.

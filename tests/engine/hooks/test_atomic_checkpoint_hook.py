@@ -12,7 +12,7 @@ from mmengine.fileio.backends.registry_utils import prefix_to_backends
 from mmengine.hooks import Hook
 from toy_runs import Stop, build, log_of
 
-from mmvidattn.apis.build_runner import save_error
+from mmvidattn.apis.build_runner import checkpoint_error
 from mmvidattn.engine import AtomicCheckpointHook
 from mmvidattn.engine.hooks import atomic_checkpoint_hook
 from mmvidattn.utils.checkpoint import check_opens, find_resumable
@@ -171,10 +171,10 @@ def test_training_continues_after_failed_save(tmp_path, monkeypatch,
         check_opens(path)
     if at == 3:
         # A later checkpoint was saved.
-        assert save_error(runner) == ''
+        assert checkpoint_error(runner) == ''
         assert names(tmp_path) == ['epoch_2.pth', 'epoch_4.pth']
         return
-    assert save_error(runner) == (
+    assert checkpoint_error(runner) == (
         f'{tmp_path}/epoch_4.pth could not be saved; the last complete '
         f'checkpoint is {last}')
     hub = runner.message_hub
