@@ -4,6 +4,7 @@ import copy
 import inspect
 import json
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,21 @@ def get_model(name: str | Path | Config,
     if compile:
         model.backbone.compile()
     return model
+
+
+def find_model(model: str | Path | Config | nn.Module,
+               checkpoint: str | Path | None, device: str | torch.device,
+               **kwargs: Any) -> nn.Module:
+    """Return a model, or build it, with a warning if its weights are random.
+    """
+    if isinstance(model, nn.Module):
+        return model
+    name = name_of(model)
+    if checkpoint is None and not is_bundle(name):
+        warnings.warn(
+            f'{name} has random weights, so its predictions are meaningless: '
+            'pass a checkpoint', stacklevel=3)
+    return get_model(model, checkpoint, device, **kwargs)
 
 
 def _check_order(name: str, checkpoint: str | Path | None) -> None:

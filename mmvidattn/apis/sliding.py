@@ -19,7 +19,7 @@ from ..online import WindowEncoder
 from ..utils.arguments import Positive, check_arguments
 from .bundle_types.registry import types_of
 from .labels import find_labels, probabilities
-from .video_classifier import find_model
+from .models import find_model
 from .video_clips import sample_of, test_steps
 
 # Pipeline steps that take several crops, including the center.

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Classification of videos from files, folders, memory and streams."""
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,15 +14,13 @@ from torch import Tensor, nn
 
 from ..datasets.video_facts import list_videos
 from ..utils.arguments import Count, Positive, check_arguments
-from .bundle_file import is_bundle
-from .config import name_of
 from .labels import (
     Prediction,
     find_labels,
     probabilities,
     top_predictions,
 )
-from .models import get_model
+from .models import find_model
 from .video_clips import (
     ClipPipeline,
     VideoSource,
@@ -256,21 +253,6 @@ class VideoClassifier:
                 except ValueError as error:
                     prediction = replace(prediction, error=str(error))
             yield prediction
-
-
-def find_model(model: str | Path | Config | nn.Module,
-               checkpoint: str | Path | None, device: str | torch.device,
-               **kwargs: Any) -> nn.Module:
-    """Return a model, or build it, with a warning if its weights are random.
-    """
-    if isinstance(model, nn.Module):
-        return model
-    name = name_of(model)
-    if checkpoint is None and not is_bundle(name):
-        warnings.warn(
-            f'{name} has random weights, so its predictions are meaningless: '
-            'pass a checkpoint', stacklevel=3)
-    return get_model(model, checkpoint, device, **kwargs)
 
 
 def expand_folders(sources: VideoSource | Iterable[VideoSource]
