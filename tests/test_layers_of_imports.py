@@ -84,8 +84,9 @@ def broken_rules(package: Path) -> list[str]:
                 allowed = MAY_IMPORT.get(part, set()) | ALWAYS | {part}
                 if part not in UNRESTRICTED and other not in allowed:
                     broken.append(where)
+            # msgpack reads flax checkpoints.
             elif part in ONLY_TORCH and top not in (
-                    'torch', *sys.stdlib_module_names):
+                    'torch', 'msgpack', *sys.stdlib_module_names):
                 broken.append(where)
     return broken
 

@@ -2,6 +2,7 @@
 """Search for the thresholds of events on annotated videos."""
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,6 +37,8 @@ BOUNDS = .05, .95
 # neighboring candidates; see tune_thresholds.
 STRENGTH = 1.
 NEIGHBORS = .5
+# Seconds between videos on the common time axis.
+GAP = 10.
 
 
 @check_arguments
@@ -249,7 +252,7 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
         min_durations: Candidates.
         usual: Usual minimum duration.
     """
-    matches = _Matches(true, F1_OVERLAPS.get(objective))
+    matches = _Matches(axis, true, F1_OVERLAPS.get(objective))
     inside = axis.inside(true)
     best, rules, reached = (-math.inf, -math.inf), None, 0.
     for seconds, scores in zip(smoothing, averages):
@@ -310,44 +313,73 @@ def _rounded(value: float) -> float:
     return float(f'{value:.4g}')
 
 
+@dataclass
 class _Matches:
     """Numbers of correct and false events of a class.
 
-    Args:
-        true: Annotated segments, sorted by start and end in each video.
+    Attributes:
+        axis: Time axis.
+        true: Annotated segments, sorted.
         least: Overlap of correct events; None for recall.
     """
+    axis: _TimeAxis
+    true: Events
+    least: float | None
 
-    def __init__(self, true: Events, least: float | None) -> None:
-        self.number, self.least = len(true), least
-        self.videos = [(video, true.select(true.video == video))
-                       for video in np.unique(true.video)]
+    def __post_init__(self) -> None:
+        # Places of the videos in seconds on the common axis. Only used to find
+        # segments that may overlap.
+        lengths = np.diff(self.axis.first) / self.axis.rate
+        np.maximum.at(lengths, self.true.video, self.true.end)
+        self._place = np.concatenate([[0], np.cumsum(lengths + GAP)[:-1]])
+        place = self._place[self.true.video]
+        self._starts = self.true.start + place
+        self._ends = np.maximum.accumulate(self.true.end + place)
 
     def values(self, events: _Candidate, min_durations: Sequence[float]
                ) -> tuple[np.ndarray, np.ndarray]:
         """Return F1 or recall, and the number of false events, [M] each."""
-        # Events that are long enough, [M, N].
         kept = (events.end - events.start
                 >= np.array(min_durations)[:, None] - 1e-6)
-        correct = np.zeros(len(kept), int)
-        is_met = np.zeros(len(events.start), bool)
-        for video, true in self.videos:
-            inside = slice(*np.searchsorted(events.video, (video, video + 1)))
-            spans = (events.start[inside, None], events.end[inside, None],
-                     true.start, true.end)
-            if self.least is None:
-                hits = meet(*spans)
-            else:
-                # The first segment with the highest overlap of each event.
-                overlaps = overlap(*spans)
-                hits = (overlaps.argmax(axis=1)[:, None] == np.arange(
-                    len(true))) & (overlaps >= self.least)
-            is_met[inside] = hits.any(axis=1)
-            correct += (kept[:, inside] @ hits).sum(axis=1)
+        event, segment = self._pairs(events)
+        start, end = events.start[event], events.end[event]
+        true_start, true_end = self.true.start[segment], self.true.end[segment]
         if self.least is None:
-            return correct / self.number, (kept & ~is_met).sum(axis=1)
+            meets = meet(start, end, true_start, true_end)
+            event, segment = event[meets], segment[meets]
+            is_met = np.zeros(len(events.start), bool)
+            is_met[event] = True
+            false = (kept & ~is_met).sum(axis=1)
+            correct = self._number_found(kept, event, segment)
+            return correct / len(self.true), false
+        overlaps = overlap(start, end, true_start, true_end)
+        # The first segment with the highest overlap of each event.
+        order = np.lexsort((segment, -overlaps, event))
+        event, segment = event[order], segment[order]
+        first = np.diff(event, prepend=-1) > 0
+        first &= overlaps[order] >= self.least
+        correct = self._number_found(kept, event[first], segment[first])
         number = kept.sum(axis=1)
-        return 2 * correct / (number + self.number), number - correct
+        return 2 * correct / (number + len(self.true)), number - correct
+
+    def _number_found(self, kept: np.ndarray, event: np.ndarray,
+                      segment: np.ndarray) -> np.ndarray:
+        """Return the number of segments with a kept event, [M]."""
+        detected = np.zeros((len(kept), len(self.true)), bool)
+        row, pair = np.nonzero(kept[:, event])
+        detected[row, segment[pair]] = True
+        return detected.sum(axis=1)
+
+    def _pairs(self, events: _Candidate) -> tuple[np.ndarray, np.ndarray]:
+        """Return indices of events and of segments that may overlap."""
+        place = self._place[events.video]
+        low = np.searchsorted(self._ends, events.start + place - GAP / 4)
+        high = np.searchsorted(self._starts, events.end + place + GAP / 4)
+        number = np.maximum(high - low, 0)
+        event = np.repeat(np.arange(len(low)), number)
+        within = np.arange(number.sum()) - np.repeat(
+            np.cumsum(number) - number, number)
+        return event, low[event] + within
 
 
 def _evaluate(predictions: Sequence[VideoSegment],
