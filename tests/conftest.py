@@ -2,6 +2,7 @@
 # Import this first, so that the tests' other imports have the workarounds.
 import mmvidattn.registered  # noqa: I001  isort: skip
 
+import copy
 import faulthandler
 import gc
 import os
@@ -11,12 +12,14 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
 from user_folders import CACHES, FolderWatch, make_user_folders
@@ -133,9 +136,17 @@ CHECKOUT = FolderWatch(ROOT)
 def session_folders(tmp_path_factory) -> Iterator[None]:
     """Give fixtures that several tests share empty folders, too.
 
-    mmengine formats each config with yapf, and collects garbage for each
-    dataset. This would take more than half of the time of short runs.
+    mmengine formats each config with yapf, collects garbage for each dataset,
+    and reads the bases of each config. This would take more than half of the
+    time of short runs.
     """
+    read, read_once = Config._file2dict, cache(Config._file2dict)
+
+    def read_config(filename, *args, **kwargs):
+        if ROOT / 'configs' in Path(filename).parents:
+            return copy.deepcopy(read_once(str(filename), *args, **kwargs))
+        return read(filename, *args, **kwargs)
+
     folder = tmp_path_factory.mktemp('session')
     with make_user_folders(folder), pytest.MonkeyPatch.context() as patch:
         for name in CACHES:
@@ -144,6 +155,7 @@ def session_folders(tmp_path_factory) -> Iterator[None]:
                       lambda text, **options: (text, True))
         patch.setattr('mmengine.dataset.base_dataset.gc',
                       SimpleNamespace(collect=int))
+        patch.setattr(Config, '_file2dict', staticmethod(read_config))
         yield
 
 

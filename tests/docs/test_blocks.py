@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from doc_blocks import (
@@ -32,13 +31,11 @@ def at(block: Block) -> Iterator[None]:
 
 
 @pytest.fixture
-def scratch(motion_dir, monkeypatch):
-    # mmengine's yapf takes seconds for configs with long paths.
-    with TemporaryDirectory() as folder:
-        scratch = Scratch(Path(folder), motion_dir, monkeypatch)
-        yield scratch
-        scratch.forget()
-        monkeypatch.undo()
+def scratch(motion_dir, monkeypatch, tmp_path):
+    scratch = Scratch(tmp_path, motion_dir, monkeypatch)
+    yield scratch
+    scratch.forget()
+    monkeypatch.undo()
 
 
 def check_train(scratch, printed):

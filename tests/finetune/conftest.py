@@ -1,18 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import cv2
 import numpy as np
 import pytest
-
-
-@pytest.fixture
-def tmp_path() -> Iterator[Path]:
-    """Short path, because mmengine's yapf takes seconds for long ones."""
-    with TemporaryDirectory() as folder:
-        yield Path(folder)
 
 
 @pytest.fixture(scope='session')
