@@ -131,10 +131,9 @@ setup(
         # The documentation site (mkdocs build).
         docs=DOCS,
         # selenium needs an installed Chromium; without one, its tests are
-        # skipped. moto and flask are a local S3 server, for trials.
-        dev=['flask', 'flask-cors', 'hypothesis', 'kubernetes-validate',
-             'lmdb', 'moto[s3]>=5', 'msgpack', 'pympi-ling', 'pytest', 'pytest-xdist',
-             'scikit-learn', 'selenium', *DOCS,
-             *ONNX, *REMOTE, *SERVE, *WEBHOOK],
+        # skipped.
+        dev=['hypothesis', 'kubernetes-validate', 'lmdb', 'msgpack',
+             'pympi-ling', 'pytest', 'pytest-xdist', 'scikit-learn',
+             'selenium', *DOCS, *ONNX, *REMOTE, *SERVE, *WEBHOOK],
     ),
 )
