@@ -93,8 +93,9 @@ def copy_script(file: Path) -> Path:
 
 def _record(cfg: Any) -> str:
     """Record the frame numbers for 1, 2, ... frames, as compressed text."""
+    steps = test_steps(cfg).sample
     with types_of(cfg):
-        sampler = Compose(test_steps(cfg).sample)
+        sampler = Compose(steps)
 
     def sample(n: int, fps: float = 30.) -> np.ndarray:
         return np.ravel(sampler(sample_of(n, avg_fps=fps))['frame_inds'])
@@ -106,9 +107,9 @@ def _record(cfg: Any) -> str:
             raise ValueError('the frames that the test pipeline chooses '
                              'depend on the frame rate or on chance')
     table = np.stack([sample(n) for n in range(1, MAX_FRAMES + 1)])
-    steps = np.diff(table, axis=0, prepend=0)
+    changes = np.diff(table, axis=0, prepend=0)
     return base64.b64encode(zlib.compress(
-        steps.astype('<i2').tobytes(), 9)).decode()
+        changes.astype('<i2').tobytes(), 9)).decode()
 
 
 def _listed(values: torch.Tensor | None, default: float, inside: bool
