@@ -205,13 +205,14 @@ def read_clips(source: VideoSource, pipeline: ClipPipeline, fps: float | None,
         raise ValueError('windows of frames in memory or in a folder need fps')
     begins, number, stop = times[:-1], 0, 0
     while stop < len(begins):
-        start = number * stride
+        # Without rounding noise.
+        start = round(number * stride, 9)
         first, stop = np.searchsorted(
             begins, np.subtract([start, start + seconds], MILLISECOND)
         ).tolist()
         if first < stop:
             yield Clip(
-                start, min(start + seconds, end),
+                start, round(min(start + seconds, end), 9),
                 dict(sample, start_index=first, total_frames=stop - first))
         number += 1
 
