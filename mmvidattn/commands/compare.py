@@ -35,6 +35,9 @@ from ._options import at_least
 if TYPE_CHECKING:
     from ..utils.paired_test import Verdict
 
+# Points above chance that show that a model has learned.
+NEAR_CHANCE = 10.
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -229,8 +232,12 @@ def format_report(report: dict[str, Any]) -> str:
         f'between runs with\nthe same seed, and thus the same split, with '
         f'their {LEVEL:.1%} interval. Tests after {looks} seeds: a verdict '
         'is\nwrong for at most 5 % of the comparisons.\n')
-    if any(row['verdict'] and not row['verdict']['difference']
-           for row in report['rows']):
+    if max(statistics.fmean(row['scores'].values())
+           for row in report['rows']) < report['chance'] + NEAR_CHANCE:
+        text += ('All models are near chance: train longer (--epochs or '
+                 '--minutes after --) before you compare.\n')
+    elif any(row['verdict'] and not row['verdict']['difference']
+             for row in report['rows']):
         text += ('Undecided: repeat the command with more --seeds (at most '
                  f'{LOOKS[-1]}), or add test videos.\n')
     return text

@@ -43,7 +43,7 @@ if __name__ == '__main__':
         texts = dict(mmvidattn_classes='', mmvidattn_script='')
         program = torch.export.load(file, extra_files=texts).module()
         labels, s = map(json.loads, [*texts.values()][:2])
-    for path in sys.argv[1:]:
+    for path in sys.argv[1:] or sys.exit(__doc__):
         n = sum(1 for _ in av.open(path).decode(video=0))
         chosen = choose_frames(n, s)
         found = {i: np.rot90(x.to_ndarray(format='rgb24'), x.rotation // 90)

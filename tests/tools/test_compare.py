@@ -6,14 +6,15 @@ import pytest
 from mmvidattn.commands import compare, finetune, make_parser
 from mmvidattn.commands.compare import Model, Runs
 
-BASE, GOOD, SAME, NOISY = (Model(name, []) for name in (
-    'base', 'good', 'same', 'noisy'))
+BASE, GOOD, SAME, NOISY, LOST = (Model(name, []) for name in (
+    'base', 'good', 'same', 'noisy', 'lost'))
 # Accuracy of each seed.
 SCORES = dict(
     base=lambda seed: .5 + .1 * (seed % 3),
     good=lambda seed: .6 + .1 * (seed % 3) + .01 * (seed % 2),
     same=lambda seed: .5 + .1 * (seed % 3),
-    noisy=lambda seed: (.2, .9)[seed % 2])
+    noisy=lambda seed: (.2, .9)[seed % 2],
+    lost=lambda seed: (.2, .3)[seed % 2])
 
 
 class FakeRuns(Runs):
@@ -59,6 +60,10 @@ def test_report_has_means_spreads_and_verdicts():
     assert lines[3][-2] == 'undecided'
     assert 'chance: 25.0' in text and 'more --seeds' in text
     assert '--seeds' not in report_of(BASE, GOOD)
+    assert 'near chance' not in text
+    # More seeds do not help models that have learned nothing.
+    text = report_of(LOST)
+    assert 'All models are near chance' in text and '--seeds' not in text
 
 
 def test_all_configs_start_alike(tmp_path):
