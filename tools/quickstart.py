@@ -264,14 +264,19 @@ def main() -> None:
     print(f'==> top-1 {top1:.1f} % on the validation videos')
     if top1 < (0 if args.short else ENOUGH):
         raise SystemExit(f'ERROR: expected at least {ENOUGH} %, see {run.log}')
+    model, weights = f' {CONFIG} {checkpoint}', checkpoint
+    if args.short:
+        print('This was a trial of all steps: the model has learned nothing. '
+              'The commands below use the one that comes with the package.')
+        model, weights = '', 'default'
     program = shlex.quote(os.path.relpath(
         Path(sys.executable).with_name('mmvidattn')))
     print(f'''
 Look at the prediction:  {picture}, {video}
-Classify your own video: {program} predict VIDEO {CONFIG} {checkpoint}
+Classify your own video: {program} predict VIDEO{model}
 Train on your own videos (a folder per class):
     {program} finetune FOLDER --model linear_ff_tiny_motion \
---weights {checkpoint}
+--weights {weights}
 What each stage did: {run.log}''')
 
 

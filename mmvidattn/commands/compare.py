@@ -181,6 +181,7 @@ def train(models: Sequence[Model], runs: Runs, seeds: int,
             return
         pending = [(model, seed) for seed in range(done, min(look, seeds))
                    for model in (baseline, *open_models)]
+        echo(f'{len(pending)} runs, {jobs} at a time', flush=True)
         with ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(runs, *run) for run in pending]
             try:

@@ -81,7 +81,7 @@ def complete_options(options: FineTuneOptions) -> FineTuneOptions:
     if weights == DEFAULT:
         echo(f'start weights: {options.model}, included in the package')
     elif weights is None:
-        echo('note: without --weights, training starts from random weights; '
+        echo('note: training starts from random weights; '
              'configs/start_weights.md lists free ones')
     else:
         # As a path, so that a URL is not downloaded.

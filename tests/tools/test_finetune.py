@@ -261,7 +261,7 @@ def test_dry_run_prints_notes_and_the_config(begin, videos, tmp_path, capfd):
     printed = capfd.readouterr().out
     assert not out.exists()
     for words in ('1 unreadable video left out:\n  go left é/b.mp4: ',
-                  'note: without --weights, training starts',
+                  'note: training starts from random weights',
                   'note: 2 classes with a single video',
                   'note: 2 classes with fewer than 10 training videos',
                   f'video={str(few)!r}'):
