@@ -2,8 +2,8 @@
 """A function for each fault that ``mmvidattn.compat`` works around.
 
 The function raises an error if the fault is present. Run as a program with
-the folder of mmvidattn, an empty folder and that of the motion set, this file
-writes results.json: by the name of each function, its errors with all
+the folder of mmvidattn, an empty folder and the folder of the motion set, this
+file writes results.json: by the name of each function, its errors with all
 workarounds, and with all except its own; and the error of each check of
 ``new_process.py``. The stack is imported once, and each trial runs in a fork,
 so that a trial takes milliseconds and cannot affect the next one.

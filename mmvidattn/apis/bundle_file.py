@@ -148,8 +148,8 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
                  replace: bool = False) -> Path:
     """Write a bundle completely or not at all.
 
-    The arguments are those of :func:`mmvidattn.apis.save_bundle`, with a
-    config from :func:`clean_config`, its name, and tensors by name.
+    Arguments as in :func:`mmvidattn.apis.save_bundle`, with a config from
+    :func:`clean_config`, its name, and tensors by name.
 
     Raises:
         FileExistsError: If ``out`` exists.

@@ -220,6 +220,8 @@ def _load_file(path: Path) -> Config:
             'pass --cfg-options num_frames=32; see '
             'docs/tutorials/from_mmaction2.md') from error
     except RuntimeError as error:
+        if str(error):
+            raise
         # mmengine's placeholder of an imported name was called.
         raise ValueError(
             f'{path} is not a config: it has code, and is perhaps a module '

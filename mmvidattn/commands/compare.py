@@ -89,7 +89,7 @@ def parse_models(texts: Sequence[str]) -> list[Model]:
         config, _, weights = text.partition('=')
         path, weights = find_config(config), weights or 'none'
         if 'model' not in load_config(path):
-            raise ValueError(f'{path} is not a config: it has no model')
+            raise ValueError(f'{path} is not a config: it lacks `model`')
         if weights == 'default':
             find_default(config)
         elif weights != 'none':

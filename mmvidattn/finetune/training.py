@@ -57,7 +57,8 @@ def find_start(weights: Path | str | None, model: str) -> Path | str | None:
     """Return the start weights of a model: a file, ``'default'`` or None.
 
     Raises:
-        ValueError: If the package has no weights of the model, but should.
+        ValueError: If the package should have weights of the model, but
+            lacks them.
     """
     if str(weights) == 'auto':
         with suppress(ValueError, FileNotFoundError):

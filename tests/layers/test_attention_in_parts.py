@@ -30,7 +30,7 @@ def windows(module, x, place):
     seen = (window[:, None] == window).all(-1).expand(HEADS, -1, -1)
     if module.relative_bias is None:
         return masked(module, x, seen)
-    # Distances in other windows have no bias, and are masked.
+    # Distances in other windows lack a bias, and are masked.
     apart = place[:, None] - place + SIZE - 1
     apart = apart.clamp(min=0).minimum(2 * SIZE - 2)
     bias = module.relative_bias[apart.unbind(-1)].permute(2, 0, 1)

@@ -86,7 +86,7 @@ def test_all_configs_start_alike(tmp_path):
     for text, message in (
             ('import torch\n\nclass Own(torch.nn.Module):\n    pass\n',
              'is not a config: it has code'),
-            ('train_cfg = dict(max_epochs=1)', 'it has no model')):
+            ('train_cfg = dict(max_epochs=1)', 'it lacks `model`')):
         (tmp_path / 'mine.py').write_text(text)
         with pytest.raises(ValueError, match=message):
             compare.parse_models(names)

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""What the config of a bundle may contain, and registries of only that.
+"""Permitted content of the config of a bundle, and its registries.
 
 A bundle may come from a stranger. Its config is data: numbers, plain words,
 lists and dicts, and the names of the classes listed here. No file, no address
@@ -62,7 +62,7 @@ LAYERS = (
     'TPN', 'TransformerLayerSequence')
 MODEL_NAMES = frozenset(
     (*RECOGNIZERS, *PREPROCESSORS, *BACKBONES, *HEADS, *LAYERS))
-# Names that a class of mmaction2 looks up in a table of its own.
+# Names that a class of mmaction2 looks up in its table.
 INTERNAL_NAMES = frozenset(('AvgConsensus', 'resnet3d'))
 # Steps of test pipelines, each with its options; some other options of
 # mmaction2's steps import modules or reach other computers.
@@ -102,7 +102,7 @@ MAX_SHOWN = 60
 
 
 def check_config(config: Mapping[str, Any], name: str) -> None:
-    """Check that a config has only what a bundle may contain.
+    """Check that a config has only permitted content.
 
     Args:
         config: Config, as plain types.

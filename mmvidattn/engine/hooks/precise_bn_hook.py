@@ -66,7 +66,7 @@ def precise_bn(model: nn.Module, batches) -> int:
     if not norms:
         return 0
     momenta = [norm.momentum for norm in norms]
-    # Of each layer, the means and mean squares, [2, channels].
+    # Means and mean squares of each layer, [2, channels].
     sums, count = [0.] * len(norms), 0
     try:
         for norm in norms:

@@ -20,7 +20,7 @@ from mmvidattn.engine.hooks import report_hooks
 
 
 class StateDecodingHook(Hook):
-    """Let one of the samples of a batch have a decoding time."""
+    """Give one sample of a batch a decoding time."""
     priority = 'HIGHEST'
 
     def after_train_iter(self, runner, batch_idx, data_batch, outputs):

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Reading and writing of annotation files in any format."""
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +127,10 @@ def read_annotations(path: str | Path, format: str | None = None, *,
     annotations = _read(
         Path(path), 'csv' if format is None and columns else format, options)
     for segment in annotations.segments:
-        _check_names(segment)
+        # A file may name a video that has blanks in its name.
+        if not segment.video:
+            raise ValueError(f'{segment.where}: the video is empty')
+        _check_names(segment, segment.labels.values())
     annotations.remarks += similar_names('class', {
         one.label for one in annotations.segments if 'action' in one.labels})
     annotations.segments = checked(
@@ -163,9 +166,8 @@ def _read(path: Path, format: str | None,
     return merge(parts)
 
 
-def _check_names(segment: VideoSegment) -> None:
-    for text in (segment.video, *segment.labels.values(), segment.subset):
-        text = str(text)
+def _check_names(segment: VideoSegment, names: Iterable) -> None:
+    for text in map(str, names):
         if not text or text != text.strip() or CONTROL.search(text):
             raise ValueError(
                 f'{segment.where}: names of videos, classes and subsets must '
@@ -235,7 +237,7 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
         if 'action' not in one.labels and name != 'csv':
             raise ValueError(f'{one.where}: only csv has verbs and nouns, and '
                              f'{name} needs a label, got {one.labels}')
-        _check_names(one)
+        _check_names(one, (one.video, *one.labels.values(), one.subset))
     if url is not None and name != 'label-studio':
         raise ValueError(f'url is for label-studio, not {name}; got {url!r}')
     files = {path: annotations} if not kind.one_video else {

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Round trips through all formats of annotation programs."""
+import json
 import math
 import random
 from fractions import Fraction
@@ -277,6 +278,16 @@ def test_rejects_names_that_files_cannot_keep(tmp_path, field, value):
         with pytest.raises(ValueError, match='here: names of videos, classes'):
             write_annotations([one], target(tmp_path, name), name,
                               videos=VIDEOS, fps=25.)
+
+
+def test_reads_names_of_videos_with_blanks(tmp_path):
+    """One such name must not refuse the other videos of a file."""
+    path = tmp_path / 'a.json'
+    path.write_text(json.dumps(dict(database={
+        name: dict(subset='training', duration=10, annotations=[
+            dict(segment=[1, 2], label='run')]) for name in (' a', 'b')})))
+    assert [one.video for one in read_annotations(path).segments] == [
+        ' a', 'b']
 
 
 def test_reports_what_is_lost(tmp_path):
