@@ -23,10 +23,8 @@ from mmvidattn.apis.complexity import CROPS
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = '<!-- Written by python docs/recipes.py -->'
 LEGEND = '''\
-How each config trains and tests. The rows "released" and "paper" are the
-authors' settings: an empty cell repeats ours, bold differs from ours, `-` is
-unknown, and `(?)` assumed. [The
-columns](../../docs/tutorials/paper_tables.md#the-columns-of-recipes).'''
+An empty cell repeats ours, and bold differs: [how to read this
+table](../../docs/tutorials/paper_tables.md#the-columns-of-recipes).'''
 
 
 # Keys of the rows in recipes.yml, and their titles.
