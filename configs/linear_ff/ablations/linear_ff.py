@@ -45,8 +45,6 @@ rows = dict(
         table='Table 1',
         row='LARA',
         paper='top-1 63.7, 102.0 M, 257.6 G (copied)',
-        note='The paper calls it "RALA". The figures are copied from LARA\'s '
-        'paper, which uses a different backbone.',
         base='linear_ff_ssv2',
         options={**LARA, **NO_FIXATION, **NO_SHIFTS}),
     linear_ff_table01_linear_transformer=dict(
@@ -65,8 +63,6 @@ rows = dict(
         table='Table 1',
         row='Orthoformer',
         paper='top-1 63.8, 102.0 M, 257.7 G (copied)',
-        note='The paper calls it "Oformer". The figures are copied from '
-        "Motionformer's paper, which uses a different backbone.",
         base='linear_ff_ssv2',
         options={**ORTHOFORMER, **NO_FIXATION, **NO_SHIFTS}),
     linear_ff_table01_ours=dict(
@@ -96,8 +92,6 @@ rows = dict(
         table='Table 2',
         row='LARA on K400',
         paper='top-1 77.5 (copied)',
-        note='The paper calls it "RALA". The figures are copied from LARA\'s '
-        'paper, which uses a different backbone.',
         base='linear_ff_k400',
         options={**LARA, **NO_FIXATION, **NO_SHIFTS}),
     linear_ff_table02_k400_linear_transformer=dict(
@@ -116,8 +110,6 @@ rows = dict(
         table='Table 2',
         row='Orthoformer on K400',
         paper='top-1 77.5 (copied)',
-        note='The paper calls it "Oformer". The figures are copied from '
-        "Motionformer's paper, which uses a different backbone.",
         base='linear_ff_k400',
         options={**ORTHOFORMER, **NO_FIXATION, **NO_SHIFTS}),
     linear_ff_table02_k400_ours=dict(
