@@ -105,9 +105,11 @@ def prepare(name: str, task: str, batch: int, dtype: str, tiny: bool,
     if Path(weights).exists():
         model.load_state_dict(torch.load(weights, weights_only=True))
     else:
-        # Some parameters start at zero, which would hide their effect.
+        # Parameters that start at zero would hide their effect. Noise on all
+        # would let activations grow in networks with batch norms.
         for p in model.parameters():
-            p.data += 0.02 * torch.randn_like(p)
+            if p.min() == p.max():
+                p.data += 0.02 * torch.randn_like(p)
         torch.save(model.state_dict(), weights)
     for module in model.modules():
         # Random drops would make all results different.
