@@ -79,7 +79,6 @@ class EventMetric(BaseMetric):
                 parts=read_scores(sample)[:1]))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """Return all values by name."""
         names = list(dict.fromkeys(result['video'] for result in results))
         gathered = dict(zip(names, gather_steps(results, 0)))
         number = gathered[names[0]][0].shape[1]

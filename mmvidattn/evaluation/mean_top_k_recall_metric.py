@@ -103,7 +103,6 @@ class MeanTopKRecall(BaseMetric):
                 stream_cost=sample.get('stream_cost')))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """Return all results by name."""
         mode = only_mode(results)
         recalls = {}
         segments = [segment for result in results

@@ -192,7 +192,6 @@ class PerFrameMAP(BaseMetric):
                 parts=read_scores(sample)))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """Return all results by name."""
         name = f'm{self.metric}_{only_mode(results)}'
         videos = gather_steps(results, 0)
         values = self._evaluate(name, videos, self.per_stage, self.per_class)

@@ -164,27 +164,11 @@ class SegmentSubset:
         stem, _, last = name.rpartition('_')
         self.name, self.part = (stem, last) if last in PARTS else (name, None)
         self.full_name = name
-        self._kind = 'id'
-        if isinstance(members, (str, Path)):
-            self._kind, members = read_list(members)
-        self._members = {str(one) if self._kind == 'id' else int(one)
+        kind, members = read_list(members) if isinstance(
+            members, (str, Path)) else ('id', members)
+        self._kind = kind
+        self._members = {str(one) if kind == 'id' else int(one)
                          for one in members}
-
-    def has(self, identity: Any, labels: Mapping[str, int]) -> bool:
-        """Return True if a segment with this id and labels belongs to it.
-
-        Raises:
-            ValueError: If the subset lists ids, and ``identity`` is None.
-        """
-        if self._kind != 'id':
-            return labels.get(self._kind) in self._members
-        if identity is None:
-            raise ValueError(
-                f'subsets: {self.full_name} is a list of ids, but the samples '
-                'lack a segment_id')
-        words = str(identity).split('_')
-        return any('_'.join(words[:n]) in self._members
-                   for n in range(1, len(words) + 1))
 
     def mask(self, segments: Iterable[tuple[Any, Mapping[str, int]]]
              ) -> np.ndarray:
@@ -195,14 +179,28 @@ class SegmentSubset:
 
         Returns:
             Mask, bool ``(S,)``.
+
+        Raises:
+            ValueError: If the subset lists ids, and an id is None.
         """
-        inside = np.array([self.has(*segment) for segment in segments], bool)
+        inside = np.array([self._has(*segment) for segment in segments], bool)
         if not inside.any():
             print_log(
                 f'subsets: {self.full_name} matches 0 of {len(inside)} '
                 'segments, so its results are nan', 'current',
                 logging.WARNING)
         return inside
+
+    def _has(self, identity: Any, labels: Mapping[str, int]) -> bool:
+        if self._kind != 'id':
+            return labels.get(self._kind) in self._members
+        if identity is None:
+            raise ValueError(
+                f'subsets: {self.full_name} is a list of ids, but the samples '
+                'lack a segment_id')
+        words = str(identity).split('_')
+        return any('_'.join(words[:n]) in self._members
+                   for n in range(1, len(words) + 1))
 
 
 def read_list(path: str | Path) -> tuple[str, list[str]]:

@@ -71,23 +71,23 @@ def test_values_are_those_of_the_detected_events(tmp_path):
             (dict(thresholds=rules),
              dict(thresholds=str(tmp_path / 'thresholds.json')))):
         predicted, truth = events(videos, **options)
-        config['rate'] = RATE
-        found = evaluate(videos, type='EventF1', **config)
-        assert found == {
+
+        def found(name, **more):
+            return evaluate(videos, type=name, rate=RATE, **config, **more)
+
+        assert found('EventF1') == {
             **{f'F1@{x}': pytest.approx(
                 twins.f1(predicted, truth, list(videos), x / 100))
                for x in (10, 25, 50)},
             'edit': pytest.approx(twins.edit(predicted, truth, list(videos)))}
-        ap = twins.activitynet_ap(predicted, truth, .5)
-        assert evaluate(videos, type='EventAP', tious=[.5], **config) == {
-            'mAP@0.5': pytest.approx(np.mean([*ap.values()]))}
-        ap = twins.start_ap(predicted, truth, 1)
-        assert evaluate(videos, type='EventStartAP', offsets=[1],
-                        **config) == {'start_mAP@1s': pytest.approx(
-                            np.mean([*ap.values()]))}
-        wanted = twins.alarms(predicted, truth, dict(v=90 / RATE, w=60 / RATE))
-        assert [*evaluate(videos, type='EventAlarms', **config).values()] == (
-            pytest.approx(wanted))
+        for twin, key, value in (
+                (twins.activitynet_ap(predicted, truth, .5), 'mAP@0.5',
+                 found('EventAP', tious=[.5])),
+                (twins.start_ap(predicted, truth, 1), 'start_mAP@1s',
+                 found('EventStartAP', offsets=[1]))):
+            assert value == {key: pytest.approx(np.mean([*twin.values()]))}
+        assert [*found('EventAlarms').values()] == pytest.approx(twins.alarms(
+            predicted, truth, dict(v=90 / RATE, w=60 / RATE)))
 
 
 def test_scores_without_the_ignored_class_sum_to_one():
@@ -102,18 +102,15 @@ def test_scores_without_the_ignored_class_sum_to_one():
     assert found == dict(ECE=pytest.approx(ece), Brier=pytest.approx(brier))
 
 
-def test_rejects_logits():
-    videos = {name: (scores * 9, target)
-              for name, (scores, target) in drawn_videos().items()}
-    with pytest.raises(ValueError, match='pred_action must have probabil'):
-        evaluate(videos, type='EventF1', rate=RATE)
-
-
 @pytest.mark.parametrize('config, message', [
+    # Logits instead of probabilities.
+    (dict(type='EventF1', rate=RATE), 'pred_action must have probabil'),
     (dict(type='EventF1', rate=0), 'rate must be a positive'),
     (dict(type='EventF1', rate=4, tious=[0]), 'tious must be'),
     (dict(type='EventAP', rate=4, protocol='coco'), 'protocol must be'),
     (dict(type='EventAlarms', rate=4, thresholds='x'), 'cannot read')])
-def test_rejects_arguments(config, message):
+def test_rejects_scores_and_arguments(config, message):
+    videos = {name: (scores * 9, target)
+              for name, (scores, target) in drawn_videos().items()}
     with pytest.raises(ValueError, match=message):
-        METRICS.build(config)
+        evaluate(videos, **config)

@@ -8,7 +8,11 @@ from feature_set import LENGTHS, options, write_set
 from mmaction.registry import METRICS
 
 from mmvidattn.datasets import FeatureStreamDataset
-from mmvidattn.evaluation import average_precision
+from mmvidattn.evaluation import (
+    average_precision,
+    calibrated_average_precision,
+    stage_masks,
+)
 from mmvidattn.evaluation.per_frame_map import read_scores
 
 
@@ -47,45 +51,32 @@ def one_video(scores, targets, mode='dense', **kwargs):
         gt_action=torch.as_tensor(targets, dtype=torch.float32), **kwargs)
 
 
-@pytest.fixture
-def golden_metrics(shared_dir):
+@pytest.mark.parametrize('name', [
+    'thumos_AP', 'thumos_AP_scores_rounded_1_decimal(ties)', 'thumos_cAP',
+    'tvseries_mcAP', 'perstage_AP', 'perstage_cAP'])
+def test_golden(shared_dir, name):
     folder = shared_dir / 'goldens/testra'
+    want = json.loads((folder / 'golden_metrics.json').read_text())[name]
     arrays = np.load(folder / 'golden_metrics.npz', allow_pickle=False)
-    return json.loads((folder / 'golden_metrics.json').read_text()), arrays
-
-
-@pytest.mark.parametrize('name, kwargs', [
-    ('thumos_AP', {}),
-    ('thumos_AP_scores_rounded_1_decimal(ties)', {}),
-    ('thumos_cAP', dict(metric='cAP')),
-    ('tvseries_mcAP', dict(metric='cAP'))])
-def test_golden(golden_metrics, name, kwargs):
-    values, arrays = golden_metrics
-    prefix, ignored = ('tv', None) if name[0:2] == 'tv' else ('thumos', 21)
+    prefix = dict(th='thumos', tv='tv', pe='stage')[name[:2]]
     scores = arrays[f'{prefix}_scores'].astype(np.float64)
     if 'rounded' in name:
         scores = scores.round(1)
-    metric = build(ignore_index=ignored, per_class=True, **kwargs)
+    kind = 'cAP' if 'cAP' in name else 'AP'
+    metric = build(ignore_index=None if prefix == 'tv' else 21, metric=kind,
+                   per_class=True, per_stage=prefix == 'stage')
     metric.process(None, [one_video(scores, arrays[f'{prefix}_gt'])])
     metric.dataset_meta = None
     result = metric.evaluate(1)
-    kind = kwargs.get('metric', 'AP')
+    if prefix == 'stage':
+        stages = [value for key, value in result.items() if 'stage' in key]
+        np.testing.assert_allclose(stages, [*want.values()], atol=1e-6)
+        return
     assert result[f'online/m{kind}_dense'] == pytest.approx(
-        values[name]['mean'], abs=1e-6)
-    for label, value in values[name].get('per_class', {}).items():
+        want['mean'], abs=1e-6)
+    for label, value in want.get('per_class', {}).items():
         assert result[f'online/{kind}_dense_{label[1:]}'] == pytest.approx(
             value, abs=1e-6)
-
-
-@pytest.mark.parametrize('kind', ['AP', 'cAP'])
-def test_stage_golden(golden_metrics, kind):
-    values, arrays = golden_metrics
-    got = evaluate(
-        [one_video(arrays['stage_scores'], arrays['stage_gt'])],
-        ignore_index=21, metric=kind, per_stage=True)
-    stages = [value for key, value in got.items() if 'stage' in key]
-    expected = [*values[f'perstage_{kind}'].values()]
-    np.testing.assert_allclose(stages, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize('tokens', [0, 3])
@@ -119,12 +110,11 @@ def test_windows_and_whole_videos_agree(root, tokens):
     each = naive_precisions(root, score_of)
     assert results[0]['online/mAP_dense'] == pytest.approx(np.mean(each))
     assert results[0]['online/AP_dense_two'] == pytest.approx(each[1])
-    names = {'mAP_dense', 'AP_dense_one', 'AP_dense_two'}
+    ahead = [f'@{s}' for s in ('0.25s', '0.5s', '0.75s', 'mean') if tokens]
+    assert {*results[0]} == {'online/AP_dense_one', 'online/AP_dense_two', *(
+        f'online/mAP_dense{name}' for name in ['', *ahead])}
     if not tokens:
-        assert {*results[0]} == {f'online/{name}' for name in names}
         return
-    names |= {f'mAP_dense@{s}' for s in ('0.25s', '0.5s', '0.75s', 'mean')}
-    assert {*results[0]} == {f'online/{name}' for name in names}
 
     def last_token(steps):
         """Score a video's first steps with the first window, as released."""
@@ -214,3 +204,63 @@ def test_rejects_invalid_samples():
         pred_anticipated_action=torch.full((2, 1, 3), torch.nan))
     with pytest.raises(ValueError, match='anticipated pred_action of v .*6'):
         build().process(None, [anticipated])
+
+
+# Average precision
+
+
+@pytest.mark.parametrize('digits', [9, 1, 0])
+def test_matches_the_definition_of_scikit_learn(digits):
+    """With fewer digits, there are more ties."""
+    rng = np.random.default_rng(0)
+    score, positive = rng.normal(size=301).round(digits), rng.random(301) < 0.2
+    total = last = 0
+    for threshold in sorted(set(score), reverse=True):
+        chosen = score >= threshold
+        recall = positive[chosen].sum() / positive.sum()
+        total += (recall - last) * positive[chosen].mean()
+        last = recall
+    assert average_precision(positive, score) == pytest.approx(
+        total, abs=1e-12)
+    # The example of scikit-learn's documentation.
+    assert average_precision([0, 0, 1, 1], [.1, .4, .35, .8]) == (
+        pytest.approx(5 / 6))
+
+
+def test_calibrated_matches_naive():
+    rng = np.random.default_rng(1)
+    score, positive = rng.normal(size=301), rng.random(301) < 0.1
+    weight = (~positive).sum() / positive.sum()
+    total = 0
+    for s in score[positive]:
+        chosen = score >= s
+        true = (chosen & positive).sum()
+        total += true / (true + (chosen & ~positive).sum() / weight)
+    result = calibrated_average_precision(positive, score)
+    assert result == pytest.approx(total / positive.sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize('function',
+                         [average_precision, calibrated_average_precision])
+def test_perfect_absent_and_invalid_scores(function):
+    assert function([1, 1, 0, 0], [4, 3, 2, 1]) == pytest.approx(1)
+    assert np.isnan(function([0, 0], [1, 2]))
+    with pytest.raises(ValueError, match=r'shape .*got \(2,\) and \(3,\)'):
+        function([0, 1], [1, 2, 3])
+    for bad in np.nan, np.inf, -np.inf:
+        with pytest.raises(ValueError, match='score .*1 of 2'):
+            function([0, 1], [1, bad])
+
+
+def test_stages_are_tenths_of_each_action():
+    positive = np.zeros(60, bool)
+    positive[5:26] = True
+    positive[40:43] = True
+    masks = stage_masks(positive)
+    # 21 steps make ten tenths of two steps; the last step is in no tenth.
+    for tenth in range(10):
+        steps = np.flatnonzero(masks[tenth])
+        assert steps[:2].tolist() == [5 + 2 * tenth, 6 + 2 * tenth]
+        # An action of three steps has tenths of one step.
+        assert len(steps) == 3 and 40 <= steps[2] < 42
+    assert not masks[:, [25, 42]].any()

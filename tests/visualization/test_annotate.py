@@ -1,4 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import os
+import resource
+
+import av
 import cv2
 import decord
 import numpy as np
@@ -7,6 +11,7 @@ from helpers import slow_down
 from live_fixtures import write_clip
 
 from mmvidattn.visualization import VideoWriter, annotate_video, write_sheet
+from mmvidattn.visualization.mp4 import Mp4File
 
 LINES = ['0.9 walk the dog', '0.1 run']
 
@@ -53,6 +58,7 @@ def test_caption_fits_long_lines(tmp_path):
 @pytest.mark.parametrize('height, width', [(41, 33), (30, 801)])
 def test_video_has_the_written_frames(tmp_path, height, width):
     path, frames = tmp_path / 'new/out.mp4', frames_of(10, height, width)
+    frames[:, height // 2:, :, 2] = 200
     writer = VideoWriter(path, 12)
     for t, frame in enumerate(frames):
         # The frame size of a source may change.
@@ -63,8 +69,10 @@ def test_video_has_the_written_frames(tmp_path, height, width):
     assert len(result) == 10
     assert result.shape[2] == max(480, width // 2 * 2)
     assert cv2.VideoCapture(str(path)).get(cv2.CAP_PROP_FPS) == 12
-    middle = result[:, -10, result.shape[2] // 2, 2].astype(int)
-    assert np.abs(middle - frames[:, 0, 0, 0]).max() < 12
+    middle = result[:, -5, result.shape[2] // 2].astype(int)
+    assert np.abs(middle[:, 2] - frames[:, 0, 0, 0]).max() < 12
+    # The lower half of a frame is below its upper half at any size.
+    assert np.abs(middle[:, 0] - 200).max() < 12
     assert result[0, :50].max() > 150
     VideoWriter(tmp_path / 'none.mp4', 12).close()
     assert not (tmp_path / 'none.mp4').exists()
@@ -86,3 +94,87 @@ def test_suffix_selects_video_or_image(tmp_path):
         assert len(read(tmp_path / 'new' / name)) == number
     with pytest.raises(ValueError, match='x.gif must end with one of .mp4'):
         annotate_video(video, tmp_path / 'x.gif', LINES)
+
+
+# MP4 files
+
+
+@pytest.fixture(params=['h264', 'FMP4'])
+def codec(request, monkeypatch):
+    """Return the expected FourCC of a file."""
+    if request.param == 'FMP4':
+        monkeypatch.setattr(av, 'codecs_available', {'mpeg4'})
+    elif not {'libx264', 'libopenh264'} & av.codecs_available:
+        pytest.skip('PyAV lacks an H.264 encoder')
+    return request.param
+
+
+@pytest.mark.parametrize('fps, side', [(12, 64), (30000 / 1001, 65),
+                                       (123.4567, 64)])
+def test_file_has_the_written_frames(codec, tmp_path, capsys, fps, side):
+    path = tmp_path / 'video.mp4'
+    file = Mp4File(path, fps, (2 * side, side))
+    for i in range(9):
+        image = np.full((side, 2 * side, 3), (25 * i, 60, 200), np.uint8)
+        # Pass a view that is not contiguous.
+        file.write(image[::-1])
+    file.close()
+    assert ('browsers may not play it' in capsys.readouterr().err) == (
+        codec == 'FMP4')
+    video = cv2.VideoCapture(str(path))
+    assert int(video.get(cv2.CAP_PROP_FOURCC)).to_bytes(4, 'little') == (
+        codec.encode())
+    assert video.get(cv2.CAP_PROP_FPS) == pytest.approx(fps, rel=1e-3)
+    assert video.get(cv2.CAP_PROP_FRAME_WIDTH) == 2 * side
+    np.testing.assert_allclose(
+        [frame.mean((0, 1))[::-1] for frame in read(path)],
+        [(25 * i, 60, 200) for i in range(9)], atol=6)
+    data = path.read_bytes()
+    # The index comes first.
+    assert 0 < data.index(b'moov') < data.index(b'mdat')
+
+
+def write_noise(path, limit=None):
+    """Write frames that exceed the encoder's buffer, on a disk of a size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    rng = np.random.default_rng(0)
+    resource.setrlimit(resource.RLIMIT_FSIZE,
+                       (soft if limit is None else limit, hard))
+    try:
+        with VideoWriter(path, 12) as video:
+            for _ in range(12):
+                video.write(rng.integers(0, 255, (64, 480, 3), np.uint8),
+                            ['x'])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def open_handles():
+    return sorted(os.readlink(f'/proc/self/fd/{name}')
+                  for name in os.listdir('/proc/self/fd')
+                  if os.path.exists(f'/proc/self/fd/{name}'))
+
+
+@pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),
+                    reason='counts open files in /proc')
+def test_full_disk_leaves_neither_file_nor_handle(codec, tmp_path):
+    path = tmp_path / 'video.mp4'
+    with pytest.raises(OSError):
+        Mp4File(tmp_path / 'none/video.mp4', 12, (64, 64))
+    write_noise(path)
+    total, before = path.stat().st_size, open_handles()
+    path.unlink()
+    # Fail in the header, in the frames, in the index and at the last byte.
+    for size in 0, 40, 20_000, total - 400, total - 1:
+        try:
+            write_noise(path, size)
+        except OSError:
+            assert not path.exists(), size
+        else:
+            # The size of the same video may differ by a few bytes.
+            assert size > total - 500
+            assert path.stat().st_size < size and len(read(path)) == 12
+            path.unlink()
+        assert open_handles() == before, size
+    write_noise(path)
+    assert len(read(path)) == 12

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import mmvidattn
-from mmvidattn.visualization import write_sheet
+from mmvidattn.visualization import event_plots, report_images, write_sheet
 from mmvidattn.visualization.event_plots import (
+    draw_delays,
     draw_precision_recall,
+    draw_reliability,
     draw_timelines,
 )
 from mmvidattn.visualization.score_curves import (
@@ -83,6 +85,42 @@ def test_models_have_a_dot_per_seed_and_a_line_at_the_mean():
     assert axes.texts[0].get_text() == 'chance'
     # The name of a model is not parsed as a formula.
     assert not any(label.get_parse_math() for label in axes.get_yticklabels())
+
+
+def test_images_of_a_report_have_the_numbers(monkeypatch):
+    drawn = []
+    for module in event_plots, report_images:
+        monkeypatch.setattr(module, 'save_figure',
+                            lambda figure, path: drawn.append(figure.axes))
+    draw_timelines('x', dict(v=([(1, 9, 'swim')], [(2, 5, 'swim')])), CLASSES)
+    draw_precision_recall('x', dict(run=(
+        np.array([.5, 1]), np.array([.8, .4]), .6)), 'all', CLASSES)
+    draw_delays('x', np.array([1., 2., 2., 9.]), 3)
+    nan = np.nan
+    draw_reliability('x', np.array([4, 0, 2]), np.array([.1, nan, .9]),
+                     np.array([.2, nan, .6]), 'all')
+    report_images.draw_training_curves('x', [
+        dict(epoch=1, loss=9., lr=.3, top1_acc=.1),
+        dict(epoch=1, loss=2., lr=.2, top1_acc=.5),
+        dict(epoch=2, loss=1., lr=.1, top1_acc=.7)],
+        [dict(step=2, acc=.6)], .25, 'acc', 'top-1 accuracy')
+    (rows, ), (curve, ), (delays, ), (upper, lower), training = drawn
+    true, predicted = (bar.get_paths()[0].get_extents().intervalx.tolist()
+                       for bar in rows.collections)
+    assert (true, predicted) == ([1, 9], [2, 5])
+    assert curve.lines[0].get_xydata().tolist() == [
+        [0, .8], [.5, .8], [1, .4]]
+    assert sum(bar.get_height() for bar in delays.patches) == 4
+    assert delays.lines[0].get_xdata()[0] == 2
+    assert delays.get_title() == '4 detected actions, 3 missed'
+    assert upper.lines[1].get_xydata().tolist() == [[.1, .2], [.9, .6]]
+    assert [bar.get_height() for bar in lower.patches] == [4, 0, 2]
+    # The last values of each epoch, of training, validation and chance.
+    assert [[line.get_xydata().tolist() for line in axis.lines]
+            for axis in training] == [
+        [[[1, 2], [2, 1]]],
+        [[[1, .5], [2, .7]], [[2, .6]], [[0, .25], [1, .25]]],
+        [[[1, .2], [2, .1]]]]
 
 
 def shows(path, color):

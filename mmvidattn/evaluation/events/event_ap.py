@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Average precision of segments and of starts, for resampled videos."""
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ THUMOS14 = .3, .4, .5, .6, .7
 ACTIVITYNET = .5, .55, .6, .65, .7, .75, .8, .85, .9, .95
 OFFSETS = tuple(range(1, 11))
 PROTOCOLS = 'activitynet', 'thumos14'
+AMBIGUOUS = 'Ambiguous'
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,17 @@ class Ranking:
 
     Attributes:
         video: Index of the video of each prediction, int [N].
-        score: Scores, decreasing, [N].
         hit: True if a prediction is correct, bool [J, N].
         counts: True if a prediction counts, bool [N]. Predictions at ambiguous
             annotations do not.
         positives: Number of annotated segments in each video, [V].
-        interpolation: 'all' or '11 points'.
+        eleven_points: Interpolate at 11 points; see `average_precision`.
     """
     video: np.ndarray
-    score: np.ndarray
     hit: np.ndarray
     counts: np.ndarray
     positives: np.ndarray
-    interpolation: str = 'all'
+    eleven_points: bool
 
     def curve(self, weights: np.ndarray
               ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -61,9 +60,9 @@ class Ranking:
         """Return the interpolated average precision at each threshold, [J].
 
         Precision is replaced by the highest precision at the same or a higher
-        recall. With ``interpolation='all'``, the result is the area below this
-        curve; with '11 points', its mean at recall 0, 0.1, ..., 1. It is nan
-        if no annotated segment counts.
+        recall. The result is the area below this curve, or its mean at recall
+        0, 0.1, ..., 1 with ``eleven_points``. It is nan if no annotated
+        segment counts.
 
         Args:
             weights: Number of times that each video counts, [V].
@@ -73,37 +72,15 @@ class Ranking:
             return np.full(len(self.hit), np.nan)
         hits, precision, _ = self.curve(weights)
         best = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-        if self.interpolation == 'all':
+        if not self.eleven_points:
             gain = self.hit * weights[self.video]
             return (gain * best).sum(axis=1) / positives
-        points = np.zeros((len(hits), 11))
-        for row, (found, high) in enumerate(zip(hits, best)):
-            for tenth in range(11):
-                # In whole numbers, because 0.1 * 3 != 0.3.
-                first = np.searchsorted(10 * found, tenth * positives)
-                if first < len(high):
-                    points[row, tenth] = high[first]
-        return points.mean(axis=1)
-
-
-def find_hits(events: LabeledEvents, number: int,
-              match: Callable[[Events, Events], np.ndarray]) -> np.ndarray:
-    """Return which predictions are correct at J thresholds, bool [J, P].
-
-    Args:
-        events: Segments.
-        number: Number of thresholds J.
-        match: Function that does the same for the predictions and the
-            annotated segments of one class in one video. Predictions with
-            higher scores come first.
-    """
-    hit = np.zeros((number, len(events.predicted)), bool)
-    for group in events.groups():
-        order = group.predicted[np.argsort(
-            -events.predicted.score[group.predicted], kind='stable')]
-        hit[:, order] = match(events.predicted.select(order),
-                              events.true.select(group.true))
-    return hit
+        # In whole numbers, because 0.1 * 3 != 0.3. Precision is 0 beyond the
+        # highest recall.
+        tenths = np.arange(11) * positives
+        return np.array([
+            row[np.searchsorted(10 * found, tenths)].mean()
+            for found, row in zip(hits, np.pad(best, ((0, 0), (0, 1))))])
 
 
 def match(closeness: np.ndarray, least: np.ndarray, strict: bool = False
@@ -139,32 +116,56 @@ class ClassRankings(VideoMetric):
 
     Args:
         events: Segments.
-        labels: Indices of the classes that have annotated segments.
-        hit: True if a prediction is correct, bool [J, P].
-        counts: True if a prediction counts, bool [P].
-        interpolation: 'all' or '11 points'.
+        thresholds: The J thresholds.
+        least: Least closeness at these thresholds, [J].
+        closeness: Function that returns the closeness of P predictions and G
+            annotated segments of one class in one video, [P, G].
+        is_thumos14: Follow THUMOS'14; see :class:`SegmentAP`. Defaults to
+            False.
+
+    Raises:
+        ValueError: If a prediction lacks a score.
 
     Attributes:
-        classes: Names of the K' classes.
-        rankings: :class:`Ranking` of each class.
+        thresholds: The thresholds.
+        classes: Names of the K' classes that have annotated segments.
+        rankings: :class:`Ranking` of each of these classes.
     """
+    # Names of the value at a threshold, and of the mean.
+    names: tuple[str, str]
 
-    def __init__(self, events: LabeledEvents, labels: np.ndarray,
-                 hit: np.ndarray, counts: np.ndarray,
-                 interpolation: str = 'all') -> None:
-        predicted, true = events.predicted, events.true
-        self.classes = [events.classes[label] for label in labels]
-        self.rankings = []
-        for label in labels:
-            chosen = np.flatnonzero(predicted.label == label)
-            chosen = chosen[np.argsort(-predicted.score[chosen],
-                                       kind='stable')]
+    def __init__(self, events: LabeledEvents, thresholds: Sequence[float],
+                 least: np.ndarray,
+                 closeness: Callable[[Events, Events], np.ndarray],
+                 is_thumos14: bool = False) -> None:
+        check_scores(events)
+        self.thresholds = tuple(thresholds)
+        self.num_videos = len(events.videos)
+        true, predicted = events.true, events.predicted.select(
+            np.argsort(-events.predicted.score, kind='stable'))
+        hit = np.zeros((len(least), len(predicted)), bool)
+        for group in replace(events, predicted=predicted).groups():
+            close = closeness(predicted.select(group.predicted),
+                              true.select(group.true))
+            hit[:, group.predicted] = match(
+                close.T, least, True)[1] if is_thumos14 else match(
+                    close, least)[0]
+        counts = np.ones(len(predicted), bool)
+        ambiguous = np.zeros(len(true), bool)
+        if is_thumos14 and AMBIGUOUS in events.classes:
+            ambiguous = true.label == events.classes.index(AMBIGUOUS)
+            for i in np.flatnonzero(ambiguous):
+                counts &= (predicted.video != true.video[i]) | ~(
+                    np.minimum(predicted.end, true.end[i])
+                    > np.maximum(predicted.start, true.start[i]))
+        self.classes, self.rankings = [], []
+        for label in np.unique(true.label[~ambiguous]):
+            own = predicted.label == label
+            self.classes.append(events.classes[label])
             self.rankings.append(Ranking(
-                predicted.video[chosen], predicted.score[chosen],
-                hit[:, chosen], counts[chosen],
+                predicted.video[own], hit[:, own], counts[own],
                 np.bincount(true.video[true.label == label],
-                            minlength=len(events.videos)), interpolation))
-        self.num_videos, self._num_thresholds = len(events.videos), len(hit)
+                            minlength=self.num_videos), is_thumos14))
 
     def average_precision(self, weights: np.ndarray | None = None
                           ) -> np.ndarray:
@@ -175,7 +176,19 @@ class ClassRankings(VideoMetric):
         weights = self._once() if weights is None else weights
         return np.array([ranking.average_precision(weights)
                          for ranking in self.rankings]).reshape(
-                             len(self.rankings), self._num_thresholds)
+                             len(self.rankings), len(self.thresholds))
+
+    def _values(self, weights: np.ndarray) -> dict[str, float]:
+        each = self.average_precision(weights)
+        known = each[~np.isnan(each).any(axis=1)]
+        means = (known.mean(axis=0) if len(known)
+                 else np.full(len(self.thresholds), np.nan))
+        values = {self.names[0].format(threshold): float(mean)
+                  for threshold, mean in zip(self.thresholds, means)}
+        if len(means) > 1:
+            values[self.names[1].format(*self.thresholds[::len(means) - 1])
+                   ] = float(means.mean())
+        return values
 
 
 @check_arguments
@@ -217,55 +230,16 @@ class SegmentAP(ClassRankings):
 
     Raises:
         ValueError: If a segment lacks an end, or a prediction a score.
-
-    Attributes:
-        thresholds: The thresholds.
-        classes: Names of the classes that have annotated segments.
-        rankings: :class:`.Ranking` of each of these classes.
     """
+    names = 'mAP@{:g}', 'mAP@{:g}:{:g}'
 
     def __init__(self, events: LabeledEvents,
                  thresholds: Sequence[Share] = THUMOS14,
                  protocol: Literal[PROTOCOLS] = 'activitynet'
                  ) -> None:
         check_ends(events)
-        check_scores(events)
-        self.thresholds = tuple(thresholds)
-        strict = protocol == 'thumos14'
-        predicted, true = events.predicted, events.true
-        least = np.array(self.thresholds)
-        hit = find_hits(
-            events, len(least), lambda predicted, true:
-            match(true.overlaps(predicted), least, True)[1] if strict
-            else match(predicted.overlaps(true), least)[0])
-        counts = np.ones(len(predicted), bool)
-        ambiguous = np.zeros(len(true), bool)
-        if strict and 'Ambiguous' in events.classes:
-            ambiguous = true.label == events.classes.index('Ambiguous')
-            for i in np.flatnonzero(ambiguous):
-                counts &= (predicted.video != true.video[i]) | ~(
-                    np.minimum(predicted.end, true.end[i])
-                    > np.maximum(predicted.start, true.start[i]))
-        super().__init__(events, np.unique(true.label[~ambiguous]), hit,
-                         counts, '11 points' if strict else 'all')
-
-    def _values(self, weights: np.ndarray) -> dict[str, float]:
-        return mean_by_threshold(
-            'mAP@{:g}', f'mAP@{self.thresholds[0]:g}:{self.thresholds[-1]:g}',
-            self.thresholds, self.average_precision(weights))
-
-
-def mean_by_threshold(name: str, mean_name: str,
-                      thresholds: Sequence[float], values: np.ndarray
-                      ) -> dict[str, float]:
-    """Average values [K, J] over the classes that are not nan."""
-    known = values[~np.isnan(values).any(axis=1)]
-    means = (known.mean(axis=0) if len(known)
-             else np.full(len(thresholds), np.nan))
-    averages = {name.format(x): float(y) for x, y in zip(thresholds, means)}
-    if len(thresholds) > 1:
-        averages[mean_name] = float(means.mean())
-    return averages
+        super().__init__(events, thresholds, np.array(thresholds),
+                         Events.overlaps, protocol == 'thumos14')
 
 
 @check_arguments
@@ -288,26 +262,11 @@ class StartAP(ClassRankings):
     Args:
         events: Segments.
         offsets: The J offsets in seconds. Defaults to 1, 2, ..., 10.
-
-    Raises:
-        ValueError: If a prediction lacks a score.
-
-    Attributes:
-        classes: Names of the classes that have annotated segments.
-        rankings: :class:`.Ranking` of each of these classes.
     """
+    names = 'start_mAP@{:g}s', 'start_mAP'
 
     def __init__(self, events: LabeledEvents,
                  offsets: Sequence[NotNegative] = OFFSETS) -> None:
-        check_scores(events)
-        self.offsets = tuple(offsets)
-        hit = find_hits(
-            events, len(self.offsets), lambda predicted, true: match(
-                -np.abs(predicted.start[:, None] - true.start),
-                -np.array(self.offsets, float))[0])
-        super().__init__(events, np.unique(events.true.label), hit,
-                         np.ones(len(events.predicted), bool))
-
-    def _values(self, weights: np.ndarray) -> dict[str, float]:
-        return mean_by_threshold('start_mAP@{:g}s', 'start_mAP', self.offsets,
-                                 self.average_precision(weights))
+        super().__init__(
+            events, offsets, -np.array(offsets, float), lambda predicted, true:
+            -np.abs(predicted.start[:, None] - true.start))

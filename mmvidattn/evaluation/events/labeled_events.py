@@ -1,13 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Events of scores, and predicted and true segments as arrays."""
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...datasets.annotations.video_segment import VideoSegment, steps_of
+from ...datasets.annotations.video_segment import VideoSegment
 from ...online.event_detector import EventDetector
 from ...online.frame_scores import FrameScores
 
@@ -215,22 +215,3 @@ def detect_events(videos: Mapping[str, FrameScores], classes: Sequence[str],
                          f'events of {video}', score=event['peak'])
             for event in events if event['event'] == 'end']
     return detected
-
-
-def step_targets(segments: Iterable[VideoSegment],
-                 videos: Mapping[str, FrameScores], classes: Sequence[str]
-                 ) -> dict[str, np.ndarray]:
-    """Return which classes each step shows, 0 or 1, [T, K] by video.
-
-    A segment covers the steps from floor(start * rate) to ceil(end * rate) -
-    1.
-    """
-    targets = {video: np.zeros(scores.shape, np.float32)
-               for video, (_, scores) in videos.items()}
-    number = {name: i for i, name in enumerate(classes)}
-    for one in segments:
-        label = number.get(str(one.labels.get('action')))
-        if one.video in videos and label is not None:
-            first, stop = steps_of(one.start, one.end, videos[one.video].rate)
-            targets[one.video][first:stop, label] = 1
-    return targets

@@ -1,19 +1,25 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """All metrics of events at once, with confidence intervals."""
+from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ...datasets.annotations.video_segment import VideoSegment
+from ...datasets.annotations.video_segment import VideoSegment, steps_of
 from ...online.frame_scores import FrameScores
-from ...utils.arguments import Fraction, Natural, check_arguments
+from ...utils.arguments import Natural, check_arguments
 from .calibration import Calibration
-from .event_ap import ACTIVITYNET, PROTOCOLS, THUMOS14, SegmentAP, StartAP
+from .event_ap import (
+    ACTIVITYNET,
+    AMBIGUOUS,
+    PROTOCOLS,
+    THUMOS14,
+    SegmentAP,
+    StartAP,
+)
 from .event_counts import Alarms, EditScore, SegmentF1
-from .labeled_events import label_events, step_targets
-
-AMBIGUOUS = 'Ambiguous'
+from .labeled_events import check_ends, label_events
 
 
 class Interval(NamedTuple):
@@ -25,9 +31,9 @@ class Interval(NamedTuple):
 
 @check_arguments
 def bootstrap(values: Callable[[np.ndarray], dict[str, float]],
-              num_videos: Natural, draws: Natural = 1000,
-              level: Fraction = .95, seed: Natural = 0) -> dict[str, Interval]:
-    """Compute confidence intervals by the percentile bootstrap over videos.
+              num_videos: Natural, draws: Natural = 1000
+              ) -> dict[str, Interval]:
+    """Compute 95 % intervals by the percentile bootstrap over videos.
 
     Each draw takes ``num_videos`` videos with replacement, because frames and
     events of one video depend on each other. Draws in which a value is
@@ -38,22 +44,17 @@ def bootstrap(values: Callable[[np.ndarray], dict[str, float]],
             int [V], to values by name.
         num_videos: Number of videos V. With fewer than 2, intervals are nan.
         draws: Number of draws. 0 computes only the values.
-        level: Probability of the interval. Defaults to 0.95.
-        seed: Seed of the draws. Defaults to 0.
     """
-    full = values(np.ones(num_videos, int))
-    drawn: list[dict[str, float]] = []
-    if num_videos > 1:
-        rng = np.random.default_rng(seed)
-        share = np.full(num_videos, 1 / num_videos)
-        drawn = [values(rng.multinomial(num_videos, share))
-                 for _ in range(draws)]
+    rng = np.random.default_rng(0)
+    drawn = [values(rng.multinomial(
+        num_videos, np.full(num_videos, 1 / num_videos)))
+        for _ in range(draws if num_videos > 1 else 0)]
     intervals = {}
-    for name, value in full.items():
-        all_values = np.array([each[name] for each in drawn])
-        known = all_values[~np.isnan(all_values)]
-        low, high = (np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-                     if len(known) else (np.nan, np.nan))
+    for name, value in values(np.ones(num_videos, int)).items():
+        each = np.array([one[name] for one in drawn])
+        known = each[~np.isnan(each)]
+        low, high = (np.quantile(known, [.025, .975]) if len(known)
+                     else (np.nan, np.nan))
         intervals[name] = Interval(float(value), float(low), float(high))
     return intervals
 
@@ -104,7 +105,6 @@ class EventScores:
         events: Segments as arrays.
         metrics: Metrics by the name of their class.
         left_out: Reason for each metric that was left out.
-        seconds: Length of all videos in seconds.
     """
 
     def __init__(self, predictions: Sequence[VideoSegment],
@@ -121,20 +121,21 @@ class EventScores:
                 *_without_ambiguous(predictions, truth), every.videos)
         self.metrics: dict[str, Any] = {}
         self.left_out: dict[str, str] = {}
-        for name, build in dict(
-                SegmentAP=lambda: SegmentAP(every, THUMOS14, protocol),
-                AveragedAP=lambda: SegmentAP(every, ACTIVITYNET, protocol),
-                SegmentF1=lambda: SegmentF1(self.events),
-                EditScore=lambda: EditScore(self.events),
-                StartAP=lambda: StartAP(self.events),
-                Alarms=lambda: Alarms(self.events, durations)).items():
+        builders = dict(
+            SegmentAP=lambda: SegmentAP(every, THUMOS14, protocol),
+            AveragedAP=lambda: SegmentAP(every, ACTIVITYNET, protocol),
+            SegmentF1=lambda: SegmentF1(self.events),
+            EditScore=lambda: EditScore(self.events),
+            StartAP=lambda: StartAP(self.events),
+            Alarms=lambda: Alarms(self.events, durations))
+        if frame_scores is not None:
+            builders['Calibration'] = lambda: _calibration(
+                every.videos, truth, frame_scores, classes, ignore)
+        for name, build in builders.items():
             try:
                 self.metrics[name] = build()
             except ValueError as error:
                 self.left_out[name] = str(error)
-        if frame_scores is not None:
-            self.metrics['Calibration'] = _calibration(
-                self.events.videos, truth, frame_scores, classes, ignore)
 
     def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
         """Return the values of all metrics by name.
@@ -153,16 +154,13 @@ def _without_ambiguous(predictions: Sequence[VideoSegment],
                        truth: Sequence[VideoSegment]
                        ) -> tuple[list[VideoSegment], list[VideoSegment]]:
     """Drop THUMOS'14's ambiguous segments, and predictions only in them."""
-    def overlap(one: VideoSegment, other: VideoSegment) -> bool:
-        return one.start < other.end and other.start < one.end
-
-    by_video: dict[str, list[VideoSegment]] = {}
+    by_video: dict[str, list[VideoSegment]] = defaultdict(list)
     for one in truth:
-        by_video.setdefault(one.video, []).append(one)
+        by_video[one.video].append(one)
     kept = []
     for one in predictions:
-        met = {other.labels.get('action')
-               for other in by_video.get(one.video, ()) if overlap(one, other)}
+        met = {other.labels.get('action') for other in by_video[one.video]
+               if one.start < other.end and other.start < one.end}
         label = one.labels.get('action')
         if label in met - {AMBIGUOUS} or not {AMBIGUOUS} & {label, *met}:
             kept.append(one)
@@ -174,12 +172,22 @@ def _calibration(videos: Sequence[str], truth: Sequence[VideoSegment],
                  frame_scores: Mapping[str, FrameScores],
                  classes: Sequence[str],
                  ignore: Container[int]) -> Calibration:
-    """Return the calibration of the actions; videos need no scores."""
+    """Return the calibration of the actions; videos need no scores.
+
+    A segment covers the steps that it overlaps.
+    """
+    check_ends(label_events([], truth, videos))
     actions = [k for k in range(len(classes)) if k not in ignore]
-    targets = step_targets(truth, frame_scores, classes)
-    empty = np.zeros((0, len(actions)))
-    return Calibration(
-        [frame_scores[video].scores[:, actions] if video in frame_scores
-         else empty for video in videos],
-        [targets[video][:, actions] if video in targets else empty
-         for video in videos])
+    scores = {video: frame_scores[video].scores[:, actions]
+              if video in frame_scores else np.zeros((0, len(actions)))
+              for video in videos}
+    targets = {video: np.zeros_like(each) for video, each in scores.items()}
+    columns = {classes[k]: i for i, k in enumerate(actions)}
+    for one in truth:
+        column = columns.get(str(one.labels.get('action')))
+        if one.video in frame_scores and one.video in targets and (
+                column is not None):
+            first, stop = steps_of(one.start, one.end,
+                                   frame_scores[one.video].rate)
+            targets[one.video][first:stop, column] = 1
+    return Calibration([*scores.values()], [*targets.values()])

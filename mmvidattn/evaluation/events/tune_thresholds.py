@@ -300,13 +300,11 @@ def _distances(pairs: Sequence[tuple[float, float]], smoothing: float,
 
 def _candidates(scores: np.ndarray, inside: np.ndarray) -> list[float]:
     """Return increasing candidates of ``on``."""
-    thresholds = {ON}
-    thresholds.update(map(float, np.linspace(scores.min(), scores.max(), 12)))
-    for mask, quantiles in zip((inside, ~inside), QUANTILES):
-        if mask.any():
-            thresholds.update(map(float, np.quantile(scores[mask], quantiles)))
-    return sorted({_rounded(min(max(x, BOUNDS[0]), BOUNDS[1]))
-                   for x in thresholds})
+    thresholds = [[ON], np.linspace(scores.min(), scores.max(), 12)]
+    thresholds += [np.quantile(scores[mask], quantiles) for mask, quantiles
+                   in zip((inside, ~inside), QUANTILES) if mask.any()]
+    return sorted({_rounded(x) for x in np.concatenate(thresholds).clip(
+        *BOUNDS).tolist()})
 
 
 def _rounded(value: float) -> float:
