@@ -16,30 +16,21 @@ from ..utils.video_reader import check_end, open_video
 HAS_TIMER = hasattr(signal, 'setitimer')
 
 
-def find_fault(filename: str, every_frame: bool = False) -> Exception | None:
-    """Open a video, decode its last frame, and return the error, if any.
+def check_video(filename: str, every_frame: bool = False) -> None:
+    """Open a video and decode its last frame, which raises any error.
 
     Args:
         filename: Video; ``.mp4`` is appended if the suffix is missing.
         every_frame: Decode every frame instead of only the last one, and check
             that the file is not cut off.
-
-    Raises:
-        RemoteError: If the server of a remote video cannot be reached.
     """
     # mmaction2's readers append .mp4 to a name without a suffix.
     path = filename if osp.splitext(filename)[1] else f'{filename}.mp4'
-    try:
-        reader = open_video(path)
-        if every_frame:
-            deque(reader.frames(), maxlen=0)
-            check_end(str(local_path(path)))
-        reader[len(reader) - 1]
-    except RemoteError:
-        raise
-    except Exception as error:
-        return error
-    return None
+    reader = open_video(path)
+    if every_frame:
+        deque(reader.frames(), maxlen=0)
+        check_end(str(local_path(path)))
+    reader[len(reader) - 1]
 
 
 def check_files(paths: Sequence[str], num_workers: int, timeout: float,
@@ -112,8 +103,12 @@ def _check(path: str, timeout: float, every_frame: bool) -> str:
     if HAS_TIMER:
         signal.setitimer(signal.ITIMER_REAL, timeout)
     try:
-        fault = find_fault(path, every_frame)
+        check_video(path, every_frame)
+    except RemoteError:
+        raise
+    except Exception as error:
+        return brief(error)
     finally:
         if HAS_TIMER:
             signal.setitimer(signal.ITIMER_REAL, 0)
-    return '' if fault is None else brief(fault)
+    return ''

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Datasets that skip and report unreadable videos."""
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
@@ -14,9 +14,9 @@ from torch.utils.data import Dataset
 
 from ..utils.arguments import Count, check_arguments
 from ..utils.printable import brief
-from ..utils.remote_files import join_url, without_secrets
+from ..utils.remote_files import RemoteError, join_url, without_secrets
 from .annotations.video_list import read_video_list
-from .check_files import find_fault
+from .check_files import check_video
 from .skipping_loader import ON_ERROR, SkippingLoader
 
 
@@ -71,7 +71,6 @@ class CheckedVideoDataset(VideoDataset):
                                    max_failures=max_failures)
 
     def prepare_data(self, idx: int) -> Any:
-        """Load a sample; return None to skip it."""
         return self.loader(self, idx, super().prepare_data)
 
     def get_cat_ids(self, idx: int) -> list[int]:
@@ -98,7 +97,6 @@ class CheckedVideoDataset(VideoDataset):
         return super()._load_metainfo(metainfo)
 
     def load_data_list(self) -> list[dict]:
-        """Read and check the annotation file."""
         if self.multi_class and self.num_classes is None:
             raise ValueError('multi_class needs num_classes')
         data_list = []
@@ -116,30 +114,46 @@ class CheckedVideoDataset(VideoDataset):
         """Remove unreadable videos of a test set if ``on_error='skip'``."""
         if not self.test_mode or self.on_error != 'skip':
             return self.data_list
-        names = list(dict.fromkeys(
-            info['filename'] for info in self.data_list))
+        readable = self._read_all(
+            check_video, [info['filename'] for info in self.data_list])
+        return [info for info in self.data_list
+                if info['filename'] in readable]
+
+    def _read_all(self, read: Callable[[str], Any], names: Iterable[str],
+                  allowed: bool = True) -> dict[str, Any]:
+        """Return ``read(name)`` of each readable video, and log the others.
+
+        Raises:
+            RemoteError: If the server of a remote video cannot be reached.
+            RuntimeError: If no video is readable, or unreadable videos are not
+                allowed.
+        """
+        def attempt(name: str) -> Any:
+            try:
+                return read(name)
+            except RemoteError:
+                raise
+            except Exception as error:
+                return error
+
+        names = list(dict.fromkeys(names))
         # Decoders release the GIL, so threads read in parallel.
         with ThreadPoolExecutor() as pool:
-            faults = dict(zip(names, pool.map(find_fault, names)))
-        self._report_unreadable(
-            {name: fault for name, fault in faults.items() if fault},
-            len(names))
-        return [info for info in self.data_list
-                if not faults[info['filename']]]
-
-    def _report_unreadable(self, faults: Mapping[str, Exception], total: int,
-                           allowed: bool = True) -> None:
-        """Log unreadable videos; raise an error if all are, or not allowed."""
-        message = (f'{self.ann_file}: cannot read {len(faults)} of {total} '
-                   'videos')
+            results = dict(zip(names, pool.map(attempt, names)))
+        errors = {name: each for name, each in results.items()
+                  if isinstance(each, Exception)}
+        message = (f'{self.ann_file}: cannot read {len(errors)} of '
+                   f'{len(names)} videos')
         named = [f'{without_secrets(name)} ({brief(error)})'
-                 for name, error in faults.items()]
-        if faults and (len(faults) == total or not allowed):
+                 for name, error in errors.items()]
+        if errors and (len(errors) == len(names) or not allowed):
             raise RuntimeError(f'{message}, such as {named[0]}'
-                               ) from next(iter(faults.values()))
-        if faults:
+                               ) from next(iter(errors.values()))
+        if errors:
             print_log(f'{message}, which are left out: {"; ".join(named)}',
                       logger='current', level=logging.WARNING)
+        return {name: each for name, each in results.items()
+                if name not in errors}
 
 
 class DatasetWrapper(Dataset):
@@ -187,5 +201,4 @@ class SkipUnreadable(DatasetWrapper):
         self.loader = SkippingLoader(dataset, **options)
 
     def prepare_data(self, idx: int) -> Any:
-        """Load a sample; return None to skip it."""
         return self.loader(self.dataset, idx, self.dataset.prepare_data)

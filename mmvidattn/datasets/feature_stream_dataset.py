@@ -288,12 +288,10 @@ class FrozenFeatureDataset(BaseDataset):
                 zip(tensors['features'], tensors['labels'])]
 
     def get_cat_ids(self, idx: int) -> list[int]:
-        """Return the classes of a clip."""
         label = self.data_list[idx]['label']
         return (label if len(label) == 1 else label.nonzero()[:, 0]).tolist()
 
     def prepare_data(self, idx: int) -> dict:
-        """Return a sample."""
         entry = self.data_list[idx]
         sample = ActionDataSample().set_gt_label(entry['label'])
         sample.set_data(dict(frozen_features=entry['features']))

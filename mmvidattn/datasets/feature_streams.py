@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Feature files of untrimmed videos, opened on demand."""
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 from mmengine.logging import print_log
@@ -78,13 +78,6 @@ def near(steps: int, others: int) -> bool:
     return abs(steps - others) <= MAX_DIFFERENCE
 
 
-def refuse_transposed(path: str | Path, shape: tuple[int, ...]) -> NoReturn:
-    """Raise a ``ValueError`` about a file of shape (width, steps)."""
-    raise ValueError(
-        f'{path} must have the shape (steps, width), got {shape}, whose '
-        f'transposition {shape[::-1]} fits: np.save(path, np.load(path).T)')
-
-
 class FeatureStreams:
     """Features and targets of videos, in files ``<folder>/<video>.npy``.
 
@@ -120,18 +113,22 @@ class FeatureStreams:
                       for key in self.folders}
             lengths = {key: shape[0] for key, shape in shapes.items()}
             for key, (steps, width) in shapes.items():
+                path = self.path(i, key)
                 others = [n for name, n in lengths.items() if name != key]
-                if any(near(width, n) for n in others) and not any(
-                        near(steps, n) for n in others):
-                    refuse_transposed(self.path(i, key), shapes[key])
                 expected = self.widths.setdefault(key, width)
-                origin.setdefault(key, f'as in {self.path(i, key)}')
-                if width != expected:
-                    if steps in (expected, first_steps.get(key)):
-                        refuse_transposed(self.path(i, key), shapes[key])
+                origin.setdefault(key, f'as in {path}')
+                if (width != expected
+                        and steps in (expected, first_steps.get(key))
+                        or any(near(width, n) for n in others)
+                        and not any(near(steps, n) for n in others)):
                     raise ValueError(
-                        f'{self.path(i, key)} must have rows of {expected}, '
-                        f'{origin[key]}, got {width}')
+                        f'{path} must have the shape (steps, width), got '
+                        f'{(steps, width)}, whose transposition '
+                        f'{(width, steps)} fits: '
+                        'np.save(path, np.load(path).T)')
+                if width != expected:
+                    raise ValueError(f'{path} must have rows of {expected}, '
+                                     f'{origin[key]}, got {width}')
                 first_steps.setdefault(key, steps)
             shortest, longest = min(lengths.values()), max(lengths.values())
             if not near(shortest, longest):
@@ -198,7 +195,11 @@ class FeatureStreams:
                 f'{self.path(videos[bad[0]], key)} must be finite, got nan '
                 f'or infinity in step {steps[bad[0]]}')
         if key in self.targets:
-            _check_targets(rows, lambda i: self.path(videos[i], key), steps)
+            others = np.argwhere((rows != 0) & (rows != 1))
+            for row, column in others[:1]:
+                raise ValueError(
+                    f'{self.path(videos[row], key)} must have targets of 0 or '
+                    f'1, got {rows[row, column]} in step {steps[row]}')
         return rows
 
     def segments_of_targets(self, background: int | None,
@@ -206,9 +207,7 @@ class FeatureStreams:
         """Return runs of each class in ``gt_action`` as segments."""
         segments = []
         for video, length in enumerate(self.lengths):
-            path = self.path(video, 'gt_action')
-            targets = open_array(path)[:length]
-            _check_targets(targets, lambda _: path)
+            targets = self.read('gt_action', video, np.arange(length))
             for label in range(targets.shape[1]):
                 if label in (background, ignored):
                     continue
@@ -217,18 +216,6 @@ class FeatureStreams:
                         str(len(segments)), video, start, end, end - start,
                         dict(action=label)))
         return SegmentTable(segments)
-
-
-def _check_targets(rows: np.ndarray, path_of: Callable[[int], str | Path],
-                   steps: np.ndarray | None = None) -> None:
-    bad = np.flatnonzero(((rows != 0) & (rows != 1)).any(axis=1))
-    if len(bad):
-        first = bad[0]
-        step = first if steps is None else steps[first]
-        values = rows[first]
-        value = values[(values != 0) & (values != 1)][0]
-        raise ValueError(f'{path_of(first)} must have targets of 0 or 1, got '
-                         f'{value} in step {step}')
 
 
 def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,

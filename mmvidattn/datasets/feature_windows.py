@@ -291,7 +291,6 @@ class SegmentWindows(DenseWindows):
         return windows
 
     def load(self, info: dict, rng: np.random.Generator) -> dict:
-        """Return the input of the pipeline for a window of the list."""
         segment = self.segments[info['segment']]
         if self.test_mode:
             first, rows = self.shape.place_of_score(segment, self.protocol)
@@ -320,7 +319,6 @@ class VideoWindows(DenseWindows):
         return [0]
 
     def load(self, info: dict, rng: np.random.Generator) -> dict:
-        """Return the input of the pipeline for a video."""
         video = self._whole_video(info['video'])
         starts = np.arange(len(video['anticipation_steps']))
         long = np.stack([self._dense_long(start) for start in starts])
@@ -352,7 +350,6 @@ class StreamWindows(VideoWindows):
     mode = 'stream'
 
     def load(self, info: dict, rng: np.random.Generator) -> dict:
-        """Return the input of the pipeline for a video."""
         return self._whole_video(info['video']) | dict(stream=dict(
             long_rate=self.shape.long_rate,
             work_rate=self.shape.work_rate,
@@ -363,7 +360,6 @@ class SegmentStreamWindows(StreamWindows):
     """Videos processed step by step, with segments scored, without targets."""
 
     def load(self, info: dict, rng: np.random.Generator) -> dict:
-        """Return the input of the pipeline for a video."""
         segments = self.segments.of_video(info['video'])
         places = [self._place(segment) for segment in segments]
         return super().load(info, rng) | dict(

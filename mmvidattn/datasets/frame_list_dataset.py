@@ -57,11 +57,9 @@ class FrameListDataset(BaseActionDataset):
         self.loader = SkippingLoader(self)
 
     def prepare_data(self, idx: int) -> Any:
-        """Load a sample; return None to skip it."""
         return self.loader(self, idx, super().prepare_data)
 
     def load_data_list(self) -> list[dict]:
-        """Read the list."""
         videos: dict[str, list[tuple[str, list[int]]]] = {}
         for video, path, labels in self._lines():
             videos.setdefault(video, []).append((path, labels))

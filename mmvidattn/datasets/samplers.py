@@ -57,15 +57,12 @@ class RandomOffsetSampler(Sampler):
         self.num_samples = -(-mean // self.world_size)
 
     def __len__(self) -> int:
-        """Number of windows on this rank."""
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
-        """Iterate over indices of windows."""
         rng = np.random.default_rng([self.seed, self.epoch])
         chosen = np.arange(len(self.dataset))
         if not self.uses_all:
@@ -140,7 +137,6 @@ class StatefulVideoSampler(Sampler):
         return self.num_batches
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Iterate over batches of indices of clips."""
         shuffle = getattr(self.sampler, 'shuffle', True)
         rng = np.random.default_rng(
             [getattr(self.sampler, 'seed', None) or 0,

@@ -33,8 +33,9 @@ class SkippingLoader:
     When a sample is skipped, a warning names its file (once per process). The
     next sample that loads reports the skipped files in its meta information:
     ``skipped_videos`` has their names, and ``skipped_reasons`` the reasons.
-    The meta information of every sample also has ``filename`` and, if a video
-    was decoded, ``decode_seconds``, the time for opening and decoding it.
+    The meta information of every sample also has ``filename``, the
+    ``segment_id`` of a segment, and, if a video was decoded,
+    ``decode_seconds``, the time for opening and decoding it.
 
     Args:
         dataset: Dataset. Each step of its pipeline is wrapped in a
@@ -90,6 +91,8 @@ class SkippingLoader:
         if data is not None:
             skipped, self._failures = self._failures, []
             _annotate(data, filename=name)
+            if 'segment_id' in info:
+                _annotate(data, segment_id=info['segment_id'])
             if skipped:
                 _annotate(data, skipped_videos=[name for name, _ in skipped],
                           skipped_reasons=dict(skipped))

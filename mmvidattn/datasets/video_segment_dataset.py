@@ -1,13 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Dataset for segments of long videos, without cutting the files."""
-import inspect
 import logging
 import os.path as osp
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from mmaction.datasets.transforms import PackActionInputs
 from mmaction.registry import DATASETS
 from mmengine.fileio import exists
 from mmengine.logging import print_log
@@ -23,10 +21,6 @@ from .transforms.video_reader_steps import UNITS
 OPENS, OPENS_SEGMENT = 'DecordInit', 'DecordSegmentInit'
 # Steps that can open segments.
 SEGMENT_STEPS = OPENS_SEGMENT, 'VideoReaderInit'
-PACKS = 'PackActionInputs'
-# Default ``meta_keys`` of PackActionInputs.
-META_KEYS = inspect.signature(
-    PackActionInputs.__init__).parameters['meta_keys'].default
 
 
 @DATASETS.register_module()
@@ -197,14 +191,11 @@ def _opening_segments(pipeline: Sequence[dict | Callable]
 
 
 def _replaced(steps: Sequence[dict | Callable]) -> list[dict | Callable]:
-    """Adapt the steps, and those nested in other steps."""
+    """Let ``DecordInit`` open segments, also in nested steps."""
     adapted = []
     for step in steps:
         if isinstance(step, dict) and step.get('type') == OPENS:
             step = dict(step, type=OPENS_SEGMENT)
-        elif isinstance(step, dict) and step.get('type') == PACKS:
-            step = dict(step, meta_keys=(
-                *step.get('meta_keys', META_KEYS), 'segment_id'))
         elif isinstance(step, dict) and 'transforms' in step:
             step = dict(step, transforms=_replaced(step['transforms']))
         adapted.append(step)

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ..utils.arguments import Count, Natural, Positive, check_arguments
 from ..utils.frame_times import ConstantRate, num_steps
-from ..utils.remote_files import RemoteError
 from ..utils.video_reader import open_video
 from .annotations.segment_csv import read_segment_file
 from .annotations.video_segment import (
@@ -208,25 +207,16 @@ class VideoStreamDataset(VideoSegmentDataset):
                      ) -> dict[str, tuple[int, float, np.ndarray]]:
         """Return length and rate of each readable video, and its frame times.
         """
-        def read(path: str) -> tuple[int, float, np.ndarray] | Exception:
-            try:
-                reader = open_video(path)
-                video = ConstantRate(reader)
-                return len(video), video.fps, reader.times
-            except RemoteError:
-                raise
-            except Exception as error:
-                return error
+        def read(path: str) -> tuple[int, float, np.ndarray]:
+            reader = open_video(path)
+            video = ConstantRate(reader)
+            return len(video), video.fps, reader.times
 
-        with ThreadPoolExecutor() as pool:
-            rates = dict(zip(files, pool.map(read, files.values())))
-        self._report_unreadable(
-            {files[video]: fact for video, fact in rates.items()
-             if isinstance(fact, Exception)}, len(rates),
-            allowed=self.on_error == 'skip' or (
+        facts = self._read_all(
+            read, files.values(), self.on_error == 'skip' or (
                 self.on_error is None and not self.test_mode))
-        return {video: fact for video, fact in rates.items()
-                if not isinstance(fact, Exception)}
+        return {video: facts[path] for video, path in files.items()
+                if path in facts}
 
     def _labels(self, segment: VideoSegment,
                 classes: Sequence[str]) -> dict[str, int]:
@@ -269,7 +259,6 @@ class VideoStreamDataset(VideoSegmentDataset):
                 'elapsed': self.frame_rate / rate}
 
     def prepare_data(self, idx: int) -> Any:
-        """Load a sample; return None to skip it."""
         return self.loader(self, idx, self._prepare)
 
     def get_cat_ids(self, idx: int) -> list[int]:

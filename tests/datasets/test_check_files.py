@@ -14,8 +14,13 @@ from mmvidattn.datasets import check_files as check
 from mmvidattn.utils.remote_files import RemoteError
 
 
-def find_fault(path, every_frame):
-    """Behave as the name says."""
+@pytest.fixture
+def names_decide(monkeypatch):
+    """Let a file behave as its name says."""
+    monkeypatch.setattr(check, 'check_video', behave)
+
+
+def behave(path, every_frame):
     print('noise')
     if 'crash' in path:
         faulthandler.disable()
@@ -24,12 +29,12 @@ def find_fault(path, every_frame):
         time.sleep(60)
     if 'away' in path:
         raise RemoteError(f'cannot copy {path}')
-    return ValueError('no frames') if 'bad' in path else None
+    if 'bad' in path:
+        raise ValueError('no frames')
 
 
 @pytest.mark.parametrize('workers', [1, 3])
-def test_names_files_that_crash_or_block_their_process(monkeypatch, workers):
-    monkeypatch.setattr(check, 'find_fault', find_fault)
+def test_names_files_that_crash_or_block_their_process(names_decide, workers):
     names = [f'{i}' for i in range(16)]
     names[2], names[5], names[6], names[15] = (
         'crash', 'bad', 'block', 'crash at the end')
@@ -43,8 +48,7 @@ def test_names_files_that_crash_or_block_their_process(monkeypatch, workers):
     assert len(ticks) == 16
 
 
-def test_a_lost_server_ends_the_check(monkeypatch):
-    monkeypatch.setattr(check, 'find_fault', find_fault)
+def test_a_lost_server_ends_the_check(names_decide):
     with pytest.raises(RemoteError, match='cannot copy away'):
         list(check.check_files(['a', 'away', 'b'], 2, 9.))
 
@@ -56,13 +60,16 @@ def test_decodes_every_frame_or_only_the_last(tmp_path):
                     if data[i:i + 3] == b'\xff\xd8\xff'][LENGTH // 2:][:2]
     data[first:after - 40] = bytes(after - 40 - first)
     path.write_bytes(data)
-    assert check.find_fault(str(path)) is None
-    assert check.find_fault(str(path), every_frame=True) is not None
+    check.check_video(str(path))
+    with pytest.raises(Exception):
+        check.check_video(str(path), every_frame=True)
 
 
 def shorten(path):
     path.write_bytes(path.read_bytes()[:path.stat().st_size * 2 // 5])
-    return str(check.find_fault(str(path), every_frame=True))
+    with pytest.raises(Exception) as raised:
+        check.check_video(str(path), every_frame=True)
+    return str(raised.value)
 
 
 @pytest.mark.parametrize('suffix', ['avi', 'mkv', 'mp4', 'webm'])
@@ -81,7 +88,7 @@ def test_names_a_file_that_was_cut_off(tmp_path, suffix):
                     packet.stream = stream
                     out.mux(packet)
         path = tmp_path / 'b.mp4'
-    assert check.find_fault(str(path), every_frame=True) is None
+    check.check_video(str(path), every_frame=True)
     assert 'the file is cut off after' in shorten(path)
 
 
@@ -89,6 +96,6 @@ def test_names_a_file_that_was_cut_off(tmp_path, suffix):
     ('mkv', 'mjpeg'), ('mp4', 'mpeg4')])
 def test_a_video_that_begins_late_is_not_cut_off(tmp_path, suffix, codec):
     path = write_at(tmp_path / f'a.{suffix}', 5 + np.arange(40) / 10, codec)
-    assert check.find_fault(str(path), every_frame=True) is None
+    check.check_video(str(path), every_frame=True)
     if suffix == 'mkv':
         assert re.search(r'after 1\.\d+ s of 4\.\d+ s', shorten(path))

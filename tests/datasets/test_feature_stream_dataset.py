@@ -14,7 +14,6 @@ from feature_set import (
 from mmaction.registry import DATASETS
 
 from mmvidattn.datasets import FeatureStreamDataset, RandomOffsetSampler
-from mmvidattn.datasets.feature_stream_dataset import read_video_names
 
 
 def build(root, **kwargs):
@@ -46,23 +45,13 @@ def test_packs_a_window(root):
     assert sample.horizons == [0.25, 1.0]
 
 
-def test_dense_windows_count_each_step_once(root):
-    dataset = build(root, test_mode=True)
-    seen = {name: [] for name in LENGTHS}
-    for item in dataset:
-        sample = item['data_samples']
-        work = item['inputs']['rgb'][6:, 1]
-        for row, step in zip(sample.score_rows, sample.score_steps):
-            assert work[row] == step
-            seen[sample.video_name].append(step)
-    assert seen == {name: [*range(n)] for name, n in LENGTHS.items()}
-
-
 def test_whole_videos_have_the_dense_windows(root):
+    """Windows, and the rows of a video, count each step once."""
     windows = build(root, test_mode=True, anticipation_steps=2)
     videos = build(root, test_mode=True, anticipation_steps=2,
                    windows='videos')
     assert len(videos) == 4
+    seen = {name: [] for name in LENGTHS}
     # Iterating over a dataset does not end by itself.
     one_by_one = (windows[i] for i in range(len(windows)))
     for item in (videos[i] for i in range(4)):
@@ -75,10 +64,15 @@ def test_whole_videos_have_the_dense_windows(root):
                 assert torch.equal(inputs[key][rows], window['inputs'][key])
             assert torch.equal(inputs['padding_mask'][i],
                                window['inputs']['padding_mask'])
+            one = window['data_samples']
             assert (sample.anticipation_steps[i] ==
-                    window['data_samples'].anticipation_steps).all()
+                    one.anticipation_steps).all()
+            for row, step in zip(one.score_rows, one.score_steps):
+                assert window['inputs']['rgb'][6 + row, 1] == step
+                seen[one.video_name].append(step)
         assert sample.gt_action.shape == (sample.video_length, 3)
     assert next(one_by_one, None) is None
+    assert seen == {name: [*range(n)] for name, n in LENGTHS.items()}
 
 
 @pytest.fixture(params=[1, 2])
@@ -166,6 +160,8 @@ def test_evaluates_segments_without_labels(root, tmp_path):
 
 def test_files_of_a_video_may_differ_by_a_step(tmp_path, logged):
     write_set(tmp_path)
+    # Blanks of the list do not matter.
+    (tmp_path / 'videos.txt').write_text(' a\r\n\t\nb  \nc\n \nshort')
     flow = np.load(tmp_path / 'flow/b.npy')
     np.save(tmp_path / 'flow/b.npy', flow[:-1])
     targets = np.load(tmp_path / 'target_perframe/c.npy')
@@ -347,23 +343,15 @@ def test_rejects_invalid_options_and_segments(root, tmp_path, kwargs, error):
     (lambda r: [np.save(r / f / 'short.npy', np.zeros((0, w)))
                 for f, w in (('rgb', 3), ('flow', 2), ('target_perframe', 3))],
      'short: .* is empty'),
+    (lambda r: (r / 'videos.txt').write_text('a\n\n b \nc\nb\na\na\n'),
+     'each video once, got a, b twice$'),
+    (lambda r: (r / 'videos.txt').write_text(' \n\n'),
+     'must list each video once, got no videos$'),
 ])
 def test_rejects_invalid_file(tmp_path, write, error):
     write(write_set(tmp_path))
     with pytest.raises(ValueError, match=error):
         build(tmp_path)[0]
-
-
-def test_list_of_videos_must_be_unique(tmp_path):
-    path = tmp_path / 'list.txt'
-    for text, error in (
-            ('a\n\n b \nc\nb\na\na\n', 'each video once, got a, b twice$'),
-            (' \n\n', 'must list each video once, got no videos$')):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=error):
-            read_video_names(path)
-    path.write_text(' b\r\n\t\na  \n \n')
-    assert read_video_names(path) == ['b', 'a']
 
 
 # Sampler
@@ -406,8 +394,17 @@ def test_windows_of_an_epoch_follow_each_other(dataset, stride, shuffle):
     assert len(RandomOffsetSampler(dataset, stride=10**6)) == 1
 
 
-def test_epoch_depends_only_on_seed_and_number(dataset):
+def test_epoch_depends_only_on_seed_and_number(dataset, monkeypatch):
     one, two = (RandomOffsetSampler(dataset, seed=3) for _ in range(2))
     draw(one, 0)
     assert draw(one, 4) == draw(two, 4) != draw(two, 5)
     assert draw(two, 4) != draw(RandomOffsetSampler(dataset, seed=4), 4)
+    # Two processes share the windows.
+    parts = []
+    for rank in range(2):
+        monkeypatch.setattr('mmvidattn.datasets.samplers.get_dist_info',
+                            lambda: (rank, 2))
+        parts.append(draw(RandomOffsetSampler(dataset, seed=3), 4))
+    assert len(parts[0]) == len(parts[1])
+    assert {*parts[0], *parts[1]} == {*draw(one, 4)}
+    assert len({*parts[0]} & {*parts[1]}) <= 1

@@ -9,7 +9,7 @@ from mmaction.registry import DATASETS
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors.torch import save
 
-from mmvidattn.datasets.check_files import find_fault
+from mmvidattn.datasets.check_files import check_video
 from mmvidattn.utils.checkpoint import load_state_dict_file
 from mmvidattn.utils.remote_files import RemoteError, local_path
 
@@ -90,7 +90,7 @@ def test_a_lost_server_stops_the_run_instead_of_skipping(videos, store,
     with pytest.raises(RemoteError, match='memory://b/videos/0.mp4'):
         dataset[0]
     with pytest.raises(RemoteError, match='memory://b/videos/1.mp4'):
-        find_fault('memory://b/videos/1.mp4')
+        check_video('memory://b/videos/1.mp4')
 
 
 def content(write, *args):

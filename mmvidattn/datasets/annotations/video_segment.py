@@ -378,12 +378,17 @@ def fit_to_videos(segments: Iterable[VideoSegment],
         if 'action' in segment.labels:
             by_class.setdefault((segment.video, segment.labels['action']),
                                 []).append(segment)
-    for group in by_class.values():
-        last = -math.inf
-        for segment in sorted(group, key=lambda segment: segment.start):
-            counts['overlapping (kept)'] += segment.start < last
-            last = max(last, segment.end)
+    counts['overlapping (kept)'] = sum(map(count_overlaps, by_class.values()))
     return kept, +counts
+
+
+def count_overlaps(segments: Iterable[VideoSegment]) -> int:
+    """Count the segments that start during an earlier one."""
+    count, last = 0, 0.
+    for segment in sorted(segments, key=lambda segment: segment.start):
+        count += segment.start < last
+        last = max(last, segment.end)
+    return count
 
 
 def describe(counts: Mapping[str, int]) -> str:

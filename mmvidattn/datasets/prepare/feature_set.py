@@ -222,14 +222,12 @@ def read_frames(transaction, video: str) -> dict[int, np.ndarray]:
     """Return the features of each available frame of a video, by number."""
     frames = {}
     cursor = transaction.cursor()
-    more = cursor.set_range(f'{video}_frame_'.encode())
-    while more:
-        match = LMDB_KEY.fullmatch(bytes(cursor.key()).decode())
+    cursor.set_range(f'{video}_frame_'.encode())
+    for key, value in cursor:
+        match = LMDB_KEY.fullmatch(bytes(key).decode())
         if match is None or match[1] != video:
             break
-        frames[int(match[2])] = np.frombuffer(
-            bytes(cursor.value()), np.float32)
-        more = cursor.next()
+        frames[int(match[2])] = np.frombuffer(bytes(value), np.float32)
     return frames
 
 

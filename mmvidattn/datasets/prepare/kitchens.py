@@ -21,7 +21,7 @@ from .feature_set import (
 )
 from .feature_targets import BACKGROUND, numbered_targets
 from .files import Recipe, find_any, find_files, find_one
-from .video_lists import SPLIT, VideoList, prepare_lists
+from .video_lists import SPLIT, VideoList, in_order, prepare_lists
 
 EK100_FOLDERS = dict(rgb='rgb_kinetics_bninception',
                      flow='flow_kinetics_bninception')
@@ -92,20 +92,17 @@ def _egtea(args: argparse.Namespace, fault: Fault) -> None:
 
 def _egtea_clips(args: argparse.Namespace) -> None:
     """Write the lists of trimmed clips."""
-    classes: dict[int, str] = {}
+    classes: list[str] = []
     for path in find_files(args.sources, ['action_idx.txt']).values():
-        for line, _ in read_lines(path):
-            name, _, number = line.strip().rpartition(' ')
-            if name and number.isdecimal():
-                classes[int(number)] = name.strip()
-        if sorted(classes) != [*range(1, len(classes) + 1)]:
-            raise ValueError(f'{path}: expected a name and its number on each '
-                             'line, numbered from 1')
+        words = [line.strip().rpartition(' ') for line, _ in read_lines(path)]
+        classes = in_order({
+            name.strip(): int(number) - 1 for name, _, number in words
+            if name and number.isdecimal()}, path)
     prepare_lists(args, [VideoList(
         f'egtea_{split}_split{args.split}.txt', 'cropped_clips', read_clips(
             find_one(args.sources, f'{name}_split{args.split}.txt')))
         for split, name in dict(train='train', val='test').items()],
-        [classes[i] for i in sorted(classes)], EGTEA_CLASSES['action'])
+        classes, EGTEA_CLASSES['action'])
 
 
 def read_clips(path: Path) -> list[tuple[str, int]]:

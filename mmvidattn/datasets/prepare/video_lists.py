@@ -65,7 +65,7 @@ def _ssv2(args: argparse.Namespace, fault: Fault) -> None:
                     f'{labels.name}, got {item}: {error!r}') from None
         files.append(VideoList(f'sthv2_{split}_list_videos.txt', 'videos',
                                videos, '.webm'))
-    prepare_lists(args, files, _in_order(numbers, labels), 174)
+    prepare_lists(args, files, in_order(numbers, labels), 174)
 
 
 def _kinetics(args: argparse.Namespace, fault: Fault) -> None:
@@ -125,7 +125,7 @@ def _ucf101(args: argparse.Namespace, fault: Fault) -> None:
             f'ucf101_{split}_split_{args.split}_videos.txt', 'videos',
             [(line.split()[0], _folder_class(line.split()[0], numbers, where))
              for line, where in lines]))
-    prepare_lists(args, files, _in_order(numbers, path), 101)
+    prepare_lists(args, files, in_order(numbers, path), 101)
 
 
 def _hmdb51(args: argparse.Namespace, fault: Fault) -> None:
@@ -184,7 +184,7 @@ def _mit(args: argparse.Namespace, fault: Fault) -> None:
             f'mit_{split}_list_videos.txt', f'videos/{name}',
             [(row[0], _folder_class(row[0], numbers, where))
              for row, where in rows]))
-    prepare_lists(args, files, _in_order(numbers, path), 339, 305)
+    prepare_lists(args, files, in_order(numbers, path), 339, 305)
 
 
 def _folder_class(video: str, numbers: Mapping[str, int], where: str) -> int:
@@ -195,7 +195,7 @@ def _folder_class(video: str, numbers: Mapping[str, int], where: str) -> int:
     return numbers[label]
 
 
-def _in_order(numbers: Mapping[str, int], path: Path) -> list[str]:
+def in_order(numbers: Mapping[str, int], path: Path) -> list[str]:
     """Return the names of classes in the order of their numbers."""
     names = sorted(numbers, key=numbers.get)
     if [numbers[name] for name in names] != [*range(len(names))]:

@@ -67,13 +67,12 @@ class PhotometricJitter(OptionTransform):
     def __init__(self, prob: Fraction = 0.1, brightness: Range = (0.5, 2),
                  saturation: Range = (0.5, 3), gamma: Range = (0.8, 1.2),
                  hue: tuple[float, float] = (-0.5, 0.5)) -> None:
-        for name, (low, high), least, most in (
-            ('brightness', brightness, 0, np.inf),
-            ('saturation', saturation, 0, np.inf),
-            ('gamma', gamma, 0, np.inf), ('hue', hue, -0.5, 0.5)):
-            if not least <= low <= high <= most:
-                raise ValueError(f'{name} must be a range within [{least}, '
-                                 f'{most}], got ({low}, {high})')
+        for name, (low, high) in dict(
+                brightness=brightness, saturation=saturation, gamma=gamma,
+                hue=hue).items():
+            if low > high or name == 'hue' and not -0.5 <= low <= high <= 0.5:
+                raise ValueError(f'{name} must be an increasing range (hue: '
+                                 f'within [-0.5, 0.5]), got ({low}, {high})')
         self.prob = prob
         self.brightness = brightness
         self.saturation = saturation
@@ -121,7 +120,6 @@ class ScenicColorJitter(OptionTransform):
         self.gray_prob = gray_prob
 
     def transform(self, results: dict) -> dict:
-        """Apply one draw to all frames."""
         uniform = np.random.uniform
         if np.random.rand() < self.prob:
             drawn = (uniform(-.125, .125), uniform(.6, 1.4), uniform(.6, 1.4),

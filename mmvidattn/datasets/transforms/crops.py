@@ -31,7 +31,6 @@ class UniformThreeCrop(OptionTransform):
         self.crop_size = crop_size
 
     def transform(self, results: dict) -> dict:
-        """Replace the frames by three crops of each."""
         height, width = results['imgs'][0].shape[:2]
         side = self.crop_size
         if min(height, width) < side:
@@ -70,7 +69,6 @@ class FlowTenCrop(TenCrop):
     """
 
     def transform(self, results: dict) -> dict:
-        """Replace the fields by ten crops of each."""
         fields = results['imgs']
         height, width, channels = fields[0].shape
         if channels != 2:
@@ -111,7 +109,6 @@ class ScaleJitter(OptionTransform):
         self.scale_range = low, high
 
     def transform(self, results: dict) -> dict:
-        """Resize all frames to one random size."""
         height, width = (
             max(int(side * np.random.uniform(*self.scale_range)), 1)
             for side in results['imgs'][0].shape[:2])

@@ -154,7 +154,6 @@ class ScenicRandAugment(OptionTransform):
         self.magnitude = magnitude
 
     def transform(self, results: dict) -> dict:
-        """Apply one draw to the whole clip."""
         check_frames(self, results['imgs'])
         # All frames must have one size.
         clip = np.stack(results['imgs'])

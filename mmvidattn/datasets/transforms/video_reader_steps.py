@@ -21,7 +21,7 @@ MILLISECOND = 1e-3
 
 
 class SegmentFrames:
-    """Limit an opened video to its ``segment``.
+    """Steps that limit an opened video to its ``segment``.
 
     Later steps sample frames from the segment, as if the file had been cut
     there. The segment has the frames whose time stamps are at or after
@@ -32,7 +32,7 @@ class SegmentFrames:
     A segment that ends after its video is cut there; a warning names the first
     one.
     """
-    warned = False
+    _warned = False
 
     def limit(self, results: dict) -> dict:
         """Set ``start_index`` and ``total_frames`` to the segment, if any.
@@ -64,8 +64,8 @@ class SegmentFrames:
                              f'{end:g} {unit}')
         if first >= last:
             raise ValueError(f'{where} contains no frame')
-        if stop > end + MILLISECOND and not self.warned:
-            self.warned = True
+        if stop > end + MILLISECOND and not self._warned:
+            self._warned = True
             # A list may have thousands of them.
             print_log(
                 f'{results["filename"]}: {where} is cut at the end of the '
@@ -75,7 +75,7 @@ class SegmentFrames:
 
 
 @TRANSFORMS.register_module()
-class DecordSegmentInit(DecordInit):
+class DecordSegmentInit(SegmentFrames, DecordInit):
     """``DecordInit`` for a segment of a long video.
 
     If a sample has a ``segment``, it sets ``start_index`` and
@@ -86,18 +86,13 @@ class DecordSegmentInit(DecordInit):
         ValueError: When called, if the segment is empty.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._segment = SegmentFrames()
-
     def transform(self, results: dict) -> dict:
-        """Open the video, and limit it to the segment."""
-        return self._segment.limit(super().transform(results))
+        return self.limit(super().transform(results))
 
 
 @TRANSFORMS.register_module()
 @check_arguments
-class VideoReaderInit(OptionTransform):
+class VideoReaderInit(SegmentFrames, OptionTransform):
     """Open a video, or a segment of it.
 
     The keys are the same as in mmaction2's ``DecordInit``: it reads
@@ -126,10 +121,8 @@ class VideoReaderInit(OptionTransform):
         self.io_backend = io_backend
         self.kwargs = kwargs
         self._file_client: FileClient | None = None
-        self._segment = SegmentFrames()
 
     def transform(self, results: dict) -> dict:
-        """Open the video, and limit it to the segment."""
         filename = results['filename']
         if not osp.splitext(filename)[1]:
             filename += '.mp4'
@@ -141,7 +134,7 @@ class VideoReaderInit(OptionTransform):
         reader = open_video(source, self.num_threads)
         results.update(video_reader=reader, total_frames=len(reader),
                        avg_fps=reader.get_avg_fps())
-        return self._segment.limit(results)
+        return self.limit(results)
 
 
 @TRANSFORMS.register_module()
@@ -155,7 +148,6 @@ class VideoReaderDecode(OptionTransform):
     """
 
     def transform(self, results: dict) -> dict:
-        """Decode the frames."""
         indices = np.ravel(results['frame_inds'])
         images = results['video_reader'].get_frames(indices)
         height, width = images[0].shape[:2]

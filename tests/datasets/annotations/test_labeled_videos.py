@@ -87,8 +87,8 @@ def test_reads_a_csv(tmp_path):
         '1 group in more than one split, so scores will be too high: anna']
 
 
-@pytest.mark.parametrize('separator', [',', ';', '\t'])
-@pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16'])
+@pytest.mark.parametrize('separator, encoding', [
+    (',', 'utf-8'), (';', 'utf-8-sig'), ('\t', 'utf-16')])
 def test_reads_csv_of_spreadsheets(tmp_path, separator, encoding):
     lines = [['file', 'label', 'start', 'stop'],
              ['d', '"Café; hot"', '1', '2'], ['e', '跳', '', '']]

@@ -120,10 +120,8 @@ def test_invalid_first_line_is_not_a_header(tmp_path, first):
 
 
 @pytest.mark.parametrize('name, number, classes', [
-    ('ek100_rulstm/training.csv', 67217, published.EK100_CLASSES),
     ('ek100_rulstm/validation.csv', 9668, published.EK100_CLASSES),
     ('ek100_rulstm/test_timestamps.csv', 13092, None),
-    ('egtea_rulstm/training1.csv', 8299, published.EGTEA_CLASSES),
     ('egtea_rulstm/validation1.csv', 2022, published.EGTEA_CLASSES)])
 def test_real_rulstm(real, name, number, classes):
     result = read_segment_file(real / name, num_classes=classes)

@@ -21,6 +21,8 @@ from xml.etree.ElementTree import (
     tostring,
 )
 
+import numpy as np
+
 from ....utils.files import write_atomically
 from ..labeled_videos import count
 from ..video_segment import VideoSegment, parse_number
@@ -164,20 +166,15 @@ def _aligned(root: Element, tiers: Iterable[list[Element]]
                                      f'{slot}')
         used = sorted({slot for pair in slots.values() for slot in pair},
                       key=order.get)
-        filled = dict(zip(used, _filled([times[slot] for slot in used])))
+        known = [i for i, slot in enumerate(used)
+                 if not math.isnan(times[slot])]
+        # Spread missing times evenly between the times around them.
+        filled = dict(zip(used, np.interp(
+            range(len(used)), known, [times[used[i]] for i in known],
+            math.nan, math.nan).tolist() if known else [math.nan] * len(used)))
         spans.update({name: (filled[first], filled[last])
                       for name, (first, last) in slots.items()})
     return spans
-
-
-def _filled(times: list[float]) -> list[float]:
-    """Spread missing times (nan) evenly between the times around them."""
-    known = [i for i, time in enumerate(times) if not math.isnan(time)]
-    for first, last in zip(known, known[1:]):
-        step = (times[last] - times[first]) / (last - first)
-        for i in range(first + 1, last):
-            times[i] = times[first] + (i - first) * step
-    return times
 
 
 def _add_references(tiers: dict[str, list[Element]], names: Container[str],

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ....utils.printable import format_table
 from ..labeled_videos import some
-from ..video_segment import VideoSegment
+from ..video_segment import VideoSegment, count_overlaps
 from .base import Annotations, VideoInfo
 
 COLUMNS = ('segments', 'videos', 'seconds', 'shortest', 'mean', 'longest',
@@ -39,7 +39,8 @@ def summarize(annotations: Annotations) -> list[str]:
     equal = len(times) - len({*times})
     if equal:
         lines.append(f'{equal} segments have the same times as another one')
-    overlaps = sum(map(_overlaps, groups.values()))
+    overlaps = sum(count_overlaps(one for one in group if not one.is_open)
+                   for group in groups.values())
     if overlaps:
         lines.append(f'{overlaps} segments start during another one')
     return lines
@@ -54,16 +55,6 @@ def _statistics(segments: Sequence[VideoSegment]) -> list[str]:
     return [str(len(segments)), str(len({one.video for one in segments})),
             *shown, str(sum(one.is_point for one in segments)),
             str(sum(one.is_open for one in segments))]
-
-
-def _overlaps(segments: Sequence[VideoSegment]) -> int:
-    """Count the segments that start during an earlier one."""
-    count, last = 0, 0.
-    for one in sorted((one for one in segments if not one.is_open),
-                      key=lambda one: one.start):
-        count += one.start < last
-        last = max(last, one.end)
-    return count
 
 
 def compare(annotations: Annotations,
