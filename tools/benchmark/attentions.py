@@ -12,8 +12,7 @@ Costs, memory and times are of an attention of 512 channels and 8 heads for a
 clip with 16 x 16 tokens per frame, without projections and with the default
 options of its class. Times are medians. A clip is not measured if its training
 step would take longer than --limit. The accuracy is of the row's config on the
-motion set of tools/data/motion/make_motion.py, trained once for each seed, with
-frames of half the width and half the epochs.
+motion set of tools/data/motion/make_motion.py, trained once for each seed.
 """
 import argparse
 import json
@@ -42,11 +41,6 @@ ROWS = {row.name.removeprefix(PREFIX): row for row in list_rows()
         if row.name.startswith(PREFIX)}
 CHANNELS, HEADS, SIDE = 512, 8, 16
 PAGE, PICTURE = common.ROOT / 'docs/attentions.md', 'attention_costs.svg'
-# A quarter of the cost of a training of linear_ff_tiny_motion.
-TRAINING = ('model.backbone.img_size=32', 'model.backbone.patch_stride=6',
-            'model.backbone.patch_padding=2', *(
-                f'{mode}_dataloader.dataset.pipeline.3.scale=(32,32)'
-                for mode in ('train', 'val')))
 START, END = '<!-- generated -->', '<!-- end of generated -->'
 ACCURACY = """The accuracy (mean and standard deviation of the seeds, in
 percent) is that of `linear_ff_tiny_motion`, or of
@@ -123,8 +117,8 @@ def train(name: str, seed: int, args: argparse.Namespace) -> float:
     """Train a row's config with a seed; return the accuracy in percent."""
     folder = args.out / 'runs' / f'{name}_{seed}'
     run_command(['train', PREFIX + name, '--seed', str(seed), '--resume',
-                 '--work-dir', str(folder), '--epochs', '5', '--cfg-options',
-                 f'data_root={args.data.resolve()}', *TRAINING])
+                 '--work-dir', str(folder), '--cfg-options',
+                 f'data_root={args.data.resolve()}'])
     log = max(folder.glob('*/vis_data/scalars.json'))
     scores = [json.loads(line) for line in log.read_text().splitlines()]
     return 100 * [x['acc/top1'] for x in scores if 'acc/top1' in x][-1]
