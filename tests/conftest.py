@@ -7,11 +7,10 @@ import faulthandler
 import gc
 import os
 import signal
-import subprocess
 import sys
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +21,6 @@ import torch
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
-from user_folders import CACHES, FolderWatch, make_user_folders
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -43,6 +41,44 @@ if 'PYTEST_XDIST_WORKER' in os.environ:
 LIMIT = 600
 SLOW_LIMIT = 3600
 GRACE = 30
+# Settings of other packages for their caches, which all tests share.
+CACHES = ('HYPOTHESIS_STORAGE_DIRECTORY', 'MPLCONFIGDIR', 'PIP_CACHE_DIR',
+          'TRITON_CACHE_DIR', 'UV_CACHE_DIR')
+# Folders without a setting: of onnxruntime, of the rustc that pip starts, of
+# yapf and of fontconfig.
+FOREIGN = {'.rustup', 'Microsoft', 'YAPF', 'fontconfig'}
+
+
+def list_checkout() -> set[str]:
+    """Return all files, except those of Python, git and developers' programs.
+    """
+    results = set()
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in (
+            '.git', '.hypothesis', '.pytest_cache', '.ruff_cache',
+            '__pycache__') and not name.startswith('.venv')]
+        results |= {os.path.join(folder, name) for name in (*folders, *files)}
+    return results
+
+
+CHECKOUT = list_checkout()
+
+
+@contextmanager
+def user_folders(folder: Path) -> Iterator[None]:
+    """Enter an empty working directory, with an empty home and cache.
+
+    The environment passes them on to programs that a test starts.
+    """
+    for name in 'work', 'home', 'cache':
+        (folder / name).mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder / 'work')
+        patch.setenv('HOME', str(folder / 'home'))
+        patch.setenv('USERPROFILE', str(folder / 'home'))
+        patch.setenv('XDG_CACHE_HOME', str(folder / 'cache'))
+        patch.delenv('XDG_CONFIG_HOME', raising=False)
+        yield
 
 
 def pytest_collection_finish():
@@ -93,43 +129,23 @@ COMPARED = ('torchvision', 'timm', 'transformers', 'open_clip',
             'huggingface_hub')
 
 
-def skip_reasons(config: pytest.Config) -> Counter:
-    """Count the reasons of all skipped tests."""
-    reporter = config.pluginmanager.get_plugin('terminalreporter')
-    return Counter(
-        report.longrepr[2].removeprefix('Skipped: ')
-        for report in reporter.stats.get('skipped', ()))
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail if the checkout has new files, or a comparison is skipped.
 
     Comparisons must run in run_tests.sh --all.
     """
-    new = CHECKOUT.find_new()
+    new = list_checkout() - CHECKOUT
     if new:
-        print(f'\nERROR: new files in the checkout: {", ".join(new)}')
+        print(f'\nERROR: new files in the checkout: {", ".join(sorted(new))}')
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if os.environ.get('MMVIDATTN_COMPARE') and (
             'PYTEST_XDIST_WORKER' not in os.environ):
-        missing = [reason for reason in skip_reasons(session.config)
-                   if any(name in reason for name in COMPARED)]
+        reporter = session.config.pluginmanager.get_plugin('terminalreporter')
+        missing = {report.longrepr[2] for report in reporter.stats.get(
+            'skipped', ()) if any(x in report.longrepr[2] for x in COMPARED)}
         if missing:
             print(f'\nERROR: skipped comparisons: {"; ".join(missing)}')
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def pytest_terminal_summary(
-        terminalreporter: pytest.TerminalReporter) -> None:
-    """Report the skipped tests and the reasons."""
-    reasons = skip_reasons(terminalreporter.config)
-    if reasons:
-        terminalreporter.section('not tested here')
-    for reason, count in reasons.most_common():
-        terminalreporter.line(f'{count:5} skipped: {reason}')
-
-
-CHECKOUT = FolderWatch(ROOT)
 
 
 @pytest.fixture(scope='session', autouse=True)
@@ -148,7 +164,7 @@ def session_folders(tmp_path_factory) -> Iterator[None]:
         return read(filename, *args, **kwargs)
 
     folder = tmp_path_factory.mktemp('session')
-    with make_user_folders(folder), pytest.MonkeyPatch.context() as patch:
+    with user_folders(folder), pytest.MonkeyPatch.context() as patch:
         for name in CACHES:
             patch.setenv(name, str(folder / name.lower()))
         patch.setattr('mmengine.config.config.FormatCode',
@@ -163,17 +179,14 @@ def session_folders(tmp_path_factory) -> Iterator[None]:
 def empty_folders(tmp_path_factory) -> Iterator[None]:
     """Give each test an empty working directory, home folder and cache.
 
-    A test that leaves a file in the checkout, the home folder or the cache
-    fails.
+    A test that leaves a file in the home folder or the cache fails.
     """
     folder = tmp_path_factory.mktemp('user')
-    with make_user_folders(folder) as folders:
+    with user_folders(folder):
         yield
-        left = folders.list_left_files()
-    new = CHECKOUT.find_new()
-    if new:
-        left.append(f'in the checkout since the last test: {", ".join(new)}')
-    assert not left, f'files that a test must not create {"; ".join(left)}'
+    left = [path for name in ('home', 'cache') for path in (
+        folder / name).iterdir() if path.name not in FOREIGN]
+    assert not left, f'files that a test must not create: {left}'
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -212,11 +225,7 @@ def golden(shared_dir) -> Callable[[str], Any]:
 @pytest.fixture(scope='session')
 def motion_dir(tmp_path_factory) -> Path:
     """Folder of a small motion set: 16 training and 8 validation videos."""
-    path = tmp_path_factory.mktemp('motion')
-    subprocess.run(
-        [
-            sys.executable, ROOT / 'tools/data/motion/make_motion.py', path,
-            '--train', '16', '--val', '8', '--seed', '0'
-        ],
-        check=True)
+    from tools.data.motion.make_motion import make_motion
+    path = tmp_path_factory.mktemp('motion') / 'set'
+    make_motion(path, 16, 8, 0)
     return path

@@ -26,7 +26,6 @@ import re
 import runpy
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,6 +47,7 @@ RULES = 'run', 'parse', 'file', 'config'
 RULE = re.compile(r'<!-- test: (\w+) ?(\S*) -->')
 FENCE = re.compile(r'(?P<indent> *)```(?P<language>\w*)')
 COMMAND = re.compile(r'^ {4}(python|bash|mmvidattn) ')
+LAUNCHER = re.compile(r'tools/(dist|slurm)_(train|test)\.sh')
 SHELLS = 'bash', 'sh', 'shell'
 # Arguments added to commands, to make them fast. `indices` is a number of
 # videos.
@@ -72,13 +72,6 @@ SMALLER |= {
         ('test', 'test_dataloader.dataset.indices=2'))
     for config in ('linear_ff_tiny_motion',
                    'configs/linear_ff_tiny_motion.py')}
-# Program of each script, and number of arguments before the program's own.
-LAUNCHERS = {
-    'tools/dist_train.sh': ('train', 2),
-    'tools/dist_test.sh': ('test', 3),
-    'tools/slurm_train.sh': ('train', 3),
-    'tools/slurm_test.sh': ('test', 4),
-}
 # Other programs, whose arguments are not checked.
 FOREIGN = {'cd', 'cp', 'curl', 'docker', 'git', 'ls', 'mkdir', 'mkdocs',
           'trtexec'}
@@ -100,11 +93,7 @@ class Block:
 
 
 class Parsed(Exception):
-    """Raised when a program has parsed its arguments."""
-
-    def __init__(self, namespace: argparse.Namespace) -> None:
-        super().__init__()
-        self.namespace = namespace
+    """Raised with the arguments that a program has parsed."""
 
 
 def pages_to_run() -> list[Path]:
@@ -179,16 +168,9 @@ def main_of(words: list[str]) -> tuple[str, list[str]] | None:
     """
     first, *rest = words
     if first == 'mmvidattn':
-        assert rest[0] in find_commands(), \
-            f'no command {rest[0]!r}'
+        assert rest[0] in find_commands(), f'no command {rest[0]!r}'
         return rest[0], rest[1:]
-    if first == 'python' and rest[:1] == ['-m']:
-        module = rest[1]
-        if module == 'mmvidattn':
-            return rest[2], rest[3:]
-        if module.startswith('mmvidattn.'):
-            return module, rest[2:]
-    elif first == 'python' and rest and rest[0].endswith('.py'):
+    if first == 'python' and rest[0].endswith('.py'):
         door = Path(rest[0])
         command = door.stem.replace('_', '-')
         if command in find_commands() and \
@@ -196,15 +178,13 @@ def main_of(words: list[str]) -> tuple[str, list[str]] | None:
                     ROOT / door).read_text():
             return command, rest[1:]
         return rest[0], rest[1:]
-    elif first == 'bash' and rest and rest[0] in LAUNCHERS:
-        program, skipped = LAUNCHERS[rest[0]]
+    elif first == 'bash' and (script := LAUNCHER.fullmatch(rest[0])):
         assert (ROOT / rest[0]).is_file()
-        taken = rest[1:1 + skipped]
-        config = taken[0 if 'dist' in rest[0] else 2]
-        rest = [config, *taken[1:2], *rest[1 + skipped:]] \
-            if program == 'test' and 'dist' in rest[0] else [
-                config, *taken[3:4], *rest[1 + skipped:]]
-        return program, rest
+        if script[1] == 'slurm':
+            # After the partition and the name of the job.
+            return script[2], rest[3:]
+        rest.remove(next(word for word in rest if word.isdigit()))
+        return script[2], rest[1:]
     return None
 
 
@@ -212,18 +192,15 @@ def start(program: str, args: list[str]) -> None:
     """Run a program in this process."""
     if program in find_commands():
         run_command([program, *args])
-    elif program.startswith('mmvidattn.'):
-        sys.argv = [program, *args]
-        runpy.run_module(program, run_name='__main__', alter_sys=False)
-    else:
-        sys.argv = [program, *args]
-        before = [*sys.path]
-        # Python does this for each program.
-        sys.path.insert(0, str((ROOT / program).parent))
-        try:
-            runpy.run_path(str(ROOT / program), run_name='__main__')
-        finally:
-            sys.path[:] = before
+        return
+    sys.argv = [program, *args]
+    before = [*sys.path]
+    # Python does this for each program.
+    sys.path.insert(0, str((ROOT / program).parent))
+    try:
+        runpy.run_path(str(ROOT / program), run_name='__main__')
+    finally:
+        sys.path[:] = before
 
 
 def parse(words: list[str], monkeypatch: Any) -> None:
@@ -250,9 +227,6 @@ def parse(words: list[str], monkeypatch: Any) -> None:
         assert words[0] == 'bash' and (ROOT / words[1]).is_file(), \
             f'{" ".join(words)}: unknown program'
         return
-    program, args = main
-    if program.startswith('mmvidattn.'):
-        return
 
     def parsing(method):
         def parse_only(self, given=None, namespace=None):
@@ -265,9 +239,9 @@ def parse(words: list[str], monkeypatch: Any) -> None:
                 getattr(argparse.ArgumentParser, name)))
         patch.setattr(sys, 'argv', ['mmvidattn'])
         try:
-            start(program, args)
+            start(*main)
         except Parsed as parsed:
-            check_config(parsed.namespace)
+            check_config(*parsed.args)
         except SystemExit as end:
             assert not end.code, f'{" ".join(words)}: {end}'
 
@@ -294,12 +268,9 @@ def check_config(args: argparse.Namespace) -> None:
 
 
 def check_installed(words: list[str]) -> None:
-    setup = ast.parse((ROOT / 'setup.py').read_text('utf-8'))
-    extras = next(
-        {word.arg for word in keyword.value.keywords}
-        for node in ast.walk(setup) if isinstance(node, ast.Call)
-        for keyword in node.keywords if keyword.arg == 'extras_require')
-    for named in re.findall(r'\.\[([\w,]+)\]', ' '.join(words)):
+    extras = {*re.findall(r'^ {8}(\w+)=', (ROOT / 'setup.py').read_text(
+        'utf-8').partition('extras_require')[2], re.M)}
+    for named in re.findall(r'(?:\.|mmvidattn)\[([\w,]+)\]', ' '.join(words)):
         assert {*named.split(',')} <= extras, named
     for flag, path in zip(words, words[1:]):
         assert flag != '-c' or (ROOT / path).is_file(), path
@@ -432,21 +403,11 @@ class Scratch:
         MODELS.build(cfg.model)
 
     def run_command(self, words: list[str]) -> None:
-        while re.match(r'\w+=', words[0]):
-            name, _, value = words.pop(0).partition('=')
-            if name == 'PYTHONPATH':
-                sys.path.insert(0, str(self.folder / value))
-            self.monkeypatch.setenv(name, value)
         if any(word == '--serve' or word.startswith('rtsp:')
                for word in words):
             parse(words, self.monkeypatch)
             return
-        main = main_of(words)
-        if main is None:
-            assert words[0] in FOREIGN | {'bash'}, words
-            subprocess.run(words, check=True, cwd=self.folder)
-            return
-        program, args = main
+        program, args = main_of(words)
         kinds = [f'{program} {word}' for word in args]
         kind = next((kind for kind in kinds if kind in SMALLER), program)
         args = merge(args, shlex.split(SMALLER.get(kind, '')))

@@ -1,10 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Functions for tests of several folders."""
 import copy
-import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import av
 import numpy as np
 import torch
 from mmaction.registry import MODELS
@@ -44,18 +44,17 @@ def slow_down(path: Path, first: int, factor: int) -> np.ndarray:
     Returns:
         Begin of each frame in seconds.
     """
-    data = bytearray(path.read_bytes())
-    table, header = data.index(b'stts'), data.index(b'mdhd')
-    entries, count, ticks = struct.unpack('>III', data[table + 8:table + 20])
-    scale, = struct.unpack('>I', data[header + 16:header + 20])
-    assert entries == 1
-    data[table + 8:table + 20] = struct.pack(
-        '>IIIII', 2, first, ticks, count - first, factor * ticks)
-    for box in b'stts', b'stbl', b'minf', b'mdia', b'trak', b'moov':
-        size = data.index(box) - 4
-        data[size:size + 4] = struct.pack(
-            '>I', struct.unpack('>I', data[size:size + 4])[0] + 8)
-    # Remove the edit list, which has the old duration.
-    path.write_bytes(data.replace(b'edts', b'free'))
-    lasts = np.where(np.arange(count) < first, 1, factor) * ticks / scale
-    return np.cumsum(lasts) - lasts
+    source = path.rename(path.with_suffix('.constant.mp4'))
+    begin, begins = 0, []
+    with av.open(str(source)) as old, av.open(str(path), 'w') as new:
+        stream = new.add_stream_from_template(old.streams.video[0])
+        for packet in old.demux(video=0):
+            if packet.size:
+                packet.pts = packet.dts = begin
+                packet.duration *= factor if len(begins) >= first else 1
+                begins.append(float(begin * packet.time_base))
+                begin += packet.duration
+                packet.stream = stream
+                new.mux(packet)
+    source.unlink()
+    return np.array(begins)

@@ -20,12 +20,12 @@ from mmengine.logging import HistoryBuffer
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMON = '''
-data = dict(data_root={data!r})
-here = dict(num_workers={workers}, persistent_workers={workers} > 0,
-            batch_size=4 // {processes})
-train_dataloader = dict(dataset=data, **here)
-val_dataloader = dict(dataset=data, **here)
-test_dataloader = val_dataloader
+train_cfg = dict(max_epochs=3, val_interval=1)
+workers = dict(num_workers={workers}, persistent_workers={workers} > 0)
+data = dict(data_root='{data}', metainfo=dict(classes='{data}/{classes}'))
+train_dataloader = dict(
+    dataset=data, batch_size=4 // {processes}, **workers)
+val_dataloader = test_dataloader = dict(dataset=data, **workers)
 default_hooks = dict(
     checkpoint=dict(by_epoch=False, interval=3, max_keep_ckpts=2),
     logger=dict(interval=1))
@@ -39,7 +39,8 @@ _base_ = '{root}/configs/linear_ff_tiny_motion.py'
 model = dict(
     backbone=dict(embed_dims=24, num_layers=1, num_heads=2),
     cls_head=dict(in_channels=24, hidden_dims=24, dropout_ratio=0.5))
-pipeline = [
+''' + COMMON + '''
+train_dataloader['dataset'] = dict(data, pipeline=[
     dict(type='DecordInit'),
     dict(type='UniformSample', clip_len=8),
     dict(type='DecordDecode'),
@@ -48,29 +49,14 @@ pipeline = [
     dict(type='Flip', flip_ratio=0.5),
     dict(type='FormatShape', input_format='NCTHW'),
     dict(type='PackActionInputs')
-]
-train_cfg = dict(max_epochs=3, val_interval=1)
-''' + COMMON + '''
-metainfo = dict(classes='{data}/label_map.txt')
-train_dataloader['dataset'] = dict(
-    pipeline=pipeline, metainfo=metainfo, **data)
-val_dataloader['dataset'] = dict(metainfo=metainfo, **data)
-test_dataloader = val_dataloader
+])
 ''',
     stream='''
 _base_ = '{root}/configs/testra_tiny_synthetic.py'
 model = dict(
     backbone=dict(embed_dims=16, ffn_dims=16),
     cls_head=dict(in_channels=16))
-train_cfg = dict(max_epochs=3, val_interval=1)
-''' + COMMON + '''
-metainfo = dict(classes='{data}/classes.txt')
-train_dataloader['dataset'] = dict(metainfo=metainfo, **data)
-val_dataloader = dict(
-    num_workers={workers}, persistent_workers={workers} > 0,
-    dataset=dict(metainfo=metainfo, **data))
-test_dataloader = val_dataloader
-''',
+''' + COMMON,
     # mmaction2's config with a smaller model and our data.
     mmaction='''
 _base_ = 'mmaction::recognition/tsn/' \\
@@ -80,7 +66,6 @@ model = dict(
         depth=18, pretrained=None, num_stages=1, strides=(1, ),
         dilations=(1, ), out_indices=(0, )),
     cls_head=dict(in_channels=64, num_classes=8))
-train_cfg = dict(max_epochs=3, val_interval=1)
 ''' + COMMON + '''
 pipeline = [
     dict(type='DecordInit'),
@@ -93,18 +78,14 @@ pipeline = [
     dict(type='FormatShape', input_format='NCHW'),
     dict(type='PackActionInputs')
 ]
+data['data_prefix'] = dict(video='')
 train_dataloader['dataset'] = dict(
-    pipeline=pipeline, ann_file='train.txt', data_prefix=dict(video=''),
-    **data)
+    data, pipeline=pipeline, ann_file='train.txt')
 # The validation pipeline has no random steps.
-val_pipeline = [
+val_dataloader['dataset'] = dict(data, ann_file='val.txt', pipeline=[
     pipeline[0], dict(pipeline[1], test_mode=True), pipeline[2], pipeline[4],
     *pipeline[6:]
-]
-val_dataloader['dataset'] = dict(
-    pipeline=val_pipeline, ann_file='val.txt', data_prefix=dict(video=''),
-    **data)
-test_dataloader = val_dataloader
+])
 ''')
 
 
@@ -112,7 +93,8 @@ def write_config(path: Path, kind: str, data: object, processes: int = 1,
                  workers: int = 0) -> Path:
     """Write the config of a training that takes seconds."""
     path.write_text(CONFIGS[kind].format(
-        root=ROOT, data=str(data), processes=processes, workers=workers))
+        root=ROOT, data=data, processes=processes, workers=workers,
+        classes='classes.txt' if kind == 'stream' else 'label_map.txt'))
     return path
 
 
@@ -167,32 +149,30 @@ class Training:
         return [process.returncode for process in self.processes], texts[0]
 
 
-def differences(one: Any, two: Any, name: str = '') -> Iterator[str]:
-    """List where two checkpoints differ, except in times and paths."""
+def leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
+    """Yield each value of a checkpoint by name, except times and paths."""
     if any(word in name for word in ('time', 'ckpt', 'memory', "['cfg']",
                                      'experiment_name')):
         return
-    if isinstance(one, dict) and isinstance(two, dict):
-        for key in [*one, *(key for key in two if key not in one)]:
-            if key in one and key in two:
-                yield from differences(one[key], two[key], f'{name}[{key!r}]')
-            else:
-                yield f'{name}[{key!r}] is missing in one checkpoint'
-    elif isinstance(one, (list, tuple)) and type(one) is type(two):
-        if len(one) != len(two):
-            yield f'{name}: {len(one)} and {len(two)} items'
-        for i, (a, b) in enumerate(zip(one, two)):
-            yield from differences(a, b, f'{name}[{i}]')
-    elif isinstance(one, HistoryBuffer) and isinstance(two, HistoryBuffer):
-        yield from differences(*(list(map(torch.from_numpy, buffer.data))
-                                 for buffer in (one, two)), name)
-    elif torch.is_tensor(one) and torch.is_tensor(two):
+    if isinstance(value, HistoryBuffer):
+        value = [torch.from_numpy(x) for x in value.data]
+    if isinstance(value, (dict, list, tuple)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from leaves(item, f'{name}[{key!r}]')
+        yield f'{name}, length', len(value)
+    elif torch.is_tensor(value):
         # Compare bits: -0 differs from 0, and a NaN equals itself.
-        if one.dtype != two.dtype or one.shape != two.shape or (
-                one.numpy().tobytes() != two.numpy().tobytes()):
-            yield name
-    elif type(one) is not type(two) or one != two:
-        yield f'{name}: {one!r} and {two!r}'
+        yield name, (value.dtype, value.shape, value.numpy().tobytes())
+    else:
+        yield name, (type(value), value)
+
+
+def differences(one: Any, two: Any) -> list[str]:
+    """List where two checkpoints differ, except in times and paths."""
+    one, two = dict(leaves(one)), dict(leaves(two))
+    return [name for name in {**one, **two} if name not in one
+            or name not in two or one[name] != two[name]]
 
 
 def compare(work_dir: Path, reference: Path) -> list[str]:

@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from made_videos import write_opencv
 
 import mmvidattn
 from mmvidattn.live import EventDetector, StreamRun
@@ -65,13 +66,8 @@ def make_images(num, side=64):
             for t in range(num)]
 
 
-def write_clip(path, num=84, fps=12, codec='mp4v'):
-    writer = cv2.VideoWriter(
-        str(path), cv2.VideoWriter_fourcc(*codec), fps, (64, 64))
-    for image in make_images(num):
-        writer.write(image)
-    writer.release()
-    return path
+def write_clip(path, num=84):
+    return write_opencv(path, make_images(num), 12)
 
 
 @pytest.fixture(scope='session')

@@ -53,11 +53,21 @@ def numbers_of(frames: np.ndarray) -> list[int]:
     return ((blocks > 125) @ (1 << np.arange(BITS))).tolist()
 
 
-def write_opencv(path: Path) -> Path:
-    """Write an mp4 file with OpenCV: its codec is MPEG-4, without B-frames."""
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), FPS,
-                             (WIDTH, HEIGHT))
-    for image in images():
+def write_opencv(path: Path, shown: Sequence[np.ndarray] | None = None,
+                 fps: float = FPS, codec: str = 'mp4v') -> Path:
+    """Write a file with OpenCV. MPEG-4, its default, has no B-frames.
+
+    Args:
+        path: File; its suffix determines the container.
+        shown: RGB images [H, W, 3]. Defaults to the numbered ones.
+        fps: Frames per second. Defaults to ``FPS``.
+        codec: Four-letter code of the codec. Defaults to 'mp4v'.
+    """
+    shown = images() if shown is None else shown
+    size = shown[0].shape[1::-1] if len(shown) else (WIDTH, HEIGHT)
+    writer = cv2.VideoWriter(
+        str(path), cv2.VideoWriter_fourcc(*codec), fps, size)
+    for image in shown:
         writer.write(image[..., ::-1])
     writer.release()
     return path
