@@ -7,11 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import mmaction
 import new_process
 import pytest
 from compat_symptoms import SYMPTOMS
-from killed_runs import write_config
 
 import mmvidattn
 from mmvidattn import compat
@@ -24,18 +22,13 @@ PACKAGE = Path(mmvidattn.__file__).parent
 def results(tmp_path_factory, motion_dir) -> dict[str, Any]:
     """Return the outcomes of all symptoms and checks."""
     folder = tmp_path_factory.mktemp('symptoms')
-    python(HERE / 'compat_symptoms.py', PACKAGE, folder, motion_dir,
-           TMPDIR=str(folder))
-    return json.loads((folder / 'results.json').read_text())
-
-
-def python(*args: Any, **env: str) -> subprocess.CompletedProcess:
-    env = {**os.environ, 'CUDA_VISIBLE_DEVICES': '', 'OMP_NUM_THREADS': '1',
-           'PYTHONPATH': str(HERE.parent), **env}
-    run = subprocess.run([sys.executable, *map(str, args)], env=env,
-                         capture_output=True, text=True, timeout=600)
+    run = subprocess.run(
+        [sys.executable, HERE / 'compat_symptoms.py', PACKAGE, folder,
+         motion_dir], capture_output=True, text=True, timeout=600,
+        env={**os.environ, 'CUDA_VISIBLE_DEVICES': '', 'OMP_NUM_THREADS': '1',
+             'PYTHONPATH': str(HERE.parent), 'TMPDIR': str(folder)})
     assert run.returncode == 0, run.stderr
-    return run
+    return json.loads((folder / 'results.json').read_text())
 
 
 @pytest.mark.parametrize('name', SYMPTOMS)
@@ -85,31 +78,3 @@ def described(doc: str) -> dict[str, str]:
     parts = re.split(r'\n    (Symptom|Until|Upstream): ', doc)
     texts = [' '.join(text.split()) for text in parts[2::2]]
     return {'Upstream': 'not reported', **dict(zip(parts[1::2], texts))}
-
-
-@pytest.mark.slow
-def test_tools_of_mmaction_wheel_run_on_cpu(tmp_path, motion_dir):
-    tools = Path(mmaction.__file__).parent / '.mim/tools'
-    config = write_config(
-        tmp_path / 'config.py', 'mmaction', motion_dir, processes=2)
-    config.write_text(
-        "custom_imports = dict(imports=['mmvidattn'])\n"
-        + config.read_text()
-        + "pipeline.insert(5, dict(type='ColorJitter'))\n"
-        "val_cfg = dict(type='ValLoop', fp16=True)\n"
-        'train_cfg = dict(max_epochs=1)\n')
-
-    def run(*command: Any) -> str:
-        return python(*command, '--work-dir', tmp_path / 'run').stdout
-
-    trained = run('-m', 'torch.distributed.run', '--standalone',
-                  '--nproc_per_node=2', tools / 'train.py', config,
-                  '--launcher', 'pytorch', '--amp')
-    assert 'Distributed launcher: pytorch' in trained
-    assert 'acc/top1' in trained
-    resumed = run(tools / 'train.py', config, '--resume', '--amp',
-                  '--cfg-options', 'train_cfg.max_epochs=2',
-                  'train_dataloader.batch_size=4')
-    assert 'resumed epoch: 1' in resumed
-    tested = run(tools / 'test.py', config, tmp_path / 'run/iter_8.pth')
-    assert 'acc/top5' in tested

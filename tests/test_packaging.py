@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import ast
 import os
 import re
 import shutil
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from test_layers_of_imports import imports_of
 
 import mmvidattn
 
@@ -74,27 +74,6 @@ def test_wheel_holds_every_module_config_and_tool(wheel):
     assert wheel.name.startswith(f'mmvidattn-{mmvidattn.__version__}-')
 
 
-def test_models_are_listed_from_the_wheel(wheel, tmp_path):
-    """Check the files that mim reads: the index, metafiles and their files."""
-    with zipfile.ZipFile(wheel) as file:
-        file.extractall(tmp_path)
-    mim = tmp_path / 'mmvidattn/.mim'
-    index = yaml.safe_load((mim / 'model-index.yml').read_text())
-    listed = {}
-    for name in index['Import']:
-        metafile = yaml.safe_load((mim / name).read_text())
-        for collection in metafile['Collections']:
-            assert (mim / collection['README']).is_file()
-        listed |= {model['Name']: model['Config']
-                   for model in metafile['Models']}
-    assert len(index['Import']) == 9
-    assert {'linear_ff_ssv2', 'xvit_k400', 'vivit_b16x2_joint_k400',
-            'laps_visformer_k400', 'dualformer_tiny_k400',
-            'testra_thumos14', 'miniroad_thumos14',
-            'mat_thumos14'} <= listed.keys()
-    assert all((mim / config).is_file() for config in listed.values())
-
-
 def test_editable_install_links_configs_and_tools(source):
     run(sys.executable, 'setup.py', '-q', 'build_py', '--build-lib', 'lib',
         cwd=source)
@@ -144,19 +123,11 @@ def test_imported_packages_are_required(required):
     for path in PACKAGE.rglob('*.py'):
         if '.mim' in path.parts:
             continue
-        for node in ast.walk(ast.parse(path.read_text('utf-8'))):
-            modules = []
-            if isinstance(node, ast.Import):
-                modules = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                modules = [node.module]
-            for module in modules:
-                top = module.partition('.')[0]
-                if top in sys.stdlib_module_names or top == \
-                        'mmvidattn':
-                    continue
-                name = provides.get(top, top).lower()
-                assert name in required | indirect, f'{path}: {module}'
+        for module in imports_of(path):
+            top = module.partition('.')[0]
+            if top not in (*sys.stdlib_module_names, 'mmvidattn'):
+                assert provides.get(top, top).lower() in (
+                    required | indirect), f'{path}: {module}'
 
 
 def test_requirements_are_pinned(required):
@@ -180,6 +151,44 @@ def test_environment_script_refuses_an_old_python(tmp_path):
         assert done.returncode == 1 and message in done.stderr
         assert 'Python 3.10 or newer' in done.stderr
     assert not (tmp_path / '.venv').exists()
+
+
+def test_workflow_runs_the_commands_of_the_readme():
+    text = (ROOT / '.github/workflows/ci.yml').read_text()
+    jobs = yaml.safe_load(text)['jobs']
+    commands = jobs['readme']['strategy']['matrix']['command']
+    assert [step['run'] for step in jobs['readme']['steps']
+            if 'run' in step] == ['${{ matrix.command }}']
+    readme = (ROOT / 'README.md').read_text()
+    documented = [line.partition('#')[0].strip()
+                  for block in re.findall(r'```bash\n(.*?)```', readme, re.S)
+                  for line in block.splitlines()]
+    assert len(commands) == 2 and set(commands) <= set(documented)
+
+
+def steps() -> list[tuple[str, str]]:
+    """Return the instructions of the Dockerfile with their arguments."""
+    text = re.sub(r'^#.*\n', '', (ROOT / 'docker/Dockerfile').read_text(),
+                  flags=re.M)
+    text = text.replace('\\\n', ' ')
+    return [tuple(line.split(maxsplit=1)) for line in text.splitlines()
+            if line.strip()]
+
+
+def test_image_is_pinned_and_has_a_separate_user():
+    done = steps()
+    assert done[0] == ('FROM', 'debian:bookworm-slim')
+    names = [name for name, _ in done]
+    assert [x for name, x in done if name == 'USER'] == ['user']
+    for i, (name, text) in enumerate(done):
+        if name == 'RUN' and 'pip install' in text:
+            assert '-c requirements/constraints.txt' in text
+            assert names.index('USER') < i
+        if name == 'COPY':
+            _, source, _ = text.split()
+            assert (ROOT / source).exists()
+    assert done[-2:] == [('ENTRYPOINT', '["mmvidattn"]'),
+                         ('CMD', '["--help"]')]
 
 
 @pytest.mark.slow

@@ -1,14 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Compute what no change may alter, by public names only.
 
-    python tests/goldens/behavior.py                    # name what differs
-    python tests/goldens/behavior.py --write configs    # store a kind anew
+    python tests/goldens/behavior.py            # name what differs
+    python tests/goldens/behavior.py configs    # store a kind anew
 
 ``behavior.json`` has the results of the last accepted state. Results of a
 second checkout are computed with its ``PYTHONPATH``. Write a kind anew only
 if it is meant to change, and say why in the commit.
 """
-import argparse
 import hashlib
 import json
 import sys
@@ -268,15 +267,11 @@ def differences(got: Any, expected: Any, name: str = '') -> list[str]:
     return [] if same else [f'{name}: {got!r}, expected {expected!r}']
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--write', nargs='*', choices=KINDS, default=[])
-    options = parser.parse_args()
-    stored = json.loads(FILE.read_text()) if FILE.exists() else {}
-    for kind in options.write:
+def main(*kinds: str) -> None:
+    stored = json.loads(FILE.read_text())
+    for kind in kinds:
         stored[kind] = compute(kind)
-        print(f'{kind} computed')
-    if options.write:
+    if kinds:
         # A line for each entry, to read changes in a diff.
         FILE.write_text('{\n' + ',\n'.join(
             f'"{kind}": {{\n' + ',\n'.join(
@@ -290,4 +285,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-    main()
+    main(*sys.argv[1:])

@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Write small goldens: weights, an input and the output.
 
-    python tests/goldens/make.py [NAME ...]
+    cd tests && python -m goldens.make [NAME ...]
 
 They pin today's outputs where the authors' own are not at hand, so write one
 anew only where an output is meant to change, and say why in the commit.
@@ -10,9 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-import mmvidattn  # noqa: F401, I001  isort: skip
-
 import torch
+from goldens.behavior import draw, fill
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 from safetensors.torch import save_file
@@ -72,28 +71,8 @@ ONLINE = dict(
 LENGTH, LONG_RATE = 70, 3
 
 
-def build(config: dict) -> nn.Module:
-    """A model in eval mode, of weights that float16 holds exactly."""
-    init_default_scope('mmaction')
-    model = MODELS.build(config).eval()
-    generator = torch.Generator().manual_seed(0)
-    for name, x in model.state_dict().items():
-        if not x.is_floating_point():
-            continue
-        std = x[0].numel()**-0.5 if x.dim() > 1 else 0.3
-        if name.endswith('running_var'):
-            x.fill_(1)
-        else:
-            x.normal_(std=std, generator=generator)
-            # Norms stay close to the identity.
-            x += x.dim() == 1 and name.endswith('weight')
-        x.copy_(x.half())
-    return model
-
-
 def random(*shape: int) -> Tensor:
-    generator = torch.Generator().manual_seed(1)
-    return torch.randn(*shape, generator=generator).half().float()
+    return draw(*shape, seed=1).half().float()
 
 
 @torch.no_grad()
@@ -154,7 +133,8 @@ def make(name: str) -> None:
         config = BACKBONES[name]
         frames = config.get('num_frames', 8)
         x = random(1, 3, frames, 32, 32)
-    model = build(config)
+    init_default_scope('mmaction')
+    model = fill(MODELS.build(config)).half().float()
     outputs = compute(name, *in_float64(name, model, x))
     outputs = {k: v.float() for k, v in outputs.items()}
     model.float()
@@ -166,10 +146,8 @@ def make(name: str) -> None:
     save_file({k: v.contiguous() for k, v in tensors.items()},
               FOLDER / f'{name}.safetensors',
               metadata=dict(config=json.dumps(config)))
-    print(f'{name}: {sum(p.numel() for p in model.parameters())} parameters, '
-          f'{(FOLDER / f"{name}.safetensors").stat().st_size / 1e3:.0f} kB; '
-          + ', '.join(f'{k} {tuple(v.shape)} std {v.std():.2g}'
-                      for k, v in outputs.items()))
+    print(name, *(f'{key} {tuple(y.shape)} std {y.std():.2g}'
+                  for key, y in outputs.items()))
 
 
 if __name__ == '__main__':
