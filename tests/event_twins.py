@@ -3,7 +3,9 @@
 import math
 import random
 import statistics
-from functools import lru_cache
+from functools import cache
+
+import numpy as np
 
 from mmvidattn.datasets.annotations.video_segment import VideoSegment
 
@@ -64,34 +66,32 @@ def ranked(predictions):
     return sorted(predictions, key=lambda p: -p.score)
 
 
-def area(flags, positives):
-    """Area below the interpolated curve of flags True, False or None."""
-    points, hits, total = [], 0, 0
+def points_of(flags):
+    """Hits and precision after each flag True or False; None does not count.
+    """
+    hits, points = 0, []
     for flag in flags:
-        if flag is None:
-            continue
-        total += 1
-        hits += flag
-        points.append((hits / positives, hits / total))
-    result, last = 0., 0.
-    for i, (recall, _) in enumerate(points):
-        if recall > last:
-            result += (recall - last) * max(p for _, p in points[i:])
-            last = recall
+        if flag is not None:
+            hits += flag
+            points.append((hits, hits / (len(points) + 1)))
+    return points
+
+
+def area(flags, positives):
+    """Area below the interpolated curve."""
+    result, last, points = 0., 0, points_of(flags)
+    for i, (hits, _) in enumerate(points):
+        if hits > last:
+            result += (hits - last) / positives * max(
+                p for _, p in points[i:])
+            last = hits
     return result
 
 
 def eleven_points(flags, positives):
-    points, hits, total = [], 0, 0
-    for flag in flags:
-        if flag is None:
-            continue
-        total += 1
-        hits += flag
-        points.append((hits, hits / total))
     return statistics.fmean(
-        max((p for hits, p in points if 10 * hits >= t * positives),
-            default=0.) for t in range(11))
+        max((p for hits, p in points_of(flags)
+             if 10 * hits >= t * positives), default=0.) for t in range(11))
 
 
 def classes_of(truth):
@@ -180,12 +180,7 @@ def f1(predictions, truth, videos, least):
             else:
                 fp += 1
         fn += hits.count(False)
-    if not tp + fp + fn:
-        return math.nan
-    precision = tp / (tp + fp) if tp + fp else 0.
-    recall = tp / (tp + fn) if tp + fn else 0.
-    return (2 * precision * recall / (precision + recall)
-            if precision + recall else 0.)
+    return 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else math.nan
 
 
 def edit(predictions, truth, videos):
@@ -197,7 +192,7 @@ def edit(predictions, truth, videos):
             key=lambda x: (x.start, x.end, label(x))))
             for each in (predictions, truth))
 
-        @lru_cache(None)
+        @cache
         def distance(i, j, a=a, b=b):
             if not i or not j:
                 return i + j
@@ -222,18 +217,7 @@ def alarms(predictions, truth, durations):
     hours = sum(durations.values()) / 3600
     return (len(delays) / len(truth) if truth else math.nan,
             false / hours if hours else math.nan,
-            quantile(delays, .5), quantile(delays, .9))
-
-
-def quantile(values, q):
-    """Quantile with linear interpolation."""
-    if not values:
-        return math.nan
-    values = sorted(values)
-    at = q * (len(values) - 1)
-    low = math.floor(at)
-    high = min(low + 1, len(values) - 1)
-    return values[low] + (at - low) * (values[high] - values[low])
+            *(np.quantile(delays or [math.nan], q) for q in (.5, .9)))
 
 
 def calibration(scores, targets, num_bins):

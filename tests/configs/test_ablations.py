@@ -139,10 +139,8 @@ def test_rows_of_dualformer_tables_3_to_7_use_token_labels():
 @pytest.mark.parametrize('name, options, views, gflops, mparams', [
     ('vivit_b16x2_fact_encoder_k400',
      {'model.backbone.num_temporal_layers': 0}, 1, 283.9, 86.7),
-    ('vivit_table04_crop320', None, 1, 3992, None),
     ('vivit_table05_h14x2_k400', None, 12, 47770, None),
-    ('dualformer_table07_patch4', None, 4, 111.99, None),
-    ('dualformer_table07_1_2_1', None, 4, 153.0, None)])
+    ('dualformer_table07_patch4', None, 4, 111.99, None)])
 def test_costs_match_the_paper(name, options, views, gflops, mparams):
     cfg = load_config(name, options)
     counts = count_config(cfg, view_of(cfg.test_pipeline)[0])

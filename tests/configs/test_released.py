@@ -31,12 +31,10 @@ data code, or from the papers. Known differences that no config can show:
 """
 from fnmatch import fnmatch
 
-import numpy as np
 import pytest
 from config_cache import load_config
 from mmaction.registry import MODELS, TRANSFORMS
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import init_default_scope
 
 from docs import recipes
 from mmvidattn.apis import list_models
@@ -141,7 +139,7 @@ DETAILS = [
         'param_scheduler.0.convert_to_iter_based': True,
         f'{BACKBONE}.drop_path_rate': None,
         f'{HEAD}.dropout_ratio': 0.5}),
-    ('linear_ff_ssv2 linear_ff_*released*', {
+    ('linear_ff_*released*', {
         'auto_scale_lr.base_batch_size': 32,
         'train_dataloader.batch_size': 4}),
     ('linear_ff_ssv2 xvit_ssv2_released', {
@@ -176,12 +174,24 @@ DETAILS = [
         f'{HEAD}.num_classes': 157, f'{HEAD}.label_smooth_eps': None,
         f'{HEAD}.loss_cls.type': 'BCELossWithLogits'}),
     # The paper's text, with differences that the README lists.
+    # Half of the channels are not shifted.
     ('linear_ff_paper_*', {
         'optim_wrapper.optimizer.momentum': 0.9,
-        'optim_wrapper.optimizer.nesterov': False}),
+        'optim_wrapper.optimizer.nesterov': False,
+        f'{BACKBONE}.num_frames': 16, f'{BACKBONE}.embed_dims': 512,
+        f'{BACKBONE}.num_heads': 8, f'{BACKBONE}.num_layers': 12,
+        f'{BACKBONE}.order': 'space_time', f'{BACKBONE}.patch_stride': 16,
+        f'{BACKBONE}.shift_placement': 'both',
+        f'{BACKBONE}.attention.kernel': 'relu',
+        f'{HEAD}.dropout_ratio': 0.5}),
     ('linear_ff_paper_ssv2', {
         'steps': f'{V0}, RandomRescale(scale_range=(256, 320)), RandomCrop('
-        f'size=224), {HALF}'}),
+        f'size=224), {HALF}',
+        f'{BACKBONE}.spatial_shift': dict(mode='cross', size=1, alpha=0.5),
+        f'{BACKBONE}.temporal_shift': dict(mode='window', size=4, alpha=0.5)}),
+    ('linear_ff_paper_k[46]00', {
+        f'{BACKBONE}.spatial_shift': dict(mode='cross', size=4, alpha=0.5),
+        f'{BACKBONE}.temporal_shift': dict(mode='window', size=8, alpha=0.5)}),
     ('linear_ff_paper_k400', {
         'steps': f'{V0}, RandomRescale(scale_range=(256, 320)), RandomCrop('
         f'size=224), Flip(flip_ratio=0.5), {HALF}, '
@@ -307,28 +317,31 @@ def test_details_are_the_authors(patterns, values):
             assert got == values, name
 
 
-@pytest.mark.parametrize('name, decay', [
-    ('linear_ff_ssv2', 1e-4), ('xvit_k400_released', 1e-5)])
-def test_only_biases_of_the_head_have_no_decay(name, decay):
-    """The released code selects biases of modules with "head" in the name."""
-    cfg = load_config(name)
-    cfg.model.backbone.update(num_layers=1, embed_dims=24, num_heads=2)
-    cfg.model.cls_head.update(in_channels=24, hidden_dims=16)
-    if cfg.model.cls_head.type == 'XViTHead':
-        cfg.model.cls_head.num_heads = 2
+# The released code of linear_ff selects biases of modules with "head" in the
+# name. Factors of the learning rate and of the decay by prefix.
+HEAD_BIASES = {f'cls_head.{name}.bias': (1, 0)
+               for name in ('norm', 'fc_hidden', 'fc_cls')} | {'': (1, 1)}
+DUALFORMER = {'backbone.pegs': (1, 0), 'backbone': (.1, 1), '': (1, 1)}
+
+
+@pytest.mark.parametrize('name, factors', [
+    ('linear_ff_ssv2', HEAD_BIASES), ('xvit_k400_released', HEAD_BIASES),
+    ('dualformer_tiny_k400', DUALFORMER), ('dualformer_base_k600', DUALFORMER),
+    ('dualformer_tiny_tl_k400', DUALFORMER)])
+def test_groups_of_parameters_match_the_release(name, factors, narrow):
+    cfg = narrow(name)
     cfg.model.data_preprocessor = None
-    init_default_scope('mmaction')
     model = MODELS.build(cfg.model)
-    groups = build_optim_wrapper(
-        model, cfg.optim_wrapper).optimizer.param_groups
-    undecayed = {id(p) for group in groups for p in group['params']
-                 if group['weight_decay'] == 0}
-    assert {group['weight_decay'] for group in groups} == {0, decay}
-    assert len({group['lr'] for group in groups}) == 1
-    assert sum(len(group['params']) for group in groups) == len(
-        list(model.parameters()))
-    assert [n for n, p in model.named_parameters() if id(p) in undecayed] == [
-        f'cls_head.{n}.bias' for n in ('norm', 'fc_hidden', 'fc_cls')]
+    optimizer = cfg.optim_wrapper.optimizer
+    got = {p: (group['lr'], group['weight_decay'])
+           for group in build_optim_wrapper(
+               model, cfg.optim_wrapper).param_groups
+           for p in group['params']}
+    for key, p in model.named_parameters():
+        rate, decay = next(value for prefix, value in factors.items()
+                           if key.startswith(prefix))
+        assert got[p] == pytest.approx(
+            (rate * optimizer.lr, decay * optimizer.weight_decay)), key
 
 
 @pytest.mark.parametrize('name, split, lacks', [
@@ -345,59 +358,53 @@ def test_recommended_config_differs_only_as_documented(name, split, lacks):
         assert ours[key] == released[key]
 
 
-# Frames, stride, learning rate, clips per GPU, GPUs, jitter, crop, fraction of
-# shifted channels.
-LAPS = dict(
-    visformer_k400=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
-    visformer_base2d_k400=(8, 8, .2, 40, 8, (224, 360), 224, None),
-    table01_periodic_shift=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
-    table01_leap=(8, 8, .2, 40, 8, (224, 360), 224, None),
-    table01_plain_shift=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
-    visformer_base3d_k400=(8, 8, .1, 20, 8, (224, 360), 224, None),
-    visformer_h_k400=(32, 8, .036, 4, 8, (320, 480), 320, 1 / 4),
-    visformer_e_k400=(32, 8, .036, 3, 8, (360, 540), 360, 1 / 4),
-    table02_r1_v1=(8, 8, .09023, 40, 8, (224, 320), 224, 1 / 8),
-    table02_r2_v1=(8, 8, .09023, 40, 8, (224, 320), 224, 1 / 8),
-    table02_r3_v1=(8, 8, .09023, 40, 8, (224, 320), 224, 1 / 8),
-    visformer_b_v1_k400=(8, 8, .036, 16, 8, (320, 480), 320, 1 / 8),
-    visformer_l_v1_k400=(16, 8, .036, 8, 8, (320, 480), 320, 1 / 8),
-    table03_rest_s_base2d=(8, 8, .09023, 40, 8, (224, 320), 224, None),
-    rest_s_k400=(8, 8, .09023, 40, 8, (224, 320), 224, 1 / 8),
-    rest_b_k400=(8, 8, .0675, 30, 8, (224, 320), 224, 1 / 8),
-    rest_l_k400=(32, 8, .018, 2, 8, (320, 480), 320, 1 / 8),
-    table03_vit_base2d=(8, 8, .24, 24, 4, (224, 360), 224, None),
-    table04_vit_8x32=(8, 32, .24, 24, 4, (224, 360), 224, None),
-    vit_k400=(8, 8, .18, 18, 4, (224, 360), 224, 1 / 4),
-    tokshift_k400=(16, 32, .12, 12, 4, (224, 360), 224, None),
+# Names, and frames, stride, learning rate, clips per GPU, GPUs, jitter, crop,
+# fraction of shifted channels.
+LAPS = [
+    ('visformer_k400 table01_periodic_shift table01_plain_shift '
+     'visformer_ucf101 table02_r1 table02_r2 table02_r3',
+     (8, 8, .2, 40, 8, (224, 360), 224, 1 / 4)),
+    ('visformer_base2d_k400 table01_leap',
+     (8, 8, .2, 40, 8, (224, 360), 224, None)),
+    ('visformer_base3d_k400', (8, 8, .1, 20, 8, (224, 360), 224, None)),
+    ('visformer_h_k400 visformer_h_ucf101 visformer_h_egtea',
+     (32, 8, .036, 4, 8, (320, 480), 320, 1 / 4)),
+    ('visformer_e_k400', (32, 8, .036, 3, 8, (360, 540), 360, 1 / 4)),
+    ('table02_r1_v1 table02_r2_v1 table02_r3_v1 rest_s_k400',
+     (8, 8, .09023, 40, 8, (224, 320), 224, 1 / 8)),
+    ('visformer_b_v1_k400', (8, 8, .036, 16, 8, (320, 480), 320, 1 / 8)),
+    ('visformer_l_v1_k400', (16, 8, .036, 8, 8, (320, 480), 320, 1 / 8)),
+    ('table03_rest_s_base2d', (8, 8, .09023, 40, 8, (224, 320), 224, None)),
+    ('rest_b_k400', (8, 8, .0675, 30, 8, (224, 320), 224, 1 / 8)),
+    ('rest_l_k400', (32, 8, .018, 2, 8, (320, 480), 320, 1 / 8)),
+    ('table03_vit_base2d table06_tokshift_egtea table06_vit_egtea',
+     (8, 8, .24, 24, 4, (224, 360), 224, None)),
+    ('table04_vit_8x32', (8, 32, .24, 24, 4, (224, 360), 224, None)),
+    ('vit_k400', (8, 8, .18, 18, 4, (224, 360), 224, 1 / 4)),
+    ('tokshift_k400', (16, 32, .12, 12, 4, (224, 360), 224, None)),
     # Settings of TokShift's first repository, also for UCF-101.
-    table04_tokshift_mr=(8, 32, .076, 16, 2, (256, 380), 256, None),
-    table05_vit_ucf101=(8, 8, .076, 16, 2, (256, 380), 256, None),
-    table05_tokshift_ucf101=(8, 8, .076, 16, 2, (256, 380), 256, None),
+    ('table04_tokshift_mr', (8, 32, .076, 16, 2, (256, 380), 256, None)),
+    ('table05_vit_ucf101 table05_tokshift_ucf101',
+     (8, 8, .076, 16, 2, (256, 380), 256, None)),
     # No file was released; settings of the paper, or of the most similar file.
-    table05_tokshift_l_hr_ucf101=(8, 8, .01, 1, 4, (384, 480), 384, None),
-    table06_tokshift_hr_egtea=(8, 8, .05, 5, 4, (384, 512), 384, None),
-    table06_tokshift_egtea=(8, 8, .24, 24, 4, (224, 360), 224, None),
-    table06_vit_egtea=(8, 8, .24, 24, 4, (224, 360), 224, None),
-    visformer_b_k400=(8, 8, .036, 16, 8, (320, 480), 320, 1 / 4),
-    visformer_l_k400=(16, 8, .036, 8, 8, (320, 480), 320, 1 / 4),
-    visformer_ucf101=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
-    visformer_h_ucf101=(32, 8, .036, 4, 8, (320, 480), 320, 1 / 4),
-    visformer_h_egtea=(32, 8, .036, 4, 8, (320, 480), 320, 1 / 4),
-    table02_r1=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
-    table02_r2=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4),
-    table02_r3=(8, 8, .2, 40, 8, (224, 360), 224, 1 / 4))
+    ('table05_tokshift_l_hr_ucf101', (8, 8, .01, 1, 4, (384, 480), 384, None)),
+    ('table06_tokshift_hr_egtea', (8, 8, .05, 5, 4, (384, 512), 384, None)),
+    ('visformer_b_k400', (8, 8, .036, 16, 8, (320, 480), 320, 1 / 4)),
+    ('visformer_l_k400', (16, 8, .036, 8, 8, (320, 480), 320, 1 / 4)),
+]
 
 
 def test_every_laps_config_is_tested():
     names = list_models('laps_*', ablations=True)
-    assert {f'laps_{name}' for name in LAPS} == {*names} - {
-        'laps_tiny_motion'}
+    assert sorted(f'laps_{name}' for group, _ in LAPS for name in
+                  group.split()) == [x for x in names if 'tiny' not in x]
 
 
-@pytest.mark.parametrize('name', LAPS)
-def test_laps_recipe_matches_the_release(name):
+@pytest.mark.parametrize('name, values', [
+    (name, values) for names, values in LAPS for name in names.split()])
+def test_laps_recipe_matches_the_release(name, values):
     cfg = load_config(f'laps_{name}')
-    frames, stride, rate, clips, gpus, jitter, crop, shifted = LAPS[name]
+    frames, stride, rate, clips, gpus, jitter, crop, shifted = values
     assert cfg.model.backbone.num_frames == frames
     for split in ('train', 'val', 'test'):
         sampler = cfg[f'{split}_dataloader'].dataset.pipeline[1]
@@ -425,93 +432,30 @@ def test_laps_recipe_matches_the_release(name):
         assert cfg.model.backbone.shift_fraction == shifted
 
 
-def _frames(step, total, **changes):
-    transform = TRANSFORMS.build({**step, **changes})
-    results = transform(dict(total_frames=total, start_index=0))
-    return results['frame_inds'].reshape(results['num_clips'], -1)
+NINES = [0, 9, 18, 27, 36, 45, 54, 63]
 
 
-LAPS_WITHIN = dict(
-    laps_visformer_k400=[0, 9, 18, 27, 36, 45, 54, 63],
-    laps_visformer_l_k400=[0, 8, 16, 25, 33, 42, 50, 59, 67, 76, 84, 93, 101,
-                           110, 118, 127],
-    laps_table04_vit_8x32=[0, 36, 72, 109, 145, 182, 218, 255])
-LAPS_STARTS = {
-    ('laps_visformer_k400', 200): [0, 14, 28, 41, 55, 68, 82, 96, 109, 123],
-    ('laps_visformer_k400', 300): [0, 24, 48, 71, 95, 118, 142, 166, 189,
-                                   213],
-    ('laps_visformer_k400', 500): [0, 44, 88, 131, 175, 218, 262, 306, 349,
-                                   393],
-}
-
-
-@pytest.mark.parametrize('name, total', LAPS_STARTS)
-def test_laps_test_frames_match_the_release(name, total):
+@pytest.mark.parametrize('name, total, starts, within', [
+    ('laps_visformer_k400', 45, [0] * 10, NINES),
+    ('laps_visformer_k400', 200,
+     [0, 14, 28, 41, 55, 68, 82, 96, 109, 123], NINES),
+    ('laps_visformer_k400', 500,
+     [0, 44, 88, 131, 175, 218, 262, 306, 349, 393], NINES),
+    ('laps_visformer_l_k400', 128, [0] * 5, [
+        0, 8, 16, 25, 33, 42, 50, 59, 67, 76, 84, 93, 101, 110, 118, 127]),
+    ('laps_table04_vit_8x32', 45, [0] * 5,
+     [0, 36, 72, 109, 145, 182, 218, 255]),
+    ('laps_tokshift_k400', 300, [0] * 5, [
+        0, 34, 68, 102, 136, 170, 204, 238, 272, 306, 340, 374, 408, 442,
+        476, 511]),
+    ('dualformer_tiny_k400', 45, [0] * 4, range(0, 64, 2)),
+    ('dualformer_tiny_k400', 500, [54, 163, 273, 382], range(0, 64, 2)),
+    ('dualformer_small_ucf101', 200, [9, 27, 45, 63], range(0, 128, 4)),
+    ('dualformer_tiny_ucf101', 300, [29, 88, 148, 207], range(0, 64, 4))])
+def test_test_frames_match_the_release(name, total, starts, within):
+    """Frames beyond the end of a short video start again."""
     step = load_config(name).test_dataloader.dataset.pipeline[1]
-    frames = _frames(step, total, num_clips=10)
-    assert frames[:, 0].tolist() == LAPS_STARTS[name, total]
-    assert (frames - frames[:, :1] == LAPS_WITHIN[name]).all()
-
-
-@pytest.mark.parametrize('name, total, few, want', [
-    ('laps_visformer_k400', 45, 8, [0, 9, 18, 27, 36, 0, 9, 18]),
-    ('laps_table04_vit_8x32', 45, 8, [0, 36, 27, 19, 10, 2, 38, 30]),
-    ('laps_visformer_h_k400', 300, 6, [0, 8, 16, 24, 32, 41]),
-    ('laps_tokshift_k400', 300, 3, [0, 34, 68])])
-def test_laps_wraps_and_rounds_frames_as_released(name, total, few, want):
-    step = load_config(name).test_dataloader.dataset.pipeline[1]
-    assert _frames(step, total)[0, :few].tolist() == want
-    if name == 'laps_tokshift_k400':
-        # 306 wraps to 6 for 300 frames, and 511 to 11 for 500 frames.
-        assert _frames(step, total)[0, 8:11].tolist() == [272, 6, 40]
-        assert _frames(step, 500)[0, -2:].tolist() == [476, 11]
-
-
-@pytest.mark.parametrize('total, start, first', [
-    (200, 10., 10), (300, 23.6, 24), (500, 435.2, 436), (45, 0., 0)])
-@pytest.mark.parametrize('name', ['laps_visformer_k400'])
-def test_laps_training_frames_match_the_release(name, total, start, first,
-                                                monkeypatch):
-    """For a given random start, which is in [0, L - 64]."""
-    ranges = []
-    monkeypatch.setattr(np.random, 'uniform', lambda low, high, size: (
-        ranges.append((low, high)), np.full(size, start))[1])
-    step = load_config(name).train_dataloader.dataset.pipeline[1]
-    frames = _frames(step, total)[0]
-    assert ranges == [(0, max(total - 64, 0))]
-    assert frames.tolist() == [(first + i) % total
-                               for i in LAPS_WITHIN[name]]
-
-
-DUALFORMER_STARTS = {
-    'dualformer_tiny_k400': {
-        45: [0] * 4, 200: [17, 51, 85, 119], 300: [29, 88, 148, 207],
-        500: [54, 163, 273, 382]},
-    'dualformer_small_ucf101': {
-        45: [0] * 4, 200: [9, 27, 45, 63], 300: [21, 64, 108, 151],
-        500: [46, 139, 233, 326]},
-}
-DUALFORMER_STARTS['dualformer_tiny_ucf101'] = DUALFORMER_STARTS[
-    'dualformer_tiny_k400']
-
-
-@pytest.mark.parametrize('name', DUALFORMER_STARTS)
-@pytest.mark.parametrize('total', [45, 200, 300, 500])
-def test_dualformer_test_frames_match_the_release(name, total):
-    step = load_config(name).test_dataloader.dataset.pipeline[1]
-    frames = _frames(step, total)
-    assert frames[:, 0].tolist() == DUALFORMER_STARTS[name][total]
-    assert ((frames[:, 1:] - frames[:, :-1]) % total ==
-            step.frame_interval).all()
-
-
-@pytest.mark.parametrize('total, room', [(200, 137), (300, 237), (500, 437)])
-def test_dualformer_training_frames_match_the_release(total, room,
-                                                      monkeypatch):
-    limits = []
-    monkeypatch.setattr(np.random, 'randint', lambda high, size: (
-        limits.append(high), np.full(size, 21))[1])
-    step = load_config(
-        'dualformer_tiny_k400').train_dataloader.dataset.pipeline[1]
-    assert _frames(step, total)[0].tolist() == list(range(21, 85, 2))
-    assert limits == [room]
+    results = TRANSFORMS.build({**step, 'num_clips': len(starts)})(
+        dict(total_frames=total, start_index=0))
+    assert results['frame_inds'].reshape(len(starts), -1).tolist() == [
+        [(start + i) % total for i in within] for start in starts]
