@@ -64,5 +64,5 @@ def load_matching(model: nn.Module, state_dict: dict[str, Tensor],
     model.load_state_dict(matched, strict=False)
     print_log(
         f'{type(model).__name__} starts from {source}: '
-        + report_fit(model, state_dict, limit=None, separator='\n  '),
+        + report_fit(model, state_dict, limit=None),
         'current')

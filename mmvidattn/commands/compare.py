@@ -161,10 +161,9 @@ class Runs:
 
     def verdict(self, model: Model, baseline: Model) -> 'Verdict | None':
         """Return the verdict on a model, compared with the baseline."""
-        from ..utils.paired_test import decide_early, paired_differences
+        from ..utils.paired_test import decide_early
 
-        return decide_early(paired_differences(
-            self.scores(model), self.scores(baseline)))
+        return decide_early(self.scores(model), self.scores(baseline))
 
 
 def train(models: Sequence[Model], runs: Runs, seeds: int,

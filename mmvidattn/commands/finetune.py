@@ -78,12 +78,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--work-dir', type=Path, metavar='FOLDER',
         help='where to write (default: work_dirs/finetune_<name of FOLDER>)')
     add('--epochs', type=_number_or_word, default='auto', metavar='N',
-        help='number of epochs, or auto: as many as fit into --minutes '
-        '(default: auto)')
+        help='number of epochs, with --minutes at most, or auto: as many as '
+        'fit into --minutes (default: auto)')
     add('--minutes', type=positive, metavar='M',
-        help='time of the whole run, from start to results, with --epochs '
-        f'auto (default: at most {MINUTES}, and at most {MAX_EPOCHS} epochs)'
-        )
+        help='time of the whole run, from start to results (default: no limit '
+        f'with --epochs N, or else at most {MINUTES}, and at most '
+        f'{MAX_EPOCHS} epochs)')
     add('--freeze', type=_number_or_word, default='auto',
         metavar='auto|none|backbone|spatial|N',
         help='backbone: train only the head; spatial: also the temporal '

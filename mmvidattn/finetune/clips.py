@@ -13,7 +13,6 @@ import torch
 from mmaction.registry import MODELS
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
-from rich.progress import Progress
 
 from ..apis.build_runner import build_runner
 from ..apis.bundle import save_bundle
@@ -26,7 +25,7 @@ from ..utils.files import replacing
 from ..utils.printable import echo
 from ..utils.video_backend import OPENS
 from .options import FEW_CLIPS, FROZEN, LOSSES, RANK, FineTuneOptions
-from .plan import Plan
+from .plan import Plan, progress_bar
 from .report import (
     format_labels,
     measure_labels,
@@ -43,6 +42,7 @@ from .training import (
     no_prints,
     read_notes,
     run_test,
+    used_splits,
 )
 
 # Start weights that come with the package.
@@ -66,8 +66,6 @@ MIN_TO_SELECT = 50
 RARE = .5**.5
 # Up to this number of videos, validation uses the views of the test.
 MAX_WITH_VIEWS = 200
-# With up to this number of classes, top-5 accuracy is left out.
-MAX_TOP1 = 5
 
 
 def complete_options(options: FineTuneOptions) -> FineTuneOptions:
@@ -151,14 +149,8 @@ def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
         options.out.resolve() / START if options.weights == DEFAULT else
         options.weights.resolve())
     _set_model(cfg, options, plan.counts)
-    for split in 'train', 'val', 'test':
-        # Without test videos, the test uses the validation videos.
-        name = split if split in plan.splits else 'val'
-        if name in plan.splits:
-            _set_loader(cfg, split, name, batch, options, plan)
-        else:
-            cfg[f'{split}_cfg'] = cfg[f'{split}_dataloader'] = None
-            cfg[f'{split}_evaluator'] = None
+    for split, name in used_splits(cfg, plan.splits):
+        _set_loader(cfg, split, name, batch, options, plan)
     metric, averages = 'acc/top1', ('loss', 'top1_acc')
     if options.multi_label:
         metric, averages = 'acc/mean_average_precision', ('loss', )
@@ -232,8 +224,6 @@ def _set_model(cfg: Config, options: FineTuneOptions,
                          'needs --weights')
     head = model.cls_head
     head.num_classes = len(counts)
-    if len(counts) <= MAX_TOP1:
-        head.topk = 1
     if options.balance == 'weights':
         head.loss_cls = dict(type='CrossEntropyLoss', class_weight=[
             round(sum(counts) / len(counts) / number, 4)
@@ -287,13 +277,9 @@ def _set_loader(cfg: Config, split: str, name: str, batch: int,
                 type='RepeatDataset', times=repeats, dataset=dataset)
     else:
         batch = cfg[f'{"test" if with_views else split}_dataloader'].batch_size
-        options_of_metric = {}
-        if options.multi_label:
-            options_of_metric = dict(metric_list='mean_average_precision')
-        elif len(plan.classes) <= MAX_TOP1:
-            options_of_metric = dict(metric_options=dict(
-                top_k_accuracy=dict(topk=1)))
-        cfg[f'{split}_evaluator'] = dict(type='AccMetric', **options_of_metric)
+        cfg[f'{split}_evaluator'] = dict(
+            type='AccMetric', **dict(metric_list='mean_average_precision')
+            if options.multi_label else {})
     cfg[f'{split}_dataloader'] = dict(
         cfg[f'{split}_dataloader'], batch_size=batch, dataset=dataset,
         num_workers=options.workers, persistent_workers=options.workers > 0)
@@ -313,14 +299,21 @@ def write_data(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
         path = (options.out / f'data/{split}.safetensors').resolve()
         write_features(original, split, path)
         # Repetitions and the balance of classes apply to the features.
-        loader = holder = cfg[f'{split}_dataloader']
-        while 'dataset' in holder.dataset:
-            holder = holder.dataset
+        holder = _innermost(cfg, split)
         holder.dataset = dict(
             type='FrozenFeatureDataset', ann_file=str(path),
             metainfo=holder.dataset.metainfo,
             **{} if split == 'train' else dict(test_mode=True))
-        loader.update(num_workers=0, persistent_workers=False)
+        cfg[f'{split}_dataloader'].update(num_workers=0,
+                                          persistent_workers=False)
+
+
+def _innermost(cfg: Config, split: str) -> dict:
+    """Return the part of a config whose ``dataset`` wraps no other one."""
+    holder = cfg[f'{split}_dataloader']
+    while 'dataset' in holder.dataset:
+        holder = holder.dataset
+    return holder
 
 
 def write_features(cfg: Config, split: str, path: Path) -> None:
@@ -335,9 +328,7 @@ def write_features(cfg: Config, split: str, path: Path) -> None:
     """
     cfg = cfg.copy()
     loader = cfg[f'{split}_dataloader']
-    dataset = loader.dataset
-    while 'dataset' in dataset:
-        dataset = dataset.dataset
+    dataset = _innermost(cfg, split).dataset
     cfg.test_dataloader = dict(
         batch_size=loader.batch_size, num_workers=loader.num_workers,
         sampler=dict(type='DefaultSampler', shuffle=False), dataset=dataset)
@@ -350,8 +341,8 @@ def write_features(cfg: Config, split: str, path: Path) -> None:
         batches = runner.test_loop.dataloader
         runner.load_or_resume()
     model = runner.model.eval()
-    with Progress(transient=True) as progress:
-        for batch in progress.track(batches, description='frozen layers'):
+    with progress_bar() as bar:
+        for batch in bar.track(batches, description='Frozen layers'):
             batch = model.data_preprocessor(batch)
             values = model.frozen_features(batch['inputs']).cpu()
             for sample, one in zip(batch['data_samples'], values):
@@ -388,7 +379,7 @@ def write_results(out: Path, checkpoint: str) -> None:
     if not cfg.model.cls_head.get('multi_class', False):
         echo(write_report(
             out, read_answers(*tested), classes,
-            Path(dataset.data_prefix.video), checkpoint=checkpoint))
+            Path(dataset.data_prefix.video), checkpoint))
         return
     tested = tuned = read_label_scores(*tested)
     val = Path(dataset.ann_file).with_stem('val')

@@ -82,21 +82,18 @@ def _read_source(source: Path, options: FineTuneOptions) -> Annotations:
     found = read_annotations(source, videos=options.videos,
                              columns=options.columns, fps=options.fps,
                              tiers=options.tiers)
-    if not found.segments:
-        raise ValueError(f'{source} lists no events')
     segments = [one for one in found.segments
                 if one.video not in found.missing]
-    if not segments:
-        raise ValueError(
-            f'{options.videos} has none of the {len(found.missing)} annotated '
-            f'videos, such as {some(found.missing)}')
     # False for an unknown end.
     found.segments = [one for one in segments if one.start < one.end]
     if not found.segments:
-        raise ValueError(f'{source}: no event has a length')
-    if len(found.segments) < len(segments):
-        empty = [f'{one.video} at {one.start:g} s' for one in segments
-                 if not one.start < one.end]
+        raise ValueError(
+            f'{source} must list events that have a length, in videos of '
+            f'{options.videos}, got {len(segments)} without a length'
+            + (f'; the folder lacks {some(found.missing)}'
+               if found.missing else ''))
+    if empty := [f'{one.video} at {one.start:g} s' for one in segments
+                 if not one.start < one.end]:
         found.remarks.append(f'{count(empty, "event")} without a length or an '
                              f'end left out: {some(empty)}')
     for one in found.segments:

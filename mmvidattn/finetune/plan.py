@@ -4,6 +4,7 @@
 An entry of a plan is a clip (a whole video or a segment with a label), or with
 ``--stream`` an event in a long video.
 """
+import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,6 +55,8 @@ class Plan(NamedTuple):
         classes: Class names in the order of the labels; with ``--stream``,
             the background first.
         facts: Duration, frame rate and size of each file.
+        suffix: File suffix of the lists: csv with segments or several labels,
+            or else txt.
     """
     options: FineTuneOptions
     root: Path
@@ -62,14 +65,7 @@ class Plan(NamedTuple):
     videos: dict[str, list[str]]
     classes: list[str]
     facts: dict[str, VideoFacts]
-
-    @property
-    def suffix(self) -> str:
-        """File suffix of the lists: csv with segments or labels, else txt."""
-        is_whole = all(one.is_whole for side in self.splits.values()
-                       for one in side)
-        return 'csv' if (self.options.stream or self.options.multi_label
-                         or not is_whole) else 'txt'
+    suffix: str
 
     @property
     def counts(self) -> list[int]:
@@ -98,7 +94,7 @@ class Plan(NamedTuple):
 
     def seconds(self, *splits: str) -> list[float]:
         """Return the length of each entry of the splits."""
-        return [_seconds(one, self.facts) for name in splits
+        return [one.end - one.start for name in splits
                 for one in self.splits[name]]
 
     @property
@@ -107,11 +103,10 @@ class Plan(NamedTuple):
         return float(f'{statistics.median(self.seconds("train")):.3g}')
 
     def segments(self, split: str) -> list[VideoSegment]:
-        """Return the entries of a split as segments with an end."""
-        return [VideoSegment(
-            '', one.file, one.start,
-            min(one.end, self.facts[one.file].duration),
-            dict(action=one.label), '') for one in self.splits[split]]
+        """Return the entries of a split as segments."""
+        return [VideoSegment('', one.file, one.start, one.end,
+                             dict(action=one.label), '')
+                for one in self.splits[split]]
 
     def write_lists(self, folder: Path) -> None:
         """Write the entries and videos of the splits and the class names."""
@@ -130,11 +125,6 @@ class Plan(NamedTuple):
             if self.options.stream:
                 write(f'{name}_videos.txt', self.videos[name])
         write('classes.txt', self.classes)
-
-
-def _seconds(one: LabeledVideo, facts: Mapping[str, VideoFacts]) -> float:
-    """Return the length of a clip or an event."""
-    return min(one.end, facts[one.file].duration) - one.start
 
 
 def read_source(options: FineTuneOptions) -> tuple[
@@ -166,8 +156,9 @@ def make_plan(options: FineTuneOptions) -> Plan:
     number, named = len(entries), {one.label for one in entries}
     facts, bad = check_videos(root, [one.file for one in entries] + [*listed],
                               options)
-    entries, fitted = _fit([one for one in entries if one.file in facts],
-                           facts, options.stream)
+    entries = [one for one in entries if one.file in facts]
+    is_whole = all(one.is_whole for one in entries)
+    entries, fitted = _fit(entries, facts, options.stream)
     if not entries:
         raise ValueError(f'no {noun} starts within a readable video, out of '
                          + count(number, noun))
@@ -208,7 +199,15 @@ def make_plan(options: FineTuneOptions) -> Plan:
     for warning in find_warnings(splits, options):
         echo(f'note: {warning}')
     return Plan(options, root, number, splits, videos,
-                [BACKGROUND] * options.stream + classes, facts)
+                [BACKGROUND] * options.stream + classes, facts,
+                'txt' if is_whole and not options.multi_label else 'csv')
+
+
+def progress_bar() -> Progress:
+    """Return a bar on stderr, if it is a terminal, that does not stay."""
+    console = Console(stderr=True)
+    return Progress(console=console, transient=True,
+                    disable=not console.is_terminal)
 
 
 def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
@@ -225,9 +224,7 @@ def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
     bad = {name: 'file not found' for name in files
            if not (root / name).is_file()}
     paths = {str(root / name): name for name in files if name not in bad}
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True,
-                  disable=not console.is_terminal) as bar:
+    with progress_bar() as bar:
         task = bar.add_task('Checking the videos', total=len(paths))
         problems = check_files(
             [*paths], max(1, options.workers), options.timeout,
@@ -246,23 +243,16 @@ def _fit(entries: Sequence[LabeledVideo], facts: Mapping[str, VideoFacts],
          overlaps: bool) -> tuple[list[LabeledVideo], str]:
     """Cut entries at the end of their files, and describe the changes.
 
-    Entries without a given end stay so. ``overlaps`` also counts overlapping
-    entries of one class.
+    ``overlaps`` also counts overlapping entries of one class.
     """
-    kept, counts = fit_to_videos(
-        [VideoSegment(str(i), one.file, one.start, one.end,
-                      dict(action=one.label) if overlaps else {}, '')
-         for i, one in enumerate(entries)],
-        {name: one.duration for name, one in facts.items()})
-    fitted = []
-    for segment in kept:
-        one = entries[int(segment.id)]
-        if one.end == float('inf'):
-            counts['cut at the end of the video'] -= 1
-        else:
-            one = one._replace(end=segment.end)
-        fitted.append(one)
-    return fitted, describe(+counts)
+    durations = {name: one.duration for name, one in facts.items()}
+    kept, counts = fit_to_videos([VideoSegment(
+        str(i), one.file, one.start,
+        durations[one.file] if one.end == math.inf else one.end,
+        dict(action=one.label) if overlaps else {}, '')
+        for i, one in enumerate(entries)], durations)
+    return [entries[int(segment.id)]._replace(end=segment.end)
+            for segment in kept], describe(counts)
 
 
 def _add_background(videos: Mapping[str, list[str]], copies: Mapping[str, str],
@@ -305,7 +295,7 @@ def _print_summary(root: Path, entries: Sequence[LabeledVideo],
     """Print classes, lengths and sizes."""
     lengths = defaultdict(list)
     for one in entries:
-        lengths[one.label].append(_seconds(one, facts))
+        lengths[one.label].append(one.end - one.start)
     total = sum(one.duration for one in facts.values())
     echo(f'{root}: ' + (
         f'{count(entries, "event")} in {count(facts, "video")} of '

@@ -114,16 +114,16 @@ def read_answers(runner: Runner, samples: Sequence) -> list[Answer]:
 
 
 def write_report(out: Path, answers: Sequence[Answer],
-                 classes: Sequence[str], root: Path, **more: Any) -> str:
+                 classes: Sequence[str], root: Path, checkpoint: str) -> str:
     """Write ``metrics.json``, ``confusion.png`` and ``mistakes.png``.
 
-    ``more`` are further entries of ``metrics.json``. Return the metrics as a
+    ``checkpoint`` is an entry of ``metrics.json``. Return the metrics as a
     table.
     """
     metrics, matrix = metrics_of(answers, classes)
     draw_confusion(out / 'confusion.png', matrix, classes)
     shown = draw_mistakes(out / 'mistakes.png', answers, classes, root)
-    write_metrics(out, more | metrics | dict(mistakes=[
+    write_metrics(out, dict(checkpoint=checkpoint, **metrics, mistakes=[
         dict(video=one.filename, segment=one.segment, score=one.score,
              predicted=classes[one.predicted], truth=classes[one.truth])
         for one in shown]))

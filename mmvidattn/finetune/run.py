@@ -47,22 +47,24 @@ FEW_EPOCHS, FEW_STEPS = 10, 200
 NO_LIMIT = 10**6
 
 
-def finetune(options: FineTuneOptions, dry_run: bool = False,
-             began: float | None = None) -> None:
+def finetune(options: FineTuneOptions, dry_run: bool, began: float) -> None:
     """Fine-tune a model, or resume, and write all results.
 
     Args:
         options: Options of the run.
         dry_run: Only check the videos and print the config.
-        began: When the command began, by ``time.monotonic``. Defaults to now.
+        began: When the command began, by ``time.monotonic``.
     """
-    began = began or time.monotonic()
     kind = streams if options.stream else clips
     with quick_exit(), one_line_stop('; the same command continues'):
         with one_line_errors():
             options = kind.complete_options(options)
             if dry_run:
-                _print_config(options, kind)
+                _, cfg = _plan(options, kind)
+                if options.epochs == 'auto':
+                    echo('note: --epochs auto depends on the time that the '
+                         'training takes')
+                echo(f'\n{cfg.pretty_text}', end='')
                 return
         options = replace(options, work_dir=_choose_folder(options))
         out = options.out
@@ -93,13 +95,6 @@ def _plan(options: FineTuneOptions, kind: ModuleType) -> tuple[Plan, Config]:
     kind.set_config(cfg, options, plan)
     set_epochs(cfg, MAX_EPOCHS if options.epochs == 'auto' else options.epochs)
     return plan, cfg
-
-
-def _print_config(options: FineTuneOptions, kind: ModuleType) -> None:
-    _, cfg = _plan(options, kind)
-    if options.epochs == 'auto':
-        echo('note: --epochs auto depends on the time that the training takes')
-    echo(f'\n{cfg.pretty_text}', end='')
 
 
 def _prepare(options: FineTuneOptions, kind: ModuleType) -> None:
@@ -203,7 +198,7 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
     if runner.epoch < epochs:
         echo(f'stopped early after epoch {runner.epoch}: the training set is '
              'learned, and the validation does not improve')
-    elif time_limit is not None:
+    elif time_limit is not None and epochs < time_limit.limit:
         lacking = max(FEW_STEPS, FEW_EPOCHS * len(
             runner.train_dataloader)) - runner.iter
         if lacking > 0:
@@ -266,9 +261,9 @@ def _build_training(options: FineTuneOptions, began: float,
     runner = build_runner(cfg, strict=False)
     # Build the training loop now, to find errors in the training set.
     runner.train_loop  # noqa: B018
-    if options.epochs == 'auto':
+    if options.epochs == 'auto' or options.minutes:
         runner.register_hook(TimeLimitHook(
             began, 60 * (options.minutes or MINUTES),
-            read_notes(out).get('tests', 1.),
-            math.inf if options.minutes else MAX_EPOCHS, min_steps))
+            read_notes(out).get('tests', 1.), cfg.train_cfg.max_epochs,
+            min_steps))
     return runner

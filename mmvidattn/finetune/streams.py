@@ -11,8 +11,6 @@ import numpy as np
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.registry import init_default_scope
-from rich.console import Console
-from rich.progress import Progress
 
 from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
@@ -36,9 +34,15 @@ from ..utils.printable import echo
 from ..utils.remote_files import HUB
 from ..visualization.event_plots import draw_timelines
 from .options import FineTuneOptions
-from .plan import Plan
+from .plan import Plan, progress_bar
 from .report import format_events, measure_events, write_metrics
-from .training import BUNDLE, find_start, finish_config, run_test
+from .training import (
+    BUNDLE,
+    find_start,
+    finish_config,
+    run_test,
+    used_splits,
+)
 
 # Configs that a run inherits, for each kind of model, and their metrics.
 BASES = dict(pixels='linear_ff_causal_tiny_synthetic',
@@ -110,13 +114,7 @@ def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
             config=options.features, checkpoint=options.weights))
         batch = FEATURE_ROWS
     cfg.model.cls_head.num_classes = len(plan.classes)
-    for split in 'train', 'val', 'test':
-        # Without test videos, the test uses the validation videos.
-        name = split if split in plan.splits else 'val'
-        if name not in plan.splits:
-            cfg[f'{split}_cfg'] = cfg[f'{split}_dataloader'] = None
-            cfg[f'{split}_evaluator'] = None
-            continue
+    for split, name in used_splits(cfg, plan.splits):
         loader = cfg[f'{split}_dataloader']
         loader.dataset.update(dataset, **dict(
             ann_file=f'{name}.csv', video_list=str(data / f'{name}_videos.txt')
@@ -204,9 +202,7 @@ def write_features(plan: Plan, extractor: FeatureExtractor,
             raise ValueError(f'the features of {other} and {video} would have '
                              f'the same name, {stream_name(video)}.npy: '
                              'rename one of them')
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True,
-                  disable=not console.is_terminal) as bar:
+    with progress_bar() as bar:
         for video in bar.track(videos, description='Extracting features'):
             path = folder / f'rgb/{stream_name(video)}.npy'
             if not path.is_file():

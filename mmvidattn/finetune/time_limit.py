@@ -48,13 +48,12 @@ class TimeLimitHook(Hook):
         began: When the command began, by ``time.monotonic``.
         seconds: Time for the whole command.
         tests: Work of the tests after the training, in validations.
-        limit: Largest number of epochs. Defaults to no limit.
+        limit: Largest number of epochs, also of the loop of the runner.
         min_steps: Raise :class:`TooFewSteps` if fewer steps fit. Defaults to
             0.
 
     Attributes:
-        max_epochs: Planned number of epochs. The loop of the runner must
-            allow more.
+        max_epochs: Planned number of epochs.
         max_iters: Planned number of steps.
     """
     # Before the checkpoint hook, which saves the last epoch.
@@ -62,7 +61,7 @@ class TimeLimitHook(Hook):
     KEY = 'finetune_seconds'
 
     def __init__(self, began: float, seconds: float, tests: float,
-                 limit: float = math.inf, min_steps: int = 0) -> None:
+                 limit: int, min_steps: int = 0) -> None:
         self.began, self.seconds, self.tests = began, seconds, tests
         self.limit, self.min_steps = limit, min_steps
         # The first step waits for the processes that read.
@@ -128,7 +127,8 @@ class TimeLimitHook(Hook):
         self.validation = time.monotonic() - self._start
 
     def _check_steps(self, runner: Runner) -> None:
-        if self.max_iters < self.min_steps:
+        # A limit of epochs does not make the time too short.
+        if self.max_iters < self.min_steps and self.max_epochs < self.limit:
             raise TooFewSteps(self.max_iters)
         self.min_steps = 0
 
@@ -154,7 +154,7 @@ class TimeLimitHook(Hook):
         self.max_iters = self.stop = max(done, min(
             steps, self._end + (self.max_epochs - epoch) * length))
         if self.validation is None and runner.val_loop is not None and (
-                not self.min_steps):
+                not self.min_steps and self.max_epochs < self.limit):
             self.stop //= MAX_VALIDATIONS
         for scheduler in runner.param_schedulers:
             scheduler.end = self.max_iters

@@ -6,11 +6,11 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -77,28 +77,39 @@ def load_run_config(out: Path, work_dir: Path) -> Config:
     return cfg
 
 
-def find_best(out: Path) -> Path:
-    """Return the best checkpoint of the training, or else the last one."""
-    best = sorted((out / 'run').glob('best_*.pth'),
-                  key=lambda path: path.stat().st_mtime)
-    checkpoint = best[-1] if best else find_resumable(out / 'run')[0]
-    if checkpoint is None:
-        raise ValueError(f'the training left no checkpoint in {out / "run"}')
-    return checkpoint
-
-
 def save_best(out: Path) -> Path:
     """Write ``best.pth`` and ``best.safetensors``, the weights alone.
 
     Returns:
-        The checkpoint with these weights.
+        The checkpoint with these weights, the last one if none is the best.
     """
-    best = find_best(out)
+    best = max((out / 'run').glob('best_*.pth'), default=None,
+               key=lambda path: path.stat().st_mtime)
+    best = best or find_resumable(out / 'run')[0]
+    if best is None:
+        raise ValueError(f'the training left no checkpoint in {out / "run"}')
     parts = {suffix: out / f'best{suffix}.part' for suffix in SUFFIXES}
     save_release(get_model(out / 'config.py', best), parts)
     for suffix, part in parts.items():
         os.replace(part, out / f'best{suffix}')
     return best
+
+
+def used_splits(cfg: Config, splits: Container[str]
+                ) -> Iterator[tuple[str, str]]:
+    """Remove the loaders of empty splits, and yield the other splits.
+
+    Yields:
+        Name of a loader, and of the split that it reads.
+    """
+    for split in 'train', 'val', 'test':
+        # Without test videos, the test uses the validation videos.
+        name = split if split in splits else 'val'
+        if name in splits:
+            yield split, name
+        else:
+            for part in 'cfg', 'dataloader', 'evaluator':
+                cfg[f'{split}_{part}'] = None
 
 
 def finish_config(cfg: Config, seed: int, save_best: str | None,
@@ -152,16 +163,14 @@ def no_prints() -> Iterator[None]:
 class ConsoleHook(Hook):
     """Print a line per epoch, which a terminal shows from its first step.
 
-    Of more than ``MAX_LINES`` epochs, some are left out.
-
-    Args:
-        stream: Stream to print to. Defaults to standard output.
+    Of more than ``MAX_LINES`` epochs, some are left out. The hook prints to
+    the standard output of its creation, also inside of :func:`no_prints`.
     """
     # Run after the hooks that change the metrics.
     priority = 'LOWEST'
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stdout
+    def __init__(self) -> None:
+        self.stream = sys.stdout
         self._text = ''
         self._drawn = 0.
 

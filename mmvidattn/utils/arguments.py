@@ -38,6 +38,7 @@ def _is_number(value: Any, kind: type) -> bool:
 
 # Descriptions and checks of plain types.
 PLAIN: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    Any: ('anything', lambda x: True),
     types.NoneType: ('None', lambda x: x is None),
     bool: ('True or False', lambda x: isinstance(x, (bool, np.bool_))),
     int: ('an integer', lambda x: _is_number(x, Integral)),
@@ -97,9 +98,9 @@ def check_type(name: str, value: Any, annotation: Any) -> None:
     A sequence may be a list or a tuple. A path is accepted as text. Numbers
     must be finite, and bools are not numbers.
     """
-    if not _matches(value, annotation):
-        raise ValueError(
-            f'{name} must be {_describe(annotation)}, got {value!r}')
+    text, matches = _rule(annotation)
+    if not matches(value):
+        raise ValueError(f'{name} must be {text}, got {value!r}')
 
 
 def _suggest(target: Callable, signature: inspect.Signature,
@@ -118,56 +119,43 @@ def _hints(function: Callable) -> dict[str, Any]:
     return typing.get_type_hints(function, include_extras=True)
 
 
-def _matches(value: Any, annotation: Any) -> bool:
+@functools.cache
+def _rule(annotation: Any) -> tuple[str, Callable[[Any], bool]]:
+    """Return the description and the check of an annotation."""
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Annotated:
-        kind, allowed = args
-        return _matches(value, kind) and allowed.contains(value)
-    if annotation in (Any, inspect.Parameter.empty) or isinstance(
-            annotation, typing.TypeVar):
-        return True
-    if origin in (typing.Union, types.UnionType):
-        return any(_matches(value, arg) for arg in args)
     if annotation in PLAIN:
-        return PLAIN[annotation][1](value)
+        return PLAIN[annotation]
+    if origin is Annotated:
+        _, matches = _rule(args[0])
+        return args[1].text, lambda x: matches(x) and args[1].contains(x)
+    if origin in (typing.Union, types.UnionType):
+        texts, checks = zip(*map(_rule, args))
+        return ' or '.join(texts), lambda x: any(fits(x) for fits in checks)
     if origin is typing.Literal:
-        return any(type(value) is type(arg) and value == arg for arg in args)
+        return f'one of {args}', lambda x: any(
+            type(x) is type(arg) and x == arg for arg in args)
     kind = origin or annotation
     if kind is Callable:
-        return callable(value)
+        return 'a function', callable
     if not isinstance(kind, type):
-        return True
+        # A type variable.
+        return PLAIN[Any]
     if issubclass(kind, Mapping):
-        return isinstance(value, Mapping) and all(
-            _matches(x, args[1]) for x in value.values() if len(args) == 2)
+        _, matches = _rule(args[1] if args else Any)
+        return 'a dict', lambda x: isinstance(x, Mapping) and all(
+            map(matches, x.values()))
     if not issubclass(kind, Sequence):
-        return isinstance(value, kind)
-    if isinstance(value, (str, bytes)) or not isinstance(
-            value, (Sequence, np.ndarray)):
-        return False
+        return f'of type {kind.__name__}', lambda x: isinstance(x, kind)
     if kind is tuple and args and args[-1] is not Ellipsis:
-        return len(value) == len(args) and all(map(_matches, value, args))
-    return all(_matches(x, args[0]) for x in value) if args else True
+        texts, checks = zip(*map(_rule, args))
+        return f'a sequence of {", ".join(texts)}', lambda x: (
+            _is_sequence(x) and len(x) == len(checks)
+            and all(fits(item) for fits, item in zip(checks, x)))
+    text, matches = _rule(args[0] if args else Any)
+    return 'a sequence' + f' of {text} each' * bool(args), lambda x: (
+        _is_sequence(x) and all(map(matches, x)))
 
 
-def _describe(annotation: Any) -> str:
-    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Annotated:
-        return args[1].text
-    if origin in (typing.Union, types.UnionType):
-        return ' or '.join(_describe(arg) for arg in args)
-    if annotation in PLAIN:
-        return PLAIN[annotation][0]
-    if origin is typing.Literal:
-        return f'one of {args}'
-    kind = origin or annotation
-    if kind is Callable:
-        return 'a function'
-    if isinstance(kind, type) and issubclass(kind, Mapping):
-        return 'a dict'
-    if isinstance(kind, type) and issubclass(kind, Sequence):
-        if kind is tuple and args and args[-1] is not Ellipsis:
-            return f'a sequence of {", ".join(map(_describe, args))}'
-        return f'a sequence of {_describe(args[0])} each' if args else (
-            'a sequence')
-    return f'of type {getattr(kind, "__name__", kind)}'
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (Sequence, np.ndarray)) and not isinstance(
+        value, (str, bytes))

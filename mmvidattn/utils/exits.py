@@ -22,12 +22,11 @@ def program_name() -> str:
 
 
 @contextmanager
-def one_line_errors(prog: str | None = None) -> Iterator[None]:
+def one_line_errors() -> Iterator[None]:
     """Convert errors about invalid input to one line, and exit.
 
-    The line starts with the name of the program, ``prog``. If the reader of
-    the output has closed it, as ``head`` does, exit without a message and with
-    the status of a program that SIGPIPE ends.
+    If the reader of the output has closed it, as ``head`` does, exit without a
+    message and with the status of a program that SIGPIPE ends.
     """
     try:
         yield
@@ -39,7 +38,7 @@ def one_line_errors(prog: str | None = None) -> Iterator[None]:
             raise SystemExit(128 + 13) from None
         message = error.args[0] if isinstance(error, KeyError) else error
         raise SystemExit(
-            printable(f'{prog or program_name()}: error: {message}', LAYOUT)
+            printable(f'{program_name()}: error: {message}', LAYOUT)
         ) from error
 
 

@@ -85,12 +85,8 @@ def flush(path: str | Path) -> None:
         os.close(descriptor)
 
 
-def map_numbers(path: str | Path, mode: str = 'r') -> np.ndarray:
+def map_numbers(path: str | Path) -> np.ndarray:
     """Map a ``.npy`` file of numbers into memory, without unpickling.
-
-    Args:
-        path: The file.
-        mode: ``'r'`` to read, ``'r+'`` to write as well. Defaults to ``'r'``.
 
     Raises:
         ValueError: If the file is missing or damaged, does not contain
@@ -100,7 +96,7 @@ def map_numbers(path: str | Path, mode: str = 'r') -> np.ndarray:
     if not path.is_file():
         raise ValueError(f'there is no file {path}')
     try:
-        array = np.load(path, mmap_mode=mode, allow_pickle=False)
+        array = np.load(path, mmap_mode='r', allow_pickle=False)
     except (ValueError, EOFError, OverflowError, TypeError, SyntaxError,
             tokenize.TokenError, zipfile.BadZipFile) as error:
         raise ValueError(f'{path} must be a .npy file of numbers that needs '

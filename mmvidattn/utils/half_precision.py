@@ -3,7 +3,6 @@
 import copy
 import functools
 import os
-import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,33 +14,14 @@ from ..ops.torch_private import has_bfloat16_instructions
 from .printable import echo
 
 VARIABLE = 'MMVIDATTN_BFLOAT16'
-# Values of ONEDNN_MAX_CPU_ISA that hide bfloat16 instructions from oneDNN.
-ISAS_WITHOUT_BFLOAT16 = {
-    'SSE41', 'AVX', 'AVX2', 'AVX2_VNNI', 'AVX2_VNNI_2', 'AVX512_CORE',
-    'AVX512_CORE_VNNI'}
-
-
-def has_bfloat16_units() -> bool:
-    """Return True if products in bfloat16 run on units of this processor.
-
-    Without AVX512_BF16, AMX or ARM's BF16, torch converts every number, and
-    bfloat16 is slower than float32. The result depends on the variables that
-    limit torch's instructions, ``ATEN_CPU_CAPABILITY`` and
-    ``ONEDNN_MAX_CPU_ISA``.
-    """
-    isa = os.environ.get('ONEDNN_MAX_CPU_ISA', '').upper()
-    capability = torch.backends.cpu.get_cpu_capability()
-    is_x86 = platform.machine() in ('x86_64', 'AMD64')
-    if isa in ISAS_WITHOUT_BFLOAT16 or is_x86 and 'AVX512' not in capability:
-        return False
-    return has_bfloat16_instructions()
 
 
 def is_bfloat16_slow(device: torch.device | str) -> bool:
     """Return True if float32 should replace bfloat16 on a device.
 
-    This applies to a CPU without bfloat16 units, unless the environment
-    variable ``MMVIDATTN_BFLOAT16`` is ``force``.
+    This applies to a CPU without AVX512_BF16, AMX or ARM's BF16, on which
+    torch converts every number, unless the environment variable
+    ``MMVIDATTN_BFLOAT16`` is ``force``.
 
     Raises:
         ValueError: If the variable has another value.
@@ -50,7 +30,7 @@ def is_bfloat16_slow(device: torch.device | str) -> bool:
     if value not in ('', 'force'):
         raise ValueError(f"{VARIABLE} must be 'force' or unset, got {value!r}")
     return (not value and torch.device(device).type == 'cpu'
-            and not has_bfloat16_units())
+            and not has_bfloat16_instructions())
 
 
 def fallback_message(subject: str) -> str:

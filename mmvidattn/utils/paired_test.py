@@ -55,22 +55,24 @@ def decide(differences: Sequence[float]) -> Verdict:
     return Verdict(mean, half, count, difference)
 
 
-def decide_early(differences: Sequence[float]) -> Verdict | None:
-    """Return the first decisive verdict, or else the last one.
+def decide_early(first: Mapping[int, float],
+                 second: Mapping[int, float]) -> Verdict | None:
+    """Return the first decisive verdict on two models, or else the last one.
 
-    Later seeds, which other comparisons may need, are ignored. Returns None
-    without differences.
+    Later seeds, which other comparisons may need, are ignored.
+
+    Args:
+        first: Scores of the first model, by seed.
+        second: Scores of the second model.
+
+    Returns:
+        The verdict; None without a seed that both models have.
     """
+    differences = [first[seed] - second[seed]
+                   for seed in sorted(first.keys() & second.keys())]
     verdict = None
     for look in LOOKS:
         if verdict and (len(differences) < look or verdict.difference):
             break
         verdict = decide(differences[:look]) if differences else None
     return verdict
-
-
-def paired_differences(first: Mapping[int, float],
-                       second: Mapping[int, float]) -> list[float]:
-    """Return the differences for each seed that both models have."""
-    return [first[seed] - second[seed] for seed in sorted(first)
-            if seed in second]

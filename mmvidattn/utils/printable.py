@@ -33,17 +33,13 @@ def echo(*values: Any, sep: str = ' ', end: str = '\n',
           file=sys.stdout if file is None else file, flush=flush)
 
 
-def brief(error: BaseException, no_message: str = '') -> str:
+def brief(error: BaseException) -> str:
     """Describe an error by its type and the start of its message.
 
     decord's stack trace and torch's advice on unsafe loading are left out.
-
-    Args:
-        error: The error.
-        no_message: Text for an error without a message. Defaults to ''.
     """
     text = str(error).split('WeightsUnpickler error:')[-1]
-    message = ' '.join(text.split('Stack trace')[0].split()) or no_message
+    message = ' '.join(text.split('Stack trace')[0].split())
     return f'{type(error).__name__}: {message[:200]}'
 
 

@@ -50,17 +50,13 @@ def with_video_backend(value: Any, backend: str) -> Any:
     """
     if isinstance(value, Mapping):
         kind = value.get('type')
-        kind = getattr(kind, '__name__', kind)
-        if isinstance(kind, str):
-            kind = kind.rpartition('.')[2]
-            opens, decodes = BACKENDS[backend]
-            if kind in OPENS:
-                is_same = kind.startswith('Decord') and backend == 'decord'
-                return value if is_same else type(value)(
-                    dict(value, type=opens))
-            if kind in DECODES:
-                return value if kind == decodes else _decoding(
-                    kind, value, backend)
+        kind = str(getattr(kind, '__name__', kind)).rpartition('.')[2]
+        opens, decodes = BACKENDS[backend]
+        if kind in OPENS and not (kind.startswith('Decord')
+                                  and backend == 'decord'):
+            return type(value)(dict(value, type=opens))
+        if kind in DECODES - {decodes}:
+            return _decoding(kind, value, backend)
         return type(value)({key: with_video_backend(item, backend)
                             for key, item in value.items()})
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):

@@ -8,6 +8,7 @@ import os
 import weakref
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, wraps
 from itertools import islice
@@ -43,9 +44,9 @@ def open_video(source: str | os.PathLike | bytes,
     Raises:
         ValueError: If the file lacks a video stream.
     """
-    if isinstance(source, bytes):
-        return VideoReader(source, num_threads)
-    return VideoReader(str(local_path(source)), num_threads)
+    if not isinstance(source, bytes):
+        source = str(local_path(source))
+    return VideoReader(source, num_threads)
 
 
 def once_per_file(function: Callable[..., Any], size: int = 1 << 13
@@ -236,15 +237,11 @@ class VideoReader:
             raise IndexError(
                 f'frames must be from 0 to {len(self) - 1}, got '
                 f'{indices.min()} to {indices.max()}')
-        decoded = {index: self._frame(index)
-                   for index in sorted({*indices.tolist()})}
-        frames, used = [], set()
-        for index in indices.tolist():
-            # Each frame is an array of its own, which transforms may change.
-            frames.append(decoded[index].copy() if index in used
-                          else decoded[index])
-            used.add(index)
-        return frames
+        counts = Counter(indices.tolist())
+        decoded = {index: self._frame(index) for index in sorted(counts)}
+        # Each frame is an array of its own, which transforms may change.
+        return [decoded[index].copy() if counts[index] > 1 else decoded[index]
+                for index in indices.tolist()]
 
     def frames(self) -> Iterator[np.ndarray]:
         """Yield all frames in order, each uint8 [H, W, 3], RGB."""

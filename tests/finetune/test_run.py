@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import io
 import json
-import math
 import time
 import uuid
 from dataclasses import replace
@@ -32,55 +31,45 @@ def options(tmp_path, monkeypatch):
 
 
 def write_notes(out, options, **more):
-    Path(out, 'run').mkdir(parents=True)
+    Path(out, 'run').mkdir(parents=True, exist_ok=True)
     Path(out, NOTES).write_text(json.dumps(
         dict(options=options.fixed(), videos=2, **more)))
 
 
 def test_numbers_the_runs(options):
-    first = Path('work_dirs/finetune_mine')
+    first, second, third, _, fifth = (
+        Path(f'work_dirs/finetune_mine{end}')
+        for end in ('', '_2', '_3', '_4', '_5'))
     other = replace(options, seed=1)
     assert _choose_folder(options) == first
     write_notes(first, options)
     # The same options resume the run; different options get a new folder.
     assert _choose_folder(options) == first
     assert _choose_folder(replace(options, workers=9)) == first
-    second = first.with_name('finetune_mine_2')
     assert _choose_folder(other) == second
     write_notes(second, other)
     assert _choose_folder(other) == second
     assert _choose_folder(options) == first
-    third = first.with_name('finetune_mine_3')
     assert _choose_folder(replace(options, seed=2)) == third
     # Folders of other programs stay untouched.
     Path(third, 'run').mkdir(parents=True)
-    Path(first.with_name('finetune_mine_4')).mkdir()
-    Path(first.with_name('finetune_mine_4'), NOTES).write_text('{}')
-    assert _choose_folder(replace(options, seed=2)).name == 'finetune_mine_5'
+    Path('work_dirs/finetune_mine_4').mkdir()
+    Path('work_dirs/finetune_mine_4', NOTES).write_text('{}')
+    assert _choose_folder(replace(options, seed=2)) == fifth
 
 
-def test_new_videos_start_a_new_run_when_the_last_is_complete(options):
-    first = Path('work_dirs/finetune_mine')
-    write_notes(first, options)
-    Path('mine/a/1.mp4').touch()
-    # An interrupted run continues with its lists.
-    assert _choose_folder(options) == first
-    Path(first, NOTES).write_text(json.dumps(
-        json.loads(Path(first, NOTES).read_text()) | dict(done=5)))
-    assert _choose_folder(options).name == 'finetune_mine_2'
-    Path('mine/a/1.mp4').unlink()
-    assert _choose_folder(options) == first
-
-
-def test_another_time_starts_a_new_run_when_the_last_is_complete(options):
+def test_a_complete_run_is_not_reused_for_other_videos_or_minutes(options):
     first = Path('work_dirs/finetune_mine')
     longer = replace(options, minutes=6.)
-    write_notes(first, options, minutes=2.)
-    assert _choose_folder(longer) == first
-    Path(first, NOTES).write_text(json.dumps(
-        json.loads(Path(first, NOTES).read_text()) | dict(done=5)))
-    assert _choose_folder(longer).name == 'finetune_mine_2'
-    assert _choose_folder(replace(options, minutes=2.)) == first
+    for done in {}, dict(done=5):
+        write_notes(first, options, minutes=2., **done)
+        new = first.with_name('finetune_mine_2') if done else first
+        assert _choose_folder(longer) == new
+        assert _choose_folder(replace(options, minutes=2.)) == first
+        Path('mine/a/1.mp4').touch()
+        # An interrupted run continues with its lists.
+        assert _choose_folder(replace(options, minutes=2.)) == new
+        Path('mine/a/1.mp4').unlink()
 
 
 def test_auto_weights_come_with_the_package(options, capsys):
@@ -95,56 +84,43 @@ def test_auto_weights_come_with_the_package(options, capsys):
     assert 'starts from random weights' in capsys.readouterr().out
 
 
-class Screen(io.StringIO):
-
-    def __init__(self, is_terminal):
-        super().__init__()
-        self.isatty = lambda: is_terminal
-
-
-def train(stream, epochs=2, steps=4):
+@pytest.mark.parametrize('is_terminal', [False, True])
+def test_prints_a_line_per_epoch(monkeypatch, is_terminal):
     """Call the hook like a run that validates in the last epoch."""
-    hook = ConsoleHook(stream)
+    stream = io.StringIO()
+    stream.isatty = lambda: is_terminal
+    monkeypatch.setattr('sys.stdout', stream)
+    monkeypatch.setattr('mmvidattn.finetune.training.INTERVAL', 0.)
+    hook = ConsoleHook()
     runner = SimpleNamespace(
-        iter=0, epoch=0, max_epochs=epochs, max_iters=epochs * steps, hooks=[],
-        train_dataloader=range(steps))
+        iter=0, epoch=0, max_epochs=2, max_iters=8, hooks=[],
+        train_dataloader=range(4))
     hook.before_train(runner)
-    for runner.epoch in range(epochs):
+    for runner.epoch in range(2):
         hook.before_train_epoch(runner)
-        for step in range(steps):
+        for step in range(4):
             hook.after_train_iter(runner, step, outputs=dict(
                 loss=step, top1_acc=0.5))
             runner.iter += 1
     hook.after_val_epoch(runner, {'acc/top1': 0.75})
     hook.after_train(runner)
-    return stream.getvalue()
-
-
-def test_prints_a_line_per_epoch(monkeypatch):
-    first, second = train(Screen(False)).splitlines()
-    assert first.startswith('epoch 1/2, ')
+    # A terminal shows each step in the same line.
+    lines = [line.split('\r') for line in stream.getvalue().split('\n')]
+    assert [*map(len, lines)] == [1 + 5 * is_terminal] * 2 + [1]
+    assert all(len(part) <= 79 for line in lines for part in line)
+    first, second, rest = (line[-1].rstrip() for line in lines)
+    assert first.startswith('epoch 1/2, ') and not rest
     assert first.endswith(' s left, loss 1.500, training 50 %')
     assert second.startswith('epoch 2/2, 0 s left, ')
     assert second.endswith('validation top-1 75 %')
-    # A terminal shows each step in the same line.
-    monkeypatch.setattr(
-        'mmvidattn.finetune.training.INTERVAL', 0.)
-    lines = train(Screen(True)).split('\n')
-    assert len(lines) == 3 and not lines[2]
-    assert lines[0].count('\r') == 5
-    assert all(len(part) <= 79 for line in lines for part in line.split('\r'))
 
 
 class FakeRunner:
     """Runner of mmengine's loop of 10 steps, with a clock that work moves.
 
-    Args:
-        hook: The hook of the time.
-        monkeypatch: Fixture.
-        epoch_seconds: Function from the time to the seconds of an epoch.
-        validation: Seconds of a validation.
-        now: Time of the start.
-        hub: Message hub of an interrupted run of 12 epochs.
+    ``epoch_seconds`` maps the time to the seconds of an epoch, ``validation``
+    is the seconds of one, ``now`` the time of the start, and ``hub`` the
+    message hub of an interrupted run of 12 epochs.
     """
     epoch = property(lambda self: self.train_loop.epoch)
     iter = property(lambda self: self.train_loop.iter)
@@ -163,7 +139,7 @@ class FakeRunner:
         self.model = SimpleNamespace(
             train=lambda: None, train_step=self.train_step)
         loader = Loader(range(10))
-        self.train_loop = EpochBasedTrainLoop(self, loader, 10**6)
+        self.train_loop = EpochBasedTrainLoop(self, loader, hook.limit)
         if hub:
             self.train_loop._epoch, self.train_loop._iter = 12, 120
 
@@ -200,7 +176,7 @@ class Loader(list):
         'even', 'long', 'short', 'validation', 'endless', 'slower', 'faster'])
 def test_ends_in_time(monkeypatch, epoch_seconds, validation):
     # The command began 20 s ago.
-    runner = FakeRunner(TimeLimitHook(980., 180., 2.), monkeypatch,
+    runner = FakeRunner(TimeLimitHook(980., 180., 2., 10**6), monkeypatch,
                         epoch_seconds, validation)
     assert runner.run() - 980 == pytest.approx(180, rel=.15)
     # The learning rate ends with the training.
@@ -220,33 +196,37 @@ def test_a_resumed_run_has_the_rest_of_the_time(monkeypatch):
             raise KeyboardInterrupt
         return 5.
 
-    killed = FakeRunner(TimeLimitHook(1000., 180., 1.), monkeypatch,
+    killed = FakeRunner(TimeLimitHook(1000., 180., 1., 10**6), monkeypatch,
                         seconds)
     with pytest.raises(KeyboardInterrupt):
         killed.run()
-    resumed = FakeRunner(TimeLimitHook(9000., 180., 1.), monkeypatch,
+    resumed = FakeRunner(TimeLimitHook(9000., 180., 1., 10**6), monkeypatch,
                          lambda now: 5., now=9000., hub=killed.message_hub)
     spent = killed.now - 1000
     assert 40 < spent < 120
     assert spent + resumed.run() - 9000 == pytest.approx(180, rel=.1)
 
 
-@pytest.mark.parametrize('minutes, seconds, epochs, limit', [
-    (None, 600, 100, 100), (30, 1800, run.NO_LIMIT, math.inf)])
-def test_minutes_allow_any_number_of_epochs(options, monkeypatch, minutes,
-                                            seconds, epochs, limit):
-    cfg = Config(dict(work_dir='x', train_cfg=dict(max_epochs=100)))
+@pytest.mark.parametrize('epochs, minutes, seconds, limit', [
+    ('auto', None, 600, 100), ('auto', 30, 1800, run.NO_LIMIT),
+    (5, 30, 1800, 5), (5, None, None, 5)])
+def test_epochs_and_minutes_are_both_limits(options, monkeypatch, epochs,
+                                            minutes, seconds, limit):
+    cfg = Config(dict(work_dir='x', train_cfg=dict(
+        max_epochs=100 if epochs == 'auto' else epochs)))
     hooks = []
     for name, value in dict(
             load_run_config=cfg, find_resumable=(None, []),
             read_notes=dict(tests=1.5), build_runner=SimpleNamespace(
                 train_loop=None, register_hook=hooks.append)).items():
         monkeypatch.setattr(run, name, lambda *_, value=value, **__: value)
-    run._build_training(replace(options, minutes=minutes), 7., 300)
-    hook, = hooks
-    assert (hook.began, hook.seconds, hook.tests, hook.limit, hook.min_steps
-            ) == (7., seconds, 1.5, limit, 300)
-    assert cfg.train_cfg.max_epochs == epochs
+    run._build_training(replace(options, epochs=epochs, minutes=minutes), 7.,
+                        300)
+    assert [vars(hook) | dict(
+        began=7., seconds=seconds, tests=1.5, limit=limit, min_steps=300)
+        for hook in hooks] == [vars(hook) for hook in hooks]
+    assert len(hooks) == (seconds is not None)
+    assert cfg.train_cfg.max_epochs == limit
 
 
 def test_number_of_epochs_has_limits(monkeypatch):
@@ -254,9 +234,17 @@ def test_number_of_epochs_has_limits(monkeypatch):
                         monkeypatch, lambda now: .2)
     runner.run()
     assert runner.epoch == 100
+    # Few epochs are complete, and no reason for smaller images.
+    runner = FakeRunner(TimeLimitHook(1000., 600., 1., 3, min_steps=300),
+                        monkeypatch, lambda now: 5.)
+    runner.run()
+    assert (runner.epoch, runner.iter) == (3, 30)
+    runner = FakeRunner(TimeLimitHook(1000., 60., 1., 40),
+                        monkeypatch, lambda now: 5.)
+    assert runner.run() - 1000 == pytest.approx(60, rel=.15)
     for seconds in 5., 12.:
         runner = FakeRunner(
-            TimeLimitHook(1000., 60., 1., min_steps=300),
+            TimeLimitHook(1000., 60., 1., 10**6, min_steps=300),
             monkeypatch, lambda now: seconds)
         with pytest.raises(TooFewSteps) as error:
             runner.run()

@@ -35,10 +35,7 @@ def test_files_and_groups_stay_together(seed):
     videos += [LabeledVideo(f'{i}.avi', 'z', group=f'person {i % 5}')
                for i in range(30)]
     splits = split_videos(videos, 0.2, seed)
-    for name in 'file', 'group':
-        train, val = ({getattr(video, name) for video in splits[side]} - {''}
-                      for side in ('train', 'val'))
-        assert val and not train & val
+    assert spread(splits) == set()
     assert labels(splits['val']) == dict(x=4, y=4, z=6)
     # A group is larger than the share.
     videos = [LabeledVideo(f'{i}.mp4', 'x', group='ab'[i > 10])
@@ -46,15 +43,11 @@ def test_files_and_groups_stay_together(seed):
     assert len(split_videos(videos, 0.1, seed)['val']) == 11
 
 
-def random_sets(number, largest):
-    """Yield random lists of videos with overlapping files and groups."""
-    draw = random.Random(0)
-    for _ in range(number):
-        files, classes, groups = (draw.randint(1, n) for n in (largest, 4, 4))
-        yield [LabeledVideo(f'{draw.randrange(files)}',
-                        f'{draw.randrange(classes)}', i, i + 1,
-                        group=draw.choice(['', f'{draw.randrange(groups)}']))
-               for i in range(draw.randint(1, 12))]
+def spread(splits):
+    """Return the files and groups that are in both splits."""
+    train, val = ({(name, getattr(video, name)) for video in splits.get(
+        side, ()) for name in ('file', 'group')} for side in ('train', 'val'))
+    return train & val - {('group', '')}
 
 
 def components(videos):
@@ -72,25 +65,28 @@ def components(videos):
 @pytest.mark.parametrize('share', [0.2, 0.5])
 def test_no_further_class_could_be_validated(share):
     """Each unit of such a class is the last one of some class in training."""
-    for videos in random_sets(150, 9):
+    draw = random.Random(0)
+    for _ in range(150):
+        files, classes, groups = (draw.randint(1, n) for n in (9, 4, 4))
+        videos = [LabeledVideo(
+            f'{draw.randrange(files)}', f'{draw.randrange(classes)}', i, i + 1,
+            group=draw.choice(['', f'{draw.randrange(groups)}']))
+            for i in range(draw.randint(1, 12))]
         splits = split_videos(videos, share, 0)
         train, val = splits['train'], splits.get('val', [])
-        for name in 'file', 'group':
-            assert not {getattr(v, name) for v in train} - {''} & {
-                getattr(v, name) for v in val}
-        units = [{videos[i].label for i in part} for part in
-                 components(videos) if videos[min(part)] in train]
+        assert not spread(splits)
         assert {*labels(train)} == {v.label for v in videos}
-        counts = Counter(label for unit in units for label in unit)
+        units = [[videos[i] for i in part] for part in components(videos)]
+        left = [unit for unit in units if unit[0] in train]
+        counts = Counter(label for unit in left for label in {*labels(unit)})
         files = {video.file for video in videos}
         room = max((len(files) - 1) // 2, int(share * len(files)))
-        assert len({video.file for video in val}) <= room
         room -= len({video.file for video in val})
-        for part in components(videos):
-            unit = {videos[i].label for i in part}
-            fits = len({videos[i].file for i in part}) <= room
-            if videos[min(part)] in train and fits and unit - {*labels(val)}:
-                assert min(counts[label] for label in unit) == 1
+        assert room >= 0
+        for unit in left:
+            if (len({video.file for video in unit}) <= room
+                    and {*labels(unit)} - {*labels(val)}):
+                assert min(counts[label] for label in labels(unit)) == 1
 
 
 @pytest.mark.parametrize('number, sizes', [

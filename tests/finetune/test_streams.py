@@ -31,7 +31,7 @@ def load(tmp_path):
             {name: [f'{name}.mp4'] for name in splits},
             ['background', 'a', 'b'],
             {f'{name}.mp4': VideoFacts(900, 30, 64, 48, 30.)
-             for name in splits})
+             for name in splits}, 'csv')
         plan.write_lists(tmp_path / 'data')
         cfg = streams.load_base(options)
         streams.set_config(cfg, options, plan)
@@ -41,25 +41,34 @@ def load(tmp_path):
     return load
 
 
-def test_pixels(load):
-    cfg = load('pixels', seed=3, lr=1e-3)
+def check_images(cfg, side):
+    """Check that the network fits its images."""
     init_default_scope('mmaction')
-    model = MODELS.build(cfg.model)
-    logits = model(dict(frames=torch.zeros(1, 3, 4, 64, 64),
-                        elapsed=torch.ones(1, 4)))
+    logits = MODELS.build(cfg.model)(dict(
+        frames=torch.zeros(1, 3, 4, side, side), elapsed=torch.ones(1, 4)))
     assert logits['action'].shape == (1, 4, 3)
+    for name in 'train', 'val', 'test':
+        assert dict(type='Resize', scale=(side, side), keep_ratio=False) in (
+            cfg[f'{name}_dataloader'].dataset.pipeline)
+
+
+def test_pixels(load, tmp_path):
+    cfg = load('pixels', seed=3, lr=1e-3)
+    check_images(cfg, 64)
     for name in 'train', 'val', 'test':
         dataset = cfg[f'{name}_dataloader'].dataset
         # A frame rate of 5 reads 20 frames of an event of 4 s.
         assert dataset.frame_rate == 5 and dataset.ann_file == f'{name}.csv'
         assert dataset.video_list.endswith(f'data/{name}_videos.txt')
-        assert dict(type='Resize', scale=(64, 64), keep_ratio=False) in (
-            dataset.pipeline)
     assert cfg.randomness.seed == 3 and cfg.optim_wrapper.optimizer.lr == 1e-3
     assert cfg.param_scheduler[0].end == 30 == cfg.train_cfg.max_epochs
     assert cfg.default_hooks.checkpoint.save_best == 'online/mAP_stream'
     # The shortest event lasts 4 s.
     assert cfg.online.events.min_duration == 2
+    # Images are smaller if training is slow.
+    cfg.dump(tmp_path / 'config.py')
+    streams.reduce_images(tmp_path, 299)
+    check_images(load_config(tmp_path / 'config.py'), 32)
 
 
 def test_features_run_live(load, tmp_path):
@@ -67,12 +76,12 @@ def test_features_run_live(load, tmp_path):
     cfg.dump(tmp_path / 'config.py')
     model = load_live_model(tmp_path / 'config.py', None)
     assert model.rate == 4 and [*model.extractors] == ['rgb']
-    assert cfg.train_dataloader.dataset.ann_file == 'train_features.txt'
+    train, test = (cfg[f'{name}_dataloader'].dataset
+                   for name in ('train', 'test'))
+    assert train.ann_file == 'train_features.txt'
     backbone = cfg.model.backbone
-    assert backbone.long_memory_length == 64 == (
-        cfg.train_dataloader.dataset.long_steps)
-    assert backbone.work_memory_length == 16 == (
-        cfg.test_dataloader.dataset.work_steps)
+    assert backbone.long_memory_length == 64 == train.long_steps
+    assert backbone.work_memory_length == 16 == test.work_steps
 
 
 @pytest.mark.parametrize('kind', ['pixels', 'features'])
@@ -84,16 +93,6 @@ def test_without_validation_videos(load, kind):
     assert 'val' in cfg.test_dataloader.dataset.ann_file
 
 
-def test_images_are_smaller_if_training_is_slow(load, tmp_path):
-    load('pixels').dump(tmp_path / 'config.py')
-    streams.reduce_images(tmp_path, 299)
-    cfg = load_config(tmp_path / 'config.py')
-    assert cfg.model.backbone.encoder.img_size == 32
-    for name in 'train', 'val', 'test':
-        assert dict(type='Resize', scale=(32, 32), keep_ratio=False) in (
-            cfg[f'{name}_dataloader'].dataset.pipeline)
-
-
 @pytest.fixture
 def plan(tmp_path, write_gray):
     """A video of two seconds for training, and one for validation."""
@@ -103,7 +102,7 @@ def plan(tmp_path, write_gray):
         None, tmp_path, 1,
         dict(train=[LabeledVideo('a/x.mp4', 'k', .5, 1.25)]),
         dict(train=['a/x.mp4'], val=['y.avi']), ['background', 'k'],
-        {'a/x.mp4': VideoFacts(16, 8, 32, 32, 2.)})
+        {'a/x.mp4': VideoFacts(16, 8, 32, 32, 2.)}, 'csv')
 
 
 @pytest.fixture

@@ -94,8 +94,8 @@ def test_stream(check_amp, clip, tmp_path, model, request):
 def test_float32_where_bfloat16_is_slow(
         run_main, video, small_config, small_checkpoint, monkeypatch, capsys):
     monkeypatch.delenv('MMVIDATTN_BFLOAT16')
-    monkeypatch.setattr('mmvidattn.utils.half_precision.has_bfloat16_units',
-                        lambda: False)
+    monkeypatch.setattr('mmvidattn.utils.half_precision.'
+                        'has_bfloat16_instructions', lambda: False)
     args = 'predict', video, small_config, small_checkpoint
     run_main(*args)
     full = capsys.readouterr()

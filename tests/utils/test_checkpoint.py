@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import functools
 import http.server
-import struct
 import zipfile
 
 import pytest
@@ -62,7 +61,9 @@ def check_weights(result):
 def test_unwraps_tensors(tmp_path, wrap):
     torch.save(wrap(WEIGHTS), tmp_path / 'x.pth')
     check_weights(load_state_dict_file(tmp_path / 'x.pth'))
-    # A partial prefix stays.
+
+
+def test_a_partial_prefix_stays(tmp_path):
     state = {'module.a': torch.ones(1), 'b': torch.ones(1)}
     torch.save(state, tmp_path / 'x.pth')
     assert load_state_dict_file(tmp_path / 'x.pth').keys() == state.keys()
@@ -99,35 +100,15 @@ def test_detects_flipped_bit(tmp_path):
                path)
     data = path.read_bytes()
     with zipfile.ZipFile(path) as archive:
-        places = []
-        for item in archive.infolist():
-            # Contents start after the header, the name and the padding.
-            lengths = data[item.header_offset + 26:item.header_offset + 30]
-            start = item.header_offset + 30 + sum(
-                struct.unpack('<HH', lengths))
-            places += range(start, start + item.file_size)
-    assert len(places[::37]) > 12
-    for place in places[::37]:
+        contents = [archive.read(name) for name in archive.namelist()]
+    for content in contents:
+        if len(content) < 20:
+            continue
         damaged = bytearray(data)
-        damaged[place] ^= 4
+        damaged[data.index(content) + len(content) // 2] ^= 4
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match='is not a checkpoint|refused'):
             read_checkpoint(path)
-
-
-@pytest.mark.parametrize('zipped', [True, False])
-def test_reads_views_and_shared_tensors(tmp_path, zipped):
-    table = torch.arange(12.).view(3, 4)
-    weights = dict(
-        table=table, row=table[1], column=table[:, 2], flipped=table.t(),
-        wide=torch.ones(1).expand(6), empty=torch.zeros(0, 3),
-        half=torch.ones(5).bfloat16(), scalar=torch.tensor(2),
-        parameter=nn.Parameter(torch.ones(2)), sparse=torch.eye(3).to_sparse())
-    torch.save(weights, tmp_path / 'x.pth',
-               _use_new_zipfile_serialization=zipped)
-    result = read_checkpoint(tmp_path / 'x.pth')
-    for name, value in weights.items():
-        assert torch.equal(result[name].to_dense(), value.to_dense())
 
 
 def test_loads_all_tensors_or_skips_a_prefix(tmp_path):

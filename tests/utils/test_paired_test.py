@@ -3,11 +3,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mmvidattn.utils.paired_test import (
-    decide,
-    decide_early,
-    paired_differences,
-)
+from mmvidattn.utils.paired_test import decide, decide_early
 
 
 @pytest.mark.parametrize('values, difference', [
@@ -22,17 +18,20 @@ def test_rule_uses_the_interval_of_scipy(values, difference):
     verdict = decide(values)
     assert verdict.difference == difference
     if len(values) > 1:
-        low, high = stats.ttest_1samp(values, 0).confidence_interval(
-            1 - 0.05 / 3)
-        assert verdict.mean - verdict.half == pytest.approx(low)
-        assert verdict.mean + verdict.half == pytest.approx(high)
+        interval = stats.ttest_1samp(values, 0).confidence_interval(
+            1 - .05 / 3)
+        assert (verdict.mean - verdict.half, verdict.mean + verdict.half
+                ) == pytest.approx(tuple(interval))
 
 
-def test_first_deciding_test_counts():
-    assert decide_early([5, 6, 5, 6] + [-50] * 8).seeds == 4
+@pytest.mark.parametrize('differences, seeds, mean', [
+    ([5, 6, 5, 6] + [-50] * 8, 4, 5.5),
     # Seeds between two tests are ignored.
-    wide = [9, -9, 9, -9, 9]
-    assert decide_early(wide).seeds == 4
-    assert decide_early([*wide, 5, 5, 5]).seeds == 8
-    assert decide_early([]) is None
-    assert paired_differences({0: 3., 1: 5., 2: 1.}, {2: 1., 1: 1.}) == [4, 0]
+    ([9, -9, 9, -9, 9], 4, 0), ([9, -9, 9, -9, 9, 5, 5, 5], 8, 3)])
+def test_first_deciding_test_counts(differences, seeds, mean):
+    # The first model lacks seed 0, and the second one seed 99.
+    first = {i + 1: 50 + value for i, value in enumerate(differences)}
+    verdict = decide_early(first | {99: 0.}, dict.fromkeys(
+        [*first][::-1], 50) | {0: 7.})
+    assert (verdict.seeds, verdict.mean) == (seeds, mean)
+    assert decide_early({1: 5.}, {2: 5.}) is None
