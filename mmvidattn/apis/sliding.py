@@ -15,7 +15,7 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from ..online import WindowEncoder
+from ..online import CachedFrameEncoder
 from ..utils.arguments import Positive, check_arguments
 from .bundle_types.registry import types_of
 from .labels import find_labels, probabilities
@@ -119,7 +119,7 @@ class SlidingClassifier:
     computes the same scores with this view. Some models encode groups of
     frames independently, before they mix them across time. Groups that occur
     in several windows are then encoded only once
-    (:class:`mmvidattn.online.WindowEncoder`).
+    (:class:`mmvidattn.online.CachedFrameEncoder`).
 
     Memory holds only the resized frames of a window, and their encodings.
 
@@ -187,7 +187,7 @@ class SlidingClassifier:
                stride: float | None) -> None:
         self._seconds, self._stride = seconds, stride
         self.fps = fps
-        self.encoder = WindowEncoder(self.model.backbone)
+        self.encoder = CachedFrameEncoder(self.model.backbone)
         if seconds is None:
             window = self._pipeline.span(fps)
             if window is None:

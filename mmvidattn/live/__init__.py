@@ -3,14 +3,14 @@
 from ..online.event_detector import EventDetector
 from ..sources import Source, open_source
 from .features import FeatureExtractor
-from .models import (
+from .live_models import (
     FeatureStreamModel,
     LiveClipModel,
     LiveVideoModel,
     load_live_model,
 )
 from .run import OnlineDetector, StreamRun
-from .steps import Detection
+from .step_reader import Detection
 
 __all__ = [
     'Detection', 'EventDetector', 'FeatureExtractor', 'FeatureStreamModel',

@@ -23,7 +23,7 @@ from .networks import (
     find_network,
     is_network,
 )
-from .steps import frame_indices, num_steps, source_frames
+from .step_reader import frame_indices, num_steps, source_frames
 
 # Transforms that choose and read the frames of a clip. They are removed,
 # because the steps of the stream choose the frames.

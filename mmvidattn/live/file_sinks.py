@@ -20,7 +20,7 @@ from ..visualization import VideoWriter
 from ..visualization.score_curves import draw_score_curves
 from .run import StreamRun
 from .sinks import Sink
-from .steps import Detection
+from .step_reader import Detection
 
 CAPTION_CLASSES = 3
 # Maximum number of seconds in a plot. Earlier seconds are left out.

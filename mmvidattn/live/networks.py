@@ -19,8 +19,6 @@ from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.checkpoint import load_checkpoint
 from ..utils.remote_files import COMMIT, HUB, HUB_NAME, hub_file
 
-# Prefix of networks that were removed after f42c3bde.
-REMOVED = 'timm://'
 # Files with the input of a network on the Hub, and PIL's interpolations.
 PROCESSORS = 'video_preprocessor_config.json', 'preprocessor_config.json'
 RESAMPLE = {0: 'nearest', 2: 'bilinear', 3: 'bicubic'}
@@ -35,7 +33,7 @@ def is_network(config: Any) -> bool:
     if isinstance(config, nn.Module):
         return True
     text = str(config)
-    return text.startswith((HUB, REMOVED)) or bool(_CALLABLE.fullmatch(text))
+    return text.startswith(HUB) or bool(_CALLABLE.fullmatch(text))
 
 
 def find_network(config: str | nn.Module, checkpoint: str | Path | None
@@ -59,10 +57,6 @@ def find_network(config: str | nn.Module, checkpoint: str | Path | None
         model, name = config, type(config).__name__
     elif config.startswith(HUB):
         model, name = HubNetwork(config), config
-    elif config.startswith(REMOVED):
-        raise ValueError(
-            f'{config} is not supported any more: write a function that '
-            'returns the network, and pass MODULE:CALLABLE')
     else:
         model, name = _call(config), config
     if checkpoint is not None:

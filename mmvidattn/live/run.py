@@ -14,10 +14,10 @@ import numpy as np
 
 from ..sources import Source, open_source
 from ..utils.arguments import Count, Positive, check_arguments
-from .models import BaseLiveModel, load_live_model
+from .live_models import BaseLiveModel, load_live_model
 from .run_files import EventLog, StateFile, read_events
 from .sinks import Sink, SinkThread
-from .steps import Detection, Step, StepReader
+from .step_reader import Detection, Step, StepReader
 
 # Seconds after which the computation of a step is considered stuck.
 STUCK_SECONDS = 60.

@@ -12,7 +12,7 @@ import torch
 
 from ..apis.sliding import SlidingClassifier
 from ..online import StreamSession
-from .steps import Step
+from .step_reader import Step
 
 
 @dataclass

@@ -21,7 +21,7 @@ import numpy as np
 from .event_frames import EventFrames
 from .run import StreamRun
 from .sinks import Sink
-from .steps import Detection
+from .step_reader import Detection
 
 try:
     import uvicorn
@@ -362,11 +362,8 @@ class LivePage:
         if type(source) is not int or not 0 <= source < len(self._runs):
             raise ValueError(f'source must be in [0, {len(self._runs)})')
         if kind == 'threshold' and not self.read_only:
-            on = message.get('on')
-            if on is not None and type(on) not in (int, float):
-                raise ValueError('on must be a number or null')
             self._runs[source].event_detector.set_threshold(
-                message.get('class'), on)
+                message.get('class'), message.get('on'))
             return None
         # The pictures of an event.
         index, start = message.get('index'), message.get('start')

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from ..utils.remote_files import without_secrets
-from .steps import BoundedQueue, Detection
+from .step_reader import BoundedQueue, Detection
 
 # Seconds after the end of a run in which a sink may process waiting items.
 CLOSE_SECONDS = 5.

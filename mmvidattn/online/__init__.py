@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Online action detection: models of feature streams and videos.
 
-:class:`WindowEncoder` runs clip models on streams.
+:class:`CachedFrameEncoder` runs clip models on streams.
 """
 from ..lazy import lazy_package
 
@@ -10,12 +10,12 @@ from ..lazy import lazy_package
 ON, OFF, MIN_DURATION = 0.5, 0.3, 0.5
 
 lazy_package(__name__, dict(
+    cached_frame_encoder=['CachedFrameEncoder'],
+    feature_inputs=['dense_features'],
     mat=['MAT'],
     miniroad=['MiniROAD'],
     online_video_encoder=['CarriedState', 'ClipPlace', 'OnlineVideoEncoder'],
     preprocessors=['FeatureStreamPreprocessor', 'VideoStreamPreprocessor'],
     stream_session=['StreamSession', 'make_stream_step', 'stream_videos'],
     stream_step=['StreamStep'],
-    testra=['TeSTra'],
-    window_encoder=['WindowEncoder'],
-    windows=['dense_features']))
+    testra=['TeSTra']))

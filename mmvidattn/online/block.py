@@ -15,6 +15,7 @@ from ..ops import (
 from ..ops.sizes import is_known
 from ..ops.unprojected_attention import few_queries, unprojected_attention
 from ..utils.arguments import Count, check_arguments
+from ..utils.checks import check_divides
 
 ACTIVATIONS = dict(relu=nn.ReLU, gelu=nn.GELU)
 Activation = Literal['relu', 'gelu']
@@ -45,9 +46,7 @@ class ProjectedAttention(nn.Module):
                  drop_rate: float = 0.,
                  share: float = 1.) -> None:
         super().__init__()
-        if embed_dims % num_heads:
-            raise ValueError('num_heads must divide embed_dims, got '
-                             f'{num_heads} and {embed_dims}')
+        check_divides(num_heads=num_heads, embed_dims=embed_dims)
         self.num_heads = num_heads
         self.drop_rate = drop_rate
         self.share = share

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.arguments import NotNegative, check_arguments
+from ..utils.arguments import (
+    NotNegative,
+    Share,
+    check_arguments,
+    check_type,
+)
 from . import MIN_DURATION, OFF, ON
 from .event_thresholds import check_class_thresholds, check_on_off, smooth
 
@@ -104,8 +109,7 @@ class EventDetector:
                 range.
         """
         actions = self._actions(name)
-        if on is not None and not 0 < on <= 1:
-            raise ValueError(f'on must be in (0, 1], got {on}')
+        check_type('on', on, Share | None)
         first_on, first_off = self._initial[:, actions[0]].tolist()
         if on is None or on == first_on:
             on, off = first_on, first_off

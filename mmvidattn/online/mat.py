@@ -7,16 +7,19 @@ from mmaction.registry import MODELS
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from ..ops.ring_buffers import read_rows
 from ..utils.arguments import Count, Fraction, Natural, Share, check_arguments
+from ..utils.checks import check_divides
 from .block import Activation, OnlineTransformer, causal_bias
-from .encoder import MemoryEncoder
 from .feature_inputs import (
     FeatureProjection,
     check_features,
     check_padding_mask,
+    gather_rows,
     sinusoidal_positions,
 )
-from .windows import gather_rows
+from .memory_encoder import MemoryEncoder
+from .testra_step import WindowStep
 
 
 class MATStages(NamedTuple):
@@ -152,10 +155,9 @@ class MAT(BaseModule):
                  act: Activation = 'gelu',
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
-        if num_groups and long_memory_length % num_groups:
-            raise ValueError(
-                'num_groups must divide long_memory_length, got '
-                f'{num_groups} and {long_memory_length}')
+        if num_groups:
+            check_divides(num_groups=num_groups,
+                          long_memory_length=long_memory_length)
         if long_memory_length < num_groups ** 2:
             # Otherwise padding could fill a segment, which has no average.
             raise ValueError(
@@ -204,20 +206,19 @@ class MAT(BaseModule):
                                  embed_dims),
             persistent=False)
 
-    def project(self, features: Mapping[str, Tensor]) -> Tensor:
+    def project(self,
+                features: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Project each frame separately, without positions.
 
         Args:
             features: Features of each modality, [*, channels].
 
         Returns:
-            Keys and values for the long memory, and the token for the work
-            memory, [*, 3C].
+            Keys and values for the long memory, [*, 2C], and the token for the
+            work memory, [*, C].
         """
-        return torch.cat([
-            self.encoder.project(self.long_projection(features)),
-            self.work_projection(features)
-        ], dim=-1)
+        return (self.encoder.project(self.long_projection(features)),
+                self.work_projection(features))
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """Compute the features of windows.
@@ -313,8 +314,8 @@ class MAT(BaseModule):
               work_indices: Tensor, padding_mask: Tensor | None,
               batch_size: int) -> Tensor:
         """Compute :func:`mmvidattn.online.dense_features`."""
-        C, outputs = self.embed_dims, []
-        long, work = self.project(features).split([2 * C, C], dim=-1)
+        outputs = []
+        long, work = self.project(features)
         for first in range(0, len(work_indices), batch_size):
             batch = slice(first, first + batch_size)
             outputs.append(self.read(
@@ -399,3 +400,38 @@ def _decode(transformer: OnlineTransformer, tokens: Keys,
         read = transformer.reader(transformer.project(memory.x),
                                   bias=memory.bias, num_keys=memory.number)
     return transformer(*transformer.attend(x, **options), read, **options)
+
+
+class MATStep(WindowStep):
+    """Step for streams of :class:`mmvidattn.online.MAT`.
+
+    A frame is projected once. A stream's memory is the projections of its
+    frames: ring buffers ``long``, [B, ., 2C], and ``work``, [B, ., C].
+    Everything that mixes frames is computed anew in each step, because the
+    segments of the long memory move with each frame, and every token of the
+    work memory attends to a future that depends on all of them.
+    """
+
+    @property
+    def stretches_by_default(self) -> bool:
+        """True, as in the released code."""
+        return True
+
+    def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        long, work = self.model.backbone.project(features)
+        return dict(long=long, work=work)
+
+    def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
+        backbone, work = self.model.backbone, self.work_reach + 1
+        long = work + backbone.long_memory_length * self.long_rate
+        C, zeros = backbone.embed_dims, self.example.new_zeros
+        return dict(long=zeros(batch_size, long, 2 * C),
+                    work=zeros(batch_size, work, C))
+
+    def scored(self, state: Mapping[str, Tensor]) -> Tensor:
+        backbone = self.model.backbone
+        start, num_padded = self.start(state['count'] - 1)
+        frames, mask = self.long_frames(start)
+        return backbone.read(
+            read_rows(state['long'], frames), self.read_work(state), ~mask,
+            num_padded, 1 + backbone.num_anticipation_tokens).work[-1]

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..utils.arguments import Count, Fraction, check_arguments
 from .feature_inputs import FeatureProjection, check_features
-from .stream_step import StreamStep, keep_last_row
+from .stream_step import StreamStep
 
 
 @MODELS.register_module()
@@ -115,7 +115,9 @@ class MiniROADStep(StreamStep):
 
     def take(self, projected: Mapping[str, Tensor], keep: Tensor,
              step: Tensor, state: dict[str, Tensor]) -> None:
-        self._advance(keep_last_row(projected, keep, state), state)
+        row = projected['row'].where(keep[:, None], state['row'])
+        state['row'].copy_(row)
+        self._advance(row, state)
 
     def repeat(self, number: int, state: dict[str, Tensor]) -> None:
         for _ in range(number):

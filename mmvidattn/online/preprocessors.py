@@ -77,15 +77,10 @@ class VideoStreamPreprocessor(FeatureStreamPreprocessor):
             self.register_buffer(name, torch.tensor(
                 values, dtype=torch.float32), persistent=False)
 
-    def normalize(self, frames: Tensor, channel_dim: int = -4) -> Tensor:
-        """Normalize frames of bytes or floats to float32.
-
-        Args:
-            frames: Frames, with the channels in dimension ``channel_dim``.
-            channel_dim: Negative. Defaults to -4, for [*, C, T, H, W].
-        """
-        shape = (-1, ) + (1, ) * (-channel_dim - 1)
-        return (frames.float() - self.mean.view(shape)) / self.std.view(shape)
+    def normalize(self, frames: Tensor) -> Tensor:
+        """Normalize frames of bytes or floats, [*, C, T, H, W], to float32."""
+        mean, std = (x[:, None, None, None] for x in (self.mean, self.std))
+        return (frames.float() - mean) / std
 
     def forward(self,
                 data: Mapping[str, Any],

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from ..layers.packed_linear import pack_linears
 from ..ops.precision import without_autocast
-from ..utils.arguments import NotNegative, check_type
+from ..utils.arguments import Natural, NotNegative, check_type
 from ..utils.half_precision import without_slow_bfloat16
-from .mat import MAT
+from .mat import MAT, MATStep
 from .miniroad import MiniROAD, MiniROADStep
 from .online_video_encoder import OnlineVideoEncoder, VideoStep
 from .stream_step import CUDAGraphStep, StreamStep
 from .testra import TeSTra
-from .window_steps import MATStep, TeSTraStep
+from .testra_step import TeSTraStep
 
 VERSION = 1
 STEPS = {
@@ -211,8 +211,7 @@ class StreamSession:
             ValueError: If ``number`` is negative, or the model does not take
                 ``elapsed``.
         """
-        if number < 0:
-            raise ValueError(f'number must be at least 0, got {number}')
+        check_type('number', number, Natural)
         first, options = self.num_steps, {}
         if elapsed is not None:
             check_type('elapsed', elapsed, NotNegative)

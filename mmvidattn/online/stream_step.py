@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -46,11 +46,15 @@ class StreamStep(nn.Module):
         ValueError: If the model does not support an option.
     """
 
+    #: Largest absolute number in projections, by name. Defaults to the largest
+    #: number of the dtype.
+    limits: Mapping[str, float] = {}
+
     def __init__(self,
                  model: nn.Module,
                  long_memory_sample_rate: Count = 4,
                  work_memory_sample_rate: Count = 1,
-                 kernel: str | None = None,
+                 kernel: Literal['window', 'smoothing'] | None = None,
                  *,
                  stretch_long_memory: bool | None = None) -> None:
         super().__init__()
@@ -60,19 +64,18 @@ class StreamStep(nn.Module):
         self.model = model
         self.long_rate = long_memory_sample_rate
         self.work_rate = work_memory_sample_rate
-        self.check_kernel(kernel)
         self.kernel = kernel or 'window'
+        if kernel == 'smoothing':
+            self.check_smoothing()
         self.stretch_long_memory = (
             self.stretches_by_default if stretch_long_memory is None
             else stretch_long_memory)
         self.prepare()
 
-    def check_kernel(self, kernel: str | None) -> None:
-        """Raise a ValueError if the kernel does not fit the model."""
-        if kernel not in (None, 'window'):
-            raise ValueError(
-                "kernel must be 'window' or None for a "
-                f'{type(self.model.backbone).__name__}, got {kernel!r}')
+    def check_smoothing(self) -> None:
+        """Raise a ValueError if 'smoothing' does not fit the model."""
+        raise ValueError("kernel='smoothing' is for TeSTra, got a "
+                         f'{type(self.model.backbone).__name__}')
 
     @property
     def stretches_by_default(self) -> bool:
@@ -199,8 +202,11 @@ class StreamStep(nn.Module):
 
     def fits(self, projected: Mapping[str, Tensor]) -> Tensor:
         """Return True for frames that cannot overflow later, bool [B]."""
+        # NaN is not <= any limit.
         return torch.stack([
-            x.isfinite().flatten(1).all(dim=1) for x in projected.values()
+            x.abs().flatten(1).amax(dim=1) <= self.limits.get(
+                name, torch.finfo(x.dtype).max)
+            for name, x in projected.items()
         ]).all(dim=0)
 
     def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
@@ -303,14 +309,6 @@ class StreamStep(nn.Module):
         self.repeat(number - 1, state)
         state['count'].add_(number - 1)
         state['num_bad'].add_(number - 1)
-
-
-def keep_last_row(projected: Mapping[str, Tensor], keep: Tensor,
-                  state: dict[str, Tensor]) -> Tensor:
-    """Update ``row``, the last good frame of each stream, and return it."""
-    row = projected['row'].where(keep[:, None], state['row'])
-    state['row'].copy_(row)
-    return row
 
 
 def _numbers(name: str, value: Tensor | float, lead: tuple[int, ...]

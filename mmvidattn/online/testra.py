@@ -9,13 +9,14 @@ from torch import Tensor, nn
 
 from ..utils.arguments import Count, Fraction, Natural, Share, check_arguments
 from .block import Activation, OnlineTransformer, Reader, causal_bias
-from .encoder import MemoryEncoder
 from .feature_inputs import (
     FeatureProjection,
     check_features,
     check_padding_mask,
+    gather_rows,
     sinusoidal_positions,
 )
+from .memory_encoder import MemoryEncoder
 
 
 class OnlineDecoder(nn.Module):
@@ -117,7 +118,7 @@ class TeSTra(BaseModule):
     and :meth:`read` processes windows of projected frames. Frames that several
     windows share are therefore projected only once.
     :func:`mmvidattn.online.dense_features` gathers the projected frames of a
-    video, and :class:`~mmvidattn.online.window_steps.TeSTraStep` gathers the
+    video, and :class:`~mmvidattn.online.testra_step.TeSTraStep` gathers the
     latest projected frames of a stream.
 
     `LSTR <https://arxiv.org/abs/2107.03377>`_ is this model with
@@ -309,6 +310,29 @@ class TeSTra(BaseModule):
             {name: x[:, N:] for name, x in features.items()})
         return self.read(read, self.decoder.project(self._work_tokens(x)))
 
+    def dense(self, features: Mapping[str, Tensor], long_indices: Tensor,
+              work_indices: Tensor, padding_mask: Tensor | None,
+              batch_size: int) -> Tensor:
+        """Compute :func:`mmvidattn.online.dense_features`."""
+        if self.fusion == 'long':
+            long_indices = torch.cat([long_indices, work_indices], dim=1)
+        reader, outputs = WindowReader(self), []
+        all_long, all_work = self.project(features)
+        for first in range(0, len(work_indices), batch_size):
+            batch, read_long = slice(first, first + batch_size), None
+            if self.encoder is not None:
+                long = gather_rows(all_long, long_indices[batch])
+                if reader.long_positions is not None:
+                    long = long + reader.long_positions
+                mask = None if padding_mask is None else padding_mask[batch]
+                # Drop an empty mask, because masking copies keys and values.
+                if mask is not None and not mask.any():
+                    mask = None
+                read_long = self.encoder.reader(long, mask)
+            work = gather_rows(all_work, work_indices[batch])
+            outputs.append(reader.read(read_long, work))
+        return torch.cat(outputs)
+
     def _work_tokens(self, x: Tensor) -> Tensor:
         """Convert projected frames [B, L, C] to tokens [B, L + A, C]."""
         positions = self.work_positions()
@@ -320,3 +344,78 @@ class TeSTra(BaseModule):
             return x
         tokens = (self.anticipation_tokens + ahead).expand(x.shape[0], -1, -1)
         return torch.cat([x, self.pos_drop(tokens)], dim=1)
+
+
+class WindowReader(nn.Module):
+    """Inference part of TeSTra: windows of projected frames to features.
+
+    Several windows use the same projection of a frame
+    (:meth:`TeSTra.project`). The projection contains no position, because the
+    position of a frame differs from window to window. This module adds the
+    positions. It uses that a projection f is affine:
+    ``f(x + p) = f(x) + f(p) - f(0)``. The last two terms, the anticipation
+    tokens and the encoder's queries depend only on the weights. The
+    constructor computes them once, so the weights must not change later.
+
+    Args:
+        model: Model in eval mode.
+    """
+
+    @torch.no_grad()
+    def __init__(self, model: TeSTra) -> None:
+        super().__init__()
+        self.model = model
+        project = model.decoder.project
+        positions = model.work_positions()
+        zero = torch.zeros_like(positions[:1])
+        tokens = model.anticipation_tokens
+        tokens = zero[:0] if tokens is None else tokens
+        self.register_buffer('positions', project(positions) - project(zero))
+        self.register_buffer('tokens', project(tokens))
+        self.register_buffer('long_positions', None)
+        if model.encoder is None:
+            return
+        for i, (x, q) in enumerate(model.encoder.prefix()):
+            self.register_buffer(f'prefix_{i}', x)
+            self.register_buffer(f'queries_{i}', q)
+        positions, project = model.long_positions(), model.encoder.project
+        if positions is not None:
+            self.long_positions = project(positions) - project(zero)
+
+    def read(self,
+             read_long: Reader | None,
+             work: Tensor,
+             num_padded: Tensor | None = None) -> Tensor:
+        """Compute features of the last step and of the anticipated steps.
+
+        Args:
+            read_long: Reader of the long memories; see :meth:`TeSTra.read`.
+            work: Projections of the work memory's frames, [B, L, R].
+            num_padded: Number of padded frames at the start of each window,
+                int64, [B]. Positions start at 0 after the padding.
+
+        Returns:
+            Features, [B, 1 + A, C].
+        """
+        model, (batch_size, length, _) = self.model, work.shape
+        if model.num_anticipation_tokens:
+            work = torch.cat(
+                [work, self.tokens.expand(batch_size, -1, -1)], dim=1)
+        positions = self.positions
+        slots = torch.arange(len(positions), device=work.device)
+        if num_padded is not None:
+            positions = gather_rows(
+                positions, (slots - num_padded[:, None]).clamp(min=0))
+        if not model.work_memory_pos_embed:
+            positions = positions.where((slots >= length)[:, None], 0)
+        prefix = None
+        if model.encoder is not None:
+            prefix = [(getattr(self, f'prefix_{i}'),
+                       getattr(self, f'queries_{i}'))
+                      for i in range(len(model.encoder.stages))]
+        return model.read(
+            read_long,
+            work + positions,
+            prefix,
+            num_outputs=1 + model.num_anticipation_tokens,
+            num_padded=num_padded)

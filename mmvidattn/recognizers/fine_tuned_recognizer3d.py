@@ -68,37 +68,36 @@ class FineTunedRecognizer3D(Recognizer3D):
         self._frozen: list[nn.Module] = []
         if lora is not None:
             self.backbone.requires_grad_(False)
-            for name in add_lora(self.backbone, **lora):
-                module = self.backbone.get_submodule(name)
-                module.lora_down.requires_grad_(True)
-                module.lora_up.requires_grad_(True)
+            add_lora(self.backbone, **lora)
             self._frozen = [module for module in self.backbone.modules()
                             if isinstance(module, _NormBase)]
-        elif freeze == 'backbone':
-            self.backbone.requires_grad_(False)
-            self._frozen = [self.backbone]
-        elif freeze == 'spatial':
-            self._freeze_spatial()
         elif freeze is not None:
-            self._freeze_blocks(freeze)
+            self._freeze_parameters()
+            # Modules whose parameters are all frozen.
+            self._frozen = [
+                part for part in self.backbone.modules()
+                if (parameters := [*part.parameters()])
+                and not any(p.requires_grad for p in parameters)]
 
-    def _freeze_spatial(self) -> None:
-        trained = getattr(self.backbone, 'temporal_encoder', None)
-        if trained is None:
-            raise ValueError(
-                "freeze='spatial' needs a backbone with a spatial and a "
-                "temporal encoder, such as ViViT with model='fact_encoder' "
-                'and num_temporal_layers from 1, got a '
-                f'{type(self.backbone).__name__} without')
-        self.backbone.requires_grad_(False)
-        trained.requires_grad_(True)
-        self._frozen = _frozen_modules(self.backbone)
-
-    def _freeze_blocks(self, number: int) -> None:
-        backbone = self.backbone
+    def _freeze_parameters(self) -> None:
+        backbone, freeze = self.backbone, self.freeze
+        if freeze == 'backbone':
+            backbone.requires_grad_(False)
+            return
+        if freeze == 'spatial':
+            trained = getattr(backbone, 'temporal_encoder', None)
+            if trained is None:
+                raise ValueError(
+                    "freeze='spatial' needs a backbone with a spatial and a "
+                    "temporal encoder, such as ViViT with model='fact_encoder'"
+                    ' and num_temporal_layers from 1, got a '
+                    f'{type(backbone).__name__} without')
+            backbone.requires_grad_(False)
+            trained.requires_grad_(True)
+            return
         if not hasattr(backbone, 'get_layer_depth'):
             raise ValueError(
-                f'freeze={number!r} needs a backbone with get_layer_depth, '
+                f'freeze={freeze!r} needs a backbone with get_layer_depth, '
                 f'which {type(backbone).__name__} lacks; freeze="backbone" '
                 'works with any backbone')
         depths = {name: backbone.get_layer_depth(name)
@@ -106,14 +105,13 @@ class FineTunedRecognizer3D(Recognizer3D):
         # The first depth is for layers before the blocks, the last one for
         # layers after them.
         most = next(iter(depths.values()))[1] - 2
-        if number > most:
+        if freeze > most:
             raise ValueError(
                 f'freeze must be at most {most}, the number of blocks of this '
-                f'{type(backbone).__name__}, got {number}')
+                f'{type(backbone).__name__}, got {freeze}')
         for name, parameter in backbone.named_parameters():
-            if depths[name][0] <= number:
+            if depths[name][0] <= freeze:
                 parameter.requires_grad_(False)
-        self._frozen = _frozen_modules(backbone)
 
     def train(self, mode: bool = True) -> nn.Module:
         """Set the mode of all layers except frozen ones."""
@@ -191,10 +189,3 @@ class FineTunedRecognizer3D(Recognizer3D):
             raise ValueError(f'pool_clips={number} must divide the number of '
                              f'views of a video, got {views}')
         return x.unflatten(0, (-1, number)).transpose(1, 2).flatten(2, 3)
-
-
-def _frozen_modules(module: nn.Module) -> list[nn.Module]:
-    """Return the modules whose parameters are all frozen."""
-    return [part for part in module.modules()
-            if (parameters := [*part.parameters()])
-            and not any(parameter.requires_grad for parameter in parameters)]

@@ -16,6 +16,7 @@ from ..online import (
     stream_videos,
 )
 from ..utils.arguments import Count, check_arguments
+from ..utils.checks import check_choice
 
 
 @MODELS.register_module()
@@ -130,12 +131,8 @@ class OnlineActionDetector(BaseModel):
         Raises:
             ValueError: If mode, stage or inputs have another value.
         """
-        if mode not in ('tensor', 'loss', 'predict'):
-            raise ValueError("mode must be 'tensor', 'loss' or 'predict', got "
-                             f'{mode!r}')
-        if stage not in ('head', 'backbone'):
-            raise ValueError(f"stage must be 'head' or 'backbone', got "
-                             f'{stage!r}')
+        check_choice('mode', mode, ('tensor', 'loss', 'predict'))
+        check_choice('stage', stage, ('head', 'backbone'))
         if not isinstance(inputs, Mapping):
             if mode != 'predict':
                 raise ValueError("videos need mode='predict', got "

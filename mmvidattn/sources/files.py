@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Base class of sources, and sources of video files and folders of frames."""
-import math
 import threading
 import time
 from collections.abc import Iterator
@@ -48,9 +47,6 @@ class Source:
         fps: Frames per second.
         live: True if frames arrive in real time, independent of the reader.
 
-    Raises:
-        ValueError: If ``fps`` is not a positive number.
-
     Attributes:
         status: 'running', 'ended', or a description of a problem.
         patience: Maximum seconds until the next frame.
@@ -62,9 +58,6 @@ class Source:
     first_frame = 0
 
     def __init__(self, name: str, fps: float, live: bool) -> None:
-        if not 0 < fps < math.inf:
-            raise ValueError(f'{name}: fps must be a positive number, got '
-                             f'{fps}')
         self.name = name
         self.fps = fps
         self.live = live

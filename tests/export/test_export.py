@@ -27,7 +27,7 @@ from mmvidattn.export import (
 from mmvidattn.export.export import capture, difference
 from mmvidattn.export.programs import Program
 from mmvidattn.online import StreamSession, online_video_encoder
-from mmvidattn.online.window_steps import TeSTraStep
+from mmvidattn.online.testra_step import TeSTraStep
 from tools.analysis.export_table import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]

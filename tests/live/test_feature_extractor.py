@@ -25,7 +25,7 @@ from mmvidattn.apis.models import load_config
 from mmvidattn.commands.extract_features import load_extractor
 from mmvidattn.convert import convert
 from mmvidattn.live import FeatureExtractor, OnlineDetector
-from mmvidattn.live.models import _merge
+from mmvidattn.live.live_models import _merge
 from mmvidattn.live.networks import (
     FLOWS,
     ImageInput,

@@ -13,7 +13,7 @@ from mmvidattn.live import FeatureExtractor, OnlineDetector, open_source
 from mmvidattn.live.file_sinks import SegmentSink
 from mmvidattn.live.networks import OpticalFlow
 from mmvidattn.live.sinks import WebhookSink
-from mmvidattn.live.steps import StepMaker
+from mmvidattn.live.step_reader import StepMaker
 
 IMAGE = np.zeros((48, 64, 3), np.uint8)
 
@@ -53,7 +53,6 @@ def test_rejects_inputs_of_networks(change, message):
      'os:getcwd must return an nn.Module, got a str'),
     (dict(config='no.such:thing', input=FRAMES),
      'must be MODULE:CALLABLE that can be imported: No module named'),
-    (dict(config='timm://vit', input=FRAMES), 'not supported any more'),
     (dict(config='linear_ff_tiny_motion', input=FRAMES),
      'input is not for recognizers'),
     (dict(config='hf://owner/model'), 'must be hf://OWNER/MODEL@REVISION'),

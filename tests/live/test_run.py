@@ -222,18 +222,6 @@ def test_model_gets_rgb_and_flow_features(files, clip, tmp_path, monkeypatch):
             torch.testing.assert_close(got[step][name], expected)
 
 
-def test_runs_share_only_the_model(files, clip, found):
-    detector = OnlineDetector(*files, clip)
-    other = detector.with_source(clip)
-    assert detector.classes == other.classes == [*CLASSES]
-    assert other.model is detector.model
-    assert other.extractors is detector.extractors
-    # The runs are independent, and give the same scores.
-    for pair in zip(detector, other, found[1], strict=True):
-        for one in pair[:2]:
-            np.testing.assert_array_equal(one.scores, pair[2].scores)
-
-
 @pytest.fixture(scope='module')
 def eager(files):
     """Model in which each class is an action all the time."""

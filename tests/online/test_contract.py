@@ -325,7 +325,7 @@ def test_rejects_frames_sessions_and_states(model, videos):
             (push_many, [[session], [frame] * 2], 'got 2 for 1'),
             (push_many, [[session], [frame_of(videos[0], slice(2))]],
              'must be one frame'),
-            (session.skip, [-1], 'number must be at least 0, got -1'),
+            (session.skip, [-1], 'number must be a non-negative integer'),
             (session.load_state_dict, [dict(state, version=2)],
              'of version 1, got 2'),
             (session.load_state_dict, [dict(state, state=damaged)],

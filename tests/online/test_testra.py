@@ -67,23 +67,6 @@ def test_dense_features_match_a_reference_of_torch_layers(pair):
         assert relative(y, want[name][:, L - 1:]) < 1e-7
 
 
-def test_scores_are_causal(pair):
-    """A step depends on all steps up to it."""
-    _, model = pair
-    backbone = model.backbone
-    N, L = backbone.long_memory_length, backbone.work_memory_length
-    rgb, flow = (x[None] for x in video_of(model, N + L).values())
-    y = model(dict(rgb=rgb.requires_grad_(), flow=flow))['action'][0]
-    # This fusion compresses the entire work memory: the paper's Table 6b.
-    free = L if backbone.fusion == 'long' else 0
-    for step in range(len(y)):
-        grad, = torch.autograd.grad(
-            y[step].square().sum(), rgb, retain_graph=True)
-        reached = grad[0].abs().amax(dim=-1) > 0
-        want = [t <= N + max(step, free) for t in range(N + L)]
-        assert reached.tolist() == want
-
-
 def test_dropout_differs_within_a_batch(detector):
     """A batch shares the queries' self-attention only during inference."""
     model = detector(drop_rate=0.5).train()

@@ -3,14 +3,12 @@ import copy
 
 import pytest
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from helpers import build_model
 from mmaction.registry import MODELS
 from mmaction.structures import ActionDataSample
 from mmengine.logging import MessageHub
-from mmengine.model import MMDistributedDataParallel
-from mmengine.optim import AmpOptimWrapper, OptimWrapper
+from mmengine.optim import OptimWrapper
 
 import mmvidattn
 
@@ -241,42 +239,15 @@ def test_causal_student_learns_block_outputs():
         2 - sum(cosines).item(), rel=1e-5)
 
 
-def test_amp_computes_losses_in_float32(teachers):
-    model = build('xvit', teacher_checkpoint=teachers['xvit'][0],
-                  head=dict(dropout_ratio=0.)).train()
-    with torch.autocast('cpu', dtype=torch.bfloat16):
-        low = model.loss(*batch())
-    high = model.loss(*batch())
-    for name in 'loss_feature', 'loss_logit':
-        assert low[name].dtype == torch.float32
-        assert low[name].item() == pytest.approx(high[name].item(), rel=0.1)
-    wrapper = AmpOptimWrapper(
-        dtype='bfloat16', optimizer=torch.optim.SGD(model.parameters(), 0.1))
-    clips, samples = batch()
-    data = dict(inputs=[x for x in clips], data_samples=samples)
-    assert model.train_step(data, wrapper)['loss'].isfinite()
-
-
 @pytest.mark.parametrize('options', [
     dict(logit_loss=None), dict(feature_loss=None)], ids=str)
-def test_all_parameters_have_gradients_in_distributed_training(
-        teachers, tmp_path, options):
+def test_all_parameters_have_gradients(teachers, options):
     """Otherwise the second step of DistributedDataParallel would raise."""
-    dist.init_process_group('gloo', init_method=f'file://{tmp_path}/store',
-                            rank=0, world_size=1)
-    try:
-        model = build(teacher_checkpoint=teachers['joint'][0], **options)
-        # Delete DDP before its group, because its destructor joins the group's
-        # thread while it holds a lock that this thread waits for.
-        wrapped = MMDistributedDataParallel(model.train())
-        wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), 0.1))
-        for _ in range(2):
-            clips, samples = batch()
-            wrapped.train_step(
-                dict(inputs=[*clips], data_samples=samples), wrapper)
-        del wrapped
-    finally:
-        dist.destroy_process_group()
+    model = build(teacher_checkpoint=teachers['joint'][0], **options).train()
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        losses = model.loss(*batch())
+    sum(x for name, x in losses.items() if 'loss' in name).backward()
+    assert all(p.grad is not None for p in model.parameters())
 
 
 @pytest.mark.parametrize('options, error', [

@@ -89,39 +89,6 @@ def test_predicts_each_sample_of_a_batch():
             assert torch.allclose(got, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize('tokens', [0, A])
-def test_dense_scores_match_windows(tokens):
-    model = _detector(tokens, num_verbs=3).double().eval()
-    videos = [_video(0, 15), _video(1, 11)]
-    for video in videos:
-        for name in 'rgb', 'flow':
-            video['inputs'][name] = video['inputs'][name].double()
-    with torch.no_grad():
-        results = model(
-            [v['inputs'] for v in videos],
-            [v['data_samples'] for v in videos], mode='predict')
-    for video, result in zip(videos, results):
-        x = video['inputs']
-        windows = {
-            name: torch.cat([x[name][x['long_indices']],
-                             x[name][x['work_indices']]], dim=1)
-            for name in ('rgb', 'flow')
-        }
-        with torch.no_grad():
-            expected = model(dict(windows, padding_mask=x['padding_mask']))
-        for name in 'action', 'verb':
-            scores = expected[name].softmax(-1)
-            steps = torch.cat([scores[0, :L - 1], scores[:, L - 1]])
-            got = result.get(f'pred_{name}')
-            assert got.shape == (len(x['rgb']), scores.shape[-1])
-            assert (got - steps).abs().max() < 1e-6
-            key = f'pred_anticipated_{name}'
-            assert (key in result) == bool(tokens)
-            if tokens:
-                ahead = result.get(key)
-                assert (ahead - scores[:, L:]).abs().max() < 1e-6
-
-
 def _as_stream(video, **options):
     inputs = {k: video['inputs'][k] for k in ('rgb', 'flow')}
     return dict(
@@ -131,31 +98,41 @@ def _as_stream(video, **options):
 
 
 @pytest.mark.parametrize('tokens', [0, A])
-def test_stream_scores_equal_dense_scores(tokens):
+@torch.no_grad()
+def test_videos_and_streams_have_the_scores_of_windows(tokens):
     """The streams run in parallel and have different lengths."""
     model = _detector(tokens, num_verbs=3).eval()
     videos = [_video(i, n) for i, n in enumerate((11, 15, 4, 15))]
     for video in videos:
         # Like in the dataset, an empty long memory keeps step 0.
         video['inputs']['padding_mask'][0, -1] = False
+    dense = model.test_step(pseudo_collate(videos))
     # Add a video that is shorter than the work memory.
     videos.append(_video(4, L))
     for name in 'rgb', 'flow':
         videos[-1]['inputs'][name] = videos[-1]['inputs'][name][:2]
-    with torch.no_grad():
-        dense = model.test_step(pseudo_collate(videos[:-1]))
-        streams = model.test_step(
-            pseudo_collate([_as_stream(v) for v in videos]))
-    for expected, got in zip(dense, streams):
+    streams = model.test_step(
+        pseudo_collate([_as_stream(v) for v in videos]))
+    for video, whole, stream in zip(videos, dense, streams):
+        x = video['inputs']
+        windows = {
+            name: torch.cat([x[name][x['long_indices']],
+                             x[name][x['work_indices']]], dim=1)
+            for name in ('rgb', 'flow')
+        }
+        logits = model(dict(windows, padding_mask=x['padding_mask']))
         for name in 'action', 'verb':
-            torch.testing.assert_close(
-                got.get(f'pred_{name}'), expected.get(f'pred_{name}'),
-                atol=1e-6, rtol=0)
+            scores = logits[name].softmax(-1)
+            steps = torch.cat([scores[0, :L - 1], scores[:, L - 1]])
             key = f'pred_anticipated_{name}'
-            assert (key in got) == bool(tokens)
-            if tokens:
+            for got, first in (whole, 0), (stream, L - 1):
                 torch.testing.assert_close(
-                    got.get(key)[L - 1:], expected.get(key), atol=1e-6, rtol=0)
+                    got.get(f'pred_{name}'), steps, atol=2e-6, rtol=0)
+                assert (key in got) == bool(tokens)
+                if tokens:
+                    torch.testing.assert_close(
+                        got.get(key)[first:], scores[:, L:], atol=2e-6,
+                        rtol=0)
     for video, sample in zip(videos, streams):
         length = len(video['inputs']['rgb'])
         assert len(sample.pred_action) == length
@@ -200,8 +177,8 @@ def test_tensor_mode_has_stages():
     assert features.shape == (1, L + A, 8)
     assert torch.equal(model.cls_head(features)['action'],
                        model(inputs)['action'])
-    for options, error in ((dict(stage='neck'), "stage must be 'head' or"),
-                           (dict(mode='train'), "mode must be 'tensor'")):
+    for options, error in ((dict(stage='neck'), 'stage must be one of'),
+                           (dict(mode='train'), 'mode must be one of')):
         with pytest.raises(ValueError, match=error):
             model(inputs, **options)
     with pytest.raises(ValueError, match="mode='loss'"):

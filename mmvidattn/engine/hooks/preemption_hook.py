@@ -53,11 +53,11 @@ class PreemptionHook(Hook):
     """Save a checkpoint on SIGTERM or Ctrl-C, and exit.
 
     After the signal, the run finishes the current iteration of training or
-    validation, writes a checkpoint, from which ``--resume`` continues, and
-    exits. The exit code is 143 (128 +
-    SIGTERM), which Slurm, Kubernetes and similar systems recognize as a
-    stopped job; after Ctrl-C, it is 130 (128 + SIGINT). A second Ctrl-C stops
-    at once, without saving.
+    validation, writes the checkpoint ``interrupted.pth``, from which
+    ``--resume`` continues, and exits. The exit code is 143 (128 + SIGTERM),
+    which Slurm, Kubernetes and similar systems recognize as a stopped job;
+    after Ctrl-C, it is 130 (128 + SIGINT). A second Ctrl-C stops at once,
+    without saving.
 
     All processes stop at the same iteration, even if only one receives the
     signal. For this, they exchange a number after each iteration.

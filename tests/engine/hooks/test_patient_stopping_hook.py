@@ -29,8 +29,3 @@ def test_stops_when_learned(training, validation, stop):
         if runner.train_loop.stop_training:
             stopped = stopped or epoch
     assert stopped == stop
-
-
-def test_rejects_percent():
-    with pytest.raises(ValueError, match='learned'):
-        PatientStoppingHook(learned=95, monitor='acc/top1')

@@ -59,20 +59,16 @@ def test_batches_are_processed_as_in_training():
     assert seen == [True, 'loss']
 
 
-def test_frozen_norms_keep_their_statistics():
-    model = Model().train()
-    model.norm.eval()
-    assert precise_bn(model, _batches()) == 0
-    assert model.norm.running_mean.abs().max() == 0
-
-
-def test_draws_no_batches_without_batch_norm():
+def test_frozen_or_absent_norms_need_no_batches():
     def fails():
         raise AssertionError
         yield
 
-    model = Model(lambda channels: nn.GroupNorm(2, channels)).train()
-    assert precise_bn(model, fails()) == 0
+    frozen = Model().train()
+    frozen.norm.eval()
+    absent = Model(lambda channels: nn.GroupNorm(2, channels)).train()
+    for model in frozen, absent:
+        assert precise_bn(model, fails()) == 0
 
 
 def test_runs_after_epochs_of_training(tmp_path):

@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Stream steps of networks that read windows: TeSTra, LSTR and MAT."""
+"""Steps of streams of TeSTra and LSTR, and the windows of any such stream."""
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..ops.precision import at_least_float32
 from ..ops.ring_buffers import fill_rows, push_row, read_rows, write_row
@@ -13,15 +13,17 @@ from ..ops.sample_smoothing import (
     smoothing_state,
     window_smoothing,
 )
-from .stream_step import StreamStep, keep_last_row
-from .windows import WindowReader, long_memory_frames, work_memory_start
-
-KERNELS = 'window', 'smoothing'
-RING_BUFFERS = 'work', 'scores', 'values'
+from .stream_step import StreamStep
+from .testra import WindowReader
 
 
 class WindowStep(StreamStep):
-    """Step of networks whose state has a ring buffer ``work``."""
+    """Step of networks that read windows of projected frames.
+
+    Each projection of :meth:`project` has a ring buffer of the same name in
+    the state; that of the work memory is ``work``. Full windows match
+    :mod:`mmvidattn.datasets.feature_windows`.
+    """
 
     @property
     def work_reach(self) -> int:
@@ -29,15 +31,42 @@ class WindowStep(StreamStep):
         return (self.model.backbone.work_memory_length - 1) * self.work_rate
 
     def start(self, step: Tensor) -> tuple[Tensor, Tensor]:
-        """Return :func:`work_memory_start` of the work memory at a step."""
-        return work_memory_start(
-            step, self.model.backbone.work_memory_length, self.work_rate)
+        """Return the first frames of work memories, and their padding.
+
+        A work memory is padded until the stream has enough frames.
+
+        Args:
+            step: Number of the newest frame, int64, [B].
+
+        Returns:
+            Number of the first frame, and of padded samples, int64 [B].
+        """
+        length, rate = self.model.backbone.work_memory_length, self.work_rate
+        num_padded = (length - 1 - step // rate).clamp(min=0)
+        return step - rate * (length - 1 - num_padded), num_padded
 
     def long_frames(self, start: Tensor) -> tuple[Tensor, Tensor]:
-        """Return :func:`long_memory_frames` before a work memory."""
-        return long_memory_frames(
-            start, self.model.backbone.long_memory_length, self.long_rate,
-            self.stretch_long_memory)
+        """Return the frames of the long memories before work memories.
+
+        Args:
+            start: First frames of the work memories, int64 [B].
+
+        Returns:
+            Numbers of the frames, oldest first, int64 [B, N], with 0 for
+            padding; and a mask, bool [B, N], False for padding.
+        """
+        length, rate = self.model.backbone.long_memory_length, self.long_rate
+        end = start
+        if self.stretch_long_memory:
+            # At the start of a stream, the samples start at frame 0.
+            end = (start + rate - 1) // rate * rate
+            end = end.where(start < length * rate, start)
+        ago = torch.arange(length, 0, -1, device=start.device)
+        frames = end[:, None] - rate * ago
+        # Frame 0 stands for frames before the stream, and is masked except
+        # once.
+        mask = (frames > -rate) | (ago == 1)
+        return frames.clamp(min=0), mask
 
     def read_work(self, state: Mapping[str, Tensor]) -> Tensor:
         """Return the rows of the work memory, oldest first, [B, L, R]."""
@@ -45,6 +74,18 @@ class WindowStep(StreamStep):
             self.model.backbone.work_memory_length - 1, -1, -1,
             device=state['count'].device)
         return read_rows(state['work'], state['count'][:, None] - 1 - ago)
+
+    def take(self, projected: Mapping[str, Tensor], keep: Tensor,
+             step: Tensor, state: dict[str, Tensor]) -> None:
+        for name, x in projected.items():
+            push_row(state[name], step, x, keep)
+
+    def repeat(self, number: int, state: dict[str, Tensor]) -> None:
+        step = state['count']
+        for name, ring in state.items():
+            if hasattr(self, f'zero_{name}'):
+                last = read_rows(ring, step[:, None] - 1)[:, 0]
+                fill_rows(ring, step, number, last)
 
 
 class TeSTraStep(WindowStep):
@@ -60,6 +101,13 @@ class TeSTraStep(WindowStep):
 
     def prepare(self) -> None:
         backbone = self.model.backbone
+        if backbone.encoder is not None:
+            blocks = backbone.encoder.stages[0].blocks
+            if len(blocks) > 1:
+                raise ValueError(
+                    "the encoder's first stage must have one layer "
+                    f'(num_layers=1) for streams, got {len(blocks)}: the '
+                    'queries of a second layer depend on the memory')
         # Frames between the oldest sample of the long memory and the first
         # sample of the work memory.
         self.long_reach = self.long_rate * (
@@ -70,6 +118,10 @@ class TeSTraStep(WindowStep):
             self.register_buffer('position_scores', scores)
             self.register_buffer('position_values', values)
         super().prepare()
+        self.limits = dict.fromkeys(('work', 'values'), self._limit())
+        if backbone.encoder is not None:
+            self.limits['scores'] = torch.finfo(
+                self.zero_scores.dtype).max / 4
 
     @property
     def stretches_by_default(self) -> bool:
@@ -81,29 +133,19 @@ class TeSTraStep(WindowStep):
         # Use a buffer, because parameters may be quantized.
         return self.reader.positions
 
-    def check_kernel(self, kernel: str | None) -> None:
+    def check_smoothing(self) -> None:
         backbone, reasons = self.model.backbone, []
-        if kernel not in (None, *KERNELS):
-            raise ValueError(f'kernel must be one of {", ".join(KERNELS)} or '
-                             f'None, got {kernel!r}')
         if backbone.encoder is None:
             reasons.append('has no long memory')
-        else:
-            blocks = backbone.encoder.stages[0].blocks
-            if len(blocks) > 1:
-                raise ValueError(
-                    "the encoder's first stage must have one layer "
-                    f'(num_layers=1) for streams, got {len(blocks)}: the '
-                    'queries of a second layer depend on the memory')
-            if backbone.long_memory_pos_embed:
-                reasons.append('has positions in its long memory')
-            if backbone.fusion == 'long':
-                reasons.append("has fusion='long'")
+        if backbone.long_memory_pos_embed:
+            reasons.append('has positions in its long memory')
+        if backbone.fusion == 'long':
+            reasons.append("has fusion='long'")
         if self.work_rate > self.long_rate:
             reasons.append(
                 'has work_memory_sample_rate > long_memory_sample_rate '
                 f'({self.work_rate} and {self.long_rate})')
-        if kernel == 'smoothing' and reasons:
+        if reasons:
             raise ValueError("kernel='smoothing' does not apply: the model "
                              f'{" and ".join(reasons)}; use kernel=\'window\'')
 
@@ -113,28 +155,26 @@ class TeSTraStep(WindowStep):
         return at_least_float32(*self.model.backbone.encoder.score(
             long, self.reader.queries_0))
 
-    @property
-    def limit(self) -> float:
-        """Largest absolute number in a projection or value.
+    def _limit(self) -> float:
+        """Return the largest absolute number in a projection or value.
 
-        Later sums of numbers up to 64 times as large, and of their squares in
-        float32, do not overflow; see ``docs/streaming.md``.
+        An output projection of larger numbers, or the sum of squares in the
+        norm after it, could overflow; see ``docs/streaming.md``.
         """
+        backbone = self.model.backbone
+        blocks = backbone.decoder.transformer.blocks
+        readers = [blocks[0].self_attn]
+        if backbone.encoder is not None:
+            readers.append(backbone.encoder.stages[0].blocks[0].memory_attn)
+        if backbone.decoder.with_work_memory:
+            readers += [block.memory_attn for block in blocks]
+        # A block adds its input to the output projection.
+        gain = 1 + max(_largest_row(reader.proj) for reader in readers)
         wide, = at_least_float32(self.example.new_empty(0))
         return min(
             torch.finfo(self.example.dtype).max / 2,
-            (torch.finfo(wide.dtype).max / self.model.backbone.embed_dims)
-            **0.5 / 4) / 64
-
-    def fits(self, projected: Mapping[str, Tensor]) -> Tensor:
-        limits = dict.fromkeys(projected, self.limit)
-        if 'scores' in projected:
-            limits['scores'] = torch.finfo(projected['scores'].dtype).max / 4
-        # NaN is not <= any limit.
-        return torch.stack([
-            x.abs().flatten(1).amax(dim=1) <= limits[name]
-            for name, x in projected.items()
-        ]).all(dim=0)
+            (torch.finfo(wide.dtype).max / backbone.embed_dims)**0.5 / 4
+        ) / gain
 
     def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
         long, work = self.model.backbone.project(features)
@@ -169,8 +209,7 @@ class TeSTraStep(WindowStep):
 
     def take(self, projected: Mapping[str, Tensor], keep: Tensor,
              step: Tensor, state: dict[str, Tensor]) -> None:
-        for name, x in projected.items():
-            push_row(state[name], step, x, keep)
+        super().take(projected, keep, step, state)
         if self.kernel == 'smoothing':
             self._smooth(state, step)
 
@@ -241,10 +280,7 @@ class TeSTraStep(WindowStep):
             for i in range(num_old):
                 self._smooth(state, step + i)
             self._smooth_copies(state, step + num_old, number - num_old)
-        for name in RING_BUFFERS:
-            if name in state:
-                last = read_rows(state[name], step[:, None] - 1)[:, 0]
-                fill_rows(state[name], step, number, last)
+        super().repeat(number, state)
 
     def _smooth_copies(self, state: dict[str, Tensor], step: Tensor,
                        number: int) -> None:
@@ -266,49 +302,9 @@ class TeSTraStep(WindowStep):
             state[name].copy_(x)
 
 
-class MATStep(WindowStep):
-    """Step for streams of :class:`mmvidattn.online.MAT`.
-
-    A frame is projected once. A stream's memory is the projections of its
-    frames: ring buffers ``long``, [B, ., 2C], and ``work``, [B, ., C]; and
-    ``row``, the last good frame. Everything that mixes frames is computed anew
-    in each step, because the segments of the long memory move with each frame,
-    and every token of the work memory attends to a future that depends on all
-    of them.
-    """
-
-    @property
-    def stretches_by_default(self) -> bool:
-        """True, as in the released code."""
-        return True
-
-    def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
-        backbone = self.model.backbone
-        C, work = backbone.embed_dims, self.work_reach + 1
-        long = work + backbone.long_memory_length * self.long_rate
-        zeros = self.example.new_zeros
-        return dict(row=zeros(batch_size, 3 * C),
-                    long=zeros(batch_size, long, 2 * C),
-                    work=zeros(batch_size, work, C))
-
-    def _split(self, row: Tensor) -> dict[str, Tensor]:
-        C = self.model.backbone.embed_dims
-        return dict(zip(('long', 'work'), row.split([2 * C, C], dim=-1)))
-
-    def take(self, projected: Mapping[str, Tensor], keep: Tensor,
-             step: Tensor, state: dict[str, Tensor]) -> None:
-        row = keep_last_row(projected, keep, state)
-        for name, x in self._split(row).items():
-            write_row(state[name], step, x)
-
-    def scored(self, state: Mapping[str, Tensor]) -> Tensor:
-        backbone = self.model.backbone
-        start, num_padded = self.start(state['count'] - 1)
-        frames, mask = self.long_frames(start)
-        return backbone.read(
-            read_rows(state['long'], frames), self.read_work(state), ~mask,
-            num_padded, 1 + backbone.num_anticipation_tokens).work[-1]
-
-    def repeat(self, number: int, state: dict[str, Tensor]) -> None:
-        for name, x in self._split(state['row']).items():
-            fill_rows(state[name], state['count'], number, x)
+def _largest_row(layer: nn.Module) -> float:
+    """Return the largest sum of absolute weights in a row."""
+    weight = layer.weight
+    # Quantized layers have a method.
+    weight = weight() if callable(weight) else weight
+    return float(weight.detach().dequantize().abs().sum(dim=1).max())

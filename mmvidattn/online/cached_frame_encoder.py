@@ -8,7 +8,7 @@ from torch import Tensor, nn
 LoadFrames = Callable[[Sequence[int]], Tensor]
 
 
-class WindowEncoder:
+class CachedFrameEncoder:
     """Encoder of windows of a stream that reuses encodings of frames.
 
     The encoding of a group of frames

@@ -29,7 +29,7 @@ from ..sources import MAX_GAP
 from ..utils.arguments import Positive, check_type
 from .features import FeatureExtractor
 from .scorers import ClipScorer, Scorer, SessionPool, SessionScorer
-from .steps import Step, frame_indices
+from .step_reader import Step, frame_indices
 
 ONLINE, BACKBONE = 'OnlineActionDetector', 'OnlineVideoEncoder'
 # Options of an extractor that depend on its network.

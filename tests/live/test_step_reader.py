@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mmvidattn.live.steps import (
+from mmvidattn.live.step_reader import (
     Frame,
     StepMaker,
     frame_indices,
