@@ -123,10 +123,8 @@ class DualFormer(BaseBackbone):
         position: 'dwconv' (position encoding generator in each stage),
             'relative' (relative position bias in windows) or 'none'
             (Table 6). Defaults to 'dwconv'.
-        init_std: See :class:`BaseBackbone`. 0.02 suits about 500 channels;
-            narrow models learn faster with ``embed_dims ** -0.5``.
         in_channels, mlp_ratio: See :class:`BaseBackbone`.
-        qkv_bias, drop_rate, drop_path_rate, with_cp, init_cfg: See
+        qkv_bias, drop_rate, drop_path_rate, with_cp, init_std, init_cfg: See
             :class:`BaseBackbone`. ``tools/convert.py dualformer_2d`` converts
             image models.
     """

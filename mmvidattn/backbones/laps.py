@@ -37,11 +37,10 @@ class LAPSBackbone(BaseBackbone):
         num_frames: Clip length T.
         shift: 'none', 'plain', 'periodic' or, with class tokens, 'token'.
         pyramid: Levels R of leap attention, repeated over the attentions.
-        shift_fraction: Fraction of the channels from the previous frame, and
-            from the next frame.
-        shift_first: Source of the first part, the 'next' or the 'previous'
-            frame.
-        **kwargs: See :class:`BaseBackbone`.
+        shift_fraction, shift_first: See
+            :class:`mmvidattn.layers.temporal.FrameMixing`.
+        **kwargs: See :class:`BaseBackbone`; ``init_std`` also applies to class
+            tokens and position tables.
 
     Raises:
         ValueError: If the frames form no pairs at a level of the pyramid.
@@ -60,11 +59,6 @@ class LAPSBackbone(BaseBackbone):
         self.pyramid = tuple(pyramid)
         self.shift_fraction = shift_fraction
         self.shift_first = shift_first
-
-    def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
-        """Return one group for each frame."""
-        self.check_length(num_frames)
-        return [(i, ) for i in range(num_frames)]
 
     def encode_frames(self, x: Tensor) -> Tensor:
         """Encode the frames of clips [B, C, T, H, W] to [B, T, *].

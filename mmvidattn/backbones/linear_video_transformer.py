@@ -32,7 +32,7 @@ from ..utils.arguments import (
     check_arguments,
 )
 from ..utils.checks import to_pair
-from ..utils.modules import named, part_of
+from ..utils.modules import State, named, part_of
 from .base import BaseBackbone, run_blocks
 from .positions import repeat_cyclic
 
@@ -111,8 +111,6 @@ class LinearVideoTransformer(BaseBackbone):
             True.
         with_pos_embed: Add a learned table of positions in the frame.
             Defaults to False.
-        init_std: See :class:`BaseBackbone`. 0.02 suits about 500 channels;
-            narrow models learn faster with ``embed_dims ** -0.5``.
         embed_init_std: Standard deviation of the initial temporal and
             position tables. Defaults to 0.
         decay: Options of :class:`mmvidattn.layers.FrameDecay`, only for
@@ -120,7 +118,7 @@ class LinearVideoTransformer(BaseBackbone):
             Defaults to None, for no decay.
         embed_dims, num_layers, num_heads, in_channels, mlp_ratio: See
             :class:`BaseBackbone`.
-        qkv_bias, drop_rate, drop_path_rate, with_cp, init_cfg: See
+        qkv_bias, drop_rate, drop_path_rate, with_cp, init_std, init_cfg: See
             :class:`BaseBackbone`. ``tools/convert.py vit_timm`` converts image
             models.
     """
@@ -165,13 +163,6 @@ class LinearVideoTransformer(BaseBackbone):
         arch = self.choose_arch(arch, embed_dims=embed_dims,
                                 num_layers=num_layers, num_heads=num_heads)
         embed_dims = arch['embed_dims']
-        if (pattern == 'windowed') != (window_frames is not None):
-            raise ValueError("window_frames must be set if pattern="
-                             f"'windowed', and only then, got {window_frames} "
-                             f'with {pattern!r}')
-        if decay is not None and pattern != 'causal':
-            raise ValueError("decay requires pattern='causal', got "
-                             f'decay={decay} with {pattern!r}')
         self.is_causal = self.any_length = pattern == 'causal'
         self.embed_dims = embed_dims
         self.frame_shape = to_pair(img_size)
@@ -197,6 +188,8 @@ class LinearVideoTransformer(BaseBackbone):
             fixation=fixation,
             qkv_bias=qkv_bias,
             dropout=drop_rate,
+            window_frames=window_frames,
+            decay=decay,
             fixation_first=fixation_first)
         in_time = [] if temporal_shift is None else [temporal_shift]
         in_space = [] if spatial_shift is None else [spatial_shift]
@@ -222,8 +215,6 @@ class LinearVideoTransformer(BaseBackbone):
                     attn=VideoSelfAttention(
                         pattern='window' if pattern == 'windowed' else pattern,
                         shifts=both,
-                        window_frames=window_frames,
-                        decay=decay,
                         **options))
             mlp = MLP(embed_dims, int(mlp_ratio * embed_dims), with_dwconv,
                       drop_rate)
@@ -233,10 +224,8 @@ class LinearVideoTransformer(BaseBackbone):
 
     def frame_groups(self, num_frames: int) -> list[tuple[int, ...]] | None:
         """Return one group per frame; None if patches overlap in time."""
-        self.check_length(num_frames)
-        if isinstance(self.patch_embed.projection, nn.Conv3d):
-            return None
-        return [(i, ) for i in range(num_frames)]
+        overlap = isinstance(self.patch_embed.projection, nn.Conv3d)
+        return None if overlap else super().frame_groups(num_frames)
 
     def encode_frames(self, x: Tensor) -> Tensor:
         """Embed clips [B, C, T, H, W] as patches [B, T, H', W', D].
@@ -253,18 +242,16 @@ class LinearVideoTransformer(BaseBackbone):
         x = self.norm(run_blocks(self.blocks, x, self.with_cp))
         return x.permute(0, 4, 1, 2, 3)
 
-    def _forward_causal(
-            self, x: Tensor, state: dict[str, Tensor], elapsed: Tensor | None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def _forward_causal(self, x: Tensor, state: State,
+                        elapsed: Tensor | None) -> tuple[Tensor, State]:
         """Compute features [B, D, T, H', W'] of the next frames."""
         x, new = self.patch_embed.forward_causal(
             x, part_of(state, 'patch_embed'))
         y, blocks = self._forward_patches(x, state, elapsed)
         return y, named('patch_embed', new) | blocks
 
-    def _initial_state(
-            self, batch_size: int,
-            frame_shape: tuple[int, int] | None) -> dict[str, Tensor]:
+    def _initial_state(self, batch_size: int,
+                       frame_shape: tuple[int, int] | None) -> State:
         shape = self.frame_shape if frame_shape is None else frame_shape
         example = self.norm.weight
         frames = example.new_empty(
@@ -274,10 +261,9 @@ class LinearVideoTransformer(BaseBackbone):
         return named('patch_embed', self.patch_embed.initial_state(frames)) \
             | self.initial_block_states(patches)
 
-    def _forward_patches(
-            self, x: Tensor, state: dict[str, Tensor] | None = None,
-            elapsed: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def _forward_patches(self, x: Tensor, state: State | None = None,
+                         elapsed: Tensor | None = None
+                         ) -> tuple[Tensor, State]:
         """Run the blocks of a causal network on patches [B, T, H', W', D]."""
         x, state = self.run_causal_blocks(
             self._add_positions(x), state, elapsed)

@@ -29,7 +29,7 @@ from ..utils.arguments import (
     check_arguments,
 )
 from ..utils.checks import check_divides
-from .base import block_names, run_blocks
+from .base import run_blocks
 from .laps import Attention, Attentions, First, LAPSBackbone, Shift
 
 # Stride of the keys and values of each stage.
@@ -236,13 +236,3 @@ class ResT(LAPSBackbone):
                 getattr(self, f'stage{stage}'), x.permute(0, 2, 3, 1),
                 self.with_cp)
         return x
-
-    def layer_groups(self) -> list[list[str]]:
-        """List depths; a patch embedding belongs to the block before it."""
-        groups = [['stem']]
-        for stage in (1, 2, 3, 4):
-            if stage > 1:
-                groups[-1].append(f'patch_embed_{stage}')
-            groups += block_names(f'stage{stage}',
-                                  getattr(self, f'stage{stage}'))
-        return [*groups, ['norm']]

@@ -119,9 +119,7 @@ class Visformer(LAPSBackbone):
         attention, shift, shift_fraction, shift_first: See
             :class:`LAPSBackbone`. Default to 'leap', 'periodic', 1/4 and
             'next'.
-        init_std: Standard deviation of the initial projections of attentions
-            and position tables. Defaults to 0.02.
-        in_channels, drop_path_rate, with_cp, init_cfg: See
+        in_channels, drop_path_rate, with_cp, init_std, init_cfg: See
             :class:`BaseBackbone`. ``tools/convert.py visformer_timm`` converts
             image models.
     """

@@ -67,11 +67,9 @@ class VisionTransformerLAPS(LAPSBackbone):
         attention, shift, pyramid, shift_fraction, shift_first: See
             :class:`LAPSBackbone`. Default to 'leap', 'periodic',
             (1, 2, 3, 1), 1/4 and 'next'.
-        init_std: Standard deviation of the initial linear layers, class token
-            and position table. Defaults to 0.02.
-        in_channels, mlp_ratio, drop_path_rate, with_cp, init_cfg: See
-            :class:`BaseBackbone`. ``tools/convert.py laps_vit_timm`` converts
-            image models.
+        in_channels, mlp_ratio, drop_path_rate, with_cp, init_std, init_cfg:
+            See :class:`BaseBackbone`. ``tools/convert.py laps_vit_timm``
+            converts image models.
     """
     arch_zoo = dict(
         base=dict(embed_dims=768, num_layers=12, num_heads=12),

@@ -6,7 +6,8 @@ Authors' code:
 https://github.com/google-research/scenic/tree/main/scenic/projects/vivit.
 """
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, get_args
 
 import torch
@@ -35,6 +36,7 @@ from ..utils.arguments import (
     check_arguments,
 )
 from ..utils.checks import check_divides, to_pair
+from ..utils.modules import State
 from .base import BaseBackbone, block_names, run_blocks
 
 # The paper's models 1 to 4.
@@ -47,8 +49,6 @@ PatchInit = Literal['central', 'average', 'random']
 
 class Encoder(nn.Module):
     """Transformer encoder: positions, class token, blocks, norm, pooling.
-
-    Options without a description have the same meaning as in :class:`ViViT`.
 
     Args:
         grid_shape: Tokens along time, rows and columns, (T, H, W).
@@ -63,6 +63,9 @@ class Encoder(nn.Module):
         num_temporal_layers: Number of blocks of a joint encoder over the
             outputs of the frames. With 0, the outputs are averaged; with None,
             they are returned.
+        build_block: :func:`_block` with its last options.
+        embed_dims, attention, pool, drop_path_rate, norm_eps, pre_norm: See
+            :class:`ViViT`.
         causal: Options ``attention`` and ``decay`` of a causal encoder over
             the outputs of the frames. Defaults to None: it is joint.
         decay: Options of :class:`mmvidattn.layers.FrameDecay`, only for the
@@ -75,28 +78,16 @@ class Encoder(nn.Module):
                  num_layers: int,
                  num_temporal_layers: int | None = None,
                  *,
+                 build_block: Callable[..., VideoTransformerBlock],
                  embed_dims: int,
-                 num_heads: int,
-                 mlp_ratio: float,
                  attention: dict | Sequence[dict],
-                 fixation: dict | None,
                  pool: str,
-                 qkv_bias: bool,
-                 drop_rate: float,
                  drop_path_rate: float,
-                 drop_path_scale: bool,
                  norm_eps: float,
-                 gelu_approximate: Approximation,
                  pre_norm: bool = False,
                  causal: dict | None = None,
                  decay: dict | None = None) -> None:
         super().__init__()
-        options = dict(
-            embed_dims=embed_dims,
-            num_heads=num_heads,
-            fixation=fixation,
-            qkv_bias=qkv_bias,
-            drop_rate=drop_rate)
         num_behind = 0 if causal else num_temporal_layers or 0
         attentions = attention_of_layers(attention, num_layers + num_behind)
         T, H, W = grid_shape
@@ -117,18 +108,7 @@ class Encoder(nn.Module):
         self.pre_norm = nn.LayerNorm(
             embed_dims, eps=norm_eps) if pre_norm else nn.Identity()
         self.blocks = nn.ModuleList(
-            VideoTransformerBlock(
-                _attentions(pattern, grid_shape, decay=decay,
-                            attention=layer_attention, **options),
-                MLP(
-                    embed_dims,
-                    int(mlp_ratio * embed_dims),
-                    dropout=drop_rate,
-                    approximate=gelu_approximate),
-                embed_dims,
-                rate,
-                norm_eps,
-                scale_by_keep=drop_path_scale)
+            build_block(pattern, grid_shape, layer_attention, decay, rate)
             for rate, layer_attention in zip(
                 stochastic_depth_rates(drop_path_rate, num_layers),
                 attentions))
@@ -140,13 +120,11 @@ class Encoder(nn.Module):
                 (T, 1, 1),
                 'joint' if causal is None else 'causal',
                 num_temporal_layers,
-                mlp_ratio=mlp_ratio,
+                build_block=build_block,
+                embed_dims=embed_dims,
                 pool=pool,
                 drop_path_rate=drop_path_rate,
-                drop_path_scale=drop_path_scale,
                 norm_eps=norm_eps,
-                gelu_approximate=gelu_approximate,
-                **options,
                 **(causal or dict(attention=attentions[num_layers:])))
 
     def forward(self, x: Tensor, with_cp: bool = False) -> Tensor:
@@ -190,11 +168,13 @@ class Encoder(nn.Module):
         return x if self.frame_wise else x.squeeze(1)
 
 
-def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
-                embed_dims: int, num_heads: int, attention: dict,
-                fixation: dict | None, qkv_bias: bool, drop_rate: float,
-                decay: dict | None) -> dict[str, nn.Module]:
-    """Build the attentions of a block by name, in the order of use."""
+def _block(pattern: str, grid_shape: tuple[int, int, int], attention: dict,
+           decay: dict | None, drop_path: float, *, embed_dims: int,
+           num_heads: int, mlp_ratio: float, fixation: dict | None,
+           qkv_bias: bool, drop_rate: float, drop_path_scale: bool,
+           norm_eps: float,
+           gelu_approximate: Approximation) -> VideoTransformerBlock:
+    """Build a block; for the options, see :class:`Encoder`, :class:`ViViT`."""
     if pattern == 'dot':
         if attention.get('type') != 'SoftmaxAttention' or {*attention} - {
                 'type', 'dropout'} or fixation is not None:
@@ -202,31 +182,36 @@ def _attentions(pattern: str, grid_shape: tuple[int, int, int], *,
                              "attention=dict(type='SoftmaxAttention'), "
                              'optionally with dropout, got fixation='
                              f'{fixation} and attention={attention}')
-        return dict(
+        attentions = dict(
             attn=FactorizedDotAttention(
                 embed_dims,
                 num_heads,
                 qkv_bias=qkv_bias,
                 attn_drop_rate=attention.get('dropout', 0.),
                 drop_rate=drop_rate))
-    patterns = dict(attn=pattern)
-    if pattern in get_args(Order):
-        patterns = dict(temporal_attn='time', attn='space')
-    attentions = {
-        name: VideoSelfAttention(
-            embed_dims,
-            num_heads,
-            attention,
-            grid_shape,
-            pattern=part,
-            fixation=fixation,
-            qkv_bias=qkv_bias,
-            dropout=drop_rate,
-            decay=decay)
-        for name, part in patterns.items()
-    }
-    return dict(reversed(attentions.items())) if pattern == 'space_time' \
-        else attentions
+    else:
+        patterns = dict(attn=pattern)
+        if pattern in get_args(Order):
+            patterns = dict(temporal_attn='time', attn='space')
+        attentions = {
+            name: VideoSelfAttention(
+                embed_dims,
+                num_heads,
+                attention,
+                grid_shape,
+                pattern=part,
+                fixation=fixation,
+                qkv_bias=qkv_bias,
+                dropout=drop_rate,
+                decay=decay)
+            for name, part in patterns.items()
+        }
+    if pattern == 'space_time':
+        attentions = dict(reversed(attentions.items()))
+    mlp = MLP(embed_dims, int(mlp_ratio * embed_dims), dropout=drop_rate,
+              approximate=gelu_approximate)
+    return VideoTransformerBlock(attentions, mlp, embed_dims, drop_path,
+                                 norm_eps, scale_by_keep=drop_path_scale)
 
 
 @MODELS.register_module()
@@ -409,18 +394,22 @@ class ViViT(BaseBackbone):
             pattern,
             arch['num_layers'],
             num_temporal_layers,
+            build_block=partial(
+                _block,
+                embed_dims=embed_dims,
+                num_heads=arch['num_heads'],
+                mlp_ratio=mlp_ratio,
+                fixation=fixation,
+                qkv_bias=qkv_bias,
+                drop_rate=drop_rate,
+                drop_path_scale=drop_path_scale,
+                norm_eps=norm_eps,
+                gelu_approximate=gelu_approximate),
             embed_dims=embed_dims,
-            num_heads=arch['num_heads'],
-            mlp_ratio=mlp_ratio,
             attention=attention,
-            fixation=fixation,
             pool=pool or ('cls' if has_token else 'mean'),
-            qkv_bias=qkv_bias,
-            drop_rate=drop_rate,
             drop_path_rate=drop_path_rate,
-            drop_path_scale=drop_path_scale,
             norm_eps=norm_eps,
-            gelu_approximate=gelu_approximate,
             pre_norm=pre_norm,
             causal=causal)
         for name, module in self.named_modules():
@@ -456,23 +445,20 @@ class ViViT(BaseBackbone):
             else self.encoder
         return forward(x, self.with_cp)
 
-    def _forward_causal(
-            self, x: Tensor, state: dict[str, Tensor], elapsed: Tensor | None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def _forward_causal(self, x: Tensor, state: State,
+                        elapsed: Tensor | None) -> tuple[Tensor, State]:
         """Compute features [B, D, T, 1, 1] of the next frames."""
         return self._encode_causally(self.encode_frames(x), state, elapsed)
 
-    def _initial_state(
-            self, batch_size: int,
-            frame_shape: tuple[int, int] | None) -> dict[str, Tensor]:
+    def _initial_state(self, batch_size: int,
+                       frame_shape: tuple[int, int] | None) -> State:
         weight = self.temporal_encoder.norm.weight
         return self.initial_block_states(
             weight.new_empty(batch_size, 0, 1, 1, len(weight)))
 
-    def _encode_causally(
-            self, x: Tensor, state: dict[str, Tensor] | None = None,
-            elapsed: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def _encode_causally(self, x: Tensor, state: State | None = None,
+                         elapsed: Tensor | None = None
+                         ) -> tuple[Tensor, State]:
         """Encode the outputs of frames [B, T, D] to [B, D, T, 1, 1]."""
         x, state = self.run_causal_blocks(x[:, :, None, None], state, elapsed)
         return self.temporal_encoder.norm(x).permute(0, 4, 1, 2, 3), state

@@ -32,6 +32,7 @@ from ..utils.arguments import (
     check_arguments,
 )
 from ..utils.checks import check_choice, check_divides, to_pair
+from ..utils.modules import State
 from .base import BaseBackbone, run_blocks
 from .positions import repeat_cyclic
 
@@ -175,11 +176,6 @@ class XViT(BaseBackbone):
                                       norm_eps))
         self.norm = nn.LayerNorm(embed_dims, eps=norm_eps)
 
-    def frame_groups(self, num_frames: int) -> list[tuple[int, ...]]:
-        """Return one group for each frame."""
-        self.check_length(num_frames)
-        return [(i, ) for i in range(num_frames)]
-
     def encode_frames(self, x: Tensor) -> Tensor:
         """Embed clips [B, C, T, H, W] as patches [B, T, H', W', D].
 
@@ -198,9 +194,8 @@ class XViT(BaseBackbone):
         return self._class_tokens(run_blocks(
             self.blocks, self._columns(x), self.with_cp))
 
-    def _forward_causal(
-            self, x: Tensor, state: dict[str, Tensor], elapsed: Tensor | None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def _forward_causal(self, x: Tensor, state: State,
+                        elapsed: Tensor | None) -> tuple[Tensor, State]:
         """Compute the class tokens [B, D, T, 1, 1] of the next frames.
 
         The shift counts frames, so ``elapsed`` has no effect.
@@ -209,9 +204,8 @@ class XViT(BaseBackbone):
             self._columns(self.encode_frames(x)), state)
         return self._class_tokens(x), state
 
-    def _initial_state(
-            self, batch_size: int,
-            frame_shape: tuple[int, int] | None) -> dict[str, Tensor]:
+    def _initial_state(self, batch_size: int,
+                       frame_shape: tuple[int, int] | None) -> State:
         rows, columns = self.position_grids['pos_embed'][1:]
         return self.initial_block_states(self.pos_embed.new_empty(
             batch_size, 0, 1 + rows * columns, 1, len(self.norm.weight)))

@@ -2,12 +2,12 @@
 """Read flax checkpoints without flax, and without running code from them.
 
 A file of ``flax.training.checkpoints`` consists of nested msgpack maps. Arrays
-are msgpack extensions with a msgpack list of shape, type and bytes.
+are msgpack extensions with a msgpack list of shape, type and bytes. Arrays in
+chunks, of more than 1 GiB, are not supported.
 https://flax.readthedocs.io/en/latest/api_reference/flax.serialization.html
 """
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +19,6 @@ DTYPES = {
 }
 # Codes of flax's extensions: array and numpy scalar.
 ARRAYS = 1, 3
-CHUNKED = '__msgpack_chunked_array__'
 
 
 def load_flax_file(path: str | Path) -> dict[str, Tensor]:
@@ -57,24 +56,13 @@ def load_flax_file(path: str | Path) -> dict[str, Tensor]:
             bytearray(data), dtype=DTYPES[name]).reshape(shape)
 
     try:
-        tree = unpackb(path.read_bytes(), ext_hook=to_tensor,
-                       object_hook=_join_chunks)
+        tree = unpackb(path.read_bytes(), ext_hook=to_tensor)
         if not isinstance(tree, dict):
             raise ValueError(f'expected a map, got a {type(tree).__name__}')
-    except (ValueError, TypeError, KeyError, AttributeError,
-            RuntimeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         raise ValueError(
             f'{path} is not a flax checkpoint: {error}') from None
     return dict(_leaves(tree))
-
-
-def _join_chunks(entries: dict) -> Any:
-    """Join the chunks of an array larger than 2 GiB."""
-    if CHUNKED not in entries:
-        return entries
-    shape, chunks = (
-        list(entries[key].values()) for key in ('shape', 'chunks'))
-    return torch.cat([chunk.flatten() for chunk in chunks]).reshape(shape)
 
 
 def _leaves(tree: dict, prefix: str = '') -> Iterator[tuple[str, Tensor]]:

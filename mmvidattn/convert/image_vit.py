@@ -201,7 +201,7 @@ def image_vit(state_dict: dict[str, Tensor],
             'a ViT of timm or transformers, a DINOv2 or a CLIP',
             'patch_embed.proj.weight or equivalent', state_dict)
     tensors, account = sort_tensors(state_dict, named, _DROPPED, 'a ViT')
-    tensors.update(_tokens(tensors))
+    tensors.update(add_first_position(tensors))
     if not with_cls_token and tensors.pop('cls_token', None) is not None:
         account['used'].remove(named['cls_token'])
         account['dropped'].append(named['cls_token'])
@@ -336,8 +336,8 @@ def _open_clip_names(state_dict: dict[str, Tensor]) -> dict[str, str]:
     }
 
 
-def _tokens(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the class token plus its position, and the grid of positions."""
+def add_first_position(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return ``cls_token`` plus its position, and the grid ``pos_embed``."""
     out = {}
     cls_token, table = (tensors.get(n) for n in ('cls_token', 'pos_embed'))
     if cls_token is not None:

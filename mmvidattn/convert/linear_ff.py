@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from .image_vit import add_first_position
 from .rename import missing_tensor, rename_all
 
 # Joint attention, without a separate temporal attention.
@@ -74,17 +75,12 @@ def xvit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     for name in _XVIT_TOKENS:
         if name not in state_dict:
             raise missing_tensor('the released XViT', name, state_dict)
-    cls_token, positions = (state_dict[name] for name in _XVIT_TOKENS)
-    side = int((positions.shape[1] - 1)**0.5)
-    if positions.shape[1] != side**2 + 1:
-        raise ValueError('pos_embed must have a square number of positions '
-                         'and one for the class token, got '
-                         f'{positions.shape[1]}')
-    cls_position, grid = positions.split((1, side**2), dim=1)
+    tokens = add_first_position({
+        name.removeprefix('base_model.'): state_dict[name]
+        for name in _XVIT_TOKENS})
     return out | {
-        'backbone.cls_token': (cls_token + cls_position)[:, None, None],
-        'backbone.pos_embed': grid.unflatten(1, (1, side, side)),
-    }
+        'backbone.cls_token': tokens['cls_token'][:, None, None],
+        'backbone.pos_embed': tokens['pos_embed'][:, None]}
 
 
 def _convert_released(state_dict: dict[str, Tensor],

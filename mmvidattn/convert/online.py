@@ -12,8 +12,10 @@ from torch import Tensor
 
 from .rename import rename_all
 
-# Rules for each layer of LSTR, TeSTra and MAT.
-_LAYERS = (
+# Rules for heads and layers of LSTR, TeSTra and MAT.
+_COMMON = (
+    (r'^classifier\.', 'cls_head.fc_cls.'),
+    (r'^classifier_(verb|noun)\.', r'cls_head.fc_\1.'),
     (r'\.multihead_attn\.', '.memory_attn.'),
     (r'_attn\.out_proj\.', '_attn.proj.'),
     (r'\.linear1\.', '.ffn.0.'),
@@ -30,9 +32,7 @@ _TESTRA = (
     (r'^dec_modules\.layers\.', 'backbone.decoder.transformer.blocks.'),
     (r'^dec_modules\.norm\.', 'backbone.decoder.transformer.norm.'),
     (r'^dec_query\.weight$', 'backbone.anticipation_tokens'),
-    (r'^classifier\.', 'cls_head.fc_cls.'),
-    (r'^classifier_(verb|noun)\.', r'cls_head.fc_\1.'),
-    *_LAYERS,
+    *_COMMON,
 )
 _MAT = (
     (r'^feature_head_(long|work)\.visual_linear\.',
@@ -52,9 +52,7 @@ _MAT = (
     (r'^(backbone\..*\.|backbone\.\w+\.)layers\.', r'\1blocks.'),
     (r'^gen_query\.weight$', 'backbone.future_queries'),
     (r'^final_query\.weight$', 'backbone.future_tokens'),
-    (r'^classifier\.', 'cls_head.fc_cls.'),
-    (r'^classifier_(verb|noun)\.', r'cls_head.fc_\1.'),
-    *_LAYERS,
+    *_COMMON,
 )
 _MINIROAD = (
     (r'^layer1\.0\.', 'backbone.projection.projection.'),

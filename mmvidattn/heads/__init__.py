@@ -4,10 +4,8 @@ from ..lazy import lazy_package
 
 lazy_package(__name__, dict(
     attentive_head=['AttentiveHead'],
-    laps_head=['LAPSHead'],
-    linear_video_transformer_head=['LinearVideoTransformerHead'],
+    clip_heads=['LAPSHead', 'LinearVideoTransformerHead', 'VerbNounHead',
+                'ViViTHead', 'XViTHead'],
     mat_head=['MATHead'],
     online_action_head=['OnlineActionHead'],
-    token_label_head=['TokenLabelHead'],
-    vivit_head=['VerbNounHead', 'ViViTHead'],
-    xvit_head=['XViTHead']))
+    token_label_head=['TokenLabelHead']))

@@ -11,16 +11,15 @@ lazy_package(__name__, dict(
     kernel_attentions=[
         'CosFormerAttention', 'MALAAttention', 'PerformerAttention',
         'PolaFormerAttention', 'RALAAttention'],
-    lara_attention=['LARAAttention'],
     linear_attention=['LinearAttention'],
-    linformer_attention=['LinformerAttention'],
     local_window_attention=['LocalWindowAttention'],
     lora=['add_lora', 'merge_lora'],
     mlp=['MLP'],
     neighbor_shift=['NeighborShift'],
-    orthoformer_attention=['OrthoformerAttention'],
     patch_conv=['PatchConv3d', 'PatchEmbed3d'],
     patch_embed=['PatchEmbed'],
+    softmax_approximations=[
+        'LARAAttention', 'LinformerAttention', 'OrthoformerAttention'],
     softmax_attention=['RotaryAttention', 'SoftmaxAttention'],
     tubelet_embed=['TubeletEmbed'],
     video_self_attention=['FrameDecay', 'VideoSelfAttention'],

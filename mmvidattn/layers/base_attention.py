@@ -1,6 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 from torch import Tensor, nn
 
+from ..utils.modules import State
+
 
 class BaseAttention(nn.Module):
     """Base class of attentions for :class:`VideoSelfAttention`.
@@ -67,10 +69,9 @@ class BaseAttention(nn.Module):
         """
         raise NotImplementedError
 
-    def forward_causal(
-            self, q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None,
-            state: dict[str, Tensor], elapsed: Tensor | None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward_causal(self, q: Tensor, k: Tensor, v: Tensor,
+                       decay: Tensor | None, state: State,
+                       elapsed: Tensor | None) -> tuple[Tensor, State]:
         """Attend to the tokens of the same and of previous frames.
 
         Args:
@@ -89,7 +90,7 @@ class BaseAttention(nn.Module):
         """
         raise NotImplementedError
 
-    def initial_state(self, v: Tensor) -> dict[str, Tensor]:
+    def initial_state(self, v: Tensor) -> State:
         """Return the state of streams before their first frame.
 
         Args:
@@ -97,8 +98,8 @@ class BaseAttention(nn.Module):
         """
         raise NotImplementedError
 
-    def decay_state(self, state: dict[str, Tensor], decay: Tensor | None,
-                    elapsed: Tensor) -> dict[str, Tensor]:
+    def decay_state(self, state: State, decay: Tensor | None,
+                    elapsed: Tensor) -> State:
         """Return the state after frames that were dropped.
 
         Args:

@@ -97,28 +97,28 @@ class FeatureFixation(nn.Module):
     def gates(self) -> dict[str, Any]:
         """Return the gates of :class:`mmvidattn.ops.fixated_attention.Options`
         and their ``weights``."""
-        separate = self.mode == 'separate'
-        maps = [self.gate] if self.shared else [self.q_gate, self.k_gate]
+        maps = self._maps()
         return dict(
-            weights=[x for each in maps for x in (each.weight, each.bias)],
-            **{f'{x}_gate': Gate(x if separate else self.inputs,
-                                 self.aggregate) for x, _ in zip('qk', maps)})
+            weights=[x for _, gate in maps for x in (gate.weight, gate.bias)],
+            **{f'{x}_gate': Gate(names, self.aggregate)
+               for x, (names, _) in zip('qk', maps)})
+
+    def _maps(self) -> list[tuple[str, nn.Linear]]:
+        """Return inputs and map of the one gate, or of both gates."""
+        if self.shared:
+            return [(self.inputs, self.gate)]
+        names = 'qk' if self.mode == 'separate' else [self.inputs] * 2
+        return list(zip(names, (self.q_gate, self.k_gate)))
 
     def _reweight(self, q: Tensor, k: Tensor,
                   v: Tensor) -> tuple[Tensor, Tensor]:
-        if self.mode == 'separate':
-            return (q * self._ratio(self.q_gate, q.to(v.dtype)),
-                    k * self._ratio(self.k_gate, k.to(v.dtype)))
         # Features can be wider than the dtype of the model.
-        inputs = [x.to(v.dtype) for x in (q, k, v)[:len(self.inputs)]]
-        if self.shared:
-            ratio = self._ratio(self.gate, *inputs)
-            return q * ratio, k * ratio
-        return (q * self._ratio(self.q_gate, *inputs),
-                k * self._ratio(self.k_gate, *inputs))
-
-    def _ratio(self, gate: nn.Linear, *inputs: Tensor) -> Tensor:
-        return fixation_ratio(inputs, gate.weight, gate.bias, self.aggregate)
+        inputs = {name: x.to(v.dtype) for name, x in zip('qkv', (q, k, v))}
+        ratios = [
+            fixation_ratio(tuple(inputs[name] for name in names), gate.weight,
+                           gate.bias, self.aggregate)
+            for names, gate in self._maps()]
+        return q * ratios[0], k * ratios[-1]
 
     def extra_repr(self) -> str:
         return (f'mode={self.mode!r}, inputs={self.inputs!r}, '

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from ..ops import frame_delta_rule
 from ..ops.frame_delta_rule import initial_memory
 from ..utils.arguments import Count, check_arguments
+from ..utils.modules import State
 from .base_attention import BaseAttention
 
 
@@ -61,18 +62,17 @@ class GatedDeltaAttention(BaseAttention):
                               else x[None, None] for x in (q, k, v)))
         return y.reshape(*q.shape[:-1], v.shape[-1])
 
-    def forward_causal(
-            self, q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None,
-            state: dict[str, Tensor], elapsed: Tensor | None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward_causal(self, q: Tensor, k: Tensor, v: Tensor,
+                       decay: Tensor | None, state: State,
+                       elapsed: Tensor | None) -> tuple[Tensor, State]:
         y, memory = self._attend(q, k, v, decay, state['memory'], elapsed)
         return y, dict(memory=memory)
 
-    def initial_state(self, v: Tensor) -> dict[str, Tensor]:
+    def initial_state(self, v: Tensor) -> State:
         return dict(memory=initial_memory(v, self.head_dims))
 
-    def decay_state(self, state: dict[str, Tensor], decay: Tensor | None,
-                    elapsed: Tensor) -> dict[str, Tensor]:
+    def decay_state(self, state: State, decay: Tensor | None,
+                    elapsed: Tensor) -> State:
         if decay is None:
             return dict(state)
         memory = state['memory']

@@ -19,6 +19,8 @@ from ..ops.linear_attention import Order
 from ..utils.arguments import Count, Positive, check_arguments
 from .base_attention import BaseAttention
 
+Axes = tuple[Count, ...]
+
 
 @check_arguments
 class KernelAttention(BaseAttention):
@@ -28,17 +30,21 @@ class KernelAttention(BaseAttention):
         head_dims, num_heads, seq_shape: See :class:`BaseAttention`.
         order: See :func:`mmvidattn.ops.linear_attention`. Defaults to 'auto'.
         eps: Added to the denominator. Defaults to 1e-6.
-    """
 
-    def __init__(self,
-                 head_dims: Count,
-                 num_heads: Count,
-                 seq_shape: tuple[Count, ...],
-                 order: Order = 'auto',
-                 eps: Positive = 1e-6) -> None:
+    Attributes:
+        kernel: Feature map of queries and keys, see
+            :func:`mmvidattn.ops.feature_map`.
+    """
+    kernel = 'elu+1'
+
+    def __init__(self, head_dims: Count, num_heads: Count, seq_shape: Axes,
+                 order: Order = 'auto', eps: Positive = 1e-6) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
         self.order = order
         self.eps = eps
+
+    def feature_map(self, x: Tensor) -> Tensor:
+        return feature_map(x, self.kernel)
 
 
 @MODELS.register_module()
@@ -50,9 +56,7 @@ class CosFormerAttention(KernelAttention):
     whole row apart. In the pattern 'window', queries have the positions of the
     window's first frame. ``eps`` is the lower bound of the denominator.
     """
-
-    def feature_map(self, x: Tensor) -> Tensor:
-        return feature_map(x, 'relu')
+    kernel = 'relu'
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return cosformer_attention(q, k, v, order=self.order, eps=self.eps)
@@ -71,14 +75,12 @@ class MALAAttention(KernelAttention):
     a linear map of the token that multiplies the result.
     """
 
-    def feature_map(self, x: Tensor) -> Tensor:
-        return feature_map(x, 'elu+1')
-
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return mala_attention(q, k, v, order=self.order, eps=self.eps)
 
 
 @MODELS.register_module()
+@check_arguments
 class RALAAttention(KernelAttention):
     """Rank-augmented linear attention, `RALA
     <https://arxiv.org/abs/2411.07635>`_.
@@ -95,12 +97,10 @@ class RALAAttention(KernelAttention):
     positions of queries and keys, and a depth-wise convolution of the values.
     """
 
-    def __init__(self, *args, **kwargs) -> None:
-        super().__init__(*args, **kwargs)
-        self.gate = nn.Linear(self.head_dims, self.head_dims)
-
-    def feature_map(self, x: Tensor) -> Tensor:
-        return feature_map(x, 'elu+1')
+    def __init__(self, head_dims: Count, num_heads: Count, seq_shape: Axes,
+                 order: Order = 'auto', eps: Positive = 1e-6) -> None:
+        super().__init__(head_dims, num_heads, seq_shape, order, eps)
+        self.gate = nn.Linear(head_dims, head_dims)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         y = rala_attention(q, k, v, order=self.order, eps=self.eps)
@@ -126,18 +126,20 @@ class PolaFormerAttention(KernelAttention):
     of the keys, and a depth-wise convolution of the values.
 
     Args:
+        head_dims: Width D of a head, even.
+        num_heads, seq_shape, order: See :class:`KernelAttention`.
+        eps: Added to the mean of the scores. Defaults to 1e-6.
         alpha: Range of the exponents. Defaults to 4.
-        *args, **kwargs: Arguments of :class:`KernelAttention`; ``head_dims``
-            must be even, and ``eps`` is added to the mean of the scores.
     """
 
-    def __init__(self, *args, alpha: Positive = 4., **kwargs) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, head_dims: Count, num_heads: Count, seq_shape: Axes,
+                 order: Order = 'auto', eps: Positive = 1e-6,
+                 alpha: Positive = 4.) -> None:
+        super().__init__(head_dims, num_heads, seq_shape, order, eps)
         self.alpha = alpha
         self.scale, self.power = (
-            nn.Parameter(torch.zeros(self.num_heads, self.head_dims))
-            for _ in range(2))
-        self.gate = nn.Linear(self.head_dims, self.head_dims)
+            nn.Parameter(torch.zeros(num_heads, head_dims)) for _ in range(2))
+        self.gate = nn.Linear(head_dims, head_dims)
 
     def feature_map(self, x: Tensor) -> Tensor:
         return x / F.softplus(self.scale).to(x.dtype)
@@ -155,25 +157,27 @@ class PerformerAttention(KernelAttention):
     """Attention of `Performer <https://arxiv.org/abs/2009.14794>`_.
 
     Linear attention with random features, without parameters. The projection
-    is drawn once and stored in the checkpoint. ``eps`` is added to each
-    feature.
+    is drawn once and stored in the checkpoint.
 
     Differs from the paper: training never redraws the projection. In the
     pattern 'window', the maximum that is subtracted from the exponents of keys
     is taken over the clip.
 
     Args:
+        head_dims, num_heads, seq_shape, order: See :class:`KernelAttention`.
+        eps: Added to each feature. Defaults to 1e-6.
         num_features: Number of features m of a query or key. Defaults to 64,
             which explains the FLOPs in the paper of the linear video
             transformer.
-        *args, **kwargs: Arguments of :class:`KernelAttention`.
     """
 
-    def __init__(self, *args, num_features: Count = 64, **kwargs) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, head_dims: Count, num_heads: Count, seq_shape: Axes,
+                 order: Order = 'auto', eps: Positive = 1e-6,
+                 num_features: Count = 64) -> None:
+        super().__init__(head_dims, num_heads, seq_shape, order, eps)
         self.feature_dims = num_features
         self.register_buffer('projection', random_projection(
-            num_features, self.head_dims))
+            num_features, head_dims))
 
     def feature_map(self, q: Tensor) -> Tensor:
         return performer_features(

@@ -13,6 +13,7 @@ from ..ops.frame_causal_linear_attention import (
 )
 from ..ops.linear_attention import Order
 from ..utils.arguments import Count, Fraction, Positive, check_arguments
+from ..utils.modules import State
 from .base_attention import BaseAttention
 
 
@@ -63,21 +64,20 @@ class LinearAttention(BaseAttention):
         return linear_attention(self.dropout(q), self.dropout(k), v,
                                 order=self.order, eps=self.eps)
 
-    def forward_causal(
-            self, q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None,
-            state: dict[str, Tensor], elapsed: Tensor | None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward_causal(self, q: Tensor, k: Tensor, v: Tensor,
+                       decay: Tensor | None, state: State,
+                       elapsed: Tensor | None) -> tuple[Tensor, State]:
         y, (sums, carry) = frame_causal_linear_attention(
             self.dropout(q), self.dropout(k), v, decay,
             (state['sums'], state['carry']), elapsed, eps=self.eps)
         return y, dict(sums=sums, carry=carry)
 
-    def initial_state(self, v: Tensor) -> dict[str, Tensor]:
+    def initial_state(self, v: Tensor) -> State:
         sums, carry = initial_frame_sums(v, self.head_dims)
         return dict(sums=sums, carry=carry)
 
-    def decay_state(self, state: dict[str, Tensor], decay: Tensor | None,
-                    elapsed: Tensor) -> dict[str, Tensor]:
+    def decay_state(self, state: State, decay: Tensor | None,
+                    elapsed: Tensor) -> State:
         if decay is None:
             return dict(state)
         sums, carry = decay_frame_sums((state['sums'], state['carry']), decay,

@@ -66,16 +66,12 @@ class LocalWindowAttention(nn.Module):
         """Return the bias of each pair of tokens of a window, [G, N, N]."""
         if self.relative_bias is None:
             return None
-        device = self.relative_bias.device
-        index = []
-        for axis, (n, size) in enumerate(zip(window_size, self.window_size)):
-            i = torch.arange(n, device=device)
-            # The first three axes belong to the queries.
-            shape = [1] * 6
-            shape[axis] = shape[axis + 3] = n
-            index.append((i[:, None] - i + size - 1).view(shape))
-        bias = self.relative_bias[tuple(index)]
-        return bias.flatten(3, 5).flatten(0, 2).permute(2, 0, 1)
+        places = torch.cartesian_prod(*(
+            torch.arange(n, device=self.relative_bias.device)
+            for n in window_size))
+        index = [i[:, None] - i + size - 1
+                 for i, size in zip(places.unbind(-1), self.window_size)]
+        return self.relative_bias[tuple(index)].permute(2, 0, 1)
 
     def extra_repr(self) -> str:
         return f'window_size={self.window_size}'

@@ -3,6 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from ..utils.checks import to_pair
+from ..utils.modules import State
 
 
 class PatchEmbed(nn.Module):
@@ -53,9 +54,8 @@ class PatchEmbed(nn.Module):
             return self.forward_causal(x, self.initial_state(x))[0]
         return self._embed(x)
 
-    def forward_causal(
-            self, x: Tensor,
-            state: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward_causal(self, x: Tensor,
+                       state: State) -> tuple[Tensor, State]:
         """Embed the next frames of a stream.
 
         Args:
@@ -71,7 +71,7 @@ class PatchEmbed(nn.Module):
                 state['frames'].dtype))
         return self._embed(x), state
 
-    def initial_state(self, x: Tensor) -> dict[str, Tensor]:
+    def initial_state(self, x: Tensor) -> State:
         """Return the state of streams before their first frame.
 
         Args:

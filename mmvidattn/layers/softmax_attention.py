@@ -9,6 +9,7 @@ from ..ops import (
 )
 from ..ops.frame_causal_softmax_attention import initial_frame_window
 from ..utils.arguments import Count, Fraction, check_arguments
+from ..utils.modules import State
 from .base_attention import BaseAttention
 
 
@@ -41,22 +42,21 @@ class SoftmaxAttention(BaseAttention):
         return softmax_attention(
             q, k, v, dropout_p=self.dropout if self.training else 0.)
 
-    def forward_causal(
-            self, q: Tensor, k: Tensor, v: Tensor, decay: Tensor | None,
-            state: dict[str, Tensor], elapsed: Tensor | None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward_causal(self, q: Tensor, k: Tensor, v: Tensor,
+                       decay: Tensor | None, state: State,
+                       elapsed: Tensor | None) -> tuple[Tensor, State]:
         y, new = frame_causal_softmax_attention(
             q, k, v, self.window_frames, decay,
             (state['keys'], state['values'], state['ages']), elapsed,
             self.dropout if self.training else 0.)
         return y, dict(zip(('keys', 'values', 'ages'), new))
 
-    def initial_state(self, v: Tensor) -> dict[str, Tensor]:
+    def initial_state(self, v: Tensor) -> State:
         return dict(zip(('keys', 'values', 'ages'),
                         initial_frame_window(v, v, self.window_frames)))
 
-    def decay_state(self, state: dict[str, Tensor], decay: Tensor | None,
-                    elapsed: Tensor) -> dict[str, Tensor]:
+    def decay_state(self, state: State, decay: Tensor | None,
+                    elapsed: Tensor) -> State:
         ages = state['ages'] + elapsed.to(state['ages'].dtype)[:, None]
         return dict(state, ages=ages)
 

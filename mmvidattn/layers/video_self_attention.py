@@ -12,7 +12,7 @@ from ..ops.precision import needs_gradients
 from ..ops.torch_private import has_hooks, is_eager
 from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.checks import check_divides
-from ..utils.modules import named, part_of
+from ..utils.modules import State, named, part_of
 from .feature_fixation import FeatureFixation
 from .linear_attention import LinearAttention
 from .neighbor_shift import NeighborShift
@@ -114,9 +114,9 @@ class VideoSelfAttention(nn.Module):
         super().__init__()
         check_divides(num_heads=num_heads, embed_dims=embed_dims)
         if (pattern == 'window') != (window_frames is not None):
-            raise ValueError("window_frames must be set if pattern='window', "
-                             f'and only then, got {window_frames} with '
-                             f'{pattern!r}')
+            raise ValueError("window_frames must be set for attention in "
+                             f'windows, and only then, got {window_frames} '
+                             f'with pattern={pattern!r}')
         if fixation_first and (fixation is None or not shifts):
             raise ValueError('fixation_first=True requires fixation and '
                              f'shifts, got fixation={fixation} and '
@@ -161,10 +161,9 @@ class VideoSelfAttention(nn.Module):
             return self.forward_causal(x, self.initial_state(x))[0]
         return self.dropout(self.proj(self._mix(self.qkv(x))))
 
-    def forward_causal(
-            self, x: Tensor, state: dict[str, Tensor],
-            elapsed: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward_causal(self, x: Tensor, state: State,
+                       elapsed: Tensor | None = None
+                       ) -> tuple[Tensor, State]:
         """Process the next frames of streams.
 
         Requires the pattern 'causal', or 'space' with causal shifts.
@@ -183,7 +182,7 @@ class VideoSelfAttention(nn.Module):
         y = self._mix(self.qkv(x), state, elapsed)
         return self.dropout(self.proj(y)), state
 
-    def initial_state(self, x: Tensor) -> dict[str, Tensor]:
+    def initial_state(self, x: Tensor) -> State:
         """Return the state of streams before their first frame.
 
         Args:
@@ -199,8 +198,7 @@ class VideoSelfAttention(nn.Module):
             state |= named('attention', self.attention.initial_state(v))
         return state
 
-    def decay_state(self, state: dict[str, Tensor],
-                    elapsed: Tensor) -> dict[str, Tensor]:
+    def decay_state(self, state: State, elapsed: Tensor) -> State:
         """Return the state after dropped frames, which only decay it.
 
         Args:
@@ -215,7 +213,7 @@ class VideoSelfAttention(nn.Module):
     def _rate(self) -> Tensor | None:
         return None if self.decay is None else self.decay()
 
-    def _mix(self, qkv: Tensor, state: dict[str, Tensor] | None = None,
+    def _mix(self, qkv: Tensor, state: State | None = None,
              elapsed: Tensor | None = None) -> Tensor:
         """Run shifts, feature map, fixation and attention.
 
@@ -267,7 +265,7 @@ class VideoSelfAttention(nn.Module):
                             for part in (attention, fixation, self.shifts)
                             if part is not None for module in part.modules()))
 
-    def _shift(self, x: Tensor, state: dict[str, Tensor] | None) -> Tensor:
+    def _shift(self, x: Tensor, state: State | None) -> Tensor:
         if state is None:
             return self.shifts(x)
         for i, shift in enumerate(self.shifts):

@@ -8,7 +8,7 @@ from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
 from ..utils.arguments import check_type
-from ..utils.modules import named, part_of
+from ..utils.modules import State, named, part_of
 
 A = TypeVar('A')
 
@@ -49,10 +49,9 @@ class VideoTransformerBlock(nn.Module):
             x = x + self.drop_path(branch(norm(x)))
         return x
 
-    def forward_causal(
-            self, x: Tensor, state: dict[str, Tensor],
-            elapsed: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward_causal(self, x: Tensor, state: State,
+                       elapsed: Tensor | None = None
+                       ) -> tuple[Tensor, State]:
         """Apply the block to the next frames of streams.
 
         Args:
@@ -76,7 +75,7 @@ class VideoTransformerBlock(nn.Module):
             x = x + self.drop_path(y)
         return x, new
 
-    def initial_state(self, x: Tensor) -> dict[str, Tensor]:
+    def initial_state(self, x: Tensor) -> State:
         """Return the state of streams before their first frame.
 
         Args:
@@ -87,8 +86,7 @@ class VideoTransformerBlock(nn.Module):
             state |= named(name, getattr(self, name).initial_state(x))
         return state
 
-    def decay_state(self, state: dict[str, Tensor],
-                    elapsed: Tensor) -> dict[str, Tensor]:
+    def decay_state(self, state: State, elapsed: Tensor) -> State:
         """Return the state after dropped frames, which only decay it.
 
         Args:

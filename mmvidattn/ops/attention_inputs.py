@@ -8,7 +8,8 @@ def check_attention_inputs(name: str,
                            q: Tensor,
                            k: Tensor,
                            v: Tensor,
-                           key_mask: Tensor | None = None) -> None:
+                           key_mask: Tensor | None = None,
+                           **landmarks: Tensor) -> None:
     """Check that the shapes of queries, keys, values and mask match.
 
     Args:
@@ -17,6 +18,7 @@ def check_attention_inputs(name: str,
         k: [*, M, G, D].
         v: [*, M, G, E].
         key_mask: Bool, [*, M], or None.
+        **landmarks: Landmarks by argument, [*, C, G, D].
 
     Raises:
         ValueError: If the shapes do not match or the mask is not bool.
@@ -33,3 +35,10 @@ def check_attention_inputs(name: str,
             f'the key_mask of {name} must be bool of the shape [*, M] = '
             f'{tuple(k.shape[:-2])}, got {key_mask.dtype} '
             f'{tuple(key_mask.shape)}')
+    shapes = [x.shape for x in landmarks.values()]
+    if any(x[:-3] != q.shape[:-3] or x[-2:] != q.shape[-2:]
+           or x[-3] != shapes[0][-3] for x in shapes):
+        raise ValueError(
+            f'{name} takes {", ".join(landmarks)} [*, C, G, D] for q '
+            f'{tuple(q.shape)}, got {", ".join(str(tuple(x)) for x in shapes)}'
+        )

@@ -4,10 +4,10 @@
 A few samples represent all keys. The samples are drawn around landmarks, which
 are means of neighboring tokens.
 """
-import itertools
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .attention_inputs import check_attention_inputs
@@ -146,9 +146,10 @@ def lara_attention(q: Tensor,
     Raises:
         ValueError: If the shapes do not match.
     """
-    check_attention_inputs('lara_attention', q, k, v)
-    _check_landmarks(q, query_landmarks, key_landmarks,
-                     key_landmarks if omega is None else omega)
+    check_attention_inputs(
+        'lara_attention', q, k, v, query_landmarks=query_landmarks,
+        key_landmarks=key_landmarks,
+        omega=key_landmarks if omega is None else omega)
     dtype = v.dtype
     q, k, v, query_landmarks, key_landmarks = (
         x.transpose(-3, -2) for x in at_least_float32(
@@ -175,15 +176,6 @@ def _log_kernel(omega: Tensor, x: Tensor) -> Tensor:
     """Return xi of samples [*, C, D] and vectors [*, L, D]: [*, C, L]."""
     norm = x.square().sum(dim=-1).unsqueeze(-2)
     return x.shape[-1]**-0.5 * (omega @ x.mT - norm / 2)
-
-
-def _check_landmarks(q: Tensor, *landmarks: Tensor) -> None:
-    if any(x.shape[:-3] != q.shape[:-3] or x.shape[-2:] != q.shape[-2:]
-           or x.shape[-3] != landmarks[0].shape[-3] for x in landmarks):
-        raise ValueError(
-            'lara_attention takes query_landmarks, key_landmarks and omega '
-            f'[*, C, G, D] for q {tuple(q.shape)}, got '
-            f'{" and ".join(str(tuple(x.shape)) for x in landmarks)}')
 
 
 def naive_lara_attention(q: Tensor,
@@ -225,20 +217,10 @@ def naive_landmark_pool(x: Tensor,
                         shape: tuple[int, ...],
                         grid: tuple[int, ...]) -> Tensor:
     """Reference of :func:`landmark_pool` for a single x [N, G, D]."""
-    x = x.unflatten(0, shape)
-
-    def bounds(axis: int, cell: int) -> slice:
-        length, cells = shape[axis], grid[axis]
-        if len(grid) > 1:
-            return slice(cell * length // cells,
-                         math.ceil((cell + 1) * length / cells))
-        longer = length % cells
-        widths = [length // cells] * (cells - longer)
-        widths += [length // cells + 1] * longer
-        return slice(sum(widths[:cell]), sum(widths[:cell + 1]))
-
-    pooled = []
-    for cells in itertools.product(*map(range, grid)):
-        where = tuple(bounds(*pair) for pair in enumerate(cells))
-        pooled.append(x[where].flatten(0, -3).mean(dim=0))
-    return torch.stack(pooled)
+    if len(grid) == 1:
+        width, longer = divmod(len(x), grid[0])
+        widths = [width] * (grid[0] - longer) + [width + 1] * longer
+        return torch.stack([part.mean(dim=0) for part in x.split(widths)])
+    pool = F.adaptive_avg_pool2d if len(grid) == 2 else F.adaptive_avg_pool3d
+    y = pool(x.movedim(0, -1).unflatten(-1, shape), grid)
+    return y.flatten(2).movedim(-1, 0)

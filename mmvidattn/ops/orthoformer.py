@@ -91,12 +91,8 @@ def orthoformer_attention(q: Tensor,
     Raises:
         ValueError: If the shapes do not fit.
     """
-    check_attention_inputs('orthoformer_attention', q, k, v)
-    if (landmarks.shape[:-3] != q.shape[:-3]
-            or landmarks.shape[-2:] != q.shape[-2:]):
-        raise ValueError(
-            'orthoformer_attention takes landmarks [*, L, G, D] for q '
-            f'{tuple(q.shape)}, got {tuple(landmarks.shape)}')
+    check_attention_inputs('orthoformer_attention', q, k, v,
+                           landmarks=landmarks)
     return softmax_attention(q, landmarks, softmax_attention(landmarks, k, v))
 
 

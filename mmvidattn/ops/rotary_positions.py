@@ -65,16 +65,14 @@ def _angles(x: Tensor, shape: Sequence[int], num_axes: int, paired: bool,
         pairs, dtype=dtype, device=x.device) / max(pairs, 1))
     frequencies = frequencies.repeat_interleave(2) if paired else \
         frequencies.repeat(2)
-    grids = []
+    axes = []
     for axis, size in enumerate(sizes):
         places = torch.arange(size, dtype=dtype, device=x.device)
         if span is not None and num_axes - axis <= 2 and num_axes > 1:
             places = places * (span - 1) / max(size - 1, 1)
-        angles = places[:, None] * frequencies
-        angles = angles.view(
-            *(size if i == axis else 1 for i in range(num_axes)), -1)
-        grids.append(angles.expand(*sizes, -1))
-    angles = torch.cat(grids, dim=-1).flatten(0, -2)
+        axes.append(places)
+    places = torch.cartesian_prod(*axes).view(-1, num_axes, 1)
+    angles = (places * frequencies).flatten(1)
     return angles.repeat(count // len(angles), 1).unsqueeze(1)
 
 

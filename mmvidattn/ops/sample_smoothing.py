@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .precision import at_least_float32, without_autocast
+from .softmax_attention import naive_softmax_attention
 from .temporal_smoothing import log_temporal_kernel
 
 
@@ -204,11 +205,9 @@ def naive_exponential_smoothing(q: Tensor,
     Returns:
         [T, *, N, G, E].
     """
-    steps = []
-    for t in range(1, k.shape[-3] + 1):
-        scores = torch.einsum('...mgd,...ngd->...gmn', q, k[..., :t, :, :])
-        age = torch.arange(t - 1, -1, -1, dtype=q.dtype)
-        weights = scores * q.shape[-1]**-0.5 + age * math.log(decay)
-        steps.append(torch.einsum('...gmn,...ngd->...mgd', weights.softmax(-1),
-                                  v[..., :t, :, :]))
-    return torch.stack(steps)
+    age = torch.arange(k.shape[-3] - 1, -1, -1, dtype=q.dtype)
+    return torch.stack([
+        naive_softmax_attention(
+            q, k[..., :t, :, :], v[..., :t, :, :],
+            bias=age[-t:] * math.log(decay))
+        for t in range(1, len(age) + 1)])

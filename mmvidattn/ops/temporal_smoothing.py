@@ -5,7 +5,7 @@ from torch import Tensor
 
 from .attention_inputs import check_attention_inputs
 from .precision import at_least_float32, without_autocast
-from .softmax_attention import softmax_attention
+from .softmax_attention import naive_softmax_attention, softmax_attention
 
 # Added to the weights before the logarithm, as in the released code.
 FLOOR = 1e-10
@@ -100,17 +100,10 @@ def naive_temporal_smoothing_attention(
         decay: float = 1.,
         scale: float | None = None,
         key_mask: Tensor | None = None) -> Tensor:
-    """Reference of :func:`temporal_smoothing_attention`: Eq. 3 as written.
+    """Reference of :func:`temporal_smoothing_attention`.
 
-    It needs an unmasked key, and small scores, because it does not subtract
-    the maximum before the exponential.
+    It needs an unmasked key.
     """
-    scale = q.shape[-1]**-0.5 if scale is None else scale
     age = torch.arange(k.shape[-3] - 1, -1, -1, device=k.device, dtype=q.dtype)
-    temporal = decay**age + 1e-10
-    features = (torch.einsum('...mgd,...ngd->...gmn', q, k) * scale).exp()
-    kernel = temporal * features
-    if key_mask is not None:
-        kernel = kernel * key_mask[..., None, None, :]
-    y = torch.einsum('...gmn,...ngd->...mgd', kernel, v)
-    return y / kernel.sum(dim=-1).transpose(-1, -2)[..., None]
+    return naive_softmax_attention(
+        q, k, v, scale, key_mask, bias=(decay**age + 1e-10).log())

@@ -51,9 +51,10 @@ def window_partition(x: Tensor,
         counts, window_size, grid_shape)]
     mask = None
     if any(map(is_any_size, grid_shape)) or any(extra):
-        x = F.pad(x, (0, 0, 0, extra[2], 0, extra[1], 0, extra[0]))
-        mask = _is_token(grid_shape, x.shape[1:4], x.device)
-        mask = _cut(mask[None, ..., None], counts, (t, h, w))[0, ..., 0]
+        padding = 0, 0, 0, extra[2], 0, extra[1], 0, extra[0]
+        mask = F.pad(x.new_ones(1, *grid_shape, 1), padding) > 0
+        mask = _cut(mask, counts, (t, h, w))[0, ..., 0]
+        x = F.pad(x, padding)
     return _cut(x, counts, (t, h, w)), mask
 
 
@@ -97,14 +98,6 @@ def _cut(x: Tensor, counts: Size, window_size: Size) -> Tensor:
         x = x.unflatten(axis + 1, (counts[axis], window_size[axis]))
     x = x.permute(0, 1, 3, 5, 2, 4, 6, 7)
     return x.flatten(4, 6).flatten(1, 3)
-
-
-def _is_token(grid_shape: Size, padded_shape: Size,
-              device: torch.device) -> Tensor:
-    T, H, W = (
-        torch.arange(padded, device=device) < n
-        for n, padded in zip(grid_shape, padded_shape))
-    return T[:, None, None] & H[:, None] & W
 
 
 def naive_window_partition(

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from mmengine.model import is_model_wrapper
 from torch import Tensor, nn
 
+# State of a stream: tensors [B, *] by name, named like the modules.
+State = dict[str, Tensor]
+
 
 def initialize(model: nn.Module, std: float) -> None:
     """Initialize the layers of a model like the authors' code.
@@ -33,15 +36,12 @@ def unwrap(model: nn.Module) -> nn.Module:
     return model.module if is_model_wrapper(model) else model
 
 
-def part_of(state: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
-    """Return the submodule ``name``'s part of a stream's state.
-
-    A state is a flat dict of tensors, named like the modules.
-    """
+def part_of(state: Mapping[str, Tensor], name: str) -> State:
+    """Return the submodule ``name``'s part of a stream's state."""
     return {key.removeprefix(f'{name}.'): value
             for key, value in state.items() if key.startswith(f'{name}.')}
 
 
-def named(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def named(name: str, state: Mapping[str, Tensor]) -> State:
     """Return the state of the submodule ``name`` as part of a state."""
     return {f'{name}.{key}': value for key, value in state.items()}

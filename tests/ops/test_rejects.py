@@ -58,7 +58,7 @@ CASES = [
     *((ops.linformer_attention, (Q, K, V, zeros(E), zeros(F)), {}, 'M=9 from')
       for E, F in (((6, 3), (6, 3)), ((9, 3), (9, 4)), ((9, ), (9, )))),
     (ops.lara_attention, (Q, K, V, LANDMARKS, LANDMARKS[:, :3]), {},
-     r'key_landmarks and omega \[\*, C, G, D\]'),
+     r'key_landmarks, omega \[\*, C, G, D\]'),
     (ops.lara_attention, (Q, K, V, *[LANDMARKS] * 2, LANDMARKS[..., :7]), {},
      r'\(2, 4, 2, 7\)'),
     (ops.landmark_grid, ((17, 17), 50), {}, 'square.*two axes, got 50'),
@@ -66,7 +66,7 @@ CASES = [
     *((ops.landmark_pool, (zeros(12, 1, 2), (3, 4), grid), {}, 'grid')
       for grid in ((3, ), (4, 4), (0, 2))),
     (ops.orthoformer_attention, (Q, K, V, LANDMARKS[..., :7]), {},
-     r'landmarks \[\*, L, G, D\]'),
+     r'landmarks \[\*, C, G, D\]'),
     (ops.orthogonal_landmarks, (Q, 0), {}, 'num_landmarks.*got 0'),
     (ops.orthogonal_landmarks, (Q, 4, zeros(3, 2).long()), {},
      r'first_index.*\(2, 2\).*\(3, 2\)'),

@@ -58,10 +58,7 @@ def inflate(model: nn.Module,
         shift: 'none', 'plain' or 'periodic'. Defaults to 'periodic'.
         attention: '2d', '3d' or 'leap', for all attentions or for each, see
             :func:`attention_of_layers`. Defaults to 'leap'.
-        shift_fraction: Fraction of the channels from the previous frame, and
-            from the next frame. Defaults to 0.25.
-        shift_first: Source of the first part, the 'next' or the 'previous'
-            frame. Defaults to 'next'.
+        shift_fraction, shift_first: See :class:`FrameMixing`.
         skip: Names of attentions to skip, with shell wildcards
             ('blocks.0.*'). Defaults to none.
 
