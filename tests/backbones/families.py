@@ -142,7 +142,6 @@ OPTIONS = {
             spatial_shift=dict(mode='cross', size=1, alpha=.5)),
         'softmax': dict(
             attention=dict(type='SoftmaxAttention'), fixation=None),
-        'separate': dict(fixation=dict(mode='separate')),
         'no-shift': dict(temporal_shift=None, spatial_shift=None),
         'patches-of-3-frames': dict(patch_frames=3),
         'dropout': dict(drop_rate=.1, drop_path_rate=.1),
@@ -153,7 +152,6 @@ OPTIONS = {
             temporal_shift=dict(mode='tsm', divisor=8, segment_frames=2)),
         'window': dict(temporal_shift=dict(mode='window', size=1, alpha=.5)),
         'no-mixing': dict(temporal_shift=None),
-        'fixation': dict(fixation=dict(mode='cooperative')),
         'linear': dict(
             attention=dict(type='LinearAttention', offset='auto'),
             fixation={}),
@@ -166,9 +164,6 @@ OPTIONS = {
         'joint-mean': dict(model='joint', pool='mean'),
         'joint-sampled': dict(
             model='joint', tubelet_frames=1, sampled_frames=3),
-        'joint-linear': dict(
-            model='joint',
-            attention=dict(type='LinearAttention', offset='auto')),
         'time-space-fixation': dict(
             model='fact_attention',
             attention=dict(type='LinearAttention', offset='auto'),
@@ -214,8 +209,6 @@ FRAME_OPTIONS = {
     '3d': dict(attention='3d', shift='none'),
     'plain': dict(attention='2d', shift='plain'),
     'leap': dict(shift='none'),
-    'paper': dict(shift_fraction=1 / 8, shift_first='previous'),
-    'one-level': dict(pyramid=(2, )),
     'drop-path': dict(drop_path_rate=0.2),
 }
 OPTIONS.update(dict.fromkeys(FRAMES, FRAME_OPTIONS))

@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """BN-Inception compared with TSN's network file, layer by layer."""
-import functools
+import re
 
 import pytest
 import torch
@@ -27,58 +27,40 @@ TABLE = '''
 ROWS = [line.split() for line in TABLE.strip().splitlines()]
 
 
-def _layers(channels):
-    """List name, channels and kernel size of all convolutions, in order."""
-    layers = [('conv1_7x7_s2', channels, 64, 7),
-              ('conv2_3x3_reduce', 64, 64, 1), ('conv2_3x3', 64, 192, 3)]
-    width = 192
-    for name, *numbers in ROWS:
-        one, reduce, three, first, second, third, pool = map(int, numbers)
-        block = f'inception_{name}_'
-        if one:
-            layers.append((f'{block}1x1', width, one, 1))
-        layers += [
-            (f'{block}3x3_reduce', width, reduce, 1),
-            (f'{block}3x3', reduce, three, 3),
-            (f'{block}double_3x3_reduce', width, first, 1),
-            (f'{block}double_3x3_1', first, second, 3),
-            (f'{block}double_3x3_2', second, third, 3)]
-        if pool:
-            layers.append((f'{block}pool_proj', width, pool, 1))
-        width = one + three + third + (pool or width)
-    assert width == 1024
-    return layers
-
-
-@functools.cache
-def _tensors(channels):
+def published(channels=3):
+    """Return tensors with the names of the published files."""
     torch.manual_seed(0)
     state = {}
-    for name, inside, outside, kernel in _layers(channels):
-        fan = inside * kernel**2
+
+    def add(name, inside, outside, kernel):
         state[f'{name}.weight'] = torch.randn(
-            outside, inside, kernel, kernel) * (2 / fan)**0.5
+            outside, inside, kernel, kernel) * (2 / inside / kernel**2)**0.5
         state[f'{name}.bias'] = torch.randn(outside) * 0.1
         state.update({
             f'{name}_bn.weight': torch.rand(outside) + 0.5,
             f'{name}_bn.bias': torch.randn(outside) * 0.1,
             f'{name}_bn.running_mean': torch.randn(outside) * 0.1,
             f'{name}_bn.running_var': torch.rand(outside) + 0.5})
+
+    add('conv1_7x7_s2', channels, 64, 7)
+    add('conv2_3x3_reduce', 64, 64, 1)
+    add('conv2_3x3', 64, 192, 3)
+    width = 192
+    for name, *numbers in ROWS:
+        one, reduce, three, first, second, third, pool = map(int, numbers)
+        block = f'inception_{name}_'
+        if one:
+            add(f'{block}1x1', width, one, 1)
+        add(f'{block}3x3_reduce', width, reduce, 1)
+        add(f'{block}3x3', reduce, three, 3)
+        add(f'{block}double_3x3_reduce', width, first, 1)
+        add(f'{block}double_3x3_1', first, second, 3)
+        add(f'{block}double_3x3_2', second, third, 3)
+        if pool:
+            add(f'{block}pool_proj', width, pool, 1)
+        width = one + three + third + (pool or width)
+    assert width == 1024
     return state
-
-
-def published(channels=3, classes=None, prefix='', early=False):
-    """Return a state dict with the names of the published files.
-
-    With ``early``, the tensors of norms have the shape [1, C], as in the
-    oldest files.
-    """
-    state = dict(_tensors(channels))
-    if classes:
-        state['fc_action.weight'] = torch.randn(classes, 1024)
-        state['fc_action.bias'] = torch.randn(classes)
-    return {prefix + name: value[None] if early and '_bn.' in name else value
-            for name, value in state.items()}
 
 
 def naive(state, x):
@@ -147,24 +129,24 @@ def test_matches_naive(channels):
     torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize('prefix', ['', 'base_model.', 'module.base_model.'])
-def test_loads_early_files_and_files_of_tsn_and_ssn(prefix, capsys):
-    state = published(10, 4, prefix, early=True)
+@pytest.mark.parametrize('prefix, slash', [
+    ('', '_'), ('base_model.', '_'), ('module.base_model.', '_'), ('', '/')])
+def test_loads_early_files_and_files_of_tsn_ssn_and_caffe(prefix, slash,
+                                                          capsys):
+    """In early files, the tensors of norms have the shape [1, C]."""
+    state = {
+        prefix + re.sub('^(conv1|conv2|inception_3a)_', rf'\1{slash}', name):
+        value[None] if '_bn.' in name else value
+        for name, value in published(10).items()}
+    state[f'{prefix}fc_action.weight'] = torch.randn(4, 1024)
     state['module.activity_fc.weight'] = torch.zeros(21, 1024)
     model = build(10)
     result = load(model, state)
     assert result['cls_head.fc_cls.weight'].shape == (4, 1024)
     assert torch.equal(
         model.conv1.norm.running_mean,
-        state[f'{prefix}conv1_7x7_s2_bn.running_mean'][0])
+        state[f'{prefix}conv1{slash}7x7_s2_bn.running_mean'][0])
     report = capsys.readouterr().err
     assert 'dropped 1: module.activity_fc.weight' in report
-    assert f'used {len(state) - 1}: {prefix}conv1_7x7_s2.*, ' in report
+    assert f'used {len(state) - 1}: {prefix}conv1{slash}7x7_s2.*, ' in report
     assert f', {prefix}inception_*_1x1_bn.*, ' in report
-
-
-def test_loads_caffe_names_with_slashes():
-    state = {name.replace('inception_3a_', 'inception_3a/')
-             .replace('conv1_', 'conv1/').replace('conv2_', 'conv2/'): value
-             for name, value in published().items()}
-    load(build(), state)

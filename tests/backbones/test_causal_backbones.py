@@ -1,9 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Causal backbones as streams, and as masked clips."""
+import numpy as np
 import pytest
 import torch
 from backbones.families import TINY
-from causal_schedules import Causal, run_schedule, whole_streams
 from helpers import relative
 
 from mmvidattn.backbones import LinearVideoTransformer, ViViT, XViT
@@ -124,35 +124,64 @@ def test_loads_bidirectional_checkpoint(backbone, options):
                for name in loaded)
 
 
+def _run_schedule(model, x, elapsed, resets):
+    """Process streams in random batches, parts and orders.
+
+    Streams join and leave the batch in each call, have different ages, and
+    start anew before the frame in ``resets``. In front of some frames, a part
+    of the elapsed time belongs to dropped frames.
+    """
+    rng = np.random.default_rng(0)
+    B, T = elapsed.shape
+    states = [model.initial_state(1) for _ in range(B)]
+    ages, parts = [0] * B, [[] for _ in range(B)]
+    while unfinished := [i for i in range(B) if ages[i] < T]:
+        some = rng.permutation(unfinished)[:rng.integers(1, B + 1)]
+        ends = [resets[i] if ages[i] < resets[i] else T for i in some]
+        length = min(int(rng.choice([1, 1, 1, 2, 40])),
+                     *(end - ages[i] for i, end in zip(some, ends)))
+        frames, times = (
+            torch.stack([y[i, ..., ages[i]:ages[i] + length] for i in some])
+            for y in (x.movedim(2, -1), elapsed))
+        state = {name: torch.cat([states[i][name] for i in some])
+                 for name in states[0]}
+        if rng.random() < .3:
+            dropped = times[:, 0] * torch.from_numpy(
+                rng.choice([0., .4, 1.], len(some)))
+            state = model.decay_state(state, dropped)
+            times[:, 0] -= dropped
+        y, state = model.forward_causal(frames.movedim(-1, 2), state, times)
+        for row, i in enumerate(some):
+            parts[i].append(y[row])
+            ages[i] += length
+            states[i] = model.initial_state(1) if ages[i] == resets[i] else {
+                name: z[row:row + 1] for name, z in state.items()}
+    return torch.stack([torch.cat(part, dim=1) for part in parts])
+
+
 def _masked_attention(q, k, v, decay, state, elapsed, *, eps):
     return naive_frame_causal_linear_attention(
         q, k, v, decay, elapsed, eps), state
 
 
-@EACH_LINEAR_FF
+@pytest.mark.parametrize('name', [
+    'vivit-softmax-decay', 'xvit-window', 'linear_ff', 'linear_ff-decay',
+    'linear_ff-patches'])
 def test_streams_that_join_skip_and_reset_equal_masked_clips(
-        options, monkeypatch):
-    model = _build(LinearVideoTransformer, options)
-    x = torch.randn(3, 90, 3, 4, 8, dtype=torch.float64)
-    elapsed = 2 * torch.rand(3, 90, dtype=torch.float64)
-    resets = [25, 89, 60]
-
-    def forward(x, state, elapsed):
-        y, state = model.forward_causal(x.transpose(1, 2), state, elapsed)
-        return y.transpose(1, 2), state
-
-    def masked(x, elapsed):
-        return model.forward_causal(
-            x.transpose(1, 2), elapsed=elapsed)[0].transpose(1, 2)
-
+        name, monkeypatch):
+    model = _build(*MODELS[name])
+    num_frames = 90 if name == 'linear_ff-decay' else 30
+    x, elapsed = _frames(model, num_frames, 3), 2 * torch.rand(3, num_frames)
+    elapsed, resets = elapsed.double(), [9, num_frames - 1, 20]
     with torch.no_grad():
-        got = run_schedule(
-            Causal(forward, model.initial_state, model.decay_state), x,
-            elapsed, resets)
+        got = _run_schedule(model, x, elapsed, resets)
         monkeypatch.setattr(linear_attention, 'frame_causal_linear_attention',
                             _masked_attention)
-        want = whole_streams(masked, x, elapsed, resets)
-    assert (got - want).abs().max() < 1e-10
+        for i, reset in enumerate(resets):
+            want = torch.cat([model.forward_causal(
+                x[i:i + 1, :, part], elapsed=elapsed[i:i + 1, part])[0]
+                for part in (slice(reset), slice(reset, None))], dim=2)
+            assert (got[i] - want[0]).abs().max() < 1e-10
 
 
 @pytest.mark.slow
@@ -170,10 +199,11 @@ def test_stream_of_10000_frames_in_float32(options):
     assert relative(torch.cat(parts, dim=2), want) < 1e-5
 
 
-def test_image_kernel_becomes_the_kernel_of_the_current_frame():
+@pytest.mark.parametrize('pattern', ['causal', 'factorized'])
+def test_image_kernel_becomes_the_kernel_of_the_current_frame(pattern):
     """Patches of 3 frames then equal patches of one frame."""
-    one, three = (_build(LinearVideoTransformer, dict(SMALL, patch_frames=n))
-                  for n in (1, 3))
+    one, three = (_build(LinearVideoTransformer, dict(
+        SMALL, num_frames=5, pattern=pattern, patch_frames=n)) for n in (1, 3))
     three.load_state_dict(one.state_dict(), strict=True)
     x = torch.randn(1, 3, 5, 4, 8, dtype=torch.float64)
     assert relative(three(x), one(x)) < 1e-12

@@ -4,6 +4,15 @@ import torch
 from mmaction.registry import MODELS
 
 from mmvidattn.convert import convert
+from mmvidattn.convert.rename import rename
+
+# From our names to the released names.
+RULES = (
+    ('projection', 'proj'), ('pegs', 'pos_block'), ('dwconv', 'proj.0'),
+    ('attn_norm', 'norm1'), ('mlp_norm', 'norm2'),
+    ('pyramid.levels.0', 'sr'), ('pyramid.levels.1.conv1', 'lr.0'),
+    ('pyramid.levels.1.norm', 'lr.1'), ('pyramid.levels.1.conv2', 'lr.3'),
+    ('pyramid.norm', 'norm'))
 
 
 def test_leaves_out_the_teacher():
@@ -20,18 +29,8 @@ def test_warns_of_kernels_for_other_clips(frames, recwarn):
     with torch.device('meta'):
         state = MODELS.build(dict(
             type='DualFormer', arch=arch, num_frames=frames)).state_dict()
-    source = {}
-    for name, value in state.items():
-        for ours, released in (
-                ('projection.', 'proj.'), ('pegs.', 'pos_block.'),
-                ('dwconv.', 'proj.0.'), ('attn_norm.', 'norm1.'),
-                ('mlp_norm.', 'norm2.'), ('pyramid.levels.0.', 'sr.'),
-                ('pyramid.levels.1.conv1.', 'lr.0.'),
-                ('pyramid.levels.1.norm.', 'lr.1.'),
-                ('pyramid.levels.1.conv2.', 'lr.3.'),
-                ('pyramid.norm.', 'norm.')):
-            name = name.replace(ours, released)
-        source[f'backbone.{name}'] = value
+    source = {f'backbone.{rename(name, RULES)}': value
+              for name, value in state.items()}
     assert convert('dualformer', source).keys() == {
         f'backbone.{name}' for name in state}
     texts = [str(warning.message) for warning in recwarn]

@@ -58,32 +58,6 @@ def test_converted_weights_give_the_released_scores():
     torch.testing.assert_close(got, released(rgb, flow))
 
 
-def test_splits_packed_projections():
-    weight, bias = torch.arange(24.).view(12, 2), torch.arange(12.)
-    out = convert('testra', {
-        'dec_modules.layers.1.self_attn.in_proj_weight': weight,
-        'dec_modules.layers.1.self_attn.in_proj_bias': bias
-    })
-    where = 'backbone.decoder.transformer.blocks.1.self_attn'
-    assert list(out) == [f'{where}.q.weight', f'{where}.kv.weight',
-                         f'{where}.q.bias', f'{where}.kv.bias']
-    assert torch.equal(out[f'{where}.q.weight'], weight[:4])
-    assert torch.equal(out[f'{where}.kv.weight'], weight[4:])
-    assert torch.equal(out[f'{where}.kv.bias'], bias[4:])
-
-
-def test_second_norm_is_the_last_one_without_memory():
-    zero = torch.zeros(1)
-    layer, block = 'dec_modules.layers.0', (
-        'backbone.decoder.transformer.blocks.0')
-    norms = {f'{layer}.norm{i}.bias': zero for i in (1, 2, 3)}
-    assert list(convert('testra', norms)) == [
-        f'{block}.{name}_norm.bias' for name in ('self', 'memory', 'ffn')]
-    norms.pop(f'{layer}.norm3.bias')
-    assert list(convert('testra', norms)) == [
-        f'{block}.{name}_norm.bias' for name in ('self', 'ffn')]
-
-
 def test_leaves_out_sinusoids():
     assert convert('testra', {'pos_encoding.pe': torch.zeros(1)}) == {}
 

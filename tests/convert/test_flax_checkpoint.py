@@ -22,12 +22,6 @@ TREE = bytes.fromhex(
     '93920203a7666c6f61743332c418000000000000803f0000004000004040000080400000'
     'a040a162c71301939102a5696e743332c40801000000feffffffa17881a468616c66c712'
     '01939102a862666c6f61743136c404c03f00c0')
-# {'w': float32 [[0, 1, 2], [3, 4, 5], [6, 7, 8]]}, in chunks of 16 bytes.
-CHUNKS = bytes.fromhex(
-    '81a17783b95f5f6d73677061636b5f6368756e6b65645f61727261795f5fc3a573686170'
-    '6582a13003a13103a66368756e6b7383a130c71d01939104a7666c6f61743332c4100000'
-    '00000000803f0000004000004040a131c71d01939104a7666c6f61743332c41000008040'
-    '0000a0400000c0400000e040a132c71101939101a7666c6f61743332c40400000041')
 
 
 def _load(tmp_path, data):
@@ -48,11 +42,6 @@ def test_reads_arrays_by_path(tmp_path):
     for name, value in want.items():
         assert got[name].dtype == value.dtype, name
         assert torch.equal(got[name], value), name
-
-
-def test_joins_chunks(tmp_path):
-    result = _load(tmp_path, CHUNKS)
-    assert torch.equal(result['w'], torch.arange(9.).view(3, 3))
 
 
 @pytest.mark.parametrize('data, message', [

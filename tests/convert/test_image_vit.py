@@ -243,16 +243,6 @@ def test_class_token_without_position_is_unchanged():
                        state['pos_embed'])
 
 
-def test_positions_are_resized_like_dinov2():
-    state, _ = _published('dinov2')
-    model = XViT(num_frames=1, **{**SIZES, 'img_size': 20})
-    model.load_state_dict(_backbone('xvit_image', state), strict=False)
-    grid = state['pos_embed'][:, 1:].mT.unflatten(2, (3, 3))
-    want = F.interpolate(grid, size=(5, 5), mode='bicubic',
-                         align_corners=False)
-    assert torch.allclose(model.pos_embed[0].permute(0, 3, 1, 2), want)
-
-
 @pytest.mark.parametrize('model, source', [
     (XViT, 'xvit_image'), (ViViT, 'vivit_image')])
 def test_backbone_without_a_first_norm_rejects_clip(model, source):

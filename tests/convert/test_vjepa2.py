@@ -6,6 +6,7 @@ from config_cache import load_config
 from mmaction.registry import MODELS
 
 from mmvidattn.convert import convert
+from mmvidattn.convert.rename import rename
 from mmvidattn.utils.checkpoint import load_state_dict_file
 
 # Width, heads, layers, side of a frame, classes, layers of the pooler.
@@ -71,12 +72,7 @@ AUTHORS = (
 
 
 def authors_names(state):
-    named = {}
-    for name, value in state.items():
-        for ours, theirs in AUTHORS:
-            name = name.replace(ours, theirs)
-        named[name] = value
-    return named
+    return {rename(name, AUTHORS): value for name, value in state.items()}
 
 
 def test_reads_the_files_of_the_authors(tmp_path):

@@ -1,9 +1,15 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Cross-entropy with several targets, and equalization loss."""
+import numpy as np
 import pytest
 import torch
+from mmaction.registry import MODELS
 from torch.nn import functional as F
 
-from mmvidattn.losses import MultiClassCrossEntropyLoss
+from mmvidattn.losses import EqualizationLoss, MultiClassCrossEntropyLoss
+
+# The background, two frequent classes and three rare ones.
+COUNTS = [0, 600, 395, 2, 2, 1]
 
 
 def naive(logits, targets, ignore_index):
@@ -87,3 +93,58 @@ def test_golden(golden, ignore_index):
     value = loss(reference['logits'], reference['target'])
     assert value.item() == pytest.approx(
         reference['mce'][f'mce_ignore{name}_mean'], rel=1e-5)
+
+
+def test_equalization_leaves_out_rare_classes():
+    logits, ids = torch.randn(24, 6), torch.arange(24) % 6
+    loss = EqualizationLoss(COUNTS, gamma=0.6)
+    # The softmax leaves out the background.
+    assert loss.tail.tolist() == [0, 0, 1, 1, 1]
+    torch.manual_seed(3)
+    ours = loss(logits.view(4, 6, 6), ids.view(4, 6))
+    torch.manual_seed(3)
+    hot = F.one_hot(ids, 6)
+    left_out = (torch.rand(24, 5) < 0.6) & (hot[:, 1:] == 0)
+    left_out[:, :2] = False
+    logits = logits.double()
+    logits[:, 1:] += left_out * np.log(1e-8)
+    torch.testing.assert_close(ours.double(), naive(logits, hot, 0))
+
+
+@pytest.mark.parametrize('gamma, tail_below', [(0, 3e-3), (0.95, 1e-9)])
+def test_equalization_without_rare_classes_is_cross_entropy(
+        batch, gamma, tail_below):
+    loss = EqualizationLoss([1] * 5, gamma, tail_below)
+    # The logarithm of 1 + 1e-8 is 0 in float32.
+    assert loss(*batch) == MultiClassCrossEntropyLoss(0)(*batch)
+
+
+def test_golden_equalization(golden):
+    reference = golden('testra/golden_losses.pt')
+    counts = [0, *reference['eql_class_counts']]
+    assert len(reference['eql']) == 6
+    for name, expected in reference['eql'].items():
+        gamma, _, tail_below = name.removeprefix('gamma').partition('_lambda')
+        loss = EqualizationLoss(counts, float(gamma), float(tail_below))
+        torch.manual_seed(0)
+        logits = reference['logits'].clone().requires_grad_()
+        value = loss(logits, reference['target'])
+        value.backward()
+        assert value.item() == pytest.approx(expected['value'], rel=1e-5)
+        torch.testing.assert_close(
+            logits.grad, expected['grad'], rtol=1e-5, atol=1e-7)
+
+
+def test_reads_counts_from_files(tmp_path):
+    np.save(tmp_path / 'counts.npy', COUNTS)
+    np.savetxt(tmp_path / 'counts.txt', COUNTS, fmt='%d')
+    for name in 'counts.npy', 'counts.txt':
+        loss = MODELS.build(
+            dict(type='EqualizationLoss', class_counts=str(tmp_path / name)))
+        assert torch.equal(loss.tail, EqualizationLoss(COUNTS).tail)
+
+
+def test_needs_the_file_only_in_training():
+    loss = EqualizationLoss('none.npy')
+    with pytest.raises(ValueError, match='no file none.npy'):
+        loss(torch.zeros(2, 3), torch.tensor([1, 2]))
