@@ -4,8 +4,6 @@
 # run is quick; an interrupted one continues.
 #   PYTHON=python3.12 bash tools/setup_env.sh
 #   bash tools/setup_env.sh --dev     # add the packages of the tests
-#   bash tools/setup_env.sh --all     # make .venv-all: the tests' packages, and
-#                                     # those that our results are compared with
 #   source tools/setup_env.sh         # activate .venv as well
 # UV=0 installs with pip only.
 
@@ -17,23 +15,18 @@ fi
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-parts=required
-name=.venv
 case ${1:-} in
-'') ;;
+'') parts=required ;;
 --dev) parts='required dev' ;;
---all) parts='required dev comparisons'; name=.venv-all ;;
 *)
-    echo "ERROR: expected --dev or --all, got $1" >&2
+    echo "ERROR: expected --dev, got $1" >&2
     exit 2 ;;
 esac
 base=${PYTHON:-python3}
-venv=$PWD/$name
+venv=$PWD/.venv
 python=$venv/bin/python
 log=$venv/setup.log
 constraints=requirements/constraints.txt
-# The newest torch that has a torchvision on PyPI.
-pair='torch==2.14.1 torchvision==0.29.1'
 
 fail() {
     echo "ERROR: $*" >&2
@@ -108,17 +101,12 @@ command -v "$base" > /dev/null ||
          "another one with PYTHON=/path/to/python3"
 
 if ! "$python" -m pip --version > /dev/null 2>&1; then
-    echo "==> Making $name with $("$base" -V 2>&1)"
+    echo "==> Making .venv with $("$base" -V 2>&1)"
     "$base" -m venv --clear "$venv" ||
         fail "$base cannot make virtual environments. On Debian and Ubuntu:" \
              "apt install python3-venv"
 fi
 : > "$log"
-if [ "$name" = .venv-all ]; then
-    # The same versions, except for torch and what it brings.
-    constraints=$venv/constraints.txt
-    grep -v '^torch==' requirements/constraints.txt > "$constraints"
-fi
 
 # pip settings that uv has under other names. Its default index is PyPI.
 export UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1 UV_LINK_MODE=copy
@@ -131,12 +119,7 @@ install_required() {
     if [ "${UV:-1}" != 0 ] && [ ! -x "$venv/bin/uv" ]; then
         install uv --no-deps uv || echo 'no uv: pip is slower' >&2
     fi
-    if [ "$name" = .venv-all ]; then
-        # shellcheck disable=SC2086
-        install 'torch and torchvision' --uv $pair || see_log
-    else
-        install_torch
-    fi
+    install_torch
     install 'mmvidattn and its requirements' --uv --no-build-isolation \
         -e '.[lite]' || see_log
     # OpenCV's usual build needs libGL, which servers and containers often
@@ -175,13 +158,7 @@ install_torch() {
 install_dev() {
     install 'the tests' --uv --no-build-isolation -e '.[lite,dev]' || see_log
     # timm would install a torchvision that may not fit this torch.
-    [ "$name" = .venv-all ] || install timm --no-deps timm || see_log
-}
-
-install_comparisons() {
-    # shellcheck disable=SC2086
-    install 'libraries to compare with' --uv $pair timm transformers \
-        open_clip_torch huggingface_hub || see_log
+    install timm --no-deps timm || see_log
 }
 
 for part in $missing; do
@@ -189,4 +166,4 @@ for part in $missing; do
     "install_$part"
     fingerprint > "$venv/$part.stamp"
 done
-echo "==> The environment is ready: $name"
+echo "==> The environment is ready: .venv"

@@ -48,8 +48,7 @@ def test_error_names_the_timm_package(monkeypatch):
         InflatedBackbone('timm.x')
 
 
-def test_accepts_timm_models():
-    timm = pytest.importorskip('timm')
+def test_accepts_timm_models(timm):
     backbone = InflatedBackbone('timm.vit_tiny_patch16_224', T,
                                 dict(img_size=32), pyramid=(1, 2))
     assert len(inflated_modules(backbone)) == 12

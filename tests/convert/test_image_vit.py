@@ -284,8 +284,7 @@ HF_SIZES = dict(
     {}, dict(init_values=1e-5), dict(qkv_bias=False),
     dict(pre_norm=True, act_layer='quick_gelu')],
     ids=['plain', 'scale', 'no-bias', 'clip'])
-def test_timm(options):
-    timm = pytest.importorskip('timm')
+def test_timm(options, timm):
     model = _randomized(timm.models.VisionTransformer(
         img_size=SIDE, patch_size=PATCH, embed_dim=D, depth=LAYERS,
         num_heads=HEADS, num_classes=3, **options))

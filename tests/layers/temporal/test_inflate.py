@@ -11,6 +11,7 @@ from mmvidattn.convert import convert
 from mmvidattn.layers.temporal import inflate, inflated_modules
 
 T, N, C, G = 8, 3, 16, 2
+SMALL = dict(embed_dims=768, num_layers=4, num_heads=12)
 
 
 class Attention(nn.Module):
@@ -199,17 +200,18 @@ def _randomize(model):
 @pytest.mark.parametrize('attention, shift', [
     ('leap', 'periodic'), ('2d', 'plain'), ('3d', 'none')])
 @pytest.mark.parametrize('name', ['visformer_small', 'vit_base_patch16_224'])
-def test_inflated_timm_models_equal_our_models(name, attention, shift):
-    timm = pytest.importorskip('timm')
+def test_inflated_timm_models_equal_our_models(
+        name, attention, shift, timm):
     from mmvidattn.backbones import Visformer, VisionTransformerLAPS
     torch.manual_seed(0)
     vit = name.startswith('vit')
-    theirs = _randomize(
-        timm.create_model(name, num_classes=0, global_pool='', img_size=64))
+    theirs = _randomize(timm.create_model(
+        name, num_classes=0, global_pool='', img_size=64,
+        **dict(depth=4) if vit else {}))
     options = dict(num_frames=T, img_size=64, attention=attention,
                    shift=shift)
     if vit:
-        ours = VisionTransformerLAPS(**options)
+        ours = VisionTransformerLAPS(arch=SMALL, **options)
         state = convert('laps_vit_timm', theirs.state_dict())
     else:
         ours = Visformer(**options)
