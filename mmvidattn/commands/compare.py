@@ -18,6 +18,7 @@ resumes, also with a larger `--seeds`.
 import argparse
 import json
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -124,6 +125,7 @@ class Runs:
         self._source = source
         self._options = options
         self._out = out
+        self._running: list[subprocess.Popen] = []
 
     def __call__(self, model: Model, seed: int) -> None:
         """Train and test a model with a seed.
@@ -138,21 +140,27 @@ class Runs:
             from ..utils.lines import read_lines
 
             with log.open('w') as output:
-                done = subprocess.run(
+                child = subprocess.Popen(
                     [sys.executable, '-m', 'mmvidattn', 'finetune',
                      self._source, *model.options, *self._options, '--seed',
                      str(seed), '--work-dir', folder],
                     stdout=output, stderr=subprocess.STDOUT,
                     stdin=subprocess.DEVNULL)
-            if done.returncode or not file.is_file():
+                self._running.append(child)
+                child.wait()
+            if child.returncode or not file.is_file():
                 lines = read_lines(log) or ['']
                 raise ValueError(f'{model.name}, seed {seed} failed: '
                                  f'{lines[-1]} (see {log})')
         metrics = json.loads(file.read_text())
         self.metrics.setdefault(model.name, {})[seed] = metrics
         echo(f'{model.name}, seed {seed}: '
-             f'{100 * metrics["top1"]:.1f} % of {metrics["videos"]} videos',
-             flush=True)
+             f'{100 * metrics["top1"]:.1f} % of {metrics["videos"]} videos')
+
+    def stop(self) -> None:
+        """Let unfinished runs save a checkpoint and end."""
+        for child in self._running:
+            child.terminate()
 
     def scores(self, model: Model) -> dict[int, float]:
         """Return the accuracies in percent, by seed."""
@@ -180,14 +188,16 @@ def train(models: Sequence[Model], runs: Runs, seeds: int,
             return
         pending = [(model, seed) for seed in range(done, min(look, seeds))
                    for model in (baseline, *open_models)]
-        echo(f'{len(pending)} runs, {jobs} at a time', flush=True)
+        echo(f'{len(pending)} runs, {jobs} at a time')
         with ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(runs, *run) for run in pending]
             try:
                 for future in futures:
                     future.result()
-            finally:
-                pool.shutdown(cancel_futures=True)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                runs.stop()
+                raise
         done = look
 
 
@@ -265,21 +275,26 @@ def check(args: argparse.Namespace, models: Sequence[Model],
     for model in models:
         finetune.make_options(make_parser('finetune').parse_intermixed_args(
             [str(args.source), *model.options, *options]))
-    settings = json.dumps(dict(
-        source=str(args.source.resolve()), options=[*options],
-        models={model.name: model.options for model in models}), indent=1)
+    settings = dict(source=str(args.source.resolve()), options=[*options])
+    given = {model.name: model.options for model in models}
     file = args.out / 'options.json'
-    if file.is_file() and file.read_text() != settings:
-        raise ValueError(f'{args.out} has runs with other videos, configs or '
-                         f'options (see {file}); choose another --out')
+    if file.is_file():
+        found = json.loads(file.read_text())
+        known = found.pop('models')
+        if found != settings or known | given != given | known:
+            raise ValueError(f'{args.out} has runs with other videos, configs '
+                             f'or options (see {file}); choose another --out')
+        given = known | given
     args.out.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, settings)
+    write_atomically(file, json.dumps(dict(settings, models=given), indent=1))
 
 
 def run(args: argparse.Namespace) -> None:
     from ..utils.files import write_atomically
     from ..visualization.score_curves import draw_score_rows
 
+    # Without this, the processes of the runs would outlive this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options: list[str] = []
     if '--' in sys.argv:
         # argparse has added the words after `--` to the models.

@@ -320,7 +320,7 @@ def predict_each(classifier: 'VideoClassifier', videos: dict[str, Path],
             if args.json:
                 results.append(result)
             if lines is not None:
-                echo(json.dumps(prediction.as_dict()), file=lines, flush=True)
+                echo(json.dumps(prediction.as_dict()), file=lines)
     if args.json:
         args.json.write_text(json.dumps(results, indent=2) + '\n')
     return failed

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     from .targets import Faults
 
     recipe = RECIPES[args.dataset]
-    echo(recipe.needs, flush=True)
+    echo(recipe.needs)
     with one_line_errors():
         recipe.prepare(args, Faults(getattr(args, 'lenient', False)))
 

@@ -338,7 +338,7 @@ def run(args: argparse.Namespace) -> None:
 
     def log(line: str) -> None:
         # One write, because several threads print.
-        echo(f'{line}\n', end='', flush=True)
+        echo(f'{line}\n', end='')
 
     with one_line_errors(), ExitStack() as stack:
         check(args)

@@ -13,7 +13,9 @@ import numpy as np
 def choose_frames(n, s):
     data = zlib.decompress(base64.b64decode(s['frames']))
     table = np.frombuffer(data, '<i2').reshape(s['max_frames'], -1).cumsum(0)
-    return table[n - 1] if n <= len(table) else sys.exit('too long')
+    if not 0 < n <= len(table):
+        raise ValueError(f'{n} frames, expected 1 to {len(table)}')
+    return table[n - 1]
 
 
 def make_clips(frames, s):
@@ -43,13 +45,19 @@ if __name__ == '__main__':
         texts = dict(mmvidattn_classes='', mmvidattn_script='')
         program = torch.export.load(file, extra_files=texts).module()
         labels, s = map(json.loads, [*texts.values()][:2])
+    bad = []
     for path in sys.argv[1:] or sys.exit(__doc__):
-        n = sum(1 for _ in av.open(path).decode(video=0))
-        chosen = choose_frames(n, s)
-        found = {i: np.rot90(x.to_ndarray(format='rgb24'), x.rotation // 90)
-                 for i, x in enumerate(av.open(path).decode(video=0))
-                 if i in chosen}
-        clips = make_clips([found[i].copy() for i in chosen], s)
+        try:
+            n = sum(1 for _ in av.open(path).decode(video=0))
+            chosen = choose_frames(n, s)
+            found = {
+                i: np.rot90(x.to_ndarray(format='rgb24'), x.rotation // 90)
+                for i, x in enumerate(av.open(path).decode(video=0))
+                if i in chosen}
+            clips = make_clips([found[i].copy() for i in chosen], s)
+        except (av.FFmpegError, LookupError, ValueError) as error:
+            bad.append(f'not classified: {path} ({error})')
+            continue
         y = session.run(None, dict(clips=clips))[0] if kind == 'onnx' else (
             program(torch.tensor(clips, device=s['device']))[0].tolist())
         y = np.log(y) if s['log'] else np.array(y)
@@ -58,3 +66,4 @@ if __name__ == '__main__':
         p = (y / y.sum(-1, keepdims=True)).mean(0)
         for i in p.argsort()[::-1][:5]:
             print(path, f'{p[i]:.5f}', labels[i] if labels else f'class {i}')
+    sys.exit('\n'.join(bad))

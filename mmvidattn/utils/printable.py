@@ -27,10 +27,10 @@ def printable(text: str, keep: str = '') -> str:
 
 
 def echo(*values: Any, sep: str = ' ', end: str = '\n',
-         file: TextIO | None = None, flush: bool = False) -> None:
-    """Print like ``print``, with unprintable characters escaped."""
+         file: TextIO | None = None) -> None:
+    """Print at once, also to a file, with unprintable characters escaped."""
     print(printable(sep.join(map(str, values)), LAYOUT), end=end,
-          file=sys.stdout if file is None else file, flush=flush)
+          file=sys.stdout if file is None else file, flush=True)
 
 
 def brief(error: BaseException) -> str:

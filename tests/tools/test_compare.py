@@ -1,5 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
+import os
+import signal
+import sys
+import threading
+import time
 
 import pytest
 
@@ -90,6 +95,44 @@ def test_all_configs_start_alike(tmp_path):
         (tmp_path / 'mine.py').write_text(text)
         with pytest.raises(ValueError, match=message):
             compare.parse_models(names)
+
+
+def test_ends_its_runs_on_sigterm_and_continues_with_other_configs(
+        run_main, tmp_path, monkeypatch):
+    (tmp_path / 'videos').mkdir()
+    command = ['compare', tmp_path / 'videos', '--out', tmp_path / 'out',
+               'linear_ff_tiny_motion']
+    pid, program = tmp_path / 'pid', tmp_path / 'python'
+    program.write_text(f'#!/bin/sh\necho $$ > {pid}.new\nmv {pid}.new {pid}\n'
+                       'exec sleep 300\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, 'executable', str(program))
+
+    def end():
+        while not pid.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=end)
+    thread.start()
+    try:
+        with pytest.raises(SystemExit) as error:
+            run_main(*command, 'laps_tiny_motion')
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        thread.join()
+    assert error.value.code == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    # A subset of the configs, and one more; but not other videos.
+    program.write_text('#!/bin/sh\necho no videos\nexit 1\n')
+    for words in command, [*command, 'vivit_tiny_motion']:
+        with pytest.raises(SystemExit, match='seed 0 failed: no videos'):
+            run_main(*words)
+    (tmp_path / 'other').mkdir()
+    with pytest.raises(SystemExit, match='choose another --out'):
+        run_main('compare', tmp_path / 'other', *command[2:])
 
 
 @pytest.mark.slow
