@@ -83,7 +83,6 @@ def tune_thresholds(
             'recall' (:class:`.Alarms`) with at most ``false_alarms_per_hour``.
             Defaults to 'f1@50'.
         false_alarms_per_hour: Largest number for each class, for 'recall'.
-            Among thresholds of equal recall, the fewest false alarms win.
         smoothing: Candidates in seconds. Defaults to 0, 0.25, ..., 4.
         min_durations: Candidates in seconds. Defaults to 0, 0.25, ..., 4.
 
@@ -254,7 +253,7 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
     """
     matches = _Matches(axis, true, F1_OVERLAPS.get(objective))
     inside = axis.inside(true)
-    best, rules, reached = (-math.inf, -math.inf), None, 0.
+    best, rules, reached = -math.inf, None, 0.
     for seconds, scores in zip(smoothing, averages):
         starts = _candidates(scores, inside)
         pairs = [(on, _rounded(on * ratio)) for on in starts
@@ -273,19 +272,12 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
             STRENGTH / len(true) * _distances(pairs, seconds, min_durations,
                                               usual))
         goal[value < 0] = -math.inf
-        if limit is None:
-            false[:] = 0
-        goal, false = goal.ravel().round(9), false.ravel()
-        value = value.ravel()
-        i = int(np.lexsort((-false, goal))[-1])
-        rank = float(goal[i]), -float(false[i])
-        if value[i] > 0 and rank > best:
-            reached = float(value[i])
-            pair, duration = divmod(i, len(min_durations))
+        place = pair, duration = np.unravel_index(goal.argmax(), goal.shape)
+        if value[place] > 0 and goal[place] > best:
+            best, reached = goal[place], float(value[place])
             on, off = pairs[pair]
-            best, rules = rank, dict(
-                on=on, off=off, smoothing=float(seconds),
-                min_duration=float(min_durations[duration]))
+            rules = dict(on=on, off=off, smoothing=float(seconds),
+                         min_duration=float(min_durations[duration]))
     return rules, reached
 
 

@@ -77,6 +77,9 @@ def test_thumos14(thumos14):
     assert describe(counts) == ('1 cut at the end of the video, '
                                 '2 dropped after the end of the video')
     assert [one.end for one in kept if one.video == name] == [150]
+    # Segments that touch do not overlap.
+    first = result[0]._replace(start=0., end=1.)
+    assert not fit_to_videos([first, first._replace(start=1., end=2.)], {})[1]
 
 
 def test_tvseries():
