@@ -38,6 +38,7 @@ from .training import (
     read_notes,
     save_best,
     set_epochs,
+    write_config,
     write_notes,
 )
 
@@ -103,7 +104,7 @@ def _prepare(options: FineTuneOptions, kind: ModuleType) -> None:
     out = options.out
     plan.write_lists(out / 'data')
     kind.write_data(cfg, options, plan)
-    cfg.dump(out / 'config.py')
+    write_config(out, cfg)
     write_notes(out, dict(
         options=options.fixed(), videos=plan.number, chance=plan.chance,
         seconds=plan.median_seconds, tests=plan.tests))
@@ -210,7 +211,7 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
     cfg = load_config(out / 'config.py')
     if cfg.train_cfg.max_epochs != epochs:
         set_epochs(cfg, epochs)
-        cfg.dump(out / 'config.py')
+        write_config(out, cfg)
     write_notes(out, read_notes(out) | dict(
         done=epochs, minutes=options.minutes))
     return runner

@@ -42,6 +42,7 @@ from .training import (
     finish_config,
     run_test,
     used_splits,
+    write_config,
 )
 
 # Configs that a run inherits, for each kind of model, and their metrics.
@@ -173,7 +174,7 @@ def reduce_images(out: Path, updates: int) -> None:
     cfg = load_config(out / 'config.py')
     large, small = SIDES
     _set_side(cfg, small)
-    cfg.dump(out / 'config.py')
+    write_config(out, cfg)
     echo(f'images of {small} x {small}: only {updates} updates of '
          f'{large} x {large} fit into the time')
 

@@ -148,6 +148,12 @@ def set_epochs(cfg: Config, epochs: int) -> None:
     cfg.default_hooks.checkpoint.interval = interval
 
 
+def write_config(out: Path, cfg: Config) -> None:
+    """Write ``config.py``. A killed run leaves the old file or the new one."""
+    # Config.dump empties the file before it formats the text for seconds.
+    write_atomically(out / 'config.py', cfg.pretty_text)
+
+
 def write_notes(out: Path, notes: dict[str, Any]) -> None:
     """Write ``finetune.json``."""
     write_atomically(out / NOTES, json.dumps(notes, indent=1))

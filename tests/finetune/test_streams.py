@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from mmaction.registry import MODELS
+from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
 from mmvidattn.apis.models import load_config
@@ -67,6 +68,12 @@ def test_pixels(load, tmp_path):
     assert cfg.online.events.min_duration == 2
     # Images are smaller if training is slow.
     cfg.dump(tmp_path / 'config.py')
+    with pytest.MonkeyPatch.context() as patch:
+        # A killed run can continue with the old file.
+        patch.setattr(Config, 'pretty_text', property(lambda self: exit()))
+        with pytest.raises(SystemExit):
+            streams.reduce_images(tmp_path, 299)
+        check_images(load_config(tmp_path / 'config.py'), 64)
     streams.reduce_images(tmp_path, 299)
     check_images(load_config(tmp_path / 'config.py'), 32)
 
