@@ -230,13 +230,16 @@ def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
             [*paths], max(1, options.workers), options.timeout,
             not options.quick, lambda: bar.advance(task)) if paths else ()
     bad |= {paths[path]: problem for path, problem in problems}
+    # Safe in this process: the check above has decoded these files.
+    facts = {name: read_facts(root / name) for name in files
+             if name not in bad}
+    bad |= {name: 'a single image' for name, one in facts.items()
+            if one.frames < 2}
     if bad.keys() == files.keys():
         name, why = next(iter(bad.items()))
         raise ValueError(f'cannot read any of the {len(bad)} videos; first '
                          f'error: {name}: {why}')
-    # Safe in this process: the check above has decoded these files.
-    return {name: read_facts(root / name) for name in files
-            if name not in bad}, bad
+    return {name: one for name, one in facts.items() if name not in bad}, bad
 
 
 def _fit(entries: Sequence[LabeledVideo], facts: Mapping[str, VideoFacts],

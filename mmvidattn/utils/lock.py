@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 try:
@@ -28,12 +28,14 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
     remaining lock file has no effect. Forked workers do not keep the lock.
 
     Args:
-        folder: The folder, which is created if it is missing.
+        folder: The folder, which is created if it is missing, and removed
+            after the block if it is still empty.
 
     Raises:
         ValueError: If another run has locked the folder.
     """
     path = Path(folder, LOCK)
+    is_new = not path.parent.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     file = _lock(path)
     if file is None:
@@ -50,6 +52,9 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
         path.unlink(missing_ok=True)
         _open_files.discard(file)
         os.close(file)
+        if is_new:
+            with suppress(OSError):
+                path.parent.rmdir()
 
 
 def _lock(path: Path) -> int | None:

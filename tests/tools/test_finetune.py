@@ -257,10 +257,13 @@ def test_dry_run_prints_notes_and_the_config(begin, videos, tmp_path, capfd):
         (few / name).mkdir(parents=True)
         shutil.copy(videos / name / 'a 0.mp4', few / name)
     (few / CLASSES[0] / 'b.mp4').write_text('no video')
+    cv2.imwrite(str(few / CLASSES[0] / 'c.png'), np.zeros((64, 64, 3)))
+    (few / CLASSES[0] / 'c.png').rename(few / CLASSES[0] / 'c.mp4')
     out = begin('--dry-run', '--epochs', 'auto', source=few, weights=False)
     printed = capfd.readouterr().out
     assert not out.exists()
-    for words in ('1 unreadable video left out:\n  go left é/b.mp4: ',
+    for words in ('2 unreadable videos left out:\n  go left é/b.mp4: ',
+                  '  go left é/c.mp4: a single image\n',
                   'note: training starts from random weights',
                   'note: 2 classes with a single video',
                   'note: 2 classes with fewer than 10 training videos',

@@ -61,8 +61,10 @@ def test_error_releases_the_lock(tmp_path):
         (tmp_path / LOCK).write_text('')
         check_locked(tmp_path, 'it has just started')
         raise RuntimeError
-    with lock_folder(tmp_path):
+    with lock_folder(tmp_path), lock_folder(tmp_path / 'new/run'):
         pass
+    # Only an empty folder that the lock has made is removed.
+    assert [path.name for path in tmp_path.rglob('*')] == ['new']
 
 
 def test_disk_or_system_without_locks(tmp_path, monkeypatch, capsys):
