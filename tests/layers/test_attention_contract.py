@@ -74,12 +74,12 @@ def _mapped(linear, x):
     return x @ linear.weight.T + linear.bias
 
 
-def _gated_delta(attention, q, k, v, *shapes):
-    """Treat the sequence as the first frame of a stream."""
-    beta = 1 / (1 + (-_mapped(attention.rates, torch.cat([k, v], -1))).exp())
-    y = naive.frame_delta_rule(
-        *(x[None, None] for x in (q, k, v, beta[..., 0])),
-        q.new_zeros(1, 1, HEADS))[0, 0]
+def _gated_delta(attention, q, k, v, decay=0., elapsed=torch.zeros(1, 1)):
+    """Attend to frames [B, T, N, G, D]."""
+    beta, forget = _mapped(attention.rates, torch.cat([k, v], -1)).unbind(-1)
+    log_gate = -(1 + (forget.mean(2) - 4).exp()).log()
+    y = naive.frame_delta_rule(q, k, v, 1 / (1 + (-beta).exp()),
+                               log_gate - decay * elapsed[..., None])
     y = y / (y.square().mean(-1, keepdim=True) + 1e-6).sqrt()
     gate = _mapped(attention.gate, q)
     return y * attention.norm.weight * gate / (1 + (-gate).exp())
@@ -108,6 +108,17 @@ TWINS = {
         q, k, v) * _mapped(a.gate, q),
     'PolaFormerAttention': lambda a, q, k, v, *_: naive.polaformer_attention(
         q, k, v, 1 + 4 / (1 + (-a.power).exp())) * _mapped(a.gate, q),
+    # A sequence is the first frame of a stream.
+    'GatedDeltaAttention': lambda a, *args: _gated_delta(
+        a, *(x[None, None] for x in args[:3]))[0, 0],
+}
+# References for streams, from mapped queries and keys of frames
+# [B, T, N, G, D], the rates of the decay, and the times between frames.
+CAUSAL_TWINS = {
+    'LinearAttention': lambda a, *args: naive.frame_causal_linear_attention(
+        *args),
+    'SoftmaxAttention': lambda a, q, k, v, *args:
+    naive.frame_causal_softmax_attention(q, k, v, a.window_frames, *args),
     'GatedDeltaAttention': _gated_delta,
 }
 
@@ -150,13 +161,9 @@ def sequences(grid, pattern):
             for t, f in enumerate(first)]
 
 
-def by_sequence(module, x, pattern):
-    """Compute VideoSelfAttention sequence by sequence, with the reference.
-
-    An attention without a reference is compared with itself, which shows that
-    sequences are independent.
-    """
-    grid, attention = tuple(x.shape[1:4]), module.attention
+def mapped(module, x, pattern):
+    """Return queries, keys and values for an attention, [B, T, N, G, D]."""
+    attention = module.attention
     q, k, v = module.qkv(x).chunk(3, -1)
     for shift in module.shifts:
         k, v = (naive.neighbor_shift(y, shift.plan) for y in (k, v))
@@ -164,7 +171,17 @@ def by_sequence(module, x, pattern):
     q, k = attention.feature_map(q), attention.key_map(k, TOKEN_AXES[pattern])
     if module.fixation is not None:
         q, k = module.fixation(q, k, v)
-    q, k, v = (y.flatten(1, 3) for y in (q, k, v))
+    return [y.flatten(2, 3) for y in (q, k, v)]
+
+
+def by_sequence(module, x, pattern):
+    """Compute VideoSelfAttention sequence by sequence, with the reference.
+
+    An attention without a reference is compared with itself, which shows that
+    sequences are independent.
+    """
+    grid, attention = tuple(x.shape[1:4]), module.attention
+    q, k, v = (y.flatten(1, 2) for y in mapped(module, x, pattern))
 
     def attend(*args):
         if twin := TWINS.get(type(attention).__name__):
@@ -284,12 +301,18 @@ CAUSAL = [(cls, options) for cls, options in CAUSAL
           if cls(4, HEADS, (3, 5), **options).is_causal]
 
 
+@pytest.mark.parametrize('more', [{}, dict(fixation={}, shifts=[SHIFT])],
+                         ids=['plain', 'all'])
 @pytest.mark.parametrize('cls, options', CAUSAL)
-def test_stream_equals_clip(cls, options):
-    module = build(cls, options, 'causal', shifts=[SHIFT],
-                   decay=dict(half_life=(2, 8)))
+def test_stream_equals_clip_and_reference(cls, options, more):
+    module = build(cls, options, 'causal', decay=dict(half_life=(2, 8)),
+                   **more)
     x, elapsed = tokens(7, 3, 5), .5 + torch.rand(2, 7).double()
     want, last = module.forward_causal(x, module.initial_state(x), elapsed)
+    if twin := CAUSAL_TWINS.get(cls.__name__):
+        y = twin(module.attention, *mapped(module, x, 'causal'),
+                 module.decay(), elapsed)
+        assert relative(want, module.proj(y.reshape(x.shape))) < 1e-10
     state, parts = module.initial_state(x), []
     for part, times in zip(x.split([1, 3, 1, 2], 1),
                            elapsed.split([1, 3, 1, 2], 1)):

@@ -1,13 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Embeddings of patches and tubelets, and stochastic depth."""
+"""Embeddings of patches and tubelets, stochastic depth, and decay."""
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
 from helpers import with_gradients
 from torch import nn
 
-from mmvidattn.layers import PatchEmbed, StochasticDepth, TubeletEmbed
-from mmvidattn.layers.tubelet_embed import inflate_kernel
+from mmvidattn.layers import (
+    FrameDecay,
+    PatchEmbed,
+    StochasticDepth,
+    TubeletEmbed,
+)
 
 
 @pytest.mark.parametrize('num_frames, patch_frames', [(1, 3), (2, 5), (7, 3)])
@@ -33,18 +39,6 @@ def test_patches_of_several_frames_equal_a_convolution(
     for a, b in zip(with_gradients(ours, leaves),
                     with_gradients(theirs, leaves)):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize('num_frames', [1, 2, 3, 4])
-@pytest.mark.parametrize('mode', ['central', 'average'])
-def test_inflated_kernel_sums_to_the_image_kernel(num_frames, mode):
-    kernel = torch.randn(5, 3, 4, 4)
-    out = inflate_kernel(kernel, num_frames, mode)
-    assert out.shape == (5, 3, num_frames, 4, 4)
-    assert torch.allclose(out.sum(2), kernel, atol=1e-6)
-    used = [t for t in range(num_frames) if out[:, :, t].abs().max() > 0]
-    assert used == ([num_frames // 2]
-                    if mode == 'central' else list(range(num_frames)))
 
 
 # The first case is the released code's.
@@ -80,3 +74,15 @@ def test_stochastic_depth_drops_whole_samples_without_rescaling_the_rest():
     assert abs(dropped.float().mean() - 0.3) < 0.05
     assert torch.equal(path.eval()(x), x)
     assert torch.equal(StochasticDepth(0.).train()(x), x)
+
+
+def test_decay_halves_the_weight_of_a_frame_after_its_half_life():
+    decay = FrameDecay(5, half_life=(3, 48))
+    weights = (-decay() * torch.tensor([3, 6, 12, 24, 48])).exp()
+    assert torch.allclose(weights, torch.full((5, ), .5))
+    first, *_, last = FrameDecay(4)()
+    assert torch.allclose(math.log(2) / torch.stack([first, last]),
+                          torch.tensor([8., 512.]))
+    with torch.no_grad():
+        decay.log_factor += math.log(2)
+    assert torch.allclose((-decay() * 3).exp()[0], torch.tensor(.25))

@@ -1,73 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import random
-
+"""The fused training of linear attention inside its layer."""
 import pytest
 import torch
 
 from mmvidattn.layers import VideoSelfAttention
-from mmvidattn.ops.feature_maps import FEATURE_MAPS
-from mmvidattn.ops.fixated_attention import (
-    Gate,
-    Options,
-    fixated_attention,
-    naive_fixated_attention,
-)
-from mmvidattn.ops.neighbor_shift import BOUNDARIES, shift_plan
-
-SHIFTS = (dict(mode='tsm', divisor=4), dict(mode='tsm', divisor=2, size=3),
-          dict(mode='window', alpha=0.5), dict(mode='cross', divisor=8),
-          dict(mode='square', alpha=0.3), dict(mode='eight', size=1))
-
-
-def _draw(seed):
-    """Draw options, weights and projections, float64."""
-    draw = random.Random(seed)
-    torch.manual_seed(seed)
-    heads, width = draw.choice((1, 2, 4)), draw.choice((6, 8))
-    channels = heads * width
-    shape = (draw.choice((1, 2)), draw.choice((2, 4)), draw.choice((1, 3)),
-             draw.choice((2, 4)))
-    shifts = tuple(
-        (shift_plan(kind.pop('mode'), channels, **kind,
-                    boundary=draw.choice((None, *BOUNDARIES))),
-         draw.choice((None, shape[1] // 2)))
-        for kind in map(dict, draw.sample(SHIFTS, draw.choice((0, 1, 2)))))
-    gates, weights = [], []
-    kind = draw.choice(('none', 'separate', 'shared', 'two'))
-    for name in dict(none='', separate='qk', shared='q', two='qk')[kind]:
-        inputs = name if kind == 'separate' else draw.choice(('qk', 'qkv'))
-        aggregate = draw.choice(('concat', 'add'))
-        gates.append(Gate(inputs, aggregate))
-        number = len(inputs) if aggregate == 'concat' else 1
-        weights += [torch.randn(width, number * width).double() / 3,
-                    torch.randn(width).double()]
-    options = Options(
-        heads, draw.choice(('space', 'time', 'joint')),
-        draw.choice(FEATURE_MAPS[:3]), draw.choice((0., 0.3)),
-        draw.choice(('auto', 'left', 'right')), draw.choice((1e-6, 0.1)),
-        shifts, *gates)
-    return options, weights, torch.randn(*shape, 3 * channels).double()
-
-
-def _gradients(function, qkv, weights, options, dtype=torch.float64):
-    leaves = [x.to(dtype).requires_grad_() for x in (qkv, *weights)]
-    y = function(leaves[0], leaves[1:], options)
-    torch.manual_seed(1)
-    grad = torch.randn(y.shape).to(y.dtype)
-    return [y, *torch.autograd.grad(y, leaves, grad)]
-
-
-@pytest.mark.parametrize('seed', range(60))
-def test_equals_the_composition(seed):
-    options, weights, qkv = _draw(seed)
-    wants = _gradients(naive_fixated_attention, qkv, weights, options)
-    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 2e-6)):
-        results = _gradients(fixated_attention, qkv, weights, options, dtype)
-        for result, want in zip(results, wants):
-            # The composition's own rounding in float32 is as large.
-            scale = want.abs().max().clamp_min(1)
-            assert (result - want).abs().max() <= tolerance * scale, options
-
 
 MODULES = (
     dict(pattern='time', fixation={}, shifts=[dict(mode='eight', size=1)]),
@@ -119,22 +55,6 @@ def test_hooks_run_and_second_derivatives_are_refused():
     layer.fixation.register_forward_hook(lambda *args: seen.append(1))
     layer(x)
     assert seen
-
-
-@pytest.mark.parametrize('pattern', ['space', 'joint', 'time'])
-def test_takes_projections_in_any_memory_order(pattern):
-    options, weights, _ = _draw(3)
-    options = options._replace(pattern=pattern)
-    qkv = torch.randn(3 * 8 * options.num_heads, 2, 2, 2, 4).double()
-    for order in ((1, 2, 3, 4, 0), (2, 1, 3, 4, 0)):
-        x = qkv.permute(order)
-        if options.q_gate is not None:
-            width = len(weights[0])
-            x = x[..., :3 * width * options.num_heads]
-        for result, want in zip(
-                _gradients(fixated_attention, x, weights, options),
-                _gradients(naive_fixated_attention, x, weights, options)):
-            torch.testing.assert_close(result, want)
 
 
 def test_can_be_traced_transformed_and_exported_by_tracing(tmp_path):

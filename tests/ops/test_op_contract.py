@@ -13,6 +13,7 @@ from ops.attentions import ATTENTIONS, naive
 
 from mmvidattn import ops
 from mmvidattn.ops.depthwise_conv import depthwise_conv
+from mmvidattn.ops.fixated_attention import Gate, Options, fixated_attention
 from mmvidattn.ops.neighbor_shift import (
     causal_neighbor_shift,
     causal_plan,
@@ -118,6 +119,11 @@ class Draw:
         assert _rms(got.double() - want) < size * (
             tolerance or TOLERANCES[self.dtype])
 
+    def autocast(self, is_possible=True):
+        """Draw whether autocast is active."""
+        return torch.autocast('cpu', dtype=torch.bfloat16, enabled=bool(
+            is_possible and self.of([0, 1])))
+
     def compare(self, op, reference, *inputs, terms=None, tolerance=None):
         """Compare an op, also in inference, and its gradients."""
         tolerance = tolerance or TOLERANCES[self.dtype]
@@ -170,9 +176,47 @@ def check_attention(data, case):
     if case.half and d.dtype in HALF and d.of([0, 1]):
         # Under autocast, a gate returns float32 and a projection does not.
         q, k = q.float(), k.float()
-    d.compare(partial(case, **options, **order),
-              partial(case.reference, **options), q, k, v, *extra, terms=v,
+    autocast = d.autocast(case.half)
+
+    def attend(*args):
+        with autocast:
+            return case(*args, **options, **order)
+
+    d.compare(attend, partial(case.reference, **options), q, k, v, *extra,
+              terms=v,
               tolerance=1e-4 if case.name == 'lara_attention' else None)
+
+
+def check_fixated_attention(data):
+    d = Draw(data, FULL)
+    heads, width = d.of([1, 2, 4]), d.of([6, 8])
+    shape = d.size(1, 2), d.of([2, 4]), d.of([1, 3]), d.of([2, 4])
+    shifts = []
+    for _ in range(d.size(0, 2)):
+        mode, options = d.of([
+            ('tsm', dict(divisor=4)), ('tsm', dict(divisor=2, size=3)),
+            ('window', dict(alpha=.5)), ('cross', dict(divisor=8)),
+            ('square', dict(alpha=.3)), ('eight', {})])
+        plan = ops.shift_plan(mode, heads * width, **options,
+                              boundary=d.of([None, 'zero', 'self']))
+        shifts.append((plan, d.of([None, shape[1] // 2])))
+    gates, weights = [], []
+    kind = d.of(['', 'qk separate', 'q', 'qk'])
+    for name in kind.split(' ')[0]:
+        inputs = name if 'separate' in kind else d.of(['qk', 'qkv'])
+        gates.append(Gate(inputs, d.of(['concat', 'add'])))
+        number = len(inputs) if gates[-1].aggregate == 'concat' else 1
+        weights += [d.tensor(width, number * width, scale=.3),
+                    d.tensor(width)]
+    options = Options(
+        heads, d.of(['space', 'time', 'joint']),
+        d.of(['relu', 'elu+1', 'sigmoid']), d.of([0., .3]),
+        d.of(['auto', 'left', 'right']), d.of([1e-6, .1]), tuple(shifts),
+        *gates)
+    qkv = d.tensor(*shape, 3 * heads * width)
+    d.compare(lambda qkv, *w: fixated_attention(qkv, w, options),
+              lambda qkv, *w: naive.fixated_attention(qkv, w, options),
+              qkv, *weights, terms=qkv)
 
 
 def check_top_share_attention(data):
@@ -226,12 +270,13 @@ def check_unprojected_attention(data):
 def check_frame_delta_rule(data):
     d = Draw(data)
     B, T, N, M, G, D, E = (d.size(1, n) for n in (2, 9, 4, 4, 3, 5, 5))
-    frames = d.size(1, 9)
+    frames, autocast = d.size(1, 9), d.autocast()
 
     def in_parts(*inputs):
         state, parts = None, []
         for part in zip(*(x.split(frames, dim=1) for x in inputs)):
-            y, state = ops.frame_delta_rule(*part, state)
+            with autocast:
+                y, state = ops.frame_delta_rule(*part, state)
             assert state.dtype == d.wide
             parts.append(y)
         return torch.cat(parts, 1)
@@ -257,13 +302,15 @@ def _check_causal(data, op, reference, is_linear):
         d.of([0, 1]) for _ in range(2))
     window = () if is_linear else (chunk, )
     options = dict(chunk_frames=chunk) if is_linear else {}
+    autocast = d.autocast(is_linear)
 
     def in_parts(q, k, v, decay, elapsed):
         state, parts = None, []
         for *part, times in zip(*(
                 x.split(frames, dim=1) for x in (q, k, v, elapsed))):
-            y, state = op(*part, *window, decay if decays else None, state,
-                          times if timed else None, **options)
+            with autocast:
+                y, state = op(*part, *window, decay if decays else None,
+                              state, times if timed else None, **options)
             assert state[0 if is_linear else 2].dtype == d.wide
             parts.append(y)
         return torch.cat(parts, 1)
@@ -508,9 +555,10 @@ CHECKS = {
        for name, check in list(globals().items())
        if name.startswith('check_') and name != 'check_attention'}}
 # Attentions that no released code checks.
-MORE = 'mala', 'rala', 'polaformer', 'frame_delta_rule'
+MORE = ('mala', 'rala', 'polaformer', 'frame_delta_rule',
+        'fixated_attention')
 # References that other tests compare with, or that are parts of a reference.
-ELSEWHERE = {'fixated_attention', 'leap_attention', 'performer_features'}
+ELSEWHERE = {'leap_attention', 'performer_features'}
 
 
 def test_each_reference_has_a_check():
