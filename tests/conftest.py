@@ -5,6 +5,7 @@ import mmvidattn.registered  # noqa: I001  isort: skip
 import copy
 import faulthandler
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -135,7 +136,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope='session', autouse=True)
-def session_folders(tmp_path_factory) -> Iterator[None]:
+def session_folders(tmp_path_factory) -> Iterator[Path]:
     """Give fixtures that several tests share empty folders, too.
 
     mmengine formats each config with yapf, collects garbage for each dataset,
@@ -158,16 +159,20 @@ def session_folders(tmp_path_factory) -> Iterator[None]:
         patch.setattr('mmengine.dataset.base_dataset.gc',
                       SimpleNamespace(collect=int))
         patch.setattr(Config, '_file2dict', staticmethod(read_config))
-        yield
+        yield folder
+
+
+# Unlike `mktemp`, a counter does not read the names of all earlier folders.
+NUMBERS = itertools.count()
 
 
 @pytest.fixture(autouse=True)
-def empty_folders(tmp_path_factory) -> Iterator[None]:
+def empty_folders(session_folders) -> Iterator[None]:
     """Give each test an empty working directory, home folder and cache.
 
     A test that leaves a file in the home folder or the cache fails.
     """
-    folder = tmp_path_factory.mktemp('user')
+    folder = session_folders / f'{next(NUMBERS)}'
     with user_folders(folder):
         yield
     left = [path for name in ('home', 'cache') for path in (

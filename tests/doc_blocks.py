@@ -59,7 +59,7 @@ SMALLER = {
              'val_dataloader.persistent_workers=False',
     'test': '--cfg-options test_dataloader.num_workers=0 '
             'test_dataloader.persistent_workers=False',
-    'finetune': '--workers 0 --quick --batch-size 1',
+    'finetune': '--workers 0 --quick --batch-size 1 --epochs 1',
     'finetune --stream': '--workers 0 --quick --model pixels --epochs 30',
     'tools/data/online/make_events.py':
     '--videos 5 --seconds 120 --contrast 1',
@@ -71,7 +71,7 @@ SMALLER |= {
                   'val_dataloader.dataset.indices=2'),
         ('test', 'test_dataloader.dataset.indices=2'))
     for config in ('linear_ff_tiny_motion',
-                   'configs/linear_ff_tiny_motion.py')}
+                   'configs/linear_ff_tiny_motion.py', 'my_config.py')}
 # Other programs, whose arguments are not checked.
 FOREIGN = {'cd', 'cp', 'curl', 'docker', 'git', 'ls', 'mkdir', 'mkdocs',
           'trtexec'}

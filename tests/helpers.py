@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Functions for tests of several folders."""
 import copy
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -36,6 +37,13 @@ def build_model(cfg: dict, seed: int = 0) -> nn.Module:
     model.init_weights()
     del model._dump_init_info
     return model
+
+
+def read_scalars(work_dir: Path) -> list[dict]:
+    """Return the logged values of all runs in a folder."""
+    return [json.loads(line)
+            for path in sorted(work_dir.glob('**/vis_data/scalars.json'))
+            for line in path.read_text().splitlines()]
 
 
 def slow_down(path: Path, first: int, factor: int) -> np.ndarray:

@@ -231,7 +231,7 @@ def trains_tests_and_predicts_without_decord(motion: Path) -> None:
                'train_cfg.max_epochs=1', *(
                    f'{part}_dataloader.{option}'
                    for part in ('train', 'val', 'test')
-                   for option in ('num_workers=0',
+                   for option in ('num_workers=0', 'dataset.indices=2',
                                   'persistent_workers=False'))]
     for use_decord in (
             lambda: main(['train', name, *options, 'video_backend=decord']),

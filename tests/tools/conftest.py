@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,32 +27,18 @@ NUM_VAL = 7
 def run_tool():
     """Run a program of tools/ or a command as a user does."""
 
-    def run(tool, *args, cwd, limit=600, **env):
-        tool = str(tool)
+    def run(tool, *args, cwd, **env):
         start = ['-m', 'mmvidattn', tool] if '.' not in tool else [
             ROOT / 'tools' / tool]
-        command = 'bash' if tool.endswith('.sh') else sys.executable
         # Scripts of the checkout use this environment.
         path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
         default = dict(
             os.environ, OMP_NUM_THREADS='1', MPLBACKEND='Agg', PATH=path,
             VIRTUAL_ENV=sys.prefix)
-        words = [command, *start, *map(str, args)]
-        with subprocess.Popen(
-                words, cwd=cwd, env={**default, **env}, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            try:
-                out, error = process.communicate(timeout=limit)
-            except BaseException:
-                # SIGTERM, so that torchrun ends its processes too.
-                process.terminate()
-                try:
-                    process.communicate(timeout=30)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                raise
-        return subprocess.CompletedProcess(
-            words, process.returncode, out, error)
+        return subprocess.run(
+            ['bash' if tool.endswith('.sh') else sys.executable, *start,
+             *map(str, args)], cwd=cwd, env={**default, **env}, text=True,
+            capture_output=True, timeout=600)
 
     return run
 
@@ -112,6 +99,23 @@ def small_checkpoint(small_config, motion_dir):
         dict(state_dict=model.state_dict(),
              meta=dict(dataset_meta=dict(classes=classes))), path)
     return path
+
+
+@pytest.fixture(scope='session')
+def make_classes(motion_dir):
+    """Write three short videos for each class into a folder of the class."""
+
+    def make(root, names):
+        for number, name in enumerate(names):
+            (root / name).mkdir(parents=True)
+            for i, path in enumerate(('train/{:06}', 'val/{:06}',
+                                      'train/{:06}')):
+                shutil.copy(
+                    motion_dir / f'{path.format(2 * number + 8 * (i == 2))}'
+                    '.mp4', root / name / f'a {i}.mp4')
+        return root
+
+    return make
 
 
 @pytest.fixture(scope='session')

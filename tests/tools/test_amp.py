@@ -5,11 +5,12 @@ States of online networks: ``tests/online/test_contract.py``.
 """
 import json
 import pickle
+import shutil
 
 import numpy as np
 import pytest
 import torch
-from live_fixtures import write_tsn
+from live_fixtures import write_clip, write_tsn
 
 from mmvidattn.apis.labels import Prediction
 from mmvidattn.online.frame_scores import read_frame_scores
@@ -17,10 +18,17 @@ from mmvidattn.online.frame_scores import read_frame_scores
 
 @pytest.fixture
 def check_amp(run_main):
-    """Check that results differ as bfloat16 explains, and are float32."""
-    def check(read, *words):
+    """Check that results differ as bfloat16 explains, and are float32.
+
+    Results in a folder do not mix with those of the other precision.
+    """
+    def check(read, *words, folder=None):
         run_main(*words)
         full = np.asarray(read())
+        if folder:
+            with pytest.raises(SystemExit, match='amp was'):
+                run_main(*words, '--amp')
+            shutil.rmtree(folder)
         run_main(*words, '--amp')
         low = np.asarray(read())
         assert low.shape == full.shape and low.dtype == full.dtype
@@ -33,10 +41,8 @@ def check_amp(run_main):
 @pytest.mark.parametrize('options', [
     ('--json', 'out.json'), ('--json', 'folder'),
     ('--windows', .4, '--json-lines', 'out.jsonl')])
-def test_predict(run_main, check_amp, motion_dir, small_config,
-                 small_checkpoint, tmp_path, monkeypatch, options):
-    videos = [motion_dir / f'val/{i:06d}.mp4' for i in range(2)]
-    words = 'predict', *videos, small_config, small_checkpoint, *options
+def test_predict(check_amp, video, small_config, small_checkpoint, tmp_path,
+                 monkeypatch, options):
     monkeypatch.chdir(tmp_path)
     # Of the best five of eight classes, the rounded order could differ.
     monkeypatch.setattr(
@@ -46,47 +52,33 @@ def test_predict(run_main, check_amp, motion_dir, small_config,
                                           scores.tolist())])
 
     def read():
-        text = ''.join(path.read_text() for path in sorted(
-            tmp_path.rglob('*.json*')) if path.stem != 'options')
+        text = ''.join(path.read_text() for path in tmp_path.rglob('*.json*')
+                       if path.stem != 'options')
         found = json.loads(text) if options[-1] == 'out.json' else [
             json.loads(line) for line in text.splitlines()]
         return [[p['score'] for p in each['predictions']] for each in found]
 
-    if options[-1] != 'folder':
-        check_amp(read, *words)
-        return
-    run_main(*words)
-    with pytest.raises(SystemExit, match='amp was'):
-        run_main(*words, '--amp')
-    full = read()
-    for path in tmp_path.glob('folder/*'):
-        path.unlink()
-    run_main(*words, '--amp')
-    assert 1e-6 < np.abs(np.subtract(read(), full)).max() < .05
+    check_amp(read, 'predict', video, small_config, small_checkpoint, *options,
+              folder=options[-1] == 'folder' and tmp_path / 'folder')
 
 
 def test_test(check_amp, small_config, small_checkpoint, tmp_path):
     out = tmp_path / 'out.pkl'
     check_amp(lambda: [each['pred_score'].numpy() for each in pickle.loads(
         out.read_bytes())], 'test.py', small_config, small_checkpoint,
-        '--dump', out, '--work-dir', tmp_path)
+        '--dump', out, '--work-dir', tmp_path, '--cfg-options',
+        'test_dataloader.dataset.indices=1')
 
 
-def test_extract_features(run_main, video, tmp_path):
-    config = write_tsn(tmp_path / 'tsn.py', False)
-    args = 'extract-features', video
-    for amp in [], ['--amp']:
-        run_main(*args, tmp_path / f'{len(amp)}', config, *amp)
-    full, low = (np.load(tmp_path / f'{i}/{video.stem}.npy') for i in (0, 1))
-    assert low.dtype == np.float32 and np.isfinite(low).all()
-    assert 1e-6 < np.abs(low - full).max() / np.abs(full).max() < .05
-    with pytest.raises(SystemExit, match='amp was'):
-        run_main(*args, tmp_path / '1', config)
+def test_extract_features(check_amp, video, tmp_path):
+    out = tmp_path / 'out'
+    check_amp(lambda: np.load(out / f'{video.stem}.npy'), 'extract-features',
+              video, out, write_tsn(tmp_path / 'tsn.py', False), folder=out)
 
 
 @pytest.mark.parametrize('model', ['files', 'clip_files'])
-def test_stream(check_amp, clip, tmp_path, model, request):
-    out = tmp_path / 'scores'
+def test_stream(check_amp, tmp_path, model, request):
+    out, clip = tmp_path / 'scores', write_clip(tmp_path / 'clip.mp4', 36)
     check_amp(lambda: read_frame_scores(out).videos[str(clip)].scores,
               'stream', clip, *request.getfixturevalue(model), '--scores', out)
 

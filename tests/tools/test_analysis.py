@@ -177,24 +177,15 @@ def test_draws_a_row_for_each_model(draw, name, options, starts):
         assert name == 'grad_cam' or 'nats' in line
 
 
-def test_draws_the_scores_of_frames(draw, video, motion_dir, tmp_path):
-    config, checkpoint = tmp_path / 'small_laps.py', tmp_path / 'laps.pth'
-    config.write_text(f'''
-_base_ = ['{DOCS.parent}/configs/laps_tiny_motion.py']
-model = dict(
-    backbone=dict(arch=dict(
-        stem_channels=8, embed_dims=16, depths=(1, 1, 1), num_heads=2)),
-    cls_head=dict(in_channels=32))
-test_dataloader = dict(dataset=dict(
-    metainfo=dict(classes='{motion_dir}/label_map.txt')))
-''')
+def test_draws_the_scores_of_frames(draw, video, tmp_path):
+    config, checkpoint = 'laps_tiny_motion', tmp_path / 'laps.pth'
     torch.manual_seed(0)
     model = mmvidattn.get_model(config)
     nn.init.normal_(model.cls_head.fc_cls.weight, std=3.)
     torch.save(dict(state_dict=model.state_dict()), checkpoint)
     lines = draw('frame_scores', '--model', config, '--model',
                  f'{config}:{checkpoint}')
-    assert lines[0].startswith('small_laps: ')
+    assert lines[0].startswith('laps_tiny_motion: ')
     for line in lines:
         scores = [float(x) for x in line.split('frames ')[1].split()]
         assert len(scores) == 8 and 0 <= min(scores) <= max(scores) <= 1
@@ -202,7 +193,7 @@ test_dataloader = dict(dataset=dict(
     model.cfg.test_dataloader.dataset.pipeline = model.cfg.val_pipeline
     best = mmvidattn.VideoClassifier(model)(video).predictions[0]
     assert lines[1].startswith(
-        f'small_laps, laps: {best.label} {best.score:.3f}; frames ')
+        f'laps_tiny_motion, laps: {best.label} {best.score:.3f}; frames ')
     assert np.std(scores) > 0
 
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from mmvidattn import __version__, commands
 from mmvidattn.commands import _removed as removed
 
 COMMANDS = commands.find_commands()
+ROOT = Path(__file__).resolve().parents[2]
 
 
 HELP = '''
@@ -49,6 +51,18 @@ def test_help_of_each_command_is_fast(tmp_path):
 def test_prints_its_version(run_main, capsys):
     run_main('--version')
     assert capsys.readouterr().out == f'mmvidattn {__version__}\n'
+
+
+def test_tools_with_names_of_mmaction_start_their_command(run_main, capsys):
+    doors = [path for path in (ROOT / 'tools').rglob('*.py')
+             if '\nThe same as ``mmvidattn ' in path.read_text('utf-8')]
+    assert len(doors) == 9
+    for path in doors:
+        with pytest.raises(SystemExit) as end:
+            run_main(str(path.relative_to(ROOT / 'tools')), '--help')
+        assert not end.value.code
+        assert capsys.readouterr().out.startswith(
+            f'usage: mmvidattn {path.stem} ')
 
 
 @pytest.mark.parametrize('name, hint', [

@@ -136,13 +136,8 @@ def test_ends_its_runs_on_sigterm_and_continues_with_other_configs(
 
 
 @pytest.mark.slow
-def test_configs_of_real_videos(run_main, motion_dir, tmp_path, capsys):
-    names = (motion_dir / 'label_map.txt').read_text().splitlines()
-    for line in (motion_dir / 'train.txt').read_text().splitlines():
-        path, label = line.split()
-        folder = tmp_path / 'videos' / names[int(label)].replace(' ', '_')
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / path.split('/')[-1]).symlink_to(motion_dir / path)
+def test_configs_of_real_videos(run_main, make_classes, tmp_path, capsys):
+    make_classes(tmp_path / 'videos', 'ab')
     mine = tmp_path / 'mine.py'
     mine.write_text(
         "_base_ = 'mmvidattn::linear_ff_tiny_motion.py'\n"

@@ -52,23 +52,6 @@ def ctrl_c(process):
     return process.text().splitlines()[-1]
 
 
-@pytest.fixture
-def many_videos(motion_dir, tmp_path):
-    folder = tmp_path / 'many'
-    folder.mkdir()
-    for i in range(2000):
-        (folder / f'{i:04}.mp4').symlink_to(motion_dir / 'val/000000.mp4')
-    return folder
-
-
-def make_classes(motion_dir, folder):
-    for i in range(16):
-        path = folder / 'ab'[i % 2] / f'{i}.mp4'
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to(motion_dir / f'train/{i:06d}.mp4')
-    return folder
-
-
 def test_training(start, small_config, small_checkpoint, tmp_path):
     train = ['train', small_config, '--work-dir', 'run', '--cfg-options',
              'train_cfg.max_epochs=1000', *WORKERS]
@@ -91,9 +74,9 @@ def test_training(start, small_config, small_checkpoint, tmp_path):
     ctrl_c(start(r'Epoch\(train\)', *train, 'resume=True'))
 
 
-def test_fine_tuning(start, small_config, small_checkpoint, motion_dir,
+def test_fine_tuning(start, small_config, small_checkpoint, make_classes,
                      tmp_path):
-    command = ['finetune', make_classes(motion_dir, tmp_path / 'mine'),
+    command = ['finetune', make_classes(tmp_path / 'mine', 'ab'),
                '--model', small_config, '--weights', small_checkpoint,
                '--epochs', 1000, '--workers', 1]
     process = start(r'epoch +2/', *command)
@@ -111,8 +94,11 @@ def test_fine_tuning(start, small_config, small_checkpoint, motion_dir,
         'finetune_mine']
 
 
-def test_feature_extraction(start, small_config, many_videos, tmp_path):
-    command = ['extract-features', many_videos, 'features', small_config]
+def test_feature_extraction(start, small_config, video, tmp_path):
+    (tmp_path / 'many').mkdir()
+    for i in range(2000):
+        (tmp_path / f'many/{i:04}.mp4').symlink_to(video)
+    command = ['extract-features', 'many', 'features', small_config]
     process = start('features per step', *command)
     while len([*tmp_path.glob('features/*.npy')]) < 5:
         time.sleep(0.05)

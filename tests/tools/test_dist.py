@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import read_scalars
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,8 +86,7 @@ def test_two_processes_train(small_config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     launched(2, 'pytorch', 'train.py', small_config, '--amp', '--work-dir',
              'work', '--cfg-options', 'train_cfg.max_epochs=1')
-    path, = tmp_path.glob('work/*/vis_data/scalars.json')
-    logs = [json.loads(line) for line in path.read_text().splitlines()]
+    logs = read_scalars(tmp_path / 'work')
     # Sixteen videos in batches of four, for two.
     assert [log['step'] for log in logs if 'loss' in log] == [1, 2]
     # The metric has seen seven videos, not eight.
@@ -132,9 +132,8 @@ def test_resumes_with_another_number_of_processes(
             f'train_dataloader.batch_size={4 // number}', 'randomness.seed=1',
             'default_hooks.checkpoint.max_keep_ckpts=3', cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        path, = tmp_path.glob(f'{name}/*/vis_data/scalars.json')
-        rates = {log['step']: log['lr'] for log in map(
-            json.loads, path.read_text().splitlines())}
+        rates = {log['step']: log['lr']
+                 for log in read_scalars(tmp_path / name)}
         return rates, torch.load(tmp_path / name / 'epoch_3.pth')
 
     rates, whole = train('whole', then)
@@ -191,10 +190,8 @@ def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
     assert done.returncode == 0, done.stderr
     meta = torch.load(tmp_path / 'work/epoch_2.pth')['meta']
     assert meta['iter'] == 4
-    logs = [json.loads(line)
-            for path in sorted(tmp_path.glob('work/*/vis_data/scalars.json'))
-            for line in path.read_text().splitlines()]
-    steps = [log['step'] for log in logs if 'loss' in log]
+    steps = [log['step'] for log in read_scalars(tmp_path / 'work')
+             if 'loss' in log]
     # The third was lost with its process, or was not logged yet.
     assert steps in ([1, 2, 3, 4], [1, 2, 3, 3, 4])
 

@@ -7,8 +7,7 @@ import decord
 import numpy as np
 import pytest
 import torch
-from helpers import slow_down
-from live_fixtures import write_clip, write_tsn
+from live_fixtures import write_tsn
 
 from mmvidattn.commands import make_parser
 from mmvidattn.commands.extract_features import load_extractor, options_of
@@ -85,23 +84,6 @@ def test_features_do_not_depend_on_future_frames(motion_dir, monkeypatch):
         np.testing.assert_allclose(changed[:step + 1], rows[:step + 1],
                                    rtol=1e-3, atol=1e-4)
         assert np.abs(changed[step + 2:] - rows[step + 2:]).max() > 1e-3
-
-
-def test_steps_follow_the_time_stamps_of_a_variable_rate(tsn, tmp_path,
-                                                         monkeypatch):
-    video = write_clip(tmp_path / 'uneven.mp4', 60)
-    begins = slow_down(video, 30, 4)
-    extractor, seen = extractor_of(tsn), []
-    clip = extractor.recognizer.clip
-    monkeypatch.setattr(extractor.recognizer, 'clip', lambda images: (
-        seen.append(images) or clip(images)))
-    rows = extractor(video)
-    # decord treats the last frame as a short one.
-    assert len(rows) == len(seen) in (48, 49, 50)
-    frames = decord.VideoReader(str(video)).get_batch(range(60)).asnumpy()
-    for step, (image, ) in enumerate(seen):
-        shown = np.searchsorted(begins, (step + 0.5) / 4) - 1
-        np.testing.assert_array_equal(image, frames[shown])
 
 
 def make_edges():

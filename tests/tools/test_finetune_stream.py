@@ -7,11 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import cv2
 import pytest
+from helpers import read_scalars
 
 from mmvidattn.apis.bundle_file import load_bundle
 from mmvidattn.commands import main
@@ -24,34 +23,17 @@ FILES = {'best.pth', 'best.safetensors', 'config.py', 'curves.png', 'data',
 
 
 @pytest.fixture(scope='module')
-def events():
+def events(tmp_path_factory):
     """Ten videos of two minutes."""
-    with TemporaryDirectory() as folder:
-        make_events(Path(folder, 'set'), recipe=Recipe(
-            seconds=120, contrast=1, noise=4))
-        yield Path(folder, 'set')
-
-
-@pytest.fixture(scope='module')
-def few_events():
-    """Five videos of a minute."""
-    with TemporaryDirectory() as folder:
-        make_events(Path(folder, 'set'), 5, recipe=Recipe(
-            seconds=60, contrast=1, noise=4))
-        yield Path(folder, 'set')
+    folder = tmp_path_factory.mktemp('events') / 'set'
+    make_events(folder, recipe=Recipe(seconds=120, contrast=1, noise=4))
+    return folder
 
 
 def options_of(events, out, *more):
     return [str(word) for word in (
         events / 'annotations.csv', '--videos', events / 'videos', '--stream',
         '--work-dir', out, '--workers', 0, '--quick', *more)]
-
-
-def epochs_of(out):
-    logs = [path.read_text().splitlines()
-            for path in sorted((out / 'run').glob('2*/vis_data/scalars.json'))]
-    return [json.loads(line)['epoch'] for log in logs for line in log
-            if 'loss' in line]
 
 
 def check_results(out, printed):
@@ -100,7 +82,8 @@ def test_resumes_after_a_kill_and_streams(events, tmp_path, run_tool):
     assert done.returncode == 0, done.stderr
     assert 'resuming with its lists' in done.stdout
     assert {path.name for path in out.glob('[!.]*')} == FILES | {'bundle'}
-    epochs = epochs_of(out)
+    epochs = [log['epoch'] for log in read_scalars(out / 'run')
+              if 'loss' in log]
     assert epochs == sorted(epochs) and epochs[-1] == 40
     metrics = check_results(out, done.stdout)
     assert metrics['tuned']['F1@50'] > .5
@@ -128,9 +111,10 @@ def test_features_with_testra(events, tmp_path, run_tool, capfd):
                  *command.split())
 
 
-def test_dry_run_prints_the_config(few_events, tmp_path, capfd):
+def test_dry_run_prints_the_config(tmp_path, capfd):
     out = tmp_path / 'out'
-    main(['finetune', *options_of(few_events, out, '--dry-run')])
+    make_events(tmp_path / 'set', 5, recipe=Recipe(seconds=60, side=36))
+    main(['finetune', *options_of(tmp_path / 'set', out, '--dry-run')])
     printed = capfd.readouterr().out
     assert not out.exists()
     assert 'train: 3 videos; val: 1 video; test: 1 video' in printed

@@ -1,8 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import json
-
 import pytest
 import torch
+from helpers import read_scalars
 from mmengine.config import Config
 
 from mmvidattn.apis import list_models, load_config
@@ -13,9 +12,8 @@ from mmvidattn.utils.exits import quick_exit
 
 
 def scalars(work_dir):
-    """Return the logs of the last run in a folder: training, validation."""
-    path = max(work_dir.glob('*/vis_data/scalars.json'))
-    logs = [json.loads(line) for line in path.read_text().splitlines()]
+    """Return the logs of a folder: training, validation."""
+    logs = read_scalars(work_dir)
     return ([log for log in logs if 'loss' in log],
             [log for log in logs if 'acc/top1' in log])
 

@@ -12,7 +12,7 @@ options of a config. Models are built on the meta device; nothing is computed.
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,9 +23,9 @@ from mmvidattn.apis.complexity import Complexity, view_of
 from mmvidattn.apis.config import list_rows
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.analysis.pages import ROOT, table, write_or_check
 from tools.analysis.released_complexity import count_both
 
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / f'configs/{family}/ablations/page.yml'
          for family in ('linear_ff', 'vivit')]
 # Cost of our model, and of the released one.
@@ -132,6 +132,12 @@ def count(rows: Iterable[Row]) -> dict[Row, Counts]:
     return counts
 
 
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Format a Markdown table, one line per row."""
+    return [f'| {" | ".join(line)} |'
+            for line in (head, ['---'] * len(head), *rows)]
+
+
 def table_of(rows: Iterable[Row], counts: dict[Row, Counts],
              with_released: bool = True) -> list[str]:
     """Format a table and the notes on its rows, one line each."""
@@ -180,8 +186,12 @@ def main() -> None:
                         help='write nothing; exit with 1 if a page is stale')
     args = parser.parse_args()
     for page in map(read_page, PAGES):
-        write_or_check(page.path, text_of(page, count(page.rows)), args.check,
-                       'python tools/analysis/ablation_table.py')
+        text = text_of(page, count(page.rows))
+        if not args.check:
+            page.path.write_text(text)
+        elif not page.path.is_file() or page.path.read_text() != text:
+            raise SystemExit(f'{page.path} is stale; run python '
+                             'tools/analysis/ablation_table.py')
 
 
 if __name__ == '__main__':

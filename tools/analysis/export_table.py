@@ -7,6 +7,7 @@ Each model is exported with a dynamic batch size and compared with the exported
 program. Rows of other models are kept.
 """
 import argparse
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -18,7 +19,7 @@ from mmvidattn import get_model
 from mmvidattn.export import FORMATS, export_program, program_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.analysis.pages import ROOT, replace_rows, table
+from tools.analysis.ablation_table import ROOT, table
 
 PAGE = ROOT / 'configs/export.md'
 # The cells of a format have the largest difference, and the size of the file.
@@ -113,8 +114,15 @@ def row_of(name: str) -> str:
     return table(COLUMNS, [cells])[-1]
 
 
-def key_of(row: str) -> int:
-    return [*MODELS].index(row.split('|')[1].strip())
+def replace_row(text: str, row: str) -> str:
+    """Put a row into the table of the page, in the order of MODELS."""
+    head = ''.join(f'{line}\n' for line in table(COLUMNS, []))
+    before, rest = text.split(head)
+    old = re.match(r'(?:\|.*\n)*', rest)[0]
+    lines = {line.split('|')[1].strip(): line
+             for line in (*old.splitlines(), row)}
+    new = ''.join(f'{lines[name]}\n' for name in MODELS if name in lines)
+    return before + head + new + rest[len(old):]
 
 
 def main() -> None:
@@ -127,8 +135,7 @@ def main() -> None:
     for name in args.models:
         row = row_of(name)
         print(row, flush=True)
-        PAGE.write_text(
-            replace_rows(PAGE.read_text(), COLUMNS, [row], key_of))
+        PAGE.write_text(replace_row(PAGE.read_text(), row))
 
 
 if __name__ == '__main__':

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
+
 
 def write_set(out: Path, settings: Mapping[str, Any], overwrite: bool,
               write: Callable[[], None]) -> bool:
@@ -90,6 +93,19 @@ def options_of_set(doc: str, items: str, train: int, val: int,
     add('--seed', type=int, default=0)
     add('--overwrite', action='store_true', help='replace another set')
     return parser
+
+
+def write_video(path: Path, frames: np.ndarray, fps: float) -> None:
+    """Write frames, uint8 RGB [T, H, W, 3], as an mp4 file."""
+    # OpenCV allows mp4v far more bits than small frames need, so the
+    # compression error does not depend on the motion.
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), fps,
+                             frames.shape[2:0:-1])
+    if not writer.isOpened():
+        raise OSError(f'OpenCV cannot write {path} with mp4v')
+    for frame in frames:
+        writer.write(frame[..., ::-1])
+    writer.release()
 
 
 def run_generator(out: Path, make: Callable[[], bool]) -> None:

@@ -31,6 +31,7 @@ from tools.data.generated_set import (
     options_of_set,
     run_generator,
     write_set,
+    write_video,
 )
 
 # Name: (which phase moves, the sign of its motion).
@@ -242,16 +243,7 @@ def write_clip(job: tuple[str, int], out: Path, seed: int,
     split, index = job
     clip = draw_clip(seed, split, index, motions)
     name = f'{split}/{index:06d}.mp4'
-    # OpenCV allows mp4v far more bits than these clips need, so the
-    # compression error does not depend on the motion.
-    writer = cv2.VideoWriter(
-        str(out / name), cv2.VideoWriter_fourcc(*'mp4v'), clip.fps,
-        (clip.width, clip.height))
-    if not writer.isOpened():
-        raise RuntimeError(f'OpenCV cannot write {out / name} with mp4v')
-    for image in render(clip):
-        writer.write(image)
-    writer.release()
+    write_video(out / name, np.stack([*render(clip)])[..., ::-1], clip.fps)
     return f'{name} {clip.label}\n'
 
 

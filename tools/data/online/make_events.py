@@ -24,8 +24,7 @@ import cv2
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-from tools.data.generated_set import run_generator, write_set
-from tools.data.online.make_pixels import write_video
+from tools.data.generated_set import run_generator, write_set, write_video
 
 FPS = 10
 CLASSES = 'red', 'yellow', 'green', 'blue'

@@ -19,8 +19,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-import cv2
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
@@ -29,17 +29,14 @@ from tools.data.generated_set import (
     options_of_set,
     run_generator,
     write_set,
-)
-from tools.data.online.cued_streams import (
-    NUM_CLASSES,
-    Stream,
-    class_names,
-    place_events,
-    show_events,
+    write_video,
 )
 
-FPS = 25
+FPS, NUM_CLASSES = 25, 4
+# The sign appears before each action, so that actions can be anticipated.
 CUE_FRAMES, SIGN_FRAMES = 8, 4
+# Least and most frames of an action, and between two actions.
+ACTION_FRAMES, GAP_FRAMES = (8, 16), (8, 32)
 # Gray level of the background, and cells of a pattern along each side.
 MEAN, CELLS = 128., 4
 # Kinds of validation videos: least and most frames from a cue to its first
@@ -89,6 +86,44 @@ class Recipe:
                              f'videos have actions, got {self.frames}')
 
 
+class Event(NamedTuple):
+    """Event of a video: a cue, or an action with the class of a cue.
+
+    Attributes:
+        kind: 'cue' or 'action'.
+        label: Number of the class.
+        start: First frame.
+        end: Frame after the last frame.
+        cue: Start of the cue that decides the class; for a cue, its start.
+        strength: Strength of a cue.
+    """
+    kind: str
+    label: int
+    start: int
+    end: int
+    cue: int
+    strength: float = 1.
+
+
+class Stream(NamedTuple):
+    """Pixels and labels of a video.
+
+    Attributes:
+        features: ``(T, 3 H W)`` float32, in standard deviations of the noise.
+        targets: ``(T, K)`` uint8.
+        events: Events in order of time.
+    """
+    features: np.ndarray
+    targets: np.ndarray
+    events: list[Event]
+
+
+def class_names() -> list[str]:
+    """Return the class names, with the background first."""
+    return ['background'] + [f'{kind}_{label}' for kind in ('cue', 'action')
+                             for label in range(NUM_CLASSES)]
+
+
 def patterns(seed: int, recipe: Recipe) -> dict[str, np.ndarray]:
     """Return the patterns ``(count, 3 H W)`` of cues, actions and the sign."""
     rng, size = np.random.default_rng([seed, 9]), recipe.side // CELLS
@@ -101,47 +136,64 @@ def patterns(seed: int, recipe: Recipe) -> dict[str, np.ndarray]:
     }
 
 
+def _between(rng: np.random.Generator, low: float, high: float) -> float:
+    """Draw a number whose logarithm is uniformly distributed."""
+    return low * (high / low)**rng.uniform()
+
+
+def place_events(rng: np.random.Generator, recipe: Recipe) -> list[Event]:
+    """Draw the events of a video, in order of time."""
+    events: list[Event] = []
+    time = int(rng.uniform(0, 100))
+    while time + CUE_FRAMES <= recipe.frames:
+        end = time + CUE_FRAMES
+        cue = Event('cue', int(rng.integers(NUM_CLASSES)), time, end, time,
+                    _between(rng, *recipe.strength))
+        events.append(cue)
+        time = end + int(_between(rng, *recipe.turn))
+        gap = recipe.first_gap
+        while True:
+            start = end + int(rng.integers(*gap))
+            end = start + int(rng.integers(*ACTION_FRAMES))
+            if end > min(time, recipe.frames):
+                break
+            events.append(cue._replace(
+                kind='action', start=start, end=end, strength=1.))
+            gap = GAP_FRAMES
+    return sorted(events, key=lambda event: event.start)
+
+
 def make_stream(key: Sequence[int], looks: Mapping[str, np.ndarray],
-                recipe: Recipe, rate: int = 1) -> Stream:
-    """Draw a video, with pixels in standard deviations of the noise.
+                recipe: Recipe) -> Stream:
+    """Draw a video.
 
     Args:
         key: Seeds of the video.
         looks: Patterns, see :func:`patterns`.
         recipe: Settings of the video.
-        rate: Factor of the recipe's frame rate, which does not change the
-            events or their times in seconds. Defaults to 1.
     """
     rng = np.random.default_rng(key)
-    events = [
-        event._replace(start=rate * event.start, end=rate * event.end,
-                       cue=rate * event.cue)
-        for event in place_events(rng, recipe.frames, dict(
-            cue_steps=CUE_FRAMES, strength=recipe.strength,
-            action_steps=(8, 16), gap_steps=(8, 32),
-            first_gap_steps=recipe.first_gap, turn_steps=recipe.turn))
-    ]
-    noise = rng.standard_normal(
-        (rate * recipe.frames, 3 * recipe.side**2), np.float32)
-    return show_events(noise, looks, events, rate * CUE_FRAMES,
-                       rate * SIGN_FRAMES)
+    events = place_events(rng, recipe)
+    features = rng.standard_normal(
+        (recipe.frames, 3 * recipe.side**2), np.float32)
+    targets = np.zeros((len(features), len(class_names())), np.uint8)
+    for event in events:
+        here = slice(event.start, event.end)
+        targets[here, 1 + event.label
+                + NUM_CLASSES * (event.kind == 'action')] = 1
+        if event.kind == 'cue':
+            features[here] += event.strength * looks['cue'][event.label]
+        else:
+            features[here] += looks['action'][0]
+            features[event.start - SIGN_FRAMES:event.start] += looks['sign'][0]
+    targets[:, 0] = ~targets.any(axis=1)
+    return Stream(features, targets, events)
 
 
 def frames_of(stream: Stream, recipe: Recipe) -> np.ndarray:
     """Return the frames of a stream, uint8 RGB [T, 3, side, side]."""
     frames = (MEAN + recipe.noise * stream.features).round().clip(0, 255)
     return frames.astype(np.uint8).reshape(-1, 3, recipe.side, recipe.side)
-
-
-def write_video(path: Path, frames: np.ndarray, fps: float = FPS) -> None:
-    """Write frames, uint8 RGB [T, H, W, 3], as an mp4 file."""
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*'mp4v'), fps,
-                             frames.shape[2:0:-1])
-    if not writer.isOpened():
-        raise OSError(f'OpenCV cannot write {path} with mp4v')
-    for frame in frames:
-        writer.write(frame[..., ::-1])
-    writer.release()
 
 
 def make_pixels(out: Path, num_train: int, num_val: int, seed: int,
