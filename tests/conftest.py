@@ -74,7 +74,7 @@ def user_folders(folder: Path) -> Iterator[None]:
     The environment passes them on to programs that a test starts.
     """
     for name in 'work', 'home', 'cache':
-        (folder / name).mkdir()
+        (folder / name).mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder / 'work')
         patch.setenv('HOME', str(folder / 'home'))

@@ -15,7 +15,8 @@ this:
                                 read it and build its model
 
 Blocks of other pages are only parsed, except below ``<!-- test: run -->``.
-Endless commands (``--serve``, ``rtsp://``) are parsed on any page.
+Endless commands (``--serve``, ``rtsp://``) are parsed on any page, and so are
+exports, which other tests run.
 
 Names in capitals stand for files: see ``Scratch.fill``.
 """
@@ -403,8 +404,9 @@ class Scratch:
         MODELS.build(cfg.model)
 
     def run_command(self, words: list[str]) -> None:
-        if any(word == '--serve' or word.startswith('rtsp:')
-               for word in words):
+        if words[1:2] == ['export'] or any(
+                word == '--serve' or word.startswith('rtsp:')
+                for word in words):
             parse(words, self.monkeypatch)
             return
         program, args = main_of(words)

@@ -12,7 +12,10 @@ from mmvidattn.apis import load_config
 from mmvidattn.commands import main
 from mmvidattn.export import load_program, read_metadata
 
-NAME = 'vjepa2_tiny_motion'
+CONFIG = '''
+_base_ = 'mmvidattn::vjepa2_tiny_motion.py'
+model = dict(backbone=dict(num_layers=1))
+'''
 
 
 def run(*words):
@@ -24,10 +27,12 @@ def probe(make_classes, tmp_path_factory):
     """Train a probe on six videos of two classes; return its folder."""
     folder = tmp_path_factory.mktemp('p')
     make_classes(folder / 'videos', ['left', 'up'])
+    (folder / 'tiny.py').write_text(CONFIG)
     torch.manual_seed(0)
-    torch.save(dict(state_dict=get_model(NAME).state_dict()),
+    torch.save(dict(state_dict=get_model(folder / 'tiny.py').state_dict()),
                folder / 'start.pth')
-    run('finetune', folder / 'videos', '--model', NAME, '--weights',
+    run('finetune', folder / 'videos', '--model', folder / 'tiny.py',
+        '--weights',
         folder / 'start.pth', '--freeze', 'backbone', '--epochs', 1,
         '--workers', 0, '--work-dir', folder / 'out')
     return folder
@@ -63,13 +68,13 @@ def test_bundle_is_exported(probe, capsys, tmp_path, monkeypatch):
 
 def test_testra_runs_on_its_features(probe, video, tmp_path, capsys):
     weights = probe / 'out/best.pth'
-    run('extract-features', video, tmp_path / 'rgb', NAME, '--checkpoint',
-        weights)
+    run('extract-features', video, tmp_path / 'rgb', probe / 'tiny.py',
+        '--checkpoint', weights)
     features = np.load(tmp_path / 'rgb/000000.npy')
     assert features.shape[1] == 96 and np.isfinite(features).all()
     torch.manual_seed(0)
     detector = MODELS.build(load_config('testra_tiny_videos').model)
     torch.save(dict(state_dict=detector.state_dict()), tmp_path / 't.pth')
     run('stream', video, 'testra_tiny_videos', tmp_path / 't.pth', '--rgb',
-        NAME, weights)
+        probe / 'tiny.py', weights)
     assert f'{len(features)} steps' in capsys.readouterr().out

@@ -234,7 +234,7 @@ def make_pixels(out: Path, num_train: int, num_val: int, seed: int,
                 video = f'{name}_{i:04d}'
                 stream = make_stream([seed, number, i], looks, own)
                 write_video(out / f'videos/{video}.mp4',
-                            frames_of(stream, own).transpose(0, 2, 3, 1))
+                            frames_of(stream, own).transpose(0, 2, 3, 1), FPS)
                 events[video] = [one._asdict() for one in stream.events]
                 rows += [f'{video},{one.start / FPS:g},{one.end / FPS:g},'
                          f'{one.kind}_{one.label}' for one in stream.events]
