@@ -8,15 +8,31 @@ import argparse
 import ast
 import difflib
 import importlib
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from ..utils.exits import one_line_errors
 from ..version import __version__
 from ._removed import refuse_removed
 
 FOLDER = Path(__file__).resolve().parent
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser whose errors are one line, with the closest options."""
+
+    def error(self, message: str) -> NoReturn:
+        known = re.findall(r'--[\w-]+', self.format_usage())
+        unknown = message.partition('unrecognized arguments: ')[2].split()
+        close = [match for word in unknown if word.startswith('--')
+                 for match in difflib.get_close_matches(
+                     word.partition('=')[0], known, 1)]
+        hint = f'; did you mean {", ".join(close)}?' if close else ''
+        self.exit(2, f'{self.prog}: error: {message}{hint} '
+                     f'({self.prog} --help)\n')
 
 
 def find_commands() -> dict[str, Path]:
@@ -34,7 +50,7 @@ def describe(module: Path) -> str:
 def make_parser(name: str) -> argparse.ArgumentParser:
     """Return the parser of a command."""
     module = importlib.import_module(f'{__name__}.{name.replace("-", "_")}')
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         f'mmvidattn {name}', description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     module.add_arguments(parser)

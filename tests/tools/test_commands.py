@@ -65,6 +65,15 @@ def test_tools_with_names_of_mmaction_start_their_command(run_main, capsys):
             f'usage: mmvidattn {path.stem} ')
 
 
+def test_wrong_option_is_one_line_with_a_suggestion(run_main, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_main('finetune', 'videos', '--minuts', 3)
+    assert end.value.code == 2
+    assert capsys.readouterr().err == (
+        'mmvidattn finetune: error: unrecognized arguments: --minuts 3; '
+        'did you mean --minutes? (mmvidattn finetune --help)\n')
+
+
 @pytest.mark.parametrize('name, hint', [
     ('tune_thresholds', 'did you mean tune-thresholds'),
     ('zzz', "'zzz'; mmvidattn --help lists all")])
