@@ -206,8 +206,7 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
             minutes = math.ceil((options.minutes or MINUTES)
                                 + lacking * time_limit.step / 60)
             echo(f'note: a model learns little in {count(runner.iter, "step")}'
-                 f' of {count(runner.epoch, "epoch")}; --minutes {minutes} '
-                 'would be enough')
+                 f'; --minutes {minutes} would be enough')
     cfg = load_config(out / 'config.py')
     if cfg.train_cfg.max_epochs != epochs:
         set_epochs(cfg, epochs)

@@ -211,7 +211,7 @@ class ConsoleHook(Hook):
             self._text += f'{math.ceil(left)} s left, '
         self._text += f'loss {means["loss"]:.3f}'
         if 'top1_acc' in means:
-            self._text += f', training {100 * means["top1_acc"]:.0f} %'
+            self._text += f', training top-1 {100 * means["top1_acc"]:.0f} %'
         if self.stream.isatty() and now - self._drawn >= INTERVAL:
             self._drawn = now
             self._draw()

@@ -110,7 +110,7 @@ def test_prints_a_line_per_epoch(monkeypatch, is_terminal):
     assert all(len(part) <= 79 for line in lines for part in line)
     first, second, rest = (line[-1].rstrip() for line in lines)
     assert first.startswith('epoch 1/2, ') and not rest
-    assert first.endswith(' s left, loss 1.500, training 50 %')
+    assert first.endswith(' s left, loss 1.500, training top-1 50 %')
     assert second.startswith('epoch 2/2, 0 s left, ')
     assert second.endswith('validation top-1 75 %')
 
