@@ -30,7 +30,8 @@ from mmvidattn.online.stream_session import STEPS
 # Longer than all memories.
 LENGTH = 36
 DROPOUT = 'p', 'drop_rate', 'dropout'
-OPTIONS = {'MiniROAD': dict(num_layers=2)}
+OPTIONS = {'MiniROAD': dict(num_layers=2),
+           'MAT': dict(num_encoder_layers=1, num_future_layers=1)}
 # Further variants of a network, by options of the backbone.
 VARIANTS = {
     'OnlineVideoEncoder-softmax': {'encoder.attention': dict(

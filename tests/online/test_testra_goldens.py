@@ -10,7 +10,7 @@ from mmvidattn.online import StreamSession, dense_features
 from tools.benchmark.references.testra_stream import TranscribedStream
 
 # Steps with a full window to compare.
-STEPS = 80
+STEPS = 48
 GOLDENS = 'box', 'decay', 'decay_anti', 'ek100', 'lstr'
 
 
@@ -87,6 +87,7 @@ def test_stream_is_exact_from_the_first_frame(case, kernel, recorded):
     assert not out['bad_frame'].any()
 
 
+@pytest.mark.parametrize('case', ['decay_anti', 'lstr'], indirect=True)
 def test_benchmark_reference_matches_the_released_stream(case):
     (G, model), c = case, case[0]['config']
     stream = G['stream']
