@@ -22,7 +22,7 @@ from mmvidattn.live import (
     OnlineDetector,
     StreamRun,
     open_source,
-    steps,
+    step_reader,
 )
 from mmvidattn.live.segments import find_segments
 from mmvidattn.online import StreamSession
@@ -122,7 +122,7 @@ def test_stop_ends_the_run(model):
 @pytest.mark.parametrize('stops', [True, False])
 def test_hanging_source_is_abandoned(model, monkeypatch, stops):
     """It is an error, unless the run is stopped."""
-    monkeypatch.setattr(steps, 'STOP_SECONDS', 0.2)
+    monkeypatch.setattr(step_reader, 'STOP_SECONDS', 0.2)
     source = Hanging(range(12))
     run, found = StreamRun(model, source), []
 
