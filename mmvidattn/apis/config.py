@@ -157,13 +157,10 @@ def is_checkpoint(name: Any) -> bool:
 
 def is_config(name: Any) -> bool:
     """Return True for the name or the path of a config, except a bundle."""
-    if is_bundle(name) or is_checkpoint(name):
-        return False
     try:
-        path = find_config(name)
+        return find_config(name).suffix == '.py'
     except (ValueError, FileNotFoundError):
         return False
-    return path.suffix == '.py'
 
 
 def name_of(config: str | Path | Config) -> str:
@@ -210,15 +207,6 @@ def _load_file(path: Path) -> Config:
         sys.path.append(folder)
     try:
         cfg = Config.fromfile(path)
-    except ModuleNotFoundError as error:
-        if error.name != 'mmvidattn.utils.config':
-            raise
-        raise ValueError(
-            f'{path}: `derive` and `change` were removed from configs. Assign '
-            'the options instead, such as model = dict(backbone=dict('
-            'num_frames=32)) and _base_.train_pipeline[1].clip_len = 32, or '
-            'pass --cfg-options num_frames=32; see '
-            'docs/tutorials/from_mmaction2.md') from error
     except RuntimeError as error:
         if str(error):
             raise
@@ -279,7 +267,6 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
     cfg.merge_from_dict({
         **repeated, **options,
         **{name: cfg[name] for name in used & {*VARIABLES}}})
-    apply_video_backend(cfg)
     for key in options:
         # Constructors reject unknown arguments.
         if key not in used and key.partition('.')[0] not in KNOWN_KEYS:

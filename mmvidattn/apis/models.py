@@ -19,13 +19,7 @@ from ..layers.lora import merge_lora
 from ..utils.checkpoint import load_checkpoint, load_tensors
 from .bundle_file import WEIGHTS, is_bundle, load_bundle
 from .bundle_types.registry import types_of
-from .config import (
-    find_config,
-    is_checkpoint,
-    is_config,
-    load_config,
-    name_of,
-)
+from .config import find_config, is_config, load_config, name_of
 from .published import PUBLISHED, list_published, published_checkpoint
 
 # Folder of the bundles in the package, and the value of ``checkpoint`` that
@@ -60,6 +54,9 @@ def find_weights(name: str | Path, checkpoint: str | Path) -> str | Path:
 
     It may be ``'default'``, ``'published'`` or a name from
     :func:`~mmvidattn.apis.published.list_published`.
+
+    Raises:
+        ValueError: If it is a config or a bundle.
     """
     if checkpoint == DEFAULT:
         return find_default(name) / WEIGHTS
@@ -67,6 +64,12 @@ def find_weights(name: str | Path, checkpoint: str | Path) -> str | Path:
         return published_checkpoint(find_config(name).stem)
     if str(checkpoint) in list_published() and not Path(checkpoint).exists():
         return published_checkpoint(str(checkpoint))
+    if is_bundle(checkpoint):
+        raise ValueError(f'{checkpoint} is a bundle: pass it instead of the '
+                         'config, without a checkpoint')
+    if is_config(checkpoint):
+        raise ValueError(
+            f'{checkpoint} is a config, where a checkpoint is expected')
     return checkpoint
 
 
@@ -106,9 +109,7 @@ def get_model(name: str | Path | Config,
         ValueError: If config and checkpoint are swapped, do not fit together,
             or are damaged.
     """
-    path = name_of(name)
-    _check_order(path, checkpoint)
-    bundle = None
+    path, bundle = name_of(name), None
     if checkpoint == DEFAULT:
         bundle = load_bundle(find_default(path))
     elif checkpoint is None and is_bundle(path):
@@ -119,6 +120,8 @@ def get_model(name: str | Path | Config,
         # The model keeps its config.
         name = copy.deepcopy(name)
     cfg = load_config(name, cfg_options)
+    if bundle is None and checkpoint is not None:
+        checkpoint = find_weights(path, checkpoint)
     init_default_scope(cfg.get('default_scope', 'mmaction'))
     with types_of(cfg):
         model = MODELS.build(cfg.model)
@@ -133,7 +136,6 @@ def get_model(name: str | Path | Config,
         model.init_weights()
         del model._dump_init_info
     else:
-        checkpoint = find_weights(path, checkpoint)
         meta = load_checkpoint(model, checkpoint, optional=optional)
         check_model_options(cfg.model, meta, checkpoint)
     merge_lora(model)
@@ -158,20 +160,6 @@ def find_model(model: str | Path | Config | nn.Module,
             f'{name} has random weights, so its predictions are meaningless: '
             'pass a checkpoint', stacklevel=3)
     return get_model(model, checkpoint, device, **kwargs)
-
-
-def _check_order(name: str, checkpoint: str | Path | None) -> None:
-    """Raise a ``ValueError`` if config and checkpoint are swapped."""
-    if checkpoint is None or str(checkpoint) in (
-            DEFAULT, PUBLISHED, *list_published()):
-        return
-    if is_bundle(checkpoint):
-        raise ValueError(f'{checkpoint} is a bundle: pass it instead of the '
-                         'config, without a checkpoint')
-    if is_config(checkpoint):
-        raise ValueError(
-            f'{checkpoint} is a config, where a checkpoint is expected'
-            + (f': swap it with {name}' if is_checkpoint(name) else ''))
 
 
 def model_options(model: Mapping[str, Any]) -> dict[str, Any]:

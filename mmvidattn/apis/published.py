@@ -100,8 +100,7 @@ def _files(entry: Published, folder: Path) -> list[Path]:
     try:
         return [hub_file(f'{entry.weights}/{path.name}') for path in copies]
     except (OSError, ImportError) as error:
-        kind = ImportError if isinstance(error, ImportError) else OSError
-        raise kind(
+        raise type(error)(
             f'{error}. Without a network, copy the two files '
             f'{WEIGHTS} and {LABELS} of https://huggingface.co/{repository}/'
             f'tree/{revision} to {folder}') from error

@@ -20,7 +20,7 @@ from ..utils.arguments import Positive, check_arguments
 from .bundle_types.registry import types_of
 from .labels import find_labels, probabilities
 from .models import find_model
-from .video_clips import sample_of, test_steps
+from .video_clips import check_frames, sample_of, test_steps
 
 # Pipeline steps that take several crops, including the center.
 CROPS = 'ThreeCrop', 'UniformThreeCrop', 'TenCrop'
@@ -224,20 +224,6 @@ class SlidingClassifier:
         """Number of scores per second."""
         return self.fps / self.stride_frames
 
-    @property
-    def shared(self) -> float:
-        """Share of a full window's groups that earlier windows encoded.
-
-        0 if the model does not encode groups of frames independently.
-        """
-        if not self.encoder.shares:
-            return 0.
-        groups = self._window_groups()
-        earlier = {
-            tuple(i - shift for i in group) for group in groups for shift in
-            range(self.stride_frames, self.window_frames, self.stride_frames)}
-        return sum(group in earlier for group in groups) / len(groups)
-
     def describe(self) -> str:
         """Describe the window, and the cost of a score, in a line."""
         window, stride = self.window_frames, self.stride_frames
@@ -247,10 +233,12 @@ class SlidingClassifier:
         if not self.encoder.shares:
             return (f'{text}each score costs a complete clip, because {name} '
                     'mixes all frames from the start')
-        groups = len(self._window_groups())
-        new = groups - round(self.shared * groups)
-        return (f'{text}each score encodes {new} of the {groups} groups of '
-                'frames, and reuses the others')
+        groups = self._window_groups()
+        earlier = {tuple(i - shift for i in group) for group in groups
+                   for shift in range(stride, window, stride)}
+        new = sum(group not in earlier for group in groups)
+        return (f'{text}each score encodes {new} of the {len(groups)} groups '
+                'of frames, and reuses the others')
 
     def step(self, frame: np.ndarray | None) -> Tensor | None:
         """Process the next frame.
@@ -282,10 +270,7 @@ class SlidingClassifier:
             ValueError: If the type or shape of the frame is not as in
                 :meth:`step`, or its number is not greater than the last one.
         """
-        if frame.dtype != np.uint8 or frame.ndim != 3 or (
-                frame.shape[-1] != 3) or not frame.size:
-            raise ValueError('frame must be RGB, uint8 [H, W, 3], got '
-                             f'{frame.dtype} {list(frame.shape)}')
+        check_frames(frame, '[H, W, 3]')
         if self._frames and number <= self._frames[-1][0]:
             raise ValueError(f'frame {number} came after frame '
                              f'{self._frames[-1][0]}')

@@ -1,9 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Classification of videos from files, folders, memory and streams."""
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,7 @@ from torch import Tensor, nn
 
 from ..datasets.video_facts import list_videos
 from ..utils.arguments import Count, Positive, check_arguments
-from .labels import (
-    Prediction,
-    find_labels,
-    probabilities,
-    top_predictions,
-)
+from .labels import Prediction, find_labels, probabilities, top_predictions
 from .models import find_model
 from .video_clips import (
     ClipPipeline,
@@ -203,18 +197,29 @@ class VideoClassifier:
     def _read(self, source: VideoSource, fps: float | None,
               seconds: float | None = None, stride: float | None = None
               ) -> Iterator[tuple[VideoPrediction, dict]]:
-        """Read an entire video, or its windows."""
+        """Read an entire video, or its windows; errors name the video."""
         name = source_name(source)
-        with _named(name), local_source(source) as local:
-            for clip in read_clips(local, self._pipeline, fps, seconds,
-                                   stride):
-                yield VideoPrediction(
-                    name, clip.start, clip.end), self._pipeline(clip.sample)
+        try:
+            with local_source(source) as local:
+                for clip in read_clips(local, self._pipeline, fps, seconds,
+                                       stride):
+                    yield VideoPrediction(name, clip.start, clip.end
+                                          ), self._pipeline(clip.sample)
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            # Drop the lines after the first: decord adds a stack trace.
+            reason = (str(error).strip() or type(error).__name__).splitlines()
+            raise ValueError(f'cannot read {name}: {reason[0]}') from error
 
     def _read_each(self, sources: VideoSource | Iterable[VideoSource],
                    fps: float | None
                    ) -> Iterator[tuple[VideoPrediction, dict | None]]:
-        for source in expand_folders(sources):
+        if isinstance(sources, (str, Path)) or hasattr(sources, 'dtype'):
+            sources = [sources]
+        for source in chain.from_iterable(
+                map(Path, list_videos(one)) if is_folder_of_videos(one)
+                else [one] for one in sources):
             try:
                 yield from self._read(source, fps)
             except (ValueError, OSError) as error:
@@ -223,18 +228,17 @@ class VideoClassifier:
 
     def _batches(self, read: Iterator[tuple[VideoPrediction, dict | None]],
                  topk: int, batch_size: int) -> Iterator[VideoPrediction]:
-        batch, fault = [None], None
-        while batch and fault is None:
+        batch = [None]
+        while batch:
             batch = []
             try:
                 # Collect items one by one, to predict those before an error.
                 for item in islice(read, batch_size):
                     batch.append(item)
-            except (ValueError, OSError) as error:
-                fault = error
+            except (ValueError, OSError):
+                yield from self._predict(batch, topk)
+                raise
             yield from self._predict(batch, topk)
-        if fault is not None:
-            raise fault
 
     def _predict(self, batch: Sequence[tuple[VideoPrediction, dict | None]],
                  topk: int) -> Iterator[VideoPrediction]:
@@ -253,29 +257,3 @@ class VideoClassifier:
                 except ValueError as error:
                     prediction = replace(prediction, error=str(error))
             yield prediction
-
-
-def expand_folders(sources: VideoSource | Iterable[VideoSource]
-                   ) -> list[VideoSource]:
-    """Replace each folder of videos by the videos in it."""
-    if isinstance(sources, (str, Path, Tensor)) or hasattr(
-            sources, 'dtype'):
-        sources = [sources]
-    expanded = []
-    for source in sources:
-        expanded += map(Path, list_videos(source)) if is_folder_of_videos(
-            source) else [source]
-    return expanded
-
-
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Add the name of the source to errors."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        # Drop all lines after the first: decord adds a stack trace.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f'cannot read {name}: {reason}') from error

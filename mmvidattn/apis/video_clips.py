@@ -15,20 +15,10 @@ from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 from torch import Tensor
 
+from ..datasets import video_facts
 from ..datasets.transforms.video_reader_steps import MILLISECOND
-from ..datasets.video_facts import (
-    IMAGE_SUFFIXES,
-    VIDEO_SUFFIXES,
-    list_images,
-    read_image,
-)
+from ..utils import remote_files
 from ..utils.frame_times import frame_times
-from ..utils.remote_files import (
-    STORES,
-    download_file,
-    local_path,
-    without_secrets,
-)
 from ..utils.video_backend import KEY, with_video_backend
 from .bundle_types.registry import types_of
 
@@ -159,13 +149,15 @@ def _open_source(source: VideoSource, pipeline: ClipPipeline, fps: float | None
         end of the last one in seconds, [T + 1]; None without frame rate.
     """
     if isinstance(source, (np.ndarray, Tensor)):
-        name, frames = 'frames', _checked(source)
+        name, frames = 'frames', (
+            source.cpu().numpy() if isinstance(source, Tensor) else source)
+        check_frames(frames)
         read = frames.__getitem__
     elif Path(source).is_dir():
-        name, frames = str(source), list_images(Path(source))
+        name, frames = str(source), video_facts.list_images(Path(source))
 
         def read(number: int) -> np.ndarray:
-            return read_image(frames[number])
+            return video_facts.read_image(frames[number])
     else:
         path, name = Path(source), source_name(source)
         if not path.exists():
@@ -221,9 +213,9 @@ def read_clips(source: VideoSource, pipeline: ClipPipeline, fps: float | None,
 def local_source(source: VideoSource) -> Iterator[VideoSource]:
     """Copy a video file from a URL; yield other sources unchanged."""
     parts = urlsplit(source if isinstance(source, str) else '')
-    if parts.scheme in STORES:
+    if parts.scheme in remote_files.STORES:
         try:
-            path = local_path(source)
+            path = remote_files.local_path(source)
         except OSError as error:
             raise ValueError(str(error)) from error
         yield path
@@ -233,7 +225,7 @@ def local_source(source: VideoSource) -> Iterator[VideoSource]:
         return
     with tempfile.TemporaryDirectory() as folder:
         try:
-            path = download_file(source, folder)
+            path = remote_files.download_file(source, folder)
         except OSError as error:
             raise ValueError(f'cannot download: {error}') from error
         yield source if path is None else path
@@ -243,7 +235,7 @@ def source_name(source: VideoSource) -> str:
     """Return the display name of a source, without the secrets of a URL."""
     if isinstance(source, (np.ndarray, Tensor)):
         return 'frames'
-    return without_secrets(str(source))
+    return remote_files.without_secrets(str(source))
 
 
 def is_folder_of_videos(source: Any) -> bool:
@@ -251,15 +243,13 @@ def is_folder_of_videos(source: Any) -> bool:
     if not isinstance(source, (str, Path)) or not Path(source).is_dir():
         return False
     suffixes = {path.suffix.lower() for path in Path(source).iterdir()}
-    return not suffixes.isdisjoint(VIDEO_SUFFIXES) or (
-        suffixes.isdisjoint(IMAGE_SUFFIXES))
+    return not suffixes.isdisjoint(video_facts.VIDEO_SUFFIXES) or (
+        suffixes.isdisjoint(video_facts.IMAGE_SUFFIXES))
 
 
-def _checked(frames: np.ndarray | Tensor) -> np.ndarray:
-    """Check frames in memory [T, H, W, 3], and return them as an array."""
-    array = frames.cpu().numpy() if isinstance(frames, Tensor) else frames
-    if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] != 3 \
-            or array.size == 0:
-        raise ValueError('frames must be RGB, uint8 [T, H, W, 3], got '
-                         f'{array.dtype} {list(array.shape)}')
-    return array
+def check_frames(frames: np.ndarray, layout: str = '[T, H, W, 3]') -> None:
+    """Raise a ``ValueError`` unless frames are uint8 of the layout."""
+    if frames.dtype != np.uint8 or frames.ndim != len(layout.split()) or (
+            frames.shape[-1] != 3) or not frames.size:
+        raise ValueError(f'frames must be RGB, uint8 {layout}, got '
+                         f'{frames.dtype} {list(frames.shape)}')

@@ -5,15 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..apis.bundle_file import is_bundle
-from ..apis.models import (
-    DEFAULT,
-    DEFAULT_MODEL,
-    DEFAULTS,
-    find_config,
-    find_default,
-    is_checkpoint,
-    is_config,
-)
+from ..apis.config import find_config, is_checkpoint, is_config
+from ..apis.models import DEFAULT, DEFAULT_MODEL, DEFAULTS, find_default
 from ..apis.published import PUBLISHED, list_published
 from ..datasets.video_facts import VIDEO_SUFFIXES
 from ..utils.printable import echo
@@ -33,9 +26,8 @@ def split_model(words: Sequence[str], with_sources: bool = True
         is None.
 
     Raises:
-        ValueError: If config and checkpoint are swapped, one of them or the
-            source is missing, or there are sources but ``with_sources`` is
-            False.
+        ValueError: If config, checkpoint or source is missing, or there are
+            sources but ``with_sources`` is False.
         FileNotFoundError: If no model is given and a source does not exist.
     """
     for word in words:
@@ -64,29 +56,22 @@ def _split(words: Sequence[str]) -> tuple[list[str], str, str | None]:
     if last and is_bundle(Path(last, 'bundle')):
         raise ValueError(f'{last} is not a bundle; did you mean '
                          f'{Path(last, "bundle")}?')
-    if is_checkpoint(last) and not is_checkpoint(before) and (
-            Path(before).suffix.lower() in VIDEO_SUFFIXES):
-        raise ValueError(f'the checkpoint {last} needs a config before it, '
-                         f'got {before}')
-    if before and (is_config(before) or is_checkpoint(last)
-                   or last in (DEFAULT, PUBLISHED)):
-        if is_checkpoint(before):
-            raise ValueError(f'{before} and {last} must be a config and a '
-                             'checkpoint, got two checkpoints')
+    is_video = Path(before).suffix.lower() in VIDEO_SUFFIXES
+    if before and (is_config(before) or is_checkpoint(before)
+                   or last in (DEFAULT, PUBLISHED)
+                   or is_checkpoint(last) and not is_video):
         return rest[:-1], before, last
-    if last in list_published() and is_config(last) and (
-            not is_checkpoint(before)):
+    if is_checkpoint(last):
+        raise ValueError(f'the checkpoint {last} needs a config before it, '
+                         f'got {before or "nothing"}')
+    if last in list_published() and is_config(last):
         return rest, last, PUBLISHED
     if is_config(last):
         raise ValueError(
-            f'{before} is a checkpoint and {last} a config: swap them'
-            if is_checkpoint(before) else
             f'the config {last} needs a checkpoint after it'
             + (f', such as {DEFAULT!r} for the weights that come with the '
                'package' if is_bundle(DEFAULTS / find_config(last).stem)
                else ''))
-    if is_checkpoint(last):
-        raise ValueError(f'the checkpoint {last} needs a config before it')
     for word in words:
         path = Path(word)
         if not (path.exists() or word.isdecimal() or '://' in word):

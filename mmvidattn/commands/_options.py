@@ -43,6 +43,12 @@ def add_cfg_options(parser: argparse.ArgumentParser) -> None:
         'files of the data set')
 
 
+def add_compute(parser: argparse.ArgumentParser) -> None:
+    """Add the options --amp and --device."""
+    add_amp(parser)
+    add_device(parser)
+
+
 def add_device(parser: argparse.ArgumentParser, default: str = 'auto',
                meaning: str = 'auto, the best available one') -> None:
     """Add the option --device."""

@@ -40,12 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from ..datasets.annotations.formats import (
-        FORMATS,
-        read_annotations,
-        summarize,
-        write_annotations,
-    )
+    from ..datasets.annotations import formats
 
     with one_line_errors():
         if args.out is None and (args.to or args.url):
@@ -53,14 +48,15 @@ def run(args: argparse.Namespace) -> None:
         if args.out is not None and args.out.resolve() == \
                 args.source.resolve():
             raise ValueError(f'OUT must differ from IN, got {args.out}')
-        found = read_annotations(args.source, args.source_format,
-                                 videos=args.videos, fps=args.fps,
-                                 columns=args.columns, tiers=args.tiers)
-        echo(f'{FORMATS[found.format].title}:', *summarize(found), sep='\n')
+        found = formats.read_annotations(
+            args.source, args.source_format, videos=args.videos, fps=args.fps,
+            columns=args.columns, tiers=args.tiers)
+        echo(f'{formats.FORMATS[found.format].title}:',
+             *formats.summarize(found), sep='\n')
         for remark in found.remarks:
             echo(f'note: {remark}')
         if args.out is not None:
-            for loss in write_annotations(
+            for loss in formats.write_annotations(
                     found.segments, args.out, args.to, videos=found.videos,
                     fps=args.fps, url=args.url):
                 echo(f'note: {loss}')

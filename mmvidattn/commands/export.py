@@ -40,34 +40,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from .. import export
     from ..apis import get_model
     from ..apis.complexity import shape_of
     from ..apis.config import find_config
-    from ..export import (
-        choose_format,
-        copy_script,
-        export_program,
-        program_of,
-        script_settings,
-    )
     from ._model_argument import split_model
 
     with one_line_errors():
-        choose_format(args.out)
+        export.choose_format(args.out)
         if args.out.exists() and not args.force:
             raise FileExistsError(
                 f'{args.out} exists; replace it with --force')
         _, config, checkpoint = split_model(args.model, with_sources=False)
         model = get_model(config, checkpoint, args.device, args.cfg_options)
-        program = program_of(
+        program = export.program_of(
             model, args.shape or shape_of(model.cfg)[0], args.output,
             args.normalize, args.dynamic, args.kernel)
         metadata = dict(config=find_config(config).stem)
         try:
-            metadata['script'] = json.dumps(script_settings(program))
+            metadata['script'] = json.dumps(export.script_settings(program))
         except ValueError as error:
             echo(f'no script is written: {error}')
-        differences = export_program(program, args.out, metadata)
+        differences = export.export_program(program, args.out, metadata)
     for name, value in differences.items():
         if not name.startswith('new_state'):
             echo(f'{name}: differs by {value:.1e} of its largest value')
@@ -76,5 +70,5 @@ def run(args: argparse.Namespace) -> None:
          f'{", ".join(program.input_names)} -> '
          f'{", ".join(program.output_names)}')
     if 'script' in metadata:
-        echo(f'{copy_script(args.out)}: classifies videos with this file, '
-             'without mmvidattn')
+        echo(f'{export.copy_script(args.out)}: classifies videos with this '
+             'file, without mmvidattn')

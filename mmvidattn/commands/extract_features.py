@@ -28,9 +28,8 @@ from ..utils.exits import one_line_errors, program_name
 from ..utils.printable import echo
 from ._options import (
     DictAction,
-    add_amp,
     add_cfg_options,
-    add_device,
+    add_compute,
     add_engine,
     at_least,
     check_engine,
@@ -85,8 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='threads per process (default: 1)')
     add('--batch-size', type=at_least(1), default=16,
         help='number of steps per batch (default: 16)')
-    add_amp(parser)
-    add_device(parser)
+    add_compute(parser)
     add_cfg_options(parser)
     add_engine(parser)
 

@@ -28,17 +28,8 @@ import argparse
 import time
 from pathlib import Path
 
-from ..finetune.options import (
-    BALANCES,
-    DEFAULT_MODEL,
-    FEW_CLIPS,
-    LOSSES,
-    MAX_EPOCHS,
-    MINUTES,
-    RANK,
-    STREAM_MODELS,
-    FineTuneOptions,
-)
+from ..finetune import options
+from ..finetune.options import FineTuneOptions
 from ..utils.exits import one_line_errors
 from ._options import add_columns, at_least, positive
 
@@ -55,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--multi-label', action='store_true',
         help='several labels per clip: a CSV file with a line for each label '
         'of a video or segment')
-    add('--loss', choices=[*LOSSES], default=FineTuneOptions.loss,
+    add('--loss', choices=[*options.LOSSES], default=FineTuneOptions.loss,
         help='with --multi-label: binary cross-entropy, or the asymmetric '
         'loss for many classes (default: %(default)s)')
     add('--stream', action='store_true',
@@ -63,9 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--videos', type=Path, metavar='FOLDER',
         help='with --stream: folder of the videos')
     add('--model', metavar='CONFIG',
-        help=f'config to inherit, or its name (default: {DEFAULT_MODEL}); '
-        f'with --stream: {" or ".join(STREAM_MODELS)} (default: '
-        f'{STREAM_MODELS[0]})')
+        help='config to inherit, or its name (default: '
+        f'{options.DEFAULT_MODEL}); with --stream: '
+        f'{" or ".join(options.STREAM_MODELS)} (default: '
+        f'{options.STREAM_MODELS[0]})')
     add('--features', metavar='NETWORK', default=FineTuneOptions.features,
         help='with --stream: frozen network of --model features, a config or '
         'another name of extract-features, with the checkpoint --weights '
@@ -82,24 +74,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'fit into --minutes (default: auto)')
     add('--minutes', type=positive, metavar='M',
         help='time of the whole run, from start to results (default: no limit '
-        f'with --epochs N, or else at most {MINUTES}, and at most '
-        f'{MAX_EPOCHS} epochs)')
+        f'with --epochs N, or else at most {options.MINUTES}, and at most '
+        f'{options.MAX_EPOCHS} epochs)')
     add('--freeze', type=_number_or_word, default='auto',
         metavar='auto|none|backbone|spatial|N',
         help='backbone: train only the head; spatial: also the temporal '
         'encoder of a ViViT with model=fact_encoder (both compute the '
         'features of each clip once); N: freeze the first N '
         'blocks and the layers before them; none: train all layers; auto: '
-        f'with weights and fewer than {FEW_CLIPS} training clips, --lora '
-        f'{RANK} (or backbone, if the model has no attention projections), or '
-        'else none (default: auto)')
+        f'with weights and fewer than {options.FEW_CLIPS} training clips, '
+        f'--lora {options.RANK} (or backbone, if the model has no attention '
+        'projections), or else none (default: auto)')
     add('--lora', type=at_least(1), metavar='RANK',
         help="train only low-rank updates of the backbone's attention "
         'projections; best.pth has them merged')
     add('--layer-decay', type=float, metavar='F',
         help='learning rate of a layer divided by that of the next layer, '
              'such as 0.75')
-    add('--balance', choices=BALANCES, default='none',
+    add('--balance', choices=options.BALANCES, default='none',
         help='for unbalanced classes: weights in the loss (inverse '
         "frequency), focal (mmaction2's CBFocalLoss), sampler (mmengine's "
         'ClassBalancedDataset repeats rare classes)')
@@ -145,5 +137,5 @@ def run(args: argparse.Namespace) -> None:
     from ..finetune.run import finetune
 
     with one_line_errors():
-        options = make_options(args)
-    finetune(options, args.dry_run, began)
+        given = make_options(args)
+    finetune(given, args.dry_run, began)

@@ -19,17 +19,11 @@ from contextlib import nullcontext
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import one_line_errors, one_line_stop, program_name
 from ..utils.printable import echo, printable
-from ._options import (
-    add_amp,
-    add_device,
-    add_engine,
-    add_model,
-    check_engine,
-)
+from ._options import add_compute, add_engine, add_model, check_engine
 
 if TYPE_CHECKING:
     from ..apis import VideoClassifier, VideoPrediction
@@ -78,8 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='number of videos or windows per batch (default: %(default)s)')
     add('--compile', action='store_true',
         help='compile the model first, which pays off for many videos')
-    add_amp(parser)
-    add_device(parser)
+    add_compute(parser)
     add_engine(parser)
 
 
@@ -144,11 +137,9 @@ def plan_outputs(videos: dict[str, Path], out: Path | None
 
     if out is None:
         return {}
-    unreadable = [video for video in videos
-                  if Path(video).is_dir() or '://' in video]
-    if unreadable:
-        raise ValueError('--out needs video files, but '
-                         f'{unreadable[0]} is not a video file')
+    for video in videos:
+        if Path(video).is_dir() or '://' in video:
+            raise ValueError(f'--out needs video files, got {video}')
     if out.suffix.lower() in OUTPUTS:
         if len(videos) > 1:
             raise ValueError(f'--out {out} must be a folder for '
@@ -209,7 +200,7 @@ def predict_windows(
 
 
 def load_classifier(device: str, labels: str | None, config: str,
-                    checkpoint: str | None, **options: Any
+                    checkpoint: str | None, compile: bool = False
                     ) -> 'VideoClassifier':
     """Build a classifier, with the class names of a file.
 
@@ -219,7 +210,8 @@ def load_classifier(device: str, labels: str | None, config: str,
     from ..apis import VideoClassifier, read_labels
 
     names = read_labels(labels) if labels else None
-    classifier = VideoClassifier(config, checkpoint, device, names, **options)
+    classifier = VideoClassifier(config, checkpoint, device, names,
+                                 compile=compile)
     number = classifier.model.cls_head.num_classes
     if names and len(names) != number:
         raise ValueError(f'{labels} must have one name for each of the '
@@ -261,30 +253,20 @@ def predict_videos(args: argparse.Namespace, videos: dict[str, Path],
     Returns:
         Videos that failed, and the number of all videos.
     """
+    from rich.console import Console
+    from rich.progress import track
+
+    from ..visualization import annotate_video
+
     outputs = plan_outputs(videos, args.out)
     if args.windows is not None and any(
             path.suffix != '.mp4' for path in outputs.values()):
         raise ValueError('--out must be an .mp4 file or a folder with '
                          f'--windows, got {args.out}')
     classifier = load_classifier(args.device, args.labels, config, checkpoint,
-                                 compile=args.compile)
+                                 args.compile)
     for path in filter(None, (args.json, args.json_lines)):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with (args.json_lines.open('w') if args.json_lines else
-          nullcontext()) as lines:
-        return predict_each(
-            classifier, videos, outputs, args, lines), len(videos)
-
-
-def predict_each(classifier: 'VideoClassifier', videos: dict[str, Path],
-                 outputs: dict[str, Path], args: argparse.Namespace,
-                 lines: IO[str] | None) -> list[str]:
-    """Classify all videos, and return the names of failed ones."""
-    from rich.console import Console
-    from rich.progress import track
-
-    from ..visualization import annotate_video
-
     if args.windows is None:
         predictions = classifier.each(
             videos, batch_size=args.batch_size, fps=args.fps)
@@ -292,9 +274,9 @@ def predict_each(classifier: 'VideoClassifier', videos: dict[str, Path],
         predictions = chain.from_iterable(
             predict_windows(classifier, video, outputs.pop(video, None), args)
             for video in videos)
-    results, failed = [], []
-    number = 0
-    with one_line_stop(lambda: f' after {number} predictions'):
+    results, failed, number = [], [], 0
+    with (args.json_lines.open('w') if args.json_lines else nullcontext()
+          ) as lines, one_line_stop(lambda: f' after {number} predictions'):
         for number, prediction in enumerate(track(
                 predictions, 'Predicting', total=len(videos),
                 console=Console(stderr=True),
@@ -323,7 +305,7 @@ def predict_each(classifier: 'VideoClassifier', videos: dict[str, Path],
                 echo(json.dumps(prediction.as_dict()), file=lines)
     if args.json:
         args.json.write_text(json.dumps(results, indent=2) + '\n')
-    return failed
+    return failed, len(videos)
 
 
 def make_predict(out: Path, with_amp: bool, device: str, *model: Any
@@ -374,11 +356,7 @@ def predict_segments(args: argparse.Namespace, videos: dict[str, Path],
     Returns:
         Videos that failed, and the number of all videos.
     """
-    from ..datasets.annotations.formats import (
-        VideoInfo,
-        choose_format,
-        write_annotations,
-    )
+    from ..datasets.annotations import formats
     from ..live import StreamRun, load_live_model
     from ..live.segments import find_segments
     from ..online.event_thresholds import read_thresholds
@@ -387,7 +365,7 @@ def predict_segments(args: argparse.Namespace, videos: dict[str, Path],
     if len({*names.values()}) < len(names):
         names = {video: Path(video).as_posix() for video in names}
     # Fail before the computation.
-    choose_format(args.segments, args.to, len(names))
+    formats.choose_format(args.segments, args.to, len(names))
     events = {}
     if args.thresholds is not None:
         events['thresholds'] = read_thresholds(args.thresholds).classes
@@ -404,11 +382,11 @@ def predict_segments(args: argparse.Namespace, videos: dict[str, Path],
             echo(f'{program_name()}: error: {error}', file=sys.stderr)
             continue
         segments += found
-        infos[name] = VideoInfo(run.source.fps)
+        infos[name] = formats.VideoInfo(run.source.fps)
         echo(f'{video}: {len(found)} segments')
     if infos:
-        for loss in write_annotations(segments, args.segments, args.to,
-                                      videos=infos):
+        for loss in formats.write_annotations(segments, args.segments,
+                                              args.to, videos=infos):
             echo(f'note: {loss}')
         echo(f'written: {args.segments}')
     return failed, len(names)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..datasets.annotations.formats import Annotations
     from ..datasets.annotations.video_segment import VideoSegment
     from ..evaluation.events import EventScores, Interval
-    from ..online.frame_scores import FrameScores, ScoredVideos
 
 # Meaning of each value.
 MEANINGS = {
@@ -178,9 +177,9 @@ def lengths(predicted: 'Annotations', true: 'Annotations') -> dict[str, float]:
         info = true.videos.get(name) or predicted.videos.get(name)
         if info is None or info.duration is None:
             guessed.append(name)
-            found[name] = max(
-                (max(one.start, one.end) if one.end == one.end else one.start
-                 for one in segments if one.video == name), default=0.)
+            # The end of an instant is NaN.
+            found[name] = max((max(one.start, one.end) for one in segments
+                               if one.video == name), default=0.)
         else:
             found[name] = info.duration
     if guessed:
@@ -188,24 +187,6 @@ def lengths(predicted: 'Annotations', true: 'Annotations') -> dict[str, float]:
              'unknown, so false alarms per hour use their last event; pass '
              '--videos')
     return found
-
-
-def scores_of(folder: Path | None, videos: Mapping[str, float]
-              ) -> 'tuple[ScoredVideos | None, dict[str, FrameScores]]':
-    """Read scores, and use the names of annotated videos."""
-    from ..datasets.annotations.formats.videos import VideoNames
-    from ..online.frame_scores import read_frame_scores
-
-    if folder is None:
-        return None, {}
-    scored = read_frame_scores(folder)
-    names = VideoNames(videos)
-    found = {names.find(name) or name: each
-             for name, each in scored.videos.items()}
-    if not {*found} & {*videos}:
-        raise ValueError(f'{folder} has no scores of the annotated videos: '
-                         f'{", ".join(list(found)[:3])}')
-    return scored, found
 
 
 def class_rows(scores: 'EventScores') -> list[dict[str, Any]]:
@@ -273,12 +254,7 @@ def draw(folder: Path, scores: 'EventScores',
     """
     import numpy as np
 
-    from ..visualization.event_plots import (
-        draw_delays,
-        draw_precision_recall,
-        draw_reliability,
-        draw_timelines,
-    )
+    from ..visualization import event_plots
 
     events, metrics = scores.events, scores.metrics
 
@@ -289,7 +265,7 @@ def draw(folder: Path, scores: 'EventScores',
                        for name in ('start', 'end', 'label')))]
 
     names = ['timelines.png']
-    draw_timelines(folder / names[0], {
+    event_plots.draw_timelines(folder / names[0], {
         name: (listed(events.true, v), listed(events.predicted, v))
         for v, name in enumerate(events.videos)}, actions)
     ap = metrics.get('SegmentAP')
@@ -302,35 +278,45 @@ def draw(folder: Path, scores: 'EventScores',
             _, precision, recall = ranking.curve(weights)
             curves[name] = recall[place], precision[place], float(value)
         names.append('precision_recall.png')
-        draw_precision_recall(
+        event_plots.draw_precision_recall(
             folder / names[-1], curves,
             f'events at an overlap of {IOU:g}', actions)
     alarms = metrics.get('Alarms')
     if alarms is not None:
         names.append('delays.png')
-        draw_delays(folder / names[-1], alarms.delays,
-                    int((alarms.true - alarms.found).sum()))
+        event_plots.draw_delays(
+            folder / names[-1], alarms.delays,
+            int((alarms.true - alarms.found).sum()))
     calibration = metrics.get('Calibration')
     if calibration is not None:
         names.append('reliability.png')
         ece = calibration.values()['ECE']
-        draw_reliability(folder / names[-1], *calibration.curve(),
-                         f'all actions, ECE {ece:.3f}')
+        event_plots.draw_reliability(
+            folder / names[-1], *calibration.curve(),
+            f'all actions, ECE {ece:.3f}')
     return names
 
 
 def compute(args: argparse.Namespace
             ) -> 'tuple[EventScores, dict[str, float], list[str]]':
     """Return the metrics, each evaluated video's length, and the actions."""
+    from ..datasets.annotations.formats.videos import VideoNames
     from ..evaluation.events import EventScores
+    from ..online.frame_scores import read_frame_scores
 
     predicted, true = read(args)
     durations = lengths(predicted, true)
-    scored, frame_scores = scores_of(args.scores, durations)
     options, actions = {}, []
-    if scored is not None:
-        options = dict(frame_scores=frame_scores, classes=scored.classes,
-                       ignore=scored.ignore)
+    if args.scores is not None:
+        scored = read_frame_scores(args.scores)
+        names = VideoNames(durations)
+        options = dict(
+            frame_scores={names.find(name) or name: each
+                          for name, each in scored.videos.items()},
+            classes=scored.classes, ignore=scored.ignore)
+        if not {*options['frame_scores']} & {*durations}:
+            raise ValueError(f'{args.scores} has no scores of the annotated '
+                             f'videos: {", ".join([*scored.videos][:3])}')
         actions = [name for k, name in enumerate(scored.classes)
                    if k not in scored.ignore]
     scores = EventScores(predicted.segments, true.segments, durations,

@@ -18,7 +18,7 @@ import secrets
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ..online import MIN_DURATION, OFF, ON
 from ..utils.exits import CTRL_C, Stopped, one_line_errors, program_name
 from ..utils.printable import LAYOUT, echo, printable
-from ._options import add_amp, add_cfg_options, add_device, add_model
+from ._options import add_cfg_options, add_compute, add_model
 
 if TYPE_CHECKING:
     from ..live import StreamRun
@@ -104,8 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'random token if other machines can reach the host)')
     add('--read-only', action='store_true',
         help='do not let users of the page change thresholds')
-    add_amp(parser)
-    add_device(parser)
+    add_compute(parser)
     add_cfg_options(parser)
 
 
@@ -187,17 +186,13 @@ def make_sinks(args: argparse.Namespace, i: int,
     from ..live.file_sinks import PlotSink, ScoreSink, SegmentSink, VideoSink
     from ..live.sinks import WebhookSink
 
-    sinks = []
-    if args.out:
-        sinks.append(VideoSink(file_of_source(args.out, i, args), run))
-    if args.plot:
-        sinks.append(PlotSink(file_of_source(args.plot, i, args), run))
+    sinks = [
+        kind(file_of_source(path, i, args), run, *options)
+        for kind, path, *options in (
+            (VideoSink, args.out), (PlotSink, args.plot),
+            (SegmentSink, args.segments, *args.segment_margin)) if path]
     if args.scores:
         sinks.append(ScoreSink(args.scores, run))
-    if args.segments:
-        sinks.append(SegmentSink(
-            file_of_source(args.segments, i, args), run,
-            *args.segment_margin))
     if args.webhook:
         sinks.append(WebhookSink(args.webhook, run.source.name))
     return sinks
@@ -213,10 +208,8 @@ def file_of_source(path: Path | None, i: int,
 
 def make_page(args: argparse.Namespace,
               runs: 'Sequence[StreamRun]') -> 'LivePage':
-    try:
-        from ..live.server import LivePage, is_loopback
-    except ImportError as error:
-        raise ValueError(error) from error
+    from ..live.server import LivePage, is_loopback
+
     token = args.token
     if not token and not is_loopback(args.host):
         # Other machines can reach the page.
@@ -242,9 +235,8 @@ class Worker(threading.Thread):
     """
 
     def __init__(self, source_run: 'StreamRun',
-                 log: Callable[[str], None], prefix: str = '',
-                 context: Callable[[], AbstractContextManager] = nullcontext
-                 ) -> None:
+                 log: Callable[[str], None], prefix: str,
+                 context: Callable[[], AbstractContextManager]) -> None:
         super().__init__(daemon=True)
         self.source_run = source_run
         self.error: Exception | None = None
@@ -343,15 +335,13 @@ def run(args: argparse.Namespace) -> None:
     with one_line_errors(), ExitStack() as stack:
         check(args)
         runs = make_runs(args)
-        for run in runs:
+        for i, run in enumerate(runs):
+            run.log = log
             if isinstance(run.session, SlidingClassifier):
                 log(f'{run.source.name}: {run.session.describe()}')
-        sinks = [make_sinks(args, i, run) for i, run in enumerate(runs)]
-        for run, group in zip(runs, sinks):
-            run.log = log
             if run.resumed:
                 log(f'{run.source.name} {run.resumed}')
-            for sink in group:
+            for sink in make_sinks(args, i, run):
                 run.add_sink(sink)
         if args.serve:
             page = stack.enter_context(make_page(args, runs))

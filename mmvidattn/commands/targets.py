@@ -62,13 +62,8 @@ class Faults:
 
 def read(args: argparse.Namespace, fault: Faults) -> 'list[VideoSegment]':
     """Read the segments of the annotations."""
+    from ..datasets.annotations import published
     from ..datasets.annotations.formats import activitynet
-    from ..datasets.annotations.published import (
-        EK100_CLASSES,
-        read_rulstm,
-        read_thumos14,
-        read_tvseries,
-    )
     from ..datasets.annotations.segment_csv import read_segment_csv
     from ..datasets.annotations.video_segment import checked
 
@@ -76,10 +71,11 @@ def read(args: argparse.Namespace, fault: Faults) -> 'list[VideoSegment]':
     readers = dict(
         csv=lambda: read_segment_csv(path, fault=fault),
         json=lambda: checked(activitynet.read(path).segments, fault=fault),
-        thumos14=lambda: read_thumos14(path, split, fault=fault),
-        tvseries=lambda: read_tvseries(path, split or 'all', fault=fault),
-        ek100=lambda: read_rulstm(path, num_classes=EK100_CLASSES,
-                                  fault=fault))
+        thumos14=lambda: published.read_thumos14(path, split, fault=fault),
+        tvseries=lambda: published.read_tvseries(
+            path, split or 'all', fault=fault),
+        ek100=lambda: published.read_rulstm(
+            path, num_classes=published.EK100_CLASSES, fault=fault))
     if args.format not in readers:
         raise ValueError(f'format must be one of {", ".join(readers)}, got '
                          f'{args.format}')
@@ -90,33 +86,27 @@ def read(args: argparse.Namespace, fault: Faults) -> 'list[VideoSegment]':
 
 def write(args: argparse.Namespace) -> None:
     from ..datasets.annotations.published import EK100_CLASSES
-    from ..datasets.prepare.feature_targets import (
-        feature_lengths,
-        known_classes,
-        named_targets,
-        numbered_targets,
-        with_features,
-        write_targets,
-    )
+    from ..datasets.prepare import feature_targets as targets
     from ..datasets.prepare.files import Output
 
     fault = Faults(args.lenient)
-    lengths = feature_lengths([args.features])
+    lengths = targets.feature_lengths([args.features])
     segments = read(args, fault)
     if not segments and not fault.number:
         raise ValueError(f'{args.annotations} has no segments')
     if args.classes is not None and not args.classes.is_file():
         raise ValueError(f'--classes: file {args.classes} does not exist')
-    videos = with_features(segments, lengths, args.features, fault)
+    videos = targets.with_features(segments, lengths, args.features, fault)
     output = Output(args.out, args.force)
     if args.format == 'ek100':
         name = args.split or args.annotations.stem
-        echo(write_targets(
-            output, segments, lengths, numbered_targets(EK100_CLASSES),
-            args.rate, lists={name: videos}))
+        echo(targets.write_targets(
+            output, segments, lengths,
+            targets.numbered_targets(EK100_CLASSES), args.rate,
+            lists={name: videos}))
         return
     classes = class_names(args, segments)
-    segments = known_classes(segments, classes, fault)
+    segments = targets.known_classes(segments, classes, fault)
     subsets: dict[str, list[str]] = {}
     subset_of = {segment.video: segment.subset
                  for segment in reversed(segments)}
@@ -127,8 +117,8 @@ def write(args: argparse.Namespace) -> None:
     # published one, they may belong to another split.
     background = [] if args.format in ('thumos14', 'tvseries') else [
         video for video in lengths if video not in subset_of]
-    echo(write_targets(
-        output, segments, lengths, named_targets(classes), args.rate,
+    echo(targets.write_targets(
+        output, segments, lengths, targets.named_targets(classes), args.rate,
         lists=subsets, classes=classes, background=background))
 
 

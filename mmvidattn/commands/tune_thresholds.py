@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from ..datasets.annotations.formats import read_annotations
-    from ..datasets.annotations.formats.videos import VideoNames
     from ..evaluation.events import tune_thresholds
     from ..online.frame_scores import read_frame_scores
+    from .score import renamed
 
     with one_line_errors():
         scored = read_frame_scores(args.scores)
@@ -49,11 +49,8 @@ def run(args: argparse.Namespace) -> None:
                                  tiers=args.tiers)
         for remark in found.remarks:
             echo(f'note: {remark}')
-        names = VideoNames(scored.videos)
         tuned = tune_thresholds(
-            scored.videos,
-            [one._replace(video=names.find(one.video) or one.video)
-             for one in found.segments],
+            scored.videos, renamed(found.segments, scored.videos)[0],
             scored.classes, scored.ignore, args.objective, args.false_alarms)
         tuned.write(args.out)
     before = tuned.about['value_of_defaults']

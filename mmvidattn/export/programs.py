@@ -30,10 +30,14 @@ class Program(nn.Module):
     """Model as a function from tensors to tensors.
 
     Attributes:
+        model: The model.
+        output: 'logits' or 'probabilities'.
         input_names: Names of the arguments of ``forward``.
         output_names: Names of the results of ``forward``.
         axes: Names of each input's dynamic axes, by position.
     """
+    model: nn.Module
+    output: str
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     axes: tuple[dict[int, str], ...]
@@ -66,7 +70,8 @@ class Program(nn.Module):
                                      self.examples(2))]
         return dict(
             mmvidattn_version=__version__, torch_version=torch.__version__,
-            inputs=json.dumps(inputs))
+            inputs=json.dumps(inputs), output=self.output,
+            classes=json.dumps(find_labels(self.model)))
 
     @property
     def has_dynamic_sizes(self) -> bool:
@@ -154,22 +159,15 @@ class ClipProgram(Program):
 
     def metadata(self) -> dict[str, str]:
         inside = self.normalize is not None
-        preprocessing = dict(
+        return super().metadata() | describe_frames(
+            self.model, inside,
             # Pipelines decode to RGB, and `to_rgb` reverses the channels.
             color_order='bgr' if self.to_rgb and not inside else 'rgb',
             layout='[batch, channels, frames, height, width]',
-            steps=frame_steps(self.model.cfg),
             # Average over views: of logits before a softmax, or of
             # probabilities after it.
             average_views=dict(score='logits', prob='probabilities').get(
                 getattr(self.model.cls_head, 'average_clips', None)))
-        return dict(
-            super().metadata(), output=self.output,
-            normalization=json.dumps(dict(
-                inside=inside, mean=_listed(self.mean),
-                std=_listed(self.std))),
-            preprocessing=json.dumps(preprocessing, default=str),
-            classes=json.dumps(find_labels(self.model)))
 
 
 @check_arguments
@@ -190,6 +188,8 @@ class StreamProgram(Program):
         step: Module from :func:`mmvidattn.online.make_stream_step`.
         output: 'logits', or 'probabilities' as the head computes them.
             Defaults to 'logits'.
+        frame_rate: Frames per second for the metadata of a network that
+            reads frames. Defaults to None.
 
     Raises:
         ValueError: If ``output`` is invalid.
@@ -199,17 +199,21 @@ class StreamProgram(Program):
 
     def __init__(self,
                  step: nn.Module,
-                 output: Literal[OUTPUTS] = 'logits') -> None:
+                 output: Literal[OUTPUTS] = 'logits',
+                 frame_rate: float | None = None) -> None:
         super().__init__()
         self.step = step
+        # The step has the model's parameters.
+        self.__dict__['model'] = step.model
         self.output = output
+        self.frame_rate = frame_rate
         self.frame_names = tuple(step.frame_shapes)
         self.state_dtypes = {
             name: x.dtype for name, x in step.initial_state().items()}
         self.state_names = tuple(self.state_dtypes)
         scores = [name for name in ('action', 'verb', 'noun')
                   if name == 'action'
-                  or hasattr(step.model.cls_head, f'fc_{name}')]
+                  or hasattr(self.model.cls_head, f'fc_{name}')]
         self.input_names = (
             *self.frame_names, *(f'state_{name}' for name in self.state_names))
         self.output_names = (
@@ -226,7 +230,7 @@ class StreamProgram(Program):
         scores, state = self.step(features, state)
         bad = scores.pop('bad_frame')
         if self.output == 'probabilities':
-            scores = self.step.model.cls_head.probabilities(scores)
+            scores = self.model.cls_head.probabilities(scores)
         return (*scores.values(), bad, *map(_as_numpy_can, state.values()))
 
     def examples(self, batch_size: int, larger: bool = False
@@ -267,31 +271,19 @@ class StreamProgram(Program):
                 if not name.endswith('.carry')}
 
     def metadata(self) -> dict[str, str]:
-        step = self.step
         state = {
             name: dict(value=str(x.flatten()[0].item()),
                        dtype=str(x.dtype).removeprefix('torch.'),
                        shape=list(x.shape[1:]))
-            for name, x in zip(self.state_names, self.states(1))
-        }
-        entries = dict(
-            super().metadata(), output=self.output, state=json.dumps(state),
-            stream=json.dumps(step.options),
-            classes=json.dumps(find_labels(step.model)))
+            for name, x in zip(self.state_names, self.states(1))}
+        entries, options = super().metadata(), self.step.options
         if 'frames' in self.frame_names:
-            dataset = (step.model.cfg.get('test_dataloader') or {}).get(
-                'dataset') or {}
-            preprocessor = step.model.data_preprocessor
-            entries |= dict(
-                stream=json.dumps(dict(frame_rate=dataset.get('frame_rate'))),
-                normalization=json.dumps(dict(
-                    inside=True, mean=_listed(preprocessor.mean),
-                    std=_listed(preprocessor.std))),
-                preprocessing=json.dumps(dict(
-                    color_order='rgb',
-                    layout='[batch, channels, height, width]',
-                    steps=frame_steps(step.model.cfg)), default=str))
-        return entries
+            options = dict(frame_rate=self.frame_rate)
+            entries |= describe_frames(
+                self.model, True, color_order='rgb',
+                layout='[batch, channels, height, width]')
+        return dict(entries, state=json.dumps(state),
+                    stream=json.dumps(options))
 
 
 def program_of(model: nn.Module,
@@ -316,23 +308,20 @@ def program_of(model: nn.Module,
     Raises:
         ValueError: If an option is not supported by the model.
     """
-    if not isinstance(model, OnlineActionDetector):
-        if kernel is not None:
-            raise ValueError(f'kernel={kernel!r} is only for stream models, '
-                             f'got a {type(model).__name__}')
-        return ClipProgram(model, shape, output, normalize, dynamic)
-    for name, value in dict(normalize=normalize, dynamic=dynamic).items():
+    is_stream = isinstance(model, OnlineActionDetector)
+    unused = dict(normalize=normalize, dynamic=dynamic) if is_stream else (
+        dict(kernel=kernel))
+    for name, value in unused.items():
         if value:
-            raise ValueError(f'{name}={value!r} is only for clip models, got '
-                             f'a {type(model).__name__}')
+            raise ValueError(f'{name}={value!r} is not for a '
+                             f'{type(model).__name__}')
+    if not is_stream:
+        return ClipProgram(model, shape, output, normalize, dynamic)
     dataset = (model.cfg.get('test_dataloader') or {}).get('dataset') or {}
-    return StreamProgram(
-        make_stream_step(
-            model,
-            dataset.get('long_rate', 4),
-            dataset.get('work_rate', 1),
-            kernel,
-            stretch_long_memory=dataset.get('stretch_long_memory')), output)
+    return StreamProgram(make_stream_step(
+        model, dataset.get('long_rate', 4), dataset.get('work_rate', 1),
+        kernel, stretch_long_memory=dataset.get('stretch_long_memory')),
+        output, dataset.get('frame_rate'))
 
 
 def frame_steps(cfg: Any) -> list[dict[str, Any]]:
@@ -364,5 +353,14 @@ def _as_numpy_can(x: Tensor) -> Tensor:
     return x.float() if x.dtype == torch.bfloat16 else x
 
 
-def _listed(values: Tensor | None) -> list[float] | None:
-    return None if values is None else values.flatten().tolist()
+def describe_frames(model: nn.Module, inside: bool, **preprocessing: Any
+                    ) -> dict[str, str]:
+    """Return the metadata of frames, which are normalized ``inside``."""
+    normalization = dict(inside=inside)
+    for name in 'mean', 'std':
+        x = getattr(model.data_preprocessor, name, None)
+        normalization[name] = None if x is None else x.flatten().tolist()
+    return dict(
+        normalization=json.dumps(normalization),
+        preprocessing=json.dumps(dict(
+            preprocessing, steps=frame_steps(model.cfg)), default=str))

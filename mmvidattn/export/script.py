@@ -15,13 +15,8 @@ import numpy as np
 import torch
 from mmengine.dataset import Compose, pseudo_collate
 
+from ..apis import video_clips
 from ..apis.bundle_types.registry import types_of
-from ..apis.video_clips import (
-    ClipPipeline,
-    read_clips,
-    sample_of,
-    test_steps,
-)
 from . import classify
 from .programs import ClipProgram, Program, frame_steps
 
@@ -93,12 +88,13 @@ def copy_script(file: Path) -> Path:
 
 def _record(cfg: Any) -> str:
     """Record the frame numbers for 1, 2, ... frames, as compressed text."""
-    steps = test_steps(cfg).sample
+    steps = video_clips.test_steps(cfg).sample
     with types_of(cfg):
         sampler = Compose(steps)
 
     def sample(n: int, fps: float = 30.) -> np.ndarray:
-        return np.ravel(sampler(sample_of(n, avg_fps=fps))['frame_inds'])
+        sample = video_clips.sample_of(n, avg_fps=fps)
+        return np.ravel(sampler(sample)['frame_inds'])
 
     for n in 7, 300:
         # Random samplers differ in one of ten trials.
@@ -122,11 +118,12 @@ def _listed(values: torch.Tensor | None, default: float, inside: bool
 def _check(settings: dict[str, Any], program: ClipProgram) -> None:
     """Compare the clips of the script and of the test pipeline."""
     model, random = program.model, np.random.default_rng(0)
-    pipeline = ClipPipeline(model.cfg)
+    pipeline = video_clips.ClipPipeline(model.cfg)
     for n, shape in ((1, (48, 64)), (2, (64, 48)), (9, (48, 48)),
                      (63, (50, 65)), (250, (72, 40))):
         video = random.integers(256, size=(n, *shape, 3), dtype=np.uint8)
-        data = pipeline(next(read_clips(video, pipeline, 30.)).sample)
+        clip = next(video_clips.read_clips(video, pipeline, 30.))
+        data = pipeline(clip.sample)
         want = data['inputs'] if program.normalize is not None else (
             model.data_preprocessor(pseudo_collate([data]))['inputs'][0])
         got = classify.make_clips(

@@ -48,25 +48,21 @@ def bundle(trained, tmp_path_factory):
         thresholds=dict(on=0.6), seconds=1.)
 
 
-@pytest.fixture
-def copy(bundle, tmp_path):
-    return Path(shutil.copytree(bundle, tmp_path / 'copy'))
-
-
 def test_equals_config_and_checkpoint(trained, bundle):
     config, checkpoint, model = trained
-    got = mmvidattn.get_model(bundle)
-    clips = torch.randn(1, 6, 3, 8, 64, 64)
-    with torch.no_grad():
-        assert torch.equal(got(clips, mode='tensor', stage='head'),
-                           model.eval()(clips, mode='tensor', stage='head'))
-    assert got.cfg.model.backbone == load_config(config).model.backbone
-    classifier = mmvidattn.VideoClassifier(bundle)
     expected = mmvidattn.VideoClassifier(config, checkpoint)
     frames = torch.randint(256, (16, 64, 64, 3), dtype=torch.uint8)
-    assert classifier.labels == CLASSES
-    assert torch.equal(classifier(frames).probabilities,
-                       expected(frames).probabilities)
+    for path in bundle, save_bundle(
+            bundle.with_name('motion.zip'), config, checkpoint):
+        classifier = mmvidattn.VideoClassifier(path)
+        assert classifier.labels == CLASSES
+        assert torch.equal(classifier(frames).probabilities,
+                           expected(frames).probabilities)
+    weights = classifier.model.state_dict()
+    assert all(torch.equal(value, weights[name])
+               for name, value in model.state_dict().items())
+    assert classifier.model.cfg.model.backbone == (
+        expected.model.cfg.model.backbone)
     online = load_bundle(bundle).config.online
     assert online == dict(events=dict(on=0.6, off=0.2), seconds=1.)
     text = (bundle / 'bundle.json').read_text()
@@ -97,37 +93,14 @@ def test_bundle_of_config(name, tmp_path):
     before, after = ({key: value.shape for key, value in model.state_dict(
         ).items()} for model in models)
     assert before == after
+    with pytest.raises(ValueError, match='num_classes=./home/me.*no path'):
+        write_bundle(tmp_path / 'b', name, dict(
+            result, num_classes='/home/me'), [], {})
+    assert [*tmp_path.iterdir()] == [path]
 
 
-def test_rejected_arguments(trained, tmp_path):
-    for options, error in (
-            (dict(thresholds=dict(low=1)), 'thresholds .*on, .*low'),
-            (dict(labels=['a', 'b']), 'labels .*8 classes, got 2')):
-        with pytest.raises(ValueError, match=error):
-            save_bundle(tmp_path / 'b', *trained[:2], **options)
-    cfg = load_config(trained[0])
-    cfg.video_backend = '/home/me'
-    with pytest.raises(ValueError, match='video_backend=./home/me.*no path'):
-        write_bundle(tmp_path / 'b', 'b', clean_config(cfg), [], {})
-    assert not [*tmp_path.iterdir()]
-
-
-def test_zip_file(trained, bundle):
-    path = save_bundle(bundle.with_name('motion.zip'), *trained[:2])
-    weights = load_bundle(path).load_weights()
-    assert all(torch.equal(value, weights[name])
-               for name, value in load_bundle(bundle).load_weights().items())
-    assert mmvidattn.VideoClassifier(path).labels == CLASSES
-    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr('bundle.json', '{}')
-    with pytest.raises(ValueError, match='compressed'):
-        load_bundle(path)
-    path.write_bytes(b'no zip')
-    with pytest.raises(ValueError, match=r'motion.zip is damaged'):
-        load_bundle(path)
-
-
-def test_keeps_an_existing_file(trained, copy, tmp_path):
+def test_keeps_an_existing_file(trained, bundle, tmp_path):
+    copy = shutil.copytree(bundle, tmp_path / 'copy')
     with pytest.raises(FileExistsError, match='--force'):
         save_bundle(copy, *trained[:2])
     save_bundle(copy, *trained[:2], labels=['x'] * 8, replace=True)
@@ -140,29 +113,37 @@ def test_keeps_an_existing_file(trained, copy, tmp_path):
         'copy', 'other', 'other.zip']
 
 
-@pytest.mark.parametrize('text, error', [
-    *((text, 'bundle.json .*copy is damaged') for text in (
+def compress(path):
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr('bundle.json', '{}')
+
+
+def change_weights(path):
+    weights = load_file(path / 'model.safetensors')
+    weights['backbone.norm.weight'][0] += 1
+    save_file(weights, path / 'model.safetensors')
+
+
+@pytest.mark.parametrize('damage, error', [
+    *((text, 'bundle.json .*a.b is damaged') for text in (
         '', '[]', '{"format": 1}', '{"format": "x"}', '[' * 10**5)),
     ('{"format": 2}', 'format 2.*update mmvidattn'),
-    (None, 'bundle.json')], ids=lambda x: x and x[:14])
-def test_damaged_files_are_refused(copy, text, error):
-    if text is None:
-        (copy / 'bundle.json').unlink()
+    (lambda path: (path / 'bundle.json').unlink(), 'bundle.json'),
+    (lambda path: (path / 'model.safetensors').unlink(), 'model.safetensors'),
+    (change_weights, 'SHA-256'), (compress, 'compressed'),
+    (lambda path: path.write_bytes(b'no zip'), 'a.zip is damaged')],
+    ids=lambda x: str(x)[:14])
+def test_damaged_files_are_refused(bundle, tmp_path, damage, error):
+    path = tmp_path / ('a.zip' if 'zip' in error or damage is compress
+                       else 'a.b')
+    if path.suffix == '.b':
+        shutil.copytree(bundle, path)
+    if isinstance(damage, str):
+        (path / 'bundle.json').write_text(damage)
     else:
-        (copy / 'bundle.json').write_text(text)
+        damage(path)
     with pytest.raises(ValueError, match=error):
-        load_bundle(copy)
-
-
-def test_changed_or_missing_weights_are_refused(copy):
-    weights = load_file(copy / 'model.safetensors')
-    weights['backbone.norm.weight'][0] += 1
-    save_file(weights, copy / 'model.safetensors')
-    with pytest.raises(ValueError, match='SHA-256'):
-        mmvidattn.get_model(copy)
-    (copy / 'model.safetensors').unlink()
-    with pytest.raises(ValueError, match='model.safetensors'):
-        mmvidattn.get_model(copy)
+        load_bundle(path).load_weights()
 
 
 STEP = dict(type='TorchVisionWrapper')
@@ -171,7 +152,7 @@ STEP = dict(type='TorchVisionWrapper')
 @pytest.mark.parametrize('part', [
     *(dict(type=kind) for kind in (
         'antigravity', 'mmpretrain.ResNet', ['ResNet3d'], None, 'LFB',
-        'BeitModel3D')),
+        'BeitModel3D', 'DecordInit/x')),
     STEP, dict(type='RandomApply', transforms=[[dict(type='Flip')], [STEP]]),
     dict(type='Recognizer3D', _scope_='mmdet')], ids=str)
 def test_names_only_listed_classes(part, monkeypatch):

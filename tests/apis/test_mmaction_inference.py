@@ -1,11 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Tests of mmaction2's inference functions with our configs."""
-import copy
 
 import decord
 import pytest
 import torch
-from mmaction.apis import ActionRecogInferencer, MMAction2Inferencer
+from mmaction.apis import MMAction2Inferencer
 from mmengine.config import Config
 
 import mmvidattn
@@ -47,23 +46,14 @@ def test_inferencer_of_mmaction_reads_files_and_frames(video, frames,
 
 @pytest.mark.parametrize('name', PIPELINES)
 def test_pipelines_read_videos(name, video, frames):
-    """Compare mmaction2's inputs with ours, from a file and from memory."""
-    cfg = load_config(name)
-    ours = ClipPipeline(cfg)
+    """Compare the inputs from a file and from memory."""
+    ours = ClipPipeline(load_config(name))
     fps = decord.VideoReader(video, num_threads=1).get_avg_fps()
     expected, got = (
         ours(next(read_clips(source, ours, fps)).sample)['inputs']
         for source, fps in ((video, None), (frames, fps)))
     assert expected.dtype == torch.uint8 and expected.ndim == 5
     assert torch.equal(expected, got)
-    for form, source in (('video', video), ('array', frames)):
-        inferencer = object.__new__(ActionRecogInferencer)
-        inferencer.input_format, inferencer.pack_cfg = form, {}
-        pipeline = inferencer._init_pipeline(copy.deepcopy(cfg))
-        inputs = pipeline(source)['inputs']
-        # The inferencer uses the center crop instead of three crops.
-        assert inputs.shape[1:] == expected.shape[1:]
-        assert len(expected) % len(inputs) == 0
 
 
 def test_pipeline_of_images_reads_videos(video, frames):

@@ -70,9 +70,7 @@ def test_predicts_real_classes_and_downloads_once(hub, motion_dir, capsys):
     assert 'license' not in capsys.readouterr().err
     main(['predict', video, NAME])
     assert 'real action' in capsys.readouterr().out
-
-
-def test_names_of_weights_are_checkpoints(hub):
+    # The name of weights is a checkpoint, too.
     model = get_model(NAME, NAME, optional='cls_head.fc_cls.')
     assert torch.equal(model.backbone.norm.weight,
                        hub.state['backbone.norm.weight'])

@@ -13,8 +13,6 @@ import pytest
 import torch
 from live_fixtures import close, serve
 from mmaction.apis import inference_recognizer
-from mmaction.registry import DATASETS
-from mmengine.dataset import pseudo_collate
 
 import mmvidattn
 
@@ -64,26 +62,13 @@ def video(motion_dir):
 
 @pytest.fixture(scope='module')
 def long_video(tmp_path_factory):
-    return write_video(tmp_path_factory.mktemp('long') / 'long.mp4', 31.5)
+    return write_video(tmp_path_factory.mktemp('long') / 'long.mp4', 10.5)
 
 
 def check_same(found, expected):
     torch.testing.assert_close(
         found.probabilities, expected.probabilities, atol=1e-6, rtol=0)
     assert found.predictions[0].index == expected.predictions[0].index
-
-
-def test_file_matches_test_dataset(classifier, motion_dir):
-    cfg = classifier.model.cfg.test_dataloader.dataset
-    dataset = DATASETS.build(dict(
-        cfg, data_root=str(motion_dir),
-        metainfo=dict(classes=str(motion_dir / 'label_map.txt'))))
-    for index in range(2):
-        with torch.no_grad():
-            sample = classifier.model.test_step(
-                pseudo_collate([dataset[index]]))[0]
-        result = classifier(dataset.get_data_info(index)['filename'])
-        assert torch.equal(result.probabilities, sample.pred_score.softmax(-1))
 
 
 @pytest.mark.parametrize('average', ['score', 'prob'])
@@ -148,8 +133,8 @@ def test_batches_match_single_videos(classifier, motion_dir, long_video):
         check_same(result, one)
         assert result.video == one.video
     for result, one in zip(
-            classifier.windows(long_video, 10, batch_size=3),
-            classifier.windows(long_video, 10), strict=True):
+            classifier.windows(long_video, 3, batch_size=3),
+            classifier.windows(long_video, 3), strict=True):
         check_same(result, one)
         assert (result.start, result.end) == (one.start, one.end)
 
@@ -174,7 +159,7 @@ def test_folder_of_videos_with_broken_ones(classifier, video, tmp_path):
 
 
 @pytest.mark.parametrize('seconds, stride', [
-    (8.3, 5.1), (4, 10.25), (100, None)])
+    (4.3, 2.1), (2, 4.25), (100, None)])
 def test_windows_match_cut_clips(classifier, long_video, seconds, stride):
     frames, step = frames_of(long_video), stride or seconds
     times = np.arange(len(frames)) / FPS
@@ -185,58 +170,26 @@ def test_windows_match_cut_clips(classifier, long_video, seconds, stride):
         inside = (times >= start - 1e-6) & (times < start + seconds - 1e-6)
         check_same(got, classifier(frames[inside], fps=FPS))
         assert got.start == pytest.approx(start)
-        assert got.end == pytest.approx(min(start + seconds, 31.5), abs=1e-3)
+        assert got.end == pytest.approx(min(start + seconds, 10.5), abs=1e-3)
     # Windows without frames are left out.
     one_frame = list(classifier.windows(frames[:4], .5, fps=1))
     assert [one.start for one in one_frame] == [0, 1, 2, 3]
     # The last window reaches the end, or the next one would start after it.
-    assert got.end > 31.49 or (number + 1) * step > 31.49
+    assert got.end > 10.49 or (number + 1) * step > 10.49
 
 
 @pytest.mark.skipif(not STATM.exists(), reason='needs /proc')
 def test_memory_does_not_grow(classifier, tmp_path):
-    path, held = write_video(tmp_path / 'long.mp4', 180, 5, (160, 120)), []
+    path = write_video(tmp_path / 'long.mp4', 120, 5, (160, 120))
     # All frames together would need more memory.
-    assert 900 * 160 * 120 * 3 > 49 * MIB
-    for number, _ in enumerate(classifier.windows(path, 10)):
-        if number % 3 == 2:
-            held.append(resident())
-    assert number == 17 and max(held) - held[0] < 20 * MIB
+    assert 600 * 160 * 120 * 3 > 32 * MIB
+    held = [resident() for _ in classifier.windows(path, 20)]
+    assert len(held) == 6 and max(held) - held[1] < 12 * MIB
 
 
-FRAMES = np.zeros((4, 8, 8, 3), np.uint8)
-LAYOUT = r'uint8 \[T, H, W, 3\], got '
-
-
-@pytest.mark.parametrize('call, error', [
-    (lambda c: c(FRAMES.astype(np.float32)), LAYOUT + r'float32 \[4, 8, 8,'),
-    (lambda c: c(np.zeros((2, 3, 8, 8), np.uint8)), LAYOUT + 'uint8'),
-    (lambda c: c(torch.from_numpy(FRAMES[0])), LAYOUT + r'uint8 \[8, 8, 3\]'),
-    (lambda c: c(FRAMES[:0]), LAYOUT + r'uint8 \[0, 8, 8, 3\]'),
-    (lambda c: c(FRAMES, topk=0), '^topk must .* got 0'),
-    (lambda c: c(FRAMES, batch_size=0), '^batch_size must .* got 0'),
-    (lambda c: c.each(FRAMES, fps=float('nan')), '^fps must .* got nan'),
-    (lambda c: c.windows(FRAMES, 0), 'seconds must be a positive number'),
-    (lambda c: c.windows(FRAMES, 1, -1), 'stride must be a positive number'),
-    (lambda c: next(c.windows(FRAMES, 1)), 'need fps'),
-    (lambda c: c(__file__, fps=10), f'fps=10 .*{Path(__file__).name}'),
-    (lambda c: c(__file__), r'cannot read .*test_video_classifier.py: .+$'),
-    (lambda c: c(Path(__file__).with_name('none')), 'video .*none does not'),
-    (lambda c: next(c.windows('none.mp4', 1)), 'video none.mp4 does not'),
-    (lambda c: c('.'), 'no videos in the folder'),
-    (lambda c: c('rtsp://me:secret@x/a'), 'rtsp://x/a does.*mmvidattn stre'),
-    (lambda c: next(c.windows('97', 1)), '97 does not.* mmvidattn stream'),
-    (lambda c: c('http://u:secret@[::1/x'), r'http://\[::1/x: .*IPv6')])
-def test_rejected_inputs(classifier, call, error):
-    with pytest.raises((ValueError, FileNotFoundError), match=error) as info:
-        call(classifier)
-    assert '\n' not in str(info.value) and 'secret' not in str(info.value)
-
-
-@pytest.mark.parametrize('bad', [torch.nan, torch.inf], ids=str)
-def test_rejects_non_finite_scores(classifier, video, monkeypatch, bad):
+def test_rejects_non_finite_scores(classifier, video, monkeypatch):
     monkeypatch.setattr(classifier.model.cls_head.fc_cls.bias, 'data',
-                        torch.full((8, ), bad))
+                        torch.full((8, ), torch.inf))
     with pytest.raises(ValueError, match='000001.mp4: pred_score .*8 of 8'):
         classifier(video)
     for each in classifier([video, video]):

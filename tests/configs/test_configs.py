@@ -34,16 +34,6 @@ def test_configs_contain_only_assignments():
                 assert ast.unparse(node.func) == 'dict', path
 
 
-@pytest.mark.parametrize('name', ['derive', 'change'])
-def test_removed_helpers_name_their_replacement(name, tmp_path):
-    path = tmp_path / 'old.py'
-    path.write_text("_base_ = 'mmvidattn::linear_ff_ssv2.py'\n\n"
-                    f'from mmvidattn.utils.config import {name}\n')
-    with pytest.raises(
-            ValueError, match='old.py: .* removed .*num_frames=32'):
-        load_config(path)
-
-
 @pytest.mark.parametrize('name', [
     'linear_ff_ssv2', 'linear_ff_causal_thumos14_rgb', 'xvit_k400',
     'vivit_l16x2_fact_encoder_epic', 'dualformer_tiny_tl_k400',

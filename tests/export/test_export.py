@@ -1,15 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
-import subprocess
-import sys
 import warnings
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from backbones.families import TINY, build, clips_for
+from backbones.families import build, clips_for
 from helpers import relative
 from online.networks import VARIANTS, detector_of
 from torch import nn
@@ -27,13 +24,10 @@ from mmvidattn.export import (
 from mmvidattn.export.export import capture, difference
 from mmvidattn.export.programs import Program
 from mmvidattn.online import StreamSession, online_video_encoder
-from mmvidattn.online.testra_step import TeSTraStep
 from tools.analysis.export_table import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = 'ViViT 1, joint'
-CLIPS = [name for name in MODELS if 'step' not in name]
-
 
 pytestmark = pytest.mark.skipif(
     not hasattr(torch.export.Dim, 'DYNAMIC'),
@@ -61,6 +55,7 @@ def needs(suffix):
 class Small(Program):
     """Program of a single module or function."""
     input_names, output_names, axes = ('x', ), ('y', ), ({0: 'batch'}, )
+    metadata = dict
 
     def __init__(self, inner):
         super().__init__()
@@ -73,13 +68,9 @@ class Small(Program):
         return self.inner(x),
 
 
-# XViT and LAPS each once fixed the batch size for a different reason. The
-# other families run as slow tests.
-@pytest.mark.parametrize('backbone', [
-    backbone if backbone in (XViT, VisionTransformerLAPS) else pytest.param(
-        backbone, marks=pytest.mark.slow) for backbone in TINY],
-    ids=lambda x: x.__name__)
-def test_families_support_dynamic_batch(backbone):
+# Each once fixed the batch size, for a different reason.
+@pytest.mark.parametrize('backbone', [XViT, VisionTransformerLAPS])
+def test_backbones_support_dynamic_batch(backbone):
     model = build(backbone).eval()
     batch = torch.export.Dim('batch')
     with torch.no_grad():
@@ -89,14 +80,6 @@ def test_families_support_dynamic_batch(backbone):
         for size in 1, 5:
             clips = clips_for(model, size)
             assert relative(program(clips), model(clips)) < 1e-4
-
-
-def test_stream_rates_default_to_the_rates_of_a_session():
-    model = detector_of(VARIANTS['box']).eval()
-    model.cfg = {}
-    step, expected = program_of(model).step, StreamSession(model).step
-    assert (step.long_rate, step.work_rate) == (
-        expected.long_rate, expected.work_rate)
 
 
 def check_clips(program, function, frames, size):
@@ -139,120 +122,48 @@ def check_streams(function, metadata, model, frames, **options):
 def test_each_family_matches_its_file(tmp_path, name, suffix):
     needs(suffix)
     path, program = tmp_path / f'model.{suffix}', MODELS[name].program()
-    differences = export_program(program, path)
-    assert [*path.parent.iterdir()] == [path]
-    function = load_program(path)
-    if isinstance(program, StreamProgram):
-        # The differences include the state.
-        assert max(differences.values()) < 1e-4
-        return
-    check_clips(program, function, program.model.backbone.num_frames, 64)
+    # The differences include the state.
+    assert max(export_program(program, path).values()) < 1e-4
+    if not isinstance(program, StreamProgram):
+        check_clips(program, load_program(path),
+                    program.model.backbone.num_frames, 64)
 
 
-@pytest.mark.parametrize('suffix, kernel', [
-    (None, 'window'), (None, 'smoothing'), *(
-        pytest.param(suffix, kernel, marks=pytest.mark.slow)
-        for suffix in ('pt2', 'onnx') for kernel in ('window', 'smoothing'))])
-def test_repeated_steps_equal_a_session(tmp_path, suffix, kernel):
-    """Run two streams, one with a bad frame.
-
-    Without a suffix, the test runs the program itself instead of a file.
-    """
-    needs(suffix)
+@pytest.mark.parametrize('kernel', ['window', 'smoothing'])
+def test_repeated_steps_equal_a_session(kernel):
+    """Run two streams, one with a bad frame, by the program itself."""
     torch.manual_seed(0)
     model = detector_of(VARIANTS['laplace']).eval()
     model.dataset_meta, model.cfg = {}, {}
-    program = StreamProgram(TeSTraStep(model, kernel=kernel))
-    function, metadata = torch.no_grad()(program), program.metadata()
-    if suffix is not None:
-        path = tmp_path / f'step.{suffix}'
-        export_program(program, path)
-        function, metadata = load_program(path), read_metadata(path)
+    # A config without rates has the rates of a session.
+    program = program_of(model, kernel=kernel)
     videos = {name: torch.randn(50, 2, channels)
               for name, channels in model.backbone.in_channels.items()}
     videos['rgb'][20, 1] = torch.nan
-    state = check_streams(function, metadata, model, [
-        {name: x[t] for name, x in videos.items()} for t in range(50)],
-        kernel=kernel)
+    frames = [{name: x[t] for name, x in videos.items()} for t in range(50)]
+    state = check_streams(torch.no_grad()(program), program.metadata(), model,
+                          frames, kernel=kernel)
     assert state[0].tolist() == [50, 50]
 
 
-RUN_WITHOUT_TORCH = '''
-import json, sys
-import numpy as np, onnxruntime
-assert 'torch' not in sys.modules and 'mmvidattn' not in sys.modules
-step = onnxruntime.InferenceSession(sys.argv[1])
-metadata = step.get_modelmeta().custom_metadata_map
-names = [x.name for x in step.get_outputs()]
-frames, scores = np.load(sys.argv[2]), []
-state = {}
-for name, x in json.loads(metadata['state']).items():
-    state[f'state_{name}'] = onnxruntime.OrtValue.ortvalue_from_numpy(
-        np.full((1, *x['shape']), float(x['value']), x['dtype']))
-one = onnxruntime.OrtValue.ortvalue_from_numpy(np.ones(1, 'float32'))
-for frame in frames:
-    frame = frame[None].astype('float32')
-    out = dict(zip(names, step.run_with_ort_values(None, dict(
-        state, elapsed=one,
-        frames=onnxruntime.OrtValue.ortvalue_from_numpy(frame)))))
-    state = {name: out[f'new_{name}'] for name in state}
-    scores.append(out['action'].numpy()[0])
-np.save(sys.argv[3], np.stack(scores))
-assert 'torch' not in sys.modules
-'''
-
-
-@pytest.fixture
-def streams_one_by_one(monkeypatch):
-    """Let sessions process streams one by one; programs must not."""
+@pytest.mark.parametrize('suffix', [
+    'pt2', pytest.param('onnx', marks=pytest.mark.slow)])
+def test_step_of_a_video_network_takes_any_number_of_streams(
+        tmp_path, monkeypatch, suffix):
+    needs(suffix)
+    # Sessions process streams one by one; programs must not.
     monkeypatch.setattr(online_video_encoder, 'VALUES_AT_ONCE', 0)
-
-
-@cache
-def video_program(config, std):
-    """Build the step of a detector of frames with random weights."""
     torch.manual_seed(0)
-    model = get_model(config)
+    model = get_model('linear_ff_causal_tiny_synthetic')
     for name, x in model.named_parameters():
         if 'log_factor' not in name:
-            nn.init.normal_(x, x.mean().item(), std)
-    return model, program_of(model)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('config, std, num_frames, rate', [
-    ('linear_ff_causal_tiny_synthetic', .2, 100, 25.),
-    # The size of the paper at 224 pixels.
-    ('linear_ff_causal_thumos14_rgb', .02, 8, 4.)], ids=['tiny', 'base'])
-def test_step_of_a_video_network_runs_with_only_onnxruntime(
-        tmp_path, streams_one_by_one, config, std, num_frames, rate):
-    """The scores of a stream match a session."""
-    needs('onnx')
-    model, program = video_program(config, std)
-    path = tmp_path / 'step.onnx'
-    assert max(export_program(program, path).values()) < 1e-4
-    metadata = read_metadata(path)
-    assert json.loads(metadata['stream']) == dict(frame_rate=rate)
-    assert json.loads(metadata['normalization'])['inside']
-    shape = model.backbone.encoder.frame_shape
-    frames = np.random.default_rng(0).integers(
-        256, size=(num_frames, 3, *shape)).astype(np.uint8)
-    np.save(tmp_path / 'frames.npy', frames)
-    subprocess.run(
-        [sys.executable, '-c', RUN_WITHOUT_TORCH, path,
-         tmp_path / 'frames.npy', tmp_path / 'scores.npy'], check=True)
-    got = torch.from_numpy(np.load(tmp_path / 'scores.npy'))
-    want = StreamSession(model).push(
-        dict(frames=torch.from_numpy(frames)))['action']
-    assert relative(got, want) < 1e-4
-
-
-def test_pt2_step_of_a_video_network_takes_any_number_of_streams(
-        tmp_path, streams_one_by_one):
-    model, program = video_program('linear_ff_causal_tiny_synthetic', .2)
-    path = tmp_path / 'step.pt2'
-    assert max(export_program(program, path).values()) < 1e-4
+            nn.init.normal_(x, x.mean().item(), .2)
+    path = tmp_path / f'step.{suffix}'
+    assert max(export_program(program_of(model), path).values()) < 1e-4
     function, metadata = load_program(path), read_metadata(path)
+    assert json.loads(metadata['stream']) == dict(frame_rate=25.)
+    assert json.loads(metadata['normalization'])['inside']
+    assert json.loads(metadata['preprocessing'])['color_order'] == 'rgb'
     shape = model.backbone.encoder.frame_shape
     generator = torch.Generator().manual_seed(0)
     for number in (1, 3):
@@ -371,22 +282,16 @@ def test_differences_are_relative_to_the_largest_value():
     (QUICK, dict(kernel='window'), "kernel='window' .*Recognizer3D"),
     ('TeSTra, step, window', dict(normalize='uint8'),
      "normalize='uint8' .*Detector"),
+    (QUICK, dict(dynamic=['frames']), 'num_frames'),
+    (QUICK, dict(dynamic=['size']), 'img_size'),
     (None, {}, 'must be a Recognizer3D')])
-def test_rejects_options(name, options, message):
+def test_rejects_options(name, options, message, tmp_path):
     model = nn.Linear(2, 2) if name is None else get_model(
         MODELS[name].config)
     with pytest.raises(ValueError, match=message):
-        program_of(model, (8, 64, 64), **options)
-
-
-@pytest.mark.parametrize('axis, message', [
-    ('frames', 'num_frames'), ('size', 'img_size')])
-def test_rejects_sizes_that_the_model_does_not_support(tmp_path, axis,
-                                                       message):
-    program = program_of(get_model(MODELS[QUICK].config), (8, 64, 64),
-                         dynamic=[axis])
-    with pytest.raises(ValueError, match=message):
-        export_program(program, tmp_path / 'x.pt2')
+        export_program(program_of(model, (8, 64, 64), **options),
+                       tmp_path / 'x.pt2')
+    assert not [*tmp_path.iterdir()]
 
 
 def test_page_has_a_row_for_every_model():

@@ -101,37 +101,33 @@ def test_crops_sizes_and_colors_match_the_pipeline(
     assert preprocessing['average_views'] == 'logits'
 
 
-def test_a_wrong_script_is_refused(model, monkeypatch):
-    monkeypatch.setitem(script.CROPS, 'ThreeCrop', script.CROPS[
-        'UniformThreeCrop'])
-    set_pipeline(model, dict(type='UniformSample', clip_len=8, num_clips=1,
-                             test_mode=True))
-    with pytest.raises(ValueError, match='differ from the test pipeline'):
-        script_settings(program_of(model, SHAPE))
-
-
 def sample_frames(**options):
-    return dict(type='SampleFrames', clip_len=8, num_clips=1, **options)
+    return dict(dict(type='SampleFrames', clip_len=8, num_clips=1), **options)
 
 
 @pytest.mark.parametrize('change, message', [
-    (lambda model: set_pipeline(model, dict(
-        type='SlowFastSampleFrames', clip_len=8, num_clips=1,
-        test_mode=True)), 'depend on the frame rate or on chance'),
-    (lambda model: set_pipeline(model, sample_frames()),
-     'depend on the frame rate or on chance'),
+    *((lambda model, step=step: set_pipeline(model, step),
+       'depend on the frame rate or on chance') for step in (
+           sample_frames(), dict(sample_frames(test_mode=True),
+                                 type='SlowFastSampleFrames'))),
     (lambda model: set_pipeline(
         model, sample_frames(test_mode=True), interpolation='nearest'),
      r'Resize \(bilinear\)'),
     (lambda model: set_pipeline(
         model, sample_frames(test_mode=True), 'TenCrop'),
      'must be a sampler, Resize .* and a crop .*got .*TenCrop'),
-    (lambda model: set_pipeline(model, dict(
-        type='SampleFrames', clip_len=4, num_clips=1, test_mode=True)),
+    (lambda model: set_pipeline(
+        model, sample_frames(test_mode=True, clip_len=4), 'CenterCrop'),
      r'clips of \(4, 64, 64\), but the file expects \(8, 64, 64\)'),
     (lambda model: setattr(model.cls_head, 'average_clips', None),
-     'average_clips=None')])
-def test_reports_why_no_script_is_written(model, change, message):
+     'average_clips=None'),
+    (lambda model: set_pipeline(model, sample_frames(test_mode=True)),
+     'differ from the test pipeline')])
+def test_reports_why_no_script_is_written(model, monkeypatch, change,
+                                          message):
+    # A fault of the script.
+    monkeypatch.setitem(script.CROPS, 'ThreeCrop', script.CROPS[
+        'UniformThreeCrop'])
     change(model)
     with pytest.raises(ValueError, match=message):
         script_settings(program_of(model, SHAPE))
@@ -141,23 +137,6 @@ def test_script_is_one_short_file():
     text = Path(classify.__file__).read_text()
     assert len(text.splitlines()) <= 70
     assert not re.search('exec|eval|pickle|mmvidattn[^_]', text)
-
-
-def run_script(program, path, video, blocked):
-    export_program(program, path, dict(
-        script=json.dumps(script_settings(program))))
-    text, missing = path.with_name('text.mp4'), path.with_name('missing.mp4')
-    text.write_text('not a video')
-    done = subprocess.run(
-        [sys.executable, '-c', BLOCKED.format(blocked=blocked),
-         copy_script(path), text, missing, video],
-        capture_output=True, text=True)
-    # Unreadable videos do not end the list.
-    assert done.returncode == 1, done.stderr
-    assert [line.split(' (')[0] for line in done.stderr.splitlines()] == [
-        f'not classified: {text}', f'not classified: {missing}']
-    return {label: float(score) for score, label in re.findall(
-        r'^\S+ (\d\.\d+) (.+)$', done.stdout, re.MULTILINE)}
 
 
 @pytest.mark.parametrize('suffix, output, average', [
@@ -173,8 +152,21 @@ def test_script_gives_the_answer_of_the_classifier(
     model.cls_head.average_clips = average
     path = tmp_path / f'model.{suffix}'
     blocked = (*OTHERS, 'torch') if suffix == 'onnx' else OTHERS
-    got = run_script(program_of(model, SHAPE, output, 'uint8'), path, video,
-                     blocked)
+    program = program_of(model, SHAPE, output, 'uint8')
+    export_program(program, path, dict(
+        script=json.dumps(script_settings(program))))
+    text, missing = path.with_name('text.mp4'), path.with_name('missing.mp4')
+    text.write_text('not a video')
+    done = subprocess.run(
+        [sys.executable, '-c', BLOCKED.format(blocked=blocked),
+         copy_script(path), text, missing, video],
+        capture_output=True, text=True)
+    # Unreadable videos do not end the list.
+    assert done.returncode == 1, done.stderr
+    assert [line.split(' (')[0] for line in done.stderr.splitlines()] == [
+        f'not classified: {text}', f'not classified: {missing}']
+    got = {label: float(score) for score, label in re.findall(
+        r'^\S+ (\d\.\d+) (.+)$', done.stdout, re.MULTILINE)}
     assert json.loads(read_metadata(path)['classes']) == list('abcdefgh')
     want = VideoClassifier(model)(video)
     assert [*got] == [p.label for p in want.predictions]
