@@ -13,9 +13,9 @@ import platform
 import shutil
 import zipfile
 from collections.abc import Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -171,7 +171,11 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
         labels=labels, config=_to_json(config))
     check_config(content['config'], f'the bundle {out}')
     files = {MANIFEST: json.dumps(content, indent=1).encode(), WEIGHTS: data}
-    with _replacing(out) as part:
+    # The target of a link is replaced.
+    place = out.resolve()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=place.parent, prefix='.bundle') as folder:
+        part = Path(folder, place.name)
         if out.suffix == '.zip':
             with zipfile.ZipFile(part, 'w') as archive:
                 for file, text in files.items():
@@ -180,6 +184,9 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
             part.mkdir()
             for file, text in files.items():
                 (part / file).write_bytes(text)
+        if place.is_dir():
+            shutil.rmtree(place)
+        part.replace(place)
     return out
 
 
@@ -254,28 +261,3 @@ def _read(path: Path, file: str) -> bytes:
     except (zipfile.BadZipFile, RuntimeError, OSError) as error:
         # RuntimeError: a file has a password.
         raise ValueError(f'the bundle {path} is damaged: {error}') from error
-
-
-@contextmanager
-def _replacing(out: Path):
-    """Yield a temporary path that becomes ``out`` after the block.
-
-    If ``out`` is a link, its target is replaced.
-    """
-    out = out.resolve()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(f'.{out.name}.part')
-
-    def remove(path: Path) -> None:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        path.unlink(missing_ok=True)
-
-    remove(part)
-    try:
-        yield part
-        remove(out)
-        part.rename(out)
-    except BaseException:
-        remove(part)
-        raise

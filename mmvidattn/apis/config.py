@@ -12,7 +12,7 @@ import inspect
 import runpy
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -225,8 +225,7 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
 
     * ``data_root``, ``num_classes``, ``num_nouns``, ``num_verbs``,
       ``num_frames`` and ``img_size`` at the top level of the config also
-      change all values computed from them; see
-      :func:`set_variable`.
+      change all values computed from them; see :func:`dependent_options`.
     * ``model.backbone.num_frames``, ``model.backbone.img_size`` and
       ``model.cls_head.num_classes`` also change the top-level variable, if it
       had the same value.
@@ -250,10 +249,16 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
         if key in options and name not in options and before.get(
                 name) == leaves.get(key) is not None:
             variables[name] = options[key]
-    used = {
-        name for name, value in variables.items()
-        if before.get(name) is not None
-        and set_variable(cfg, name, value) & KNOWN_KEYS}
+    used = set()
+    for name, value in variables.items():
+        if before.get(name) is None:
+            continue
+        if name == 'data_root':
+            variables[name] = value = str(value).rstrip('/')
+        changes = dependent_options(leaves, name, value)
+        cfg.merge_from_dict({**changes, name: value})
+        if {key.partition('.')[0] for key in changes} & KNOWN_KEYS:
+            used.add(name)
     # 2. Repeat changes of a pipeline in its data loader.
     repeated = {}
     for key, value in options.items():
@@ -266,7 +271,7 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
     # 3. Merge the options, which take precedence.
     cfg.merge_from_dict({
         **repeated, **options,
-        **{name: cfg[name] for name in used & {*VARIABLES}}})
+        **{name: variables[name] for name in used & variables.keys()}})
     for key in options:
         # Constructors reject unknown arguments.
         if key not in used and key.partition('.')[0] not in KNOWN_KEYS:
@@ -276,8 +281,9 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
                 + (f'; did you mean {names}?' if names else ''), stacklevel=3)
 
 
-def set_variable(cfg: Config, name: str, value: Any) -> set[str]:
-    """Change a variable of a config, and all options that were set from it.
+def dependent_options(leaves: Mapping[str, Any], name: str, value: Any
+                      ) -> dict[str, Any]:
+    """Return the new values of all options that were set from a variable.
 
     * ``data_root``: every path at or below the old root moves to the new
       one: datasets, annotation files, classes, subsets and counts.
@@ -285,52 +291,33 @@ def set_variable(cfg: Config, name: str, value: Any) -> set[str]:
     * ``img_size``: also the scales of pipelines, in proportion.
 
     Args:
-        cfg: Config to change in place, with the variable at its top level.
+        leaves: Options of the config by dotted keys, with the variable.
         name: Name of the variable.
         value: New value.
-
-    Returns:
-        Top-level keys of the config that changed, except ``name``.
     """
-    old = cfg[name]
-    if name == 'data_root':
-        old, value = (str(path).rstrip('/') for path in (old, value))
+    old = leaves[name]
 
-        def changed(key: str, item: Any) -> Any:
-            is_inside = isinstance(item, str) and (
-                item == old or item.startswith(f'{old}/'))
-            return value + item[len(old):] if is_inside else item
-    else:
+    def changed(key: str, item: Any) -> Any:
+        if isinstance(item, (list, tuple)):
+            return type(item)([changed(key, one) for one in item])
+        if name == 'data_root':
+            is_inside = isinstance(item, str) and f'{item}/'.startswith(
+                f'{old.rstrip("/")}/')
+            return value + item[len(old.rstrip('/')):] if is_inside else item
+        if key in NUMBERS[name] and item == old:
+            return value
+        if name == 'img_size' and key in SCALED and type(item) is int:
+            return item if item < 0 else round(item * value / old)
+        return item
 
-        def changed(key: str, item: Any) -> Any:
-            if key in NUMBERS[name] and item == old:
-                return value
-            if name == 'img_size' and key in SCALED and type(item) is int:
-                return item if item < 0 else round(item * value / old)
-            return item
-
-    keys = set()
-    for key in cfg:
-        if key != name:
-            # Copy, because two options may share one object.
-            new = _mapped(changed, key, cfg[key])
-            if new != cfg[key]:
-                keys.add(key)
-                cfg[key] = new
-    cfg[name] = value
-    return keys
-
-
-def _mapped(function: Callable[[str, Any], Any], key: str,
-            value: Any) -> Any:
-    """Apply a function to every leaf of a config."""
-    if isinstance(value, Mapping):
-        return type(value)({
-            name: _mapped(function, name, item)
-            for name, item in value.items()})
-    if isinstance(value, (list, tuple)):
-        return type(value)([_mapped(function, key, item) for item in value])
-    return function(key, value)
+    found = {}
+    for key, item in leaves.items():
+        last = key.rpartition('.')[2]
+        # Items of lists change with their list.
+        new = item if key == name or last.isdigit() else changed(last, item)
+        if new != item:
+            found[key] = new
+    return found
 
 
 def _suggest(key: str, leaves: dict[str, Any]) -> list[str]:

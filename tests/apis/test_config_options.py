@@ -32,9 +32,12 @@ def test_every_listed_model_builds(family):
     init_default_scope('mmaction')
     for name in NAMES:
         if name.partition('_')[0] == family:
+            model = cached.load_config(name).model
             # Mixup cannot be built on the meta device.
-            model = {key: value for key, value in cached.load_config(
-                name).model.items() if key != 'data_preprocessor'}
+            model.pop('data_preprocessor', None)
+            # Equal layers take most of the time.
+            if model.backbone.get('num_layers') == 12:
+                model.backbone.num_layers = 1
             with torch.device('meta'):
                 assert MODELS.build(model).cls_head.num_classes > 1, name
 
@@ -77,7 +80,8 @@ def test_data_root_of_a_loader_takes_precedence():
 @pytest.mark.parametrize('name, key, value, least, others', [
     ('linear_ff_k400', 'num_classes', 5, 4, ()),
     ('laps_visformer_h_egtea', 'num_classes', 5, 4, ()),
-    ('testra_thumos14', 'num_classes', 5, 2, ('gt_action', )),
+    ('testra_thumos14', 'num_classes', 5, 2, ()),
+    ('testra_ek100', 'num_classes', 5, 2, ('gt_action', )),
     ('vivit_l16x2_fact_encoder_epic', 'num_nouns', 9, 4, ()),
     ('testra_ek100', 'num_nouns', 9, 2, ('gt_noun', )),
     ('testra_ek100', 'num_verbs', 2, 2, ('gt_verb', )),

@@ -139,6 +139,7 @@ def test_a_classifier_imports_only_what_it_uses():
 def test_compiles_the_backbone(monkeypatch, compile):
     """tests/backbones/test_compile.py compares the outputs."""
     compiled = []
-    monkeypatch.setattr(nn.Module, 'compile', compiled.append)
+    monkeypatch.setattr(nn.Module, 'compile',
+                        lambda module: compiled.append(module))
     model = mmvidattn.get_model(NAME, compile=compile)
     assert compiled == [model.backbone] * compile
