@@ -60,6 +60,8 @@ def _split(words: Sequence[str]) -> tuple[list[str], str, str | None]:
     if before and (is_config(before) or is_checkpoint(before)
                    or last in (DEFAULT, PUBLISHED)
                    or is_checkpoint(last) and not is_video):
+        # Fail before the sources are opened.
+        find_config(before)
         return rest[:-1], before, last
     if is_checkpoint(last):
         raise ValueError(f'the checkpoint {last} needs a config before it, '
