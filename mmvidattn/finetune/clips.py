@@ -394,12 +394,21 @@ def write_results(out: Path, checkpoint: str) -> None:
 
 def describe_use(out: Path) -> str:
     """Return the commands that use the model."""
-    bundle = shlex.quote(str(out / BUNDLE))
+    model, note = shlex.quote(str(out / BUNDLE)), (
+        'which runs on any machine with mmvidattn')
+    imports = load_config(out / 'config.py').get('custom_imports', {})
+    own = [name for name in imports.get('imports', ())
+           if name.partition('.')[0] != 'mmvidattn']
+    if own:
+        # Bundles do not import the user's modules.
+        model = ' '.join(shlex.quote(str(out / name))
+                         for name in ('config.py', 'best.pth'))
+        note = f'with {" and ".join(own)} on PYTHONPATH'
     seconds = read_notes(out).get('seconds')
     # Score four times per window. The default stride may be a whole window.
     window = (f' --seconds {seconds:g} --stride {seconds / 4:.2g}'
               if seconds else '')
-    return f'''The model is {bundle}, which runs on any machine with mmvidattn:
-    mmvidattn predict VIDEO_OR_FOLDER {bundle}
-    mmvidattn stream 0 {bundle}{window}
-    mmvidattn export {bundle} model.onnx'''
+    return f'''The model is {model}, {note}:
+    mmvidattn predict VIDEO_OR_FOLDER {model}
+    mmvidattn stream 0 {model}{window}
+    mmvidattn export {model} model.onnx'''

@@ -78,6 +78,11 @@ def one_line_stop(hint: str | Callable[[], str] = '') -> Iterator[None]:
         return
     except KeyboardInterrupt:
         code, reason = CTRL_C, 'stopped'
+    except SyntaxError as error:
+        # mmengine gives Ctrl-C this type while it formats a config.
+        if not isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        code, reason = CTRL_C, 'stopped'
     except Stopped as stop:
         code, reason = stop.code, stop.reason
     children = multiprocessing.active_children()

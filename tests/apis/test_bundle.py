@@ -175,7 +175,7 @@ def test_custom_class_must_be_imported(trained, tmp_path):
     path = save_bundle(tmp_path / 'own', config, trained[1])
     assert type(mmvidattn.get_model(path).backbone) is OwnBackbone
     del MODELS.module_dict['OwnBackbone']
-    with pytest.raises(ValueError, match='OwnBackbone.*import the module'):
+    with pytest.raises(ValueError, match='OwnBackbone.*import its module'):
         load_bundle(path)
 
 

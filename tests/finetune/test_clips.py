@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mmaction.registry import MODELS
+from mmengine.config import Config
 from mmengine.dataset import BaseDataset, ClassBalancedDataset
 from safetensors.torch import load_file
 
@@ -173,6 +174,19 @@ def test_sampler_balances_classes(tmp_path, counts, repeated):
 
     balanced = ClassBalancedDataset(Labels(), dataset.oversample_thr)
     assert tuple(np.bincount(labels[balanced.repeat_indices])) == repeated
+
+
+@pytest.mark.parametrize('imports, model', [
+    (['mmvidattn'], '{0}/bundle'),
+    (['mmvidattn', 'numpy.linalg'], '{0}/config.py {0}/best.pth')])
+def test_names_the_files_that_commands_can_load(tmp_path, imports, model):
+    """Bundles do not import the user's modules."""
+    Config(dict(model={}, custom_imports=dict(imports=imports))).dump(
+        tmp_path / 'config.py')
+    (tmp_path / 'finetune.json').write_text('{"options": {}}')
+    text = clips.describe_use(tmp_path)
+    assert f'mmvidattn export {model.format(tmp_path)} model.onnx' in text
+    assert ('numpy.linalg on PYTHONPATH' in text) == (len(imports) == 2)
 
 
 def test_split_without_videos_has_no_loader(tmp_path):

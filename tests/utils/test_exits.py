@@ -14,12 +14,18 @@ def name(monkeypatch):
     monkeypatch.setattr('sys.argv', ['/bin/mmvidattn train', 'x'])
 
 
+# mmengine raises this for Ctrl-C while it formats a config.
+INTERRUPTED = SyntaxError('Failed to format the config file')
+INTERRUPTED.__context__ = KeyboardInterrupt()
+
+
 @pytest.mark.parametrize('error, hint, code, line', [
     (KeyboardInterrupt(), lambda: ' after 2 of 3 videos', 130,
      'stopped after 2 of 3 videos'),
+    (INTERRUPTED, '', 130, 'stopped'),
     (Stopped(143, 'stopped after epoch 2'), '; the same command continues',
      143, 'stopped after epoch 2; the same command continues')],
-    ids=['Ctrl-C', 'signal'])
+    ids=['Ctrl-C', 'Ctrl-C in a config', 'signal'])
 def test_prints_one_line_and_ends_workers(capsys, error, hint, code, line):
     worker = multiprocessing.get_context('fork').Process(
         target=time.sleep, args=(100, ))

@@ -143,7 +143,8 @@ def _check_type(part: Mapping[str, Any], place: str, name: str) -> None:
     if not isinstance(kind, str) or not is_allowed(kind):
         _refuse(where, kind, name, 'a bundle may contain only listed classes '
                 'of mmvidattn and mmaction2, by name. If it is a class of '
-                'yours, import the module that registers it first')
+                'yours, use the config and the checkpoint instead of the '
+                'bundle, or import its module first in Python')
     unknown = {*part} - {'type', *STEPS.get(OLD_NAMES.get(kind, kind), part)}
     if unknown:
         key = min(unknown, key=str)
