@@ -11,7 +11,6 @@ from live_fixtures import CLASSES, ROOT, Script, noise
 from online.networks import scores_of_images
 
 import mmvidattn
-from mmvidattn.apis import load_config
 from mmvidattn.commands import main
 from mmvidattn.live import (
     FeatureStreamModel,
@@ -210,16 +209,24 @@ def test_actions_end_before_a_long_gap(frame_files, max_gap, cuts):
 
 
 def test_other_feature_networks_get_the_features_of_their_steps(
-        files, clip, monkeypatch):
-    torch.manual_seed(0)
+        files, clip, tmp_path, monkeypatch):
+    path = tmp_path / 'detector.py'
     # The rates in the config match the extracted features.
-    live = FeatureStreamModel(
-        'miniroad_tiny_synthetic', None,
-        load_config(files[0]).online.extractors, cfg_options={
-            'model.backbone.in_channels': dict(_delete_=True, rgb=96),
-            'model.cls_head.num_classes': len(CLASSES),
-            'test_dataloader.dataset.metainfo.classes': CLASSES})
-    rows, push = [], StreamSession.push_many
+    path.write_text(f'''
+_base_ = ['{ROOT}/configs/miniroad_tiny_synthetic.py']
+model = dict(
+    backbone=dict(in_channels=dict(_delete_=True, rgb=96), embed_dims=16),
+    cls_head=dict(num_classes={len(CLASSES)}, in_channels=16))
+test_dataloader = dict(dataset=dict(metainfo=dict(classes={CLASSES})))
+online = dict(
+    extractors=dict(rgb=dict(
+        config='linear_ff_tiny_motion',
+        checkpoint='{files[1].parent}/recognizer.pth', clip_len=2,
+        cfg_options={{'model.backbone.num_frames': 2}})))
+''')
+    torch.manual_seed(0)
+    live, rows, push = FeatureStreamModel(path, None), [], (
+        StreamSession.push_many)
     monkeypatch.setattr(StreamSession, 'push_many', staticmethod(
         lambda sessions, frames: rows.extend(frames) or push(sessions, frames))
     )

@@ -11,7 +11,7 @@ from tools.data.online.make_pixels import Recipe, make_pixels
 def weights_of(videos, work_dir, resume=False, hooks=()):
     cfg = load_config('linear_ff_causal_tiny_synthetic', {
         'data_root': str(videos), 'work_dir': str(work_dir),
-        'train_dataloader.dataset.clip_frames': 32,
+        'train_dataloader.dataset.clip_frames': 48,
         'train_dataloader.batch_size': 2,
         'default_hooks.checkpoint.by_epoch': False,
         'default_hooks.checkpoint.save_best': None,
@@ -33,7 +33,7 @@ def weights_of(videos, work_dir, resume=False, hooks=()):
 
 def test_resumed_run_has_the_same_weights(tmp_path):
     videos = tmp_path / 'set'
-    make_pixels(videos, num_train=2, num_val=1, seed=0, recipe=Recipe(200))
+    make_pixels(videos, num_train=2, num_val=1, seed=0, recipe=Recipe(300))
     number, whole = weights_of(videos, tmp_path / 'whole')
     stopped = tmp_path / 'stopped'
     # Stop within the first epoch, and within the clips of a video.
