@@ -83,7 +83,7 @@ def published_checkpoint(name: str) -> Path:
             classes = json.loads(labels.read_text('utf-8'))['id2label']
             meta['dataset_meta'] = dict(classes=[
                 classes[str(i)] for i in range(len(classes))])
-        with replacing(converted, to_disk=False, shared=True) as part:
+        with replacing(converted, shared=True) as part:
             torch.save(dict(state_dict=tensors, meta=meta), part)
     return converted
 

@@ -1,14 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Base class of all backbones."""
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch.utils.checkpoint as cp
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ..utils.arguments import Count, NotNegative, check_arguments, check_type
-from ..utils.checks import check_choice
 from ..utils.modules import State, initialize, named, part_of
 from .positions import fit_positions
 from .pretrained import load_matching, read_pretrained
@@ -98,7 +97,7 @@ class BaseBackbone(BaseModule):
                 unknown, or not a positive integer (one for each stage).
         """
         if not isinstance(arch, dict):
-            check_choice('arch', arch, cls.arch_zoo)
+            check_type('arch', arch, Literal[tuple(cls.arch_zoo)])
             arch = cls.arch_zoo[arch]
         chosen = {
             'num_layers' if name == 'depths' else name: value

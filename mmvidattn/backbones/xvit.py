@@ -7,6 +7,7 @@ its authors' code also contains XViT:
 https://github.com/OpenNLPLab/Linear_VideoTransformer.
 """
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from mmaction.registry import MODELS
@@ -30,8 +31,9 @@ from ..utils.arguments import (
     NotNegative,
     Positive,
     check_arguments,
+    check_type,
 )
-from ..utils.checks import check_choice, check_divides, to_pair
+from ..utils.checks import check_divides, to_pair
 from ..utils.modules import State
 from .base import BaseBackbone, run_blocks
 from .positions import repeat_cyclic
@@ -133,8 +135,9 @@ class XViT(BaseBackbone):
         sides = to_pair(img_size)
         check_divides(patch_size=patch_size, img_size=sides)
         if temporal_shift is not None:
-            check_choice('the mode of temporal_shift',
-                         temporal_shift.get('mode'), TEMPORAL_MODES)
+            check_type('the mode of temporal_shift',
+                       temporal_shift.get('mode'),
+                       Literal[tuple(TEMPORAL_MODES)])
             temporal_shift = dict(temporal_shift, causal=causal)
         self.is_causal = self.any_length = causal
         self.frame_shape, self.embed_dims = sides, embed_dims

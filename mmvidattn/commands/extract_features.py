@@ -132,8 +132,8 @@ def make_extract(options: dict[str, Any], out: Path
         with amp(options['device'], options['amp']):
             rows = extractor(local_path(source))
         # Another program may write the same file.
-        with replacing(out / f'{name}.npy', to_disk=False,
-                       shared=True) as part, part.open('wb') as file:
+        with replacing(out / f'{name}.npy', shared=True) as part, part.open(
+                'wb') as file:
             np.save(file, rows)
 
     return extract

@@ -321,8 +321,7 @@ def make_predict(out: Path, with_amp: bool, device: str, *model: Any
         with amp(device, with_amp):
             result = classifier(local_path(source)).as_dict()
         text = json.dumps(dict(result, video=source))
-        write_atomically(out / f'{name}.json', f'{text}\n', to_disk=False,
-                         shared=True)
+        write_atomically(out / f'{name}.json', f'{text}\n', shared=True)
 
     return predict
 

@@ -90,7 +90,7 @@ def finetune(options: FineTuneOptions, dry_run: bool, began: float) -> None:
 
 
 def _plan(options: FineTuneOptions, kind: ModuleType) -> tuple[Plan, Config]:
-    """Check the videos, and build the config, with one epoch."""
+    """Check the videos, and build the config."""
     cfg = kind.load_base(options)
     plan = make_plan(options)
     kind.set_config(cfg, options, plan)
@@ -153,9 +153,8 @@ def _start(options: FineTuneOptions, kind: ModuleType,
         if options.stream and options.model == 'pixels':
             min_steps = streams.MIN_UPDATES
     else:
-        _check_resumable(options)
+        notes = _check_resumable(options)
         cfg = load_config(out / 'config.py')
-        notes = read_notes(out)
         if notes.get('done') == cfg.train_cfg.max_epochs:
             if _has_other_time(options, notes):
                 raise ValueError(f'the training in {out} is complete: choose '
@@ -216,8 +215,8 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
     return runner
 
 
-def _check_resumable(options: FineTuneOptions) -> None:
-    """Check that a work directory has the same options and videos.
+def _check_resumable(options: FineTuneOptions) -> dict:
+    """Check that a work directory has the same options; return its notes.
 
     Raises:
         ValueError: If the options differ.
@@ -238,6 +237,7 @@ def _check_resumable(options: FineTuneOptions) -> None:
         echo(f'note: {sources} had {count(notes["videos"], noun)}, now has '
              f'{number}, but the run keeps its lists. Choose another '
              '--work-dir to use all videos')
+    return notes
 
 
 def _differences(options: FineTuneOptions, notes: dict) -> list[str]:

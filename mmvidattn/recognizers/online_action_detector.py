@@ -15,8 +15,7 @@ from ..online import (
     dense_features,
     stream_videos,
 )
-from ..utils.arguments import Count, check_arguments
-from ..utils.checks import check_choice
+from ..utils.arguments import Count, check_arguments, check_type
 
 
 @MODELS.register_module()
@@ -131,8 +130,8 @@ class OnlineActionDetector(BaseModel):
         Raises:
             ValueError: If mode, stage or inputs have another value.
         """
-        check_choice('mode', mode, ('tensor', 'loss', 'predict'))
-        check_choice('stage', stage, ('head', 'backbone'))
+        check_type('mode', mode, Literal['tensor', 'loss', 'predict'])
+        check_type('stage', stage, Literal['head', 'backbone'])
         if not isinstance(inputs, Mapping):
             if mode != 'predict':
                 raise ValueError("videos need mode='predict', got "

@@ -1,17 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Checks of values and of combinations of arguments."""
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 import torch
-
-
-def check_choice(name: str, value: Any, allowed: Iterable) -> None:
-    """Raise a ``ValueError`` if a value is not in ``allowed``."""
-    allowed = tuple(allowed)
-    if not any(value == choice for choice in allowed):
-        raise ValueError(f'{name} must be one of {allowed}, got {value!r}')
 
 
 def check_finite(**values: Any) -> None:
@@ -38,7 +32,7 @@ def check_divides(**values: int | Sequence[int]) -> None:
     """
     (name, divisor), *multiples = values.items()
     for multiple, value in multiples:
-        for number in (value, ) if isinstance(value, Integral) else value:
+        for number in np.ravel(value):
             if number % divisor:
                 raise ValueError(f'{multiple}={value} is not divisible by '
                                  f'{name}={divisor}')

@@ -2,9 +2,7 @@
 """Atomic writes, file hashes, and memory-mapped arrays."""
 import hashlib
 import os
-import tokenize
 import uuid
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,19 +11,17 @@ import numpy as np
 
 
 @contextmanager
-def replacing(path: str | Path, to_disk: bool = True,
-              shared: bool = False) -> Iterator[Path]:
+def replacing(path: str | Path, shared: bool = False) -> Iterator[Path]:
     """Write a file completely or not at all, even if the program is killed.
 
     Args:
         path: The file. Missing folders are created. If it is a symbolic link,
             the file that it points to is written.
-        to_disk: Wait until the file is on the disk, so that it survives a
-            power failure. Defaults to True.
-        shared: Whether several processes may write the same file at the same
-            time; the last one wins. Each write then has its own temporary
-            file, which a killed process leaves behind. Otherwise, the next
-            write replaces the temporary file. Defaults to False.
+        shared: Several processes may write the same file at the same time;
+            the last one wins. Each write then has its own temporary file,
+            which a killed process leaves behind. Otherwise, the next write
+            replaces the temporary file, and the block ends when the file is on
+            the disk, so that it survives a power failure. Defaults to False.
 
     Yields:
         A temporary path to write. It is renamed to ``path`` after the block,
@@ -48,22 +44,22 @@ def replacing(path: str | Path, to_disk: bool = True,
         f'.{uuid.uuid4().hex if shared else path.name}.part')
     try:
         yield part
-        if to_disk:
+        if not shared:
             flush(part)
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    if to_disk and os.name == 'posix':
+    if not shared and os.name == 'posix':
         flush(path.parent)
 
 
 def write_atomically(path: str | Path, content: bytes | str,
-                     to_disk: bool = True, shared: bool = False) -> None:
+                     shared: bool = False) -> None:
     """Write bytes or UTF-8 text; arguments as in :func:`replacing`."""
     if isinstance(content, str):
         content = content.encode()
-    with replacing(path, to_disk, shared) as part:
+    with replacing(path, shared) as part:
         part.write_bytes(content)
 
 
@@ -97,8 +93,8 @@ def map_numbers(path: str | Path) -> np.ndarray:
         raise ValueError(f'there is no file {path}')
     try:
         array = np.load(path, mmap_mode='r', allow_pickle=False)
-    except (ValueError, EOFError, OverflowError, TypeError, SyntaxError,
-            tokenize.TokenError, zipfile.BadZipFile) as error:
+    except Exception as error:
+        # A damaged file can raise any error.
         raise ValueError(f'{path} must be a .npy file of numbers that needs '
                          f'no unpickling: {str(error).partition(" If ")[0]}'
                          ) from error

@@ -97,7 +97,7 @@ def local_path(path: str | os.PathLike, latest: bool = False) -> Path:
                              ).hexdigest()[:40]
         copy = root / 'mmvidattn/files' / key / (name.lstrip('.') or 'file')
         if not copy.is_file():
-            with replacing(copy, to_disk=False, shared=True) as part:
+            with replacing(copy, shared=True) as part:
                 files.get_file(at, str(part))
         return copy
     except ImportError as error:
@@ -201,9 +201,8 @@ def hub_file(name: str) -> Path:
         return Path(hf_hub_download(match['repo'], file,
                                     revision=match['revision']))
     except (OSError, ValueError) as error:
-        message = ' '.join(str(error).split())[:200]
         raise OSError(f'{name} cannot be loaded from the Hugging Face Hub: '
-                      f'{type(error).__name__}: {message}') from error
+                      f'{brief(error)}') from error
 
 
 @register_backend('mmvidattn', prefixes=STORES, force=True)

@@ -61,6 +61,7 @@ def test_copies_stay_in_one_split(root, plan_of, seed):
     plan, printed = plan_of(root, seed=seed)
     used = contents(root, plan)
     assert used['train'] and used['val'] and not used['train'] & used['val']
+    assert plan.suffix == 'txt' and 'cut at the end' not in printed
     assert ('note: 8 videos with the content of another one, kept in its '
             'split: a/copy0.mp4 (a/0.mp4)') in printed
 

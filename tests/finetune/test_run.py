@@ -235,10 +235,11 @@ def test_number_of_epochs_has_limits(monkeypatch):
     runner.run()
     assert runner.epoch == 100
     # Few epochs are complete, and no reason for smaller images.
-    runner = FakeRunner(TimeLimitHook(1000., 600., 1., 3, min_steps=300),
-                        monkeypatch, lambda now: 5.)
-    runner.run()
-    assert (runner.epoch, runner.iter) == (3, 30)
+    for min_steps in 0, 300:
+        runner = FakeRunner(TimeLimitHook(1000., 600., 1., 3, min_steps),
+                            monkeypatch, lambda now: 5.)
+        runner.run()
+        assert (runner.epoch, runner.iter) == (3, 30)
     runner = FakeRunner(TimeLimitHook(1000., 60., 1., 40),
                         monkeypatch, lambda now: 5.)
     assert runner.run() - 1000 == pytest.approx(60, rel=.15)

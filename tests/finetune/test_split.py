@@ -107,15 +107,15 @@ def test_training_has_most_of_a_small_set(number, sizes):
     assert len(splits['train']) >= 3
 
 
-def test_keeps_given_splits():
-    videos = [LabeledVideo(f'{i}', 'x', split=name)
-              for i, name in enumerate(['test', 'train', 'val', 'train'])]
-    assert {name: [v.file for v in side] for name, side in split_videos(
-        videos, 0.5, 0).items()} == dict(
-            train=['1', '3'], val=['2'], test=['0'])
+@pytest.mark.parametrize('given, share, sizes', [
+    (['test', 'train', 'val', 'train'], .5, dict(train=2, val=1, test=1)),
     # If no video has the split 'val', a share of the training videos is used.
-    videos = [video._replace(split=video.split.replace('val', 'train'))
-              for video in videos]
-    assert {name: len(side) for name, side in split_videos(
-        videos, 0.3, 0).items()} == dict(train=2, val=1, test=1)
-    assert [*split_videos(videos, 0, 0)] == ['train', 'test']
+    (['test', 'train', 'train', 'train'], .3, dict(train=2, val=1, test=1)),
+    (['test', 'train', 'train', 'train'], 0, dict(train=3, test=1))])
+def test_keeps_given_splits(given, share, sizes):
+    splits = split_videos([LabeledVideo(f'{i}', 'x', split=name)
+                           for i, name in enumerate(given)], share, 0)
+    assert {name: len(side) for name, side in splits.items()} == sizes
+    assert all(one.split in (name, 'train') and (
+        'val' not in given or one.split == name)
+        for name, side in splits.items() for one in side)

@@ -6,6 +6,7 @@ import re
 import types
 import typing
 from collections.abc import Sequence
+from typing import Literal
 
 import mmaction.registry
 import mmengine.registry
@@ -23,8 +24,9 @@ from mmvidattn.utils.arguments import (
     Positive,
     Share,
     check_arguments,
+    check_type,
 )
-from mmvidattn.utils.checks import check_choice, check_divides, to_pair
+from mmvidattn.utils.checks import check_divides, to_pair
 
 # Numbers that each range excludes.
 OUTSIDE = {Count: (0, -1), Natural: (-1, ), Positive: (0., -1), NotNegative: (
@@ -174,8 +176,9 @@ class Example:
           (dict(name=3), 'name must be text or None, got 3'),
           (dict(layers=dict(a='x')), 'layers must be a dict or None'),
           (dict(flag=1), 'flag must be True or False, got 1'))),
-    (lambda: check_choice('mode', 'c', dict(a=1, b=2)),
+    (lambda: check_type('mode', 'c', Literal['a', 'b']),
      r"mode must be one of \('a', 'b'\), got 'c'"),
+    (lambda: check_type('freeze', True, Literal[1]), r'got True'),
     (lambda: check_divides(num_heads=3, embed_dims=8),
      'embed_dims=8 is not divisible by num_heads=3'),
     (lambda: check_divides(patch=4, size=(8, 6)),
@@ -191,6 +194,6 @@ def test_accepts_right_arguments():
     assert list(inspect.signature(Example).parameters)[0] == 'num_heads'
     with pytest.raises(TypeError, match='num_heads'):
         Example()
-    check_choice('mode', None, ('a', None))
+    check_type('mode', None, Literal['a', None])
     check_divides(num_heads=4, embed_dims=8, sizes=(4, 12))
     assert (to_pair(5), to_pair([2, 3])) == ((5, 5), (2, 3))

@@ -37,7 +37,7 @@ def test_flushes_content_before_renaming(tmp_path, monkeypatch):
     write_atomically(path, b'new')
     assert calls == ['content', 'name', 'folder'][:2 + (os.name == 'posix')]
     calls.clear()
-    write_atomically(path, b'newer', to_disk=False)
+    write_atomically(path, b'newer', shared=True)
     assert calls == ['name'] and path.read_bytes() == b'newer'
 
 

@@ -42,6 +42,11 @@ def test_steps_of_mmaction():
         dict(type='VideoReaderInit'), dict(type='FixedViews', transforms=[
             dict(type='VideoReaderInit', num_threads=3),
             dict(type='VideoReaderDecode')])]
+    # decord's other step stays.
+    cfg = Config(dict(video_backend='decord', steps=[
+        dict(type='DecordSegmentInit')]))
+    apply_video_backend(cfg)
+    assert cfg.steps == [dict(type='DecordSegmentInit')]
 
 
 @pytest.mark.parametrize('backend, message', [
