@@ -180,6 +180,9 @@ def _find_resumable(runner: Runner) -> str | None:
         path, passed = find_resumable(runner.work_dir)
         for skipped, reason in passed:
             runner.logger.warning(f'does not resume from {skipped}: {reason}')
+        if path is None:
+            runner.logger.info(f'no checkpoint in {runner.work_dir}: training '
+                               'starts from the beginning')
         paths = [path and str(path)]
     broadcast_object_list(paths)
     return paths[0]

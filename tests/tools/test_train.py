@@ -23,7 +23,7 @@ def trained(run_main, small_config, tmp_path_factory):
     cwd = tmp_path_factory.mktemp('train')
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(cwd)
-        run_main('train.py', small_config, '--seed', 5)
+        run_main('train.py', small_config, '--seed', 5, '--resume')
     return cwd / 'work_dirs/small'
 
 
@@ -44,6 +44,9 @@ def test_trains_and_validates(trained):
     # The seed of the command line, not that of the config.
     assert torch.load(trained / 'epoch_2.pth')['meta']['seed'] == 5
     assert len(list(trained.glob('best_acc_top1_epoch_*.pth'))) == 1
+    log, = trained.glob('*/*.log')
+    assert 'work_dirs/small: training starts from the beginning' in (
+        log.read_text('utf-8'))
 
 
 def test_resumes_from_the_last_checkpoint(trained, train, tmp_path):
