@@ -15,6 +15,7 @@ from live_fixtures import close, serve
 from mmaction.apis import inference_recognizer
 
 import mmvidattn
+from mmvidattn.apis.video_clips import read_clips
 
 NAME = 'linear_ff_tiny_motion'
 FPS = 10
@@ -176,6 +177,20 @@ def test_windows_match_cut_clips(classifier, long_video, seconds, stride):
     assert [one.start for one in one_frame] == [0, 1, 2, 3]
     # The last window reaches the end, or the next one would start after it.
     assert got.end > 10.49 or (number + 1) * step > 10.49
+
+
+def test_windows_before_an_error_are_predicted(classifier, monkeypatch):
+    def read_and_fail(*args):
+        yield next(read_clips(*args))
+        raise ValueError('broken frame')
+
+    monkeypatch.setattr('mmvidattn.apis.video_classifier.read_clips',
+                        read_and_fail)
+    frames = np.zeros((16, 64, 64, 3), np.uint8)
+    found = classifier.windows(frames, .8, fps=10, batch_size=3)
+    assert next(found).predictions
+    with pytest.raises(ValueError, match='cannot read frames: broken frame'):
+        next(found)
 
 
 @pytest.mark.skipif(not STATM.exists(), reason='needs /proc')
