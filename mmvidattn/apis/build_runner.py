@@ -89,6 +89,7 @@ def build_runner(cfg: Config, strict: bool,
             nothing in testing.
     """
     check_scaling(cfg)
+    _check_classes(cfg)
     dropped = drop_slow_bfloat16(cfg)
     # Another library of OpenMMLab may have set its own scope.
     init_default_scope(cfg.get('default_scope') or 'mmaction')
@@ -146,6 +147,24 @@ def drop_slow_bfloat16(cfg: Config) -> list[str]:
             dropped.append(f'{name}.fp16')
             loop.fp16 = False
     return dropped
+
+
+def _check_classes(cfg: Config) -> None:
+    """Check that the head has a score for each label of the data.
+
+    Raises:
+        ValueError: If a data set allows more classes than the head has.
+    """
+    classes = cfg.model.get('cls_head', {}).get('num_classes')
+    for name in 'train', 'val', 'test':
+        data = (cfg.get(f'{name}_dataloader') or {}).get('dataset', {})
+        number = data.get('num_classes')
+        if isinstance(number, int) and isinstance(classes, int) and (
+                number > classes):
+            raise ValueError(
+                f'model.cls_head.num_classes is {classes}, but '
+                f'{name}_dataloader.dataset.num_classes is {number}: set both '
+                'to the number of classes of your labels')
 
 
 def _check_resume(runner: Runner, checkpoint: str) -> None:

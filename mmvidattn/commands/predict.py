@@ -23,7 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import one_line_errors, one_line_stop, program_name
 from ..utils.printable import echo, printable
-from ._options import add_compute, add_engine, add_model, check_engine
+from ._options import (
+    add_compute,
+    add_engine,
+    add_model,
+    check_engine,
+    positive,
+)
 
 if TYPE_CHECKING:
     from ..apis import VideoClassifier, VideoPrediction
@@ -51,11 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'folder (a path without a suffix), where the same command continues')
     add('--json-lines', type=Path, metavar='FILE',
         help='write each prediction to this file immediately, one per line')
-    add('--windows', type=float, metavar='SECONDS',
+    add('--windows', type=positive, metavar='SECONDS',
         help='classify time windows of this length; --out then shows in each '
         'frame the prediction of the latest window that contains it')
-    add('--stride', type=float, metavar='SECONDS', help='seconds between the '
-        'starts of consecutive windows (default: their length)')
+    add('--stride', type=positive, metavar='SECONDS',
+        help='seconds between the starts of consecutive windows (default: '
+        'their length)')
     add('--segments', type=Path, metavar='OUT',
         help='find the actions in long videos and write them with their '
         'scores as annotations, to be corrected in an annotation program. '

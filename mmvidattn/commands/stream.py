@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ..online import MIN_DURATION, OFF, ON
 from ..utils.exits import CTRL_C, Stopped, one_line_errors, program_name
 from ..utils.printable import LAYOUT, echo, printable
-from ._options import add_cfg_options, add_compute, add_model
+from ._options import add_cfg_options, add_compute, add_model, positive
 
 if TYPE_CHECKING:
     from ..live import StreamRun
@@ -46,10 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--flow', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
         help="network of optical flow that computes the features 'flow', with "
         "its checkpoint (default: the config's online.extractors.flow)")
-    add('--seconds', type=float, help='length of the sliding window of a clip '
-        "model (default: the config's online.seconds, or else the span of a "
+    add('--seconds', type=positive,
+        help='length of the sliding window of a clip model '
+        "(default: the config's online.seconds, or else the span of a "
         'clip in its test pipeline)')
-    add('--stride', type=float, help='seconds between windows of a clip model '
+    add('--stride', type=positive,
+        help='seconds between windows of a clip model '
         "(default: the config's online.stride, or else the distance between "
         'frames or tubelets that it encodes independently)')
     add('--flow-method', metavar='METHOD', help='method to compute flow: dis, '

@@ -112,6 +112,7 @@ ROWS = {
         (f'{{VIDEO}} {SMALL} --labels {{IN}}/notes.txt', '8 classes .*got 1'),
         (f'{{VIDEO}} {SMALL} --windows 1 --out x.png', 'must be an .mp4 file'),
         ('x --stride 2', '--stride needs --windows'),
+        ('x --windows -1', 'argument --windows: must be positive'),
         ('x --windows 2 --json x.json', 'not --json'),
         ('x --to csv', '--to needs --segments'),
         ('x --thresholds f', '--thresholds needs --segments'),
@@ -175,6 +176,9 @@ ROWS = {
          'val.txt, line 3: .*label 2 is out of range'),
         (f'{SMALL} --dump x.json', '--dump must end with .pkl')],
     'train': [
+        ('{CONFIG} --work-dir x --cfg-options '
+         'train_dataloader.dataset.num_classes=9',
+         'num_classes is 8, but train_dataloader.dataset.num_classes is 9'),
         ('none.py', 'no config file none.py'),
         ('linear_ff_tiny_motoin', f'did you mean {TINY}'),
         (TINY, 'no annotation file data/motion/.*data_root='),
