@@ -107,7 +107,7 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
             [one for one in each.segments if one.video in true.videos]
             for each in (true, predicted))
     else:
-        note_other_subsets(predicted, true)
+        note_missing(predicted, true)
     if others and args.subset is None:
         echo(f'note: {len(others)} of the predicted videos have no '
              f'annotations, such as {others[0]}; all their events count as '
@@ -119,22 +119,22 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
     return predicted, true
 
 
-def note_other_subsets(predicted: 'Annotations', true: 'Annotations') -> None:
-    """Name the videos of subsets without any predictions."""
+def note_missing(predicted: 'Annotations', true: 'Annotations') -> None:
+    """Name the videos that have events, but no predictions."""
     from ..datasets.annotations.formats.base import subset_of
-    from ..datasets.annotations.labeled_videos import some
+    from ..datasets.annotations.labeled_videos import count, some
 
     seen = {one.video for one in predicted.segments}
-    groups: dict[str, list[str]] = {}
-    for video, segments in true.by_video().items():
-        if segments:
-            groups.setdefault(subset_of(true.videos[video], segments),
-                              []).append(video)
-    for subset, videos in groups.items():
-        if len(groups) > 1 and not seen & {*videos}:
-            echo(f'note: {len(videos)} videos of the subset {subset} have no '
-                 f'predictions, and their events count as missed: '
-                 f'{some(videos)}; --subset evaluates one subset')
+    events = {video: segments for video, segments in true.by_video().items()
+              if segments}
+    missing = [video for video in events if video not in seen]
+    if missing:
+        subsets = {subset_of(true.videos[video], segments)
+                   for video, segments in events.items()}
+        echo(f'note: no predictions for {len(missing)} of '
+             f'{count(events, "video")} with events, which count as missed: '
+             f'{some(missing)}'
+             + '; --subset evaluates one subset' * (len(subsets) > 1))
 
 
 def add_other_videos(true: 'Annotations', path: Path) -> None:

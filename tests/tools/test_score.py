@@ -74,11 +74,12 @@ def test_subset(files, capsys):
     assert rows(text)['F1@50'][:2] == ['0.667', '-']
 
 
-def test_names_videos_of_subsets_without_predictions(files, capsys):
-    (files / 'truth.csv').write_text(TRUTH + 'x.mp4,7,9,run,val\n')
-    assert ('note: 1 videos of the subset val have no predictions, and their '
-            'events count as missed: x.mp4; --subset') in run(
-        capsys, 'score', 'predictions.csv', 'truth.csv')
+@pytest.mark.parametrize('subset, hint', [('val', '; --sub'), ('test', '\n')])
+def test_names_videos_without_predictions(files, capsys, subset, hint):
+    (files / 'truth.csv').write_text(
+        TRUTH.replace('train', subset) + f'x.mp4,7,9,run,{subset}\n')
+    text = run(capsys, 'score', 'predictions.csv', 'truth.csv')
+    assert ('with events, which count as missed: x.mp4' + hint) in text
 
 
 def test_ambiguous_is_no_class_of_thumos14(files, capsys):
