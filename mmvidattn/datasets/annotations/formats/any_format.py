@@ -78,6 +78,8 @@ def recognize(path: Path) -> str:
         ValueError: If no format fits.
     """
     start = read_text(path)[:MAX_START].lstrip()
+    if not start:
+        raise ValueError(f'{path} is empty')
     if FORMATS['csv'].recognizes(start):
         return 'csv'
     if label_studio.is_other_export(start):

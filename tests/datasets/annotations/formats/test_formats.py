@@ -231,6 +231,7 @@ def test_columns_read_any_table(tmp_path):
     (TABLE, dict(columns=COLUMNS, format='elan'), 'for csv, not for elan'),
     (TABLE, dict(columns=COLUMNS, fps=25.),
      "line 2: end must be a frame number at 25 fps, got '0:00:15'"),
+    (' \n', {}, 'is empty'),
     ('Name,From,To\na,1,2\n', {},
      'no format recognized in .*Name,From.* csv, elan, label-studio, activity'
      '.* video, start, end and label; --columns .* mmvidattn prepare'),
