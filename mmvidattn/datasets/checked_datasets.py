@@ -121,7 +121,7 @@ class CheckedVideoDataset(VideoDataset):
 
     def _read_all(self, read: Callable[[str], Any], names: Iterable[str],
                   allowed: bool = True) -> dict[str, Any]:
-        """Return ``read(name)`` of each readable video, and log the others.
+        """Return ``read(name)`` of each readable video; log the rest.
 
         Raises:
             RemoteError: If the server of a remote video cannot be reached.

@@ -239,7 +239,7 @@ class VideoReader:
                 f'{indices.min()} to {indices.max()}')
         counts = Counter(indices.tolist())
         decoded = {index: self._frame(index) for index in sorted(counts)}
-        # Each frame is an array of its own, which transforms may change.
+        # Each frame is a new array, which transforms may change.
         return [decoded[index].copy() if counts[index] > 1 else decoded[index]
                 for index in indices.tolist()]
 
