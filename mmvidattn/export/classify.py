@@ -66,4 +66,4 @@ if __name__ == '__main__':
         p = (y / y.sum(-1, keepdims=True)).mean(0)
         for i in p.argsort()[::-1][:5]:
             print(path, f'{p[i]:.5f}', labels[i] if labels else f'class {i}')
-    sys.exit('\n'.join(bad))
+    sys.exit('\n'.join(bad) or None)

@@ -157,10 +157,11 @@ def test_script_gives_the_answer_of_the_classifier(
         script=json.dumps(script_settings(program))))
     text, missing = path.with_name('text.mp4'), path.with_name('missing.mp4')
     text.write_text('not a video')
-    done = subprocess.run(
-        [sys.executable, '-c', BLOCKED.format(blocked=blocked),
-         copy_script(path), text, missing, video],
-        capture_output=True, text=True)
+    command = [sys.executable, '-c', BLOCKED.format(blocked=blocked),
+               copy_script(path)]
+    subprocess.run([*command, video], check=True)
+    done = subprocess.run([*command, text, missing, video],
+                          capture_output=True, text=True)
     # Unreadable videos do not end the list.
     assert done.returncode == 1, done.stderr
     assert [line.split(' (')[0] for line in done.stderr.splitlines()] == [
