@@ -396,8 +396,10 @@ def describe_use(out: Path) -> str:
     """Return the commands that use the model."""
     model, note = shlex.quote(str(out / BUNDLE)), (
         'which runs on any machine with mmvidattn')
-    imports = load_config(out / 'config.py').get('custom_imports', {})
-    own = [name for name in imports.get('imports', ())
+    imports = (load_config(out / 'config.py').get('custom_imports')
+               or {}).get('imports') or []
+    own = [name for name in (
+        [imports] if isinstance(imports, str) else imports)
            if name.partition('.')[0] != 'mmvidattn']
     if own:
         # Bundles do not import the user's modules.
