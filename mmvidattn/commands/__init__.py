@@ -101,6 +101,10 @@ def main(argv: Sequence[str] | None = None) -> None:
                 sys.stdout.flush()
         if args is not None:
             args.run(args)
+    except BrokenPipeError:
+        # Of an output outside of the command's own checks.
+        with one_line_errors():
+            raise
     except KeyboardInterrupt:
         print(f'\n{sys.argv[0]}: stopped', file=sys.stderr)
         raise SystemExit(130) from None

@@ -55,9 +55,7 @@ def run(args: argparse.Namespace) -> None:
         bad = dict(check_files(list(names), args.workers, args.timeout,
                                not args.quick, bar.update))
     echo(file=sys.stderr)
-    for path, fault in sorted(bad.items()):
-        echo(f'{path}\t{fault}')
-    echo(f'{len(bad)} of {len(names)} videos are unreadable')
+    # Before the output, whose reader may be `head`.
     if args.out:
         args.out.write_text(''.join(
             f'{path}\t{fault}\n' for path, fault in sorted(bad.items())))
@@ -67,4 +65,7 @@ def run(args: argparse.Namespace) -> None:
                 [name, *map(str, label if args.multi_class else [label])])
             + '\n' for name, label in rows
             if os.path.join(args.root, name) not in bad))
+    for path, fault in sorted(bad.items()):
+        echo(f'{path}\t{fault}')
+    echo(f'{len(bad)} of {len(names)} videos are unreadable')
     raise SystemExit(bool(bad))

@@ -62,6 +62,8 @@ def run(args: argparse.Namespace) -> None:
         except ValueError as error:
             echo(f'no script is written: {error}')
         differences = export.export_program(program, args.out, metadata)
+        script = export.copy_script(
+            args.out) if 'script' in metadata else None
     for name, value in differences.items():
         if not name.startswith('new_state'):
             echo(f'{name}: differs by {value:.1e} of its largest value')
@@ -69,6 +71,5 @@ def run(args: argparse.Namespace) -> None:
     echo(f'{args.out}: {args.out.stat().st_size / 1e6:.1f} MB, '
          f'{", ".join(program.input_names)} -> '
          f'{", ".join(program.output_names)}')
-    if 'script' in metadata:
-        echo(f'{export.copy_script(args.out)}: classifies videos with this '
-             'file, without mmvidattn')
+    if script is not None:
+        echo(f'{script}: classifies videos with this file, without mmvidattn')

@@ -1,5 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Damaged and unusual video files: each is read correctly or rejected."""
+import os
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -87,6 +90,21 @@ def test_check_videos_lists_rejected_files(corpus, run_main, capfd, tmp_path,
     assert good == [f'{name} 0' for name in names if name not in bad]
     assert f'{len(bad)} of {len(names)} videos are unreadable' in printed.out
     assert f'{len(names)}/{len(names)}' in printed.err
+
+
+def test_check_videos_keeps_its_files_if_nobody_reads_its_output(
+        run_main, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'list.txt').write_text('missing.mp4 0\n')
+    out, stdout = os.pipe()
+    os.close(out)
+    with open(stdout, 'w') as closed, monkeypatch.context() as patch:
+        patch.setattr(sys, 'stdout', closed)
+        with pytest.raises(SystemExit) as end:
+            run_main('check-videos', 'list.txt', '--workers', 1, '--out',
+                     'bad.tsv')
+    assert end.value.code == 141
+    assert 'missing.mp4' in (tmp_path / 'bad.tsv').read_text()
 
 
 def test_training_finishes_with_a_twentieth_of_broken_videos(
