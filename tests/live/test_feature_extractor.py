@@ -141,7 +141,8 @@ def test_recognizers_need_no_weights_of_the_classifier(tmp_path):
 
 def test_published_flow_network_of_testra(tmp_path):
     """Weights with published names are converted for the config."""
-    state = published(10, prefix='module.base_model.')
+    state = {f'module.base_model.{name}': value
+             for name, value in published(10).items()}
     got = convert('bn_inception', state)
     torch.save(dict(state_dict=dict(got)), tmp_path / 'flow.pth')
     extractor = FeatureExtractor(
