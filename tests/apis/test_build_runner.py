@@ -30,7 +30,7 @@ def test_default_runtime_keeps_options():
 @pytest.mark.parametrize('added', [{}, dict(runner_type='VideoRunner')])
 def test_config_without_runner_type_gets_safe_runner(tmp_path, added):
     cfg = Config(dict(
-        model=dict(type='Recognizer2D', backbone=dict(
+        model=dict(type='Recognizer2D', cls_head=None, backbone=dict(
             type='ResNet', depth=18, num_stages=1, strides=(1, ),
             dilations=(1, ), out_indices=(0, ))),
         work_dir=str(tmp_path), default_scope='mmaction',
