@@ -182,6 +182,8 @@ def load_weights_only(source: str | Path | bytes, mmap: bool = False) -> Any:
             with zipfile.ZipFile(file) as archive:
                 if damaged := archive.testzip():
                     raise ValueError(f'{damaged} is damaged')
+        elif mmap:
+            raise ValueError('it is not a complete zip archive of torch.save')
         file.seek(0)
         if not mmap:
             return torch.load(file, 'cpu', weights_only=True)
