@@ -15,7 +15,7 @@ from ..online import (
     dense_features,
     stream_videos,
 )
-from ..utils.arguments import Count, check_arguments, check_type
+from ..utils.arguments import Count, check_arguments
 
 
 @MODELS.register_module()
@@ -130,8 +130,13 @@ class OnlineActionDetector(BaseModel):
         Raises:
             ValueError: If mode, stage or inputs have another value.
         """
-        check_type('mode', mode, Literal['tensor', 'loss', 'predict'])
-        check_type('stage', stage, Literal['head', 'backbone'])
+        # torch.compile does not trace check_type.
+        for name, value, choices in (
+            ('mode', mode, ('tensor', 'loss', 'predict')),
+            ('stage', stage, ('head', 'backbone'))):
+            if value not in choices:
+                raise ValueError(f'{name} must be one of {choices}, got '
+                                 f'{value!r}')
         if not isinstance(inputs, Mapping):
             if mode != 'predict':
                 raise ValueError("videos need mode='predict', got "

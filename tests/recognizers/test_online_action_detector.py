@@ -183,3 +183,13 @@ def test_tensor_mode_has_stages():
             model(inputs, **options)
     with pytest.raises(ValueError, match="mode='loss'"):
         model([_video(0, 15)['inputs']], mode='loss')
+
+
+def test_compiles_to_one_graph():
+    model = _detector().eval()
+    inputs = pseudo_collate([_sample(1), _sample(2)])['inputs']
+    inputs = {name: torch.stack(x) for name, x in inputs.items()}
+    inputs['flow'] = inputs['flow'].float()
+    want = model(inputs)['action']
+    compiled = torch.compile(model, fullgraph=True, backend='eager')
+    torch.testing.assert_close(compiled(inputs)['action'], want)
