@@ -329,7 +329,7 @@ def checkpoint_from_the_web_is_unpickled_unchecked():
     # The explicit argument and torch's variable allow code.
     with pytest.warns(UserWarning, match='can run any code'):
         assert load_url(evil, weights_only=False) == os.getcwd()
-    os.environ['TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'] = '1'
+    os.environ['TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'] = 'True'
     assert CheckpointLoader.load_checkpoint(evil) == os.getcwd()
     with pytest.raises(pickle.UnpicklingError):
         load_url(evil, weights_only=True)

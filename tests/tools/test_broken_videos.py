@@ -76,18 +76,19 @@ def test_check_videos_lists_rejected_files(corpus, run_main, capfd, tmp_path,
     folder, kinds = corpus
     names = [name for name in kinds if kinds[name] != EITHER]
     (tmp_path / 'list.txt').write_text(
-        ''.join(f'{name} 0\n' for name in names), 'utf-8')
+        ''.join(f'{name};0\n' for name in names), 'utf-8')
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:
-        run_main('check-videos', 'list.txt', '--root', folder, '--workers', 2,
-                 '--timeout', 20, '--out', 'bad.tsv', '--good', 'good.txt')
+        run_main('check-videos', 'list.txt', '--delimiter', ';', '--root',
+                 folder, '--workers', 2, '--timeout', 20, '--out',
+                 'bad.tsv', '--good', 'good.txt')
     printed = capfd.readouterr()
     assert end.value.code == 1, printed.err
     bad = {line.split('\t')[0].rsplit('/', 1)[1]
            for line in (tmp_path / 'bad.tsv').read_text('utf-8').splitlines()}
     assert bad == {name for name in names if kinds[name] == REFUSED}
     good = (tmp_path / 'good.txt').read_text('utf-8').splitlines()
-    assert good == [f'{name} 0' for name in names if name not in bad]
+    assert good == [f'{name};0' for name in names if name not in bad]
     assert f'{len(bad)} of {len(names)} videos are unreadable' in printed.out
     assert f'{len(names)}/{len(names)}' in printed.err
 
