@@ -7,6 +7,7 @@ them, and only checks combinations of arguments.
 import difflib
 import functools
 import inspect
+import math
 import os
 import types
 import typing
@@ -33,7 +34,7 @@ class Range:
 
 def _is_number(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(
-        value, (bool, np.bool_)) and bool(np.isfinite(value))
+        value, (bool, np.bool_)) and bool(-math.inf < value < math.inf)
 
 
 # Descriptions and checks of plain types.

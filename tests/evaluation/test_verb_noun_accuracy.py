@@ -75,7 +75,7 @@ def test_first_classes_win_ties():
 
 
 def test_subsets(samples, tmp_path):
-    (tmp_path / 'verbs.csv').write_text('verb\n2\n')
+    (tmp_path / 'verbs.csv').write_text('verb_class\n2\n')
     subsets = dict(unseen=['P01'], tail_verb=str(tmp_path / 'verbs.csv'))
     result = evaluate(samples, subsets=subsets)
     assert len(result) == 6 + 6 + 2

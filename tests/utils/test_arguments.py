@@ -168,6 +168,7 @@ class Example:
           (dict(num_heads='2'), "num_heads must be a positive integer, got '"),
           (dict(num_heads=True), 'num_heads must be .* integer, got True'),
           (dict(eps=math.nan), 'eps must be a number, got nan'),
+          (dict(share=10**400), r'share must be a number in \[0, 1\]'),
           (dict(share=1.5), r'share must be a number in \[0, 1\], got 1.5'),
           (dict(sizes=[(1, 2), (3, )]),
            'sizes must be a sequence of a sequence of an integer, an integer '
