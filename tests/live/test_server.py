@@ -124,6 +124,9 @@ def test_step_has_scores_events_and_a_picture(page):
     with client(page) as websocket:
         hello = receive(websocket, 'hello')
         assert [s['name'] for s in hello['sources']] == ['a', 'b']
+        # Without the background.
+        assert hello['sources'][0]['classes'] == [
+            f'class {i}' for i in range(1, 20)]
         page.publish(1, detection(7, events=[START]))
         message = receive(websocket, 'step')
         assert (message['source'], message['time']) == (1, 2.)
