@@ -122,7 +122,7 @@ def test_service(run_main, files, capsys):
     """Use a state, a clip per action, and a webhook."""
     clip = write_clip(Path('short.mp4').resolve(), 36)
     options = [*LOW, '--events', 'events.jsonl', '--state', 'state',
-               '--segments', 'clips', '--webhook']
+               '--segments', 'clips', '--segment-margin', 9, 0, '--webhook']
     run_main('stream.py', clip, *files, *options,
              'http://u:secret@127.0.0.1:9/')
     out = capsys.readouterr().out
@@ -133,6 +133,11 @@ def test_service(run_main, files, capsys):
     assert sorted(os.listdir('clips')) == sorted(
         f'{e["start_id"]:06d}.mp4' for e in events if e['event'] == 'end'
     ) != []
+    # From the start of the video to the end of the action, at 12 frames/s.
+    for e in events:
+        if e['event'] == 'end':
+            assert num_frames(f'clips/{e["start_id"]:06d}.mp4') == (
+                pytest.approx(12 * e['end'], abs=1))
     hook = Hook()
     run_main('stream.py', clip, *files, *options, f'http://{hook.host}/')
     assert f'{clip} had ended at 3.00 s' in capsys.readouterr().out
