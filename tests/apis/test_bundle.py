@@ -33,7 +33,8 @@ def trained(tmp_path_factory):
         f'_base_ = {str(ROOT / f"configs/{NAME}.py")!r}\n'
         f'data_root = {str(folder)!r}\n'
         f'load_from = {str(checkpoint)!r}\n'
-        'online = dict(events=dict(on=0.4, off=0.2))\n')
+        'online = dict(events=dict(on=0.4, off=0.2), max_gap=3., stride=.5)\n'
+    )
     torch.manual_seed(0)
     model = mmvidattn.get_model(config)
     torch.save(dict(state_dict=model.state_dict(), meta=dict(
@@ -64,7 +65,8 @@ def test_equals_config_and_checkpoint(trained, bundle):
     assert classifier.model.cfg.model.backbone == (
         expected.model.cfg.model.backbone)
     online = load_bundle(bundle).config.online
-    assert online == dict(events=dict(on=0.6, off=0.2), seconds=1.)
+    assert online == dict(events=dict(on=0.6, off=0.2), max_gap=3., stride=.5,
+                          seconds=1.)
     text = (bundle / 'bundle.json').read_text()
     assert str(config.parent) not in text and str(ROOT) not in text
     assert '_base_' not in text and 'custom_imports' not in text

@@ -44,12 +44,12 @@ def test_folder_name_is_the_class(folder):
 
 
 def test_reads_folders_of_splits(tmp_path):
-    make(tmp_path, 'train/cut/a.mp4', 'train/wash/b.mp4', 'valid/cut/a.mp4')
+    make(tmp_path, 'Train/cut/a.mp4', 'Train/wash/b.mp4', 'valid/cut/a.mp4')
     assert read_labeled_videos(tmp_path) == (tmp_path, [
-        LabeledVideo('train/cut/a.mp4', 'cut', split='train'),
-        LabeledVideo('train/wash/b.mp4', 'wash', split='train'),
+        LabeledVideo('Train/cut/a.mp4', 'cut', split='train'),
+        LabeledVideo('Train/wash/b.mp4', 'wash', split='train'),
         LabeledVideo('valid/cut/a.mp4', 'cut', split='val')], [])
-    (tmp_path / 'train').rename(tmp_path / 'test')
+    (tmp_path / 'Train').rename(tmp_path / 'test')
     with pytest.raises(ValueError, match='no video has the split train'):
         read_labeled_videos(tmp_path)
 
