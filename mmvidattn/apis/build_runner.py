@@ -155,7 +155,7 @@ def _check_classes(cfg: Config) -> None:
     Raises:
         ValueError: If a data set allows more classes than the head has.
     """
-    # A recognizer of features has no head.
+    # Recognizers of features lack a head.
     classes = (cfg.model.get('cls_head') or {}).get('num_classes')
     for name in 'train', 'val', 'test':
         data = (cfg.get(f'{name}_dataloader') or {}).get('dataset', {})

@@ -150,8 +150,7 @@ def get_model(name: str | Path | Config,
 def find_model(model: str | Path | Config | nn.Module,
                checkpoint: str | Path | None, device: str | torch.device,
                **kwargs: Any) -> nn.Module:
-    """Return a model, or build it, with a warning if its weights are random.
-    """
+    """Return a model, or build it; warn if its weights are random."""
     if isinstance(model, nn.Module):
         return model
     name = name_of(model)

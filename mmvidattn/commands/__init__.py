@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if args is not None:
             args.run(args)
     except BrokenPipeError:
-        # Of an output outside of the command's own checks.
+        # The command wrote this outside of its own checks.
         with one_line_errors():
             raise
     except KeyboardInterrupt:

@@ -64,6 +64,18 @@ def test_data_root_changes_all_paths(family):
             assert not dataset.ann_file.startswith('/')
 
 
+def test_data_root_changes_no_folder_beside_it(tmp_path):
+    (tmp_path / 'own.py').write_text(
+        "model = dict(type='Recognizer3D')\ndata_root = 'data/a'\n"
+        "train_dataloader = dict(dataset=dict(\n"
+        "    data_root=data_root, ann_file='data/a/x.txt',\n"
+        "    data_prefix=dict(video='data/ab/videos')))\n")
+    data = load_config(tmp_path / 'own.py', {
+        'data_root': '/b/'}).train_dataloader.dataset
+    assert (data.data_root, data.ann_file, data.data_prefix.video) == (
+        '/b', '/b/x.txt', 'data/ab/videos')
+
+
 def test_data_root_of_a_loader_takes_precedence():
     cfg = load_config('linear_ff_ssv2', {
         'data_root': '/a', 'val_dataloader.dataset.data_root': '/b'})

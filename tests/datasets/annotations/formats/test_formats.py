@@ -282,7 +282,7 @@ def test_rejects_names_that_files_cannot_keep(tmp_path, field, value):
 
 
 def test_reads_names_of_videos_with_blanks(tmp_path):
-    """One such name must not refuse the other videos of a file."""
+    """A name with blanks does not refuse the file."""
     path = tmp_path / 'a.json'
     path.write_text(json.dumps(dict(database={
         name: dict(subset='training', duration=10, annotations=[
