@@ -24,7 +24,7 @@ from ._options import add_columns, add_fps, at_least
 if TYPE_CHECKING:
     from ..datasets.annotations.formats import Annotations
     from ..datasets.annotations.video_segment import VideoSegment
-    from ..evaluation.events import EventScores, Interval
+    from ..evaluation.events import EventScores, Interval, LabeledEvents
 
 # Meaning of each value.
 MEANINGS = {
@@ -64,8 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--draws', type=at_least(0), default=1000, metavar='N',
         help='bootstrap draws for the intervals (default: 1000)')
     add('--report', type=Path, metavar='FOLDER',
-        help='write the table, the values as JSON, and images: timelines, '
-        'precision and recall by class, delays, calibration')
+        help='write the table, the values as JSON, and an image of the '
+        'events of each video')
 
 
 def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
@@ -246,17 +246,12 @@ def format_report(scores: 'EventScores', values: 'Mapping[str, Interval]',
     return text
 
 
-def draw(folder: Path, scores: 'EventScores',
-         actions: Sequence[str]) -> list[str]:
-    """Write the images of a report, and return their names.
+def draw(path: Path, events: 'LabeledEvents', actions: Sequence[str]) -> None:
+    """Draw the events of each video.
 
     The place of a class in ``actions`` chooses its color.
     """
-    import numpy as np
-
-    from ..visualization import event_plots
-
-    events, metrics = scores.events, scores.metrics
+    from ..visualization.score_curves import draw_timelines
 
     def listed(each, video):
         return [(start, start if math.isnan(end) else end,
@@ -264,37 +259,9 @@ def draw(folder: Path, scores: 'EventScores',
                      *(getattr(each, name)[each.video == video]
                        for name in ('start', 'end', 'label')))]
 
-    names = ['timelines.png']
-    event_plots.draw_timelines(folder / names[0], {
+    draw_timelines(path, {
         name: (listed(events.true, v), listed(events.predicted, v))
         for v, name in enumerate(events.videos)}, actions)
-    ap = metrics.get('SegmentAP')
-    if ap is not None:
-        place, weights = ap.thresholds.index(IOU), np.ones(
-            len(events.videos), int)
-        curves = {}
-        for name, ranking, value in zip(ap.classes, ap.rankings,
-                                        ap.average_precision()[:, place]):
-            _, precision, recall = ranking.curve(weights)
-            curves[name] = recall[place], precision[place], float(value)
-        names.append('precision_recall.png')
-        event_plots.draw_precision_recall(
-            folder / names[-1], curves,
-            f'events at an overlap of {IOU:g}', actions)
-    alarms = metrics.get('Alarms')
-    if alarms is not None:
-        names.append('delays.png')
-        event_plots.draw_delays(
-            folder / names[-1], alarms.delays,
-            int((alarms.true - alarms.found).sum()))
-    calibration = metrics.get('Calibration')
-    if calibration is not None:
-        names.append('reliability.png')
-        ece = calibration.values()['ECE']
-        event_plots.draw_reliability(
-            folder / names[-1], *calibration.curve(),
-            f'all actions, ECE {ece:.3f}')
-    return names
 
 
 def compute(args: argparse.Namespace
@@ -348,7 +315,7 @@ def run(args: argparse.Namespace) -> None:
         classes=[{key: plain(x) for key, x in row.items()} for row in rows],
         left_out=scores.left_out, hours=hours, videos=len(durations),
         protocol=args.protocol), indent=1, ensure_ascii=False) + '\n')
-    images = draw(args.report, scores, actions)
-    write_atomically(args.report / 'report.md', text + ''.join(
-        f'\n![{name}]({name})\n' for name in images))
+    draw(args.report / 'timelines.png', scores.events, actions)
+    write_atomically(args.report / 'report.md',
+                     text + '\n![timelines.png](timelines.png)\n')
     echo(f'\nreport: {args.report / "report.md"}')

@@ -32,7 +32,7 @@ from ..utils.files import write_atomically
 from ..utils.lines import read_lines
 from ..utils.printable import echo
 from ..utils.remote_files import HUB
-from ..visualization.event_plots import draw_timelines
+from ..visualization.score_curves import draw_timelines
 from .options import FineTuneOptions
 from .plan import Plan, progress_bar
 from .report import format_events, measure_events, write_metrics

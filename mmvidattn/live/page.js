@@ -2,7 +2,7 @@
 'use strict';
 // Number of classes whose curves are shown, each in a different color.
 const MAX_CURVES = 8;
-// Dashes of curves. Colors and dashes as in visualization/style.py.
+// Dashes of curves. Colors as in visualization/style.py.
 const COLORS = 8, DASHES = [[], [7, 3], [2, 3]];
 const OTHER = ['--edge', []];
 const MAX_EVENTS = 200;

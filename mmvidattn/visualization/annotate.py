@@ -1,14 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Videos and images of captioned frames."""
+import io
+import sys
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 
 from ..utils.frame_times import ConstantRate
+from ..utils.printable import echo
 from ..utils.video_reader import open_video
-from .mp4 import Mp4File
 from .style import class_color
 
 # A caption is readable at this width; smaller frames are enlarged.
@@ -20,8 +24,14 @@ TILE_WIDTH = 192
 GAP = 4
 PICTURES = ('.png', '.jpg', '.jpeg')
 OUTPUTS = ('.mp4', *PICTURES)
-
-
+# Encoders, the best first: two of H.264, and one of MPEG-4 Part 2, which
+# browsers do not play. PyAV's wheels have the first one; builds without GPL
+# code may lack it.
+ENCODERS = dict(
+    libx264=dict(preset='veryfast', crf='23'), libopenh264=dict(b='4M'),
+    mpeg4=dict(b='4M'))
+# For rates such as 30000 / 1001; MPEG-4 has at most 65535 ticks per second.
+MAX_DENOMINATOR, MAX_TICKS = 1001, 65535
 # A line of a caption, or a line about an action and its number, which is
 # written in the color of the action.
 Line = str | tuple[str, int]
@@ -80,22 +90,35 @@ def write_sheet(path: str | Path, frames: np.ndarray,
         raise OSError(f'cannot write {path}')
 
 
+class _WholeWrites(io.FileIO):
+    """File whose writes are complete or raise an ``OSError``."""
+
+    def write(self, data: bytes) -> int:
+        """Write all of the data."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[super().write(rest):]
+        return len(data)
+
+
 class VideoWriter:
     """Writer of captioned frames to an mp4 file.
 
-    As a context manager, the writer deletes an
-    incomplete file.
+    As a context manager, the writer deletes an incomplete file. A line on
+    stderr reports that the file is not in H.264.
 
     Args:
         path: Path of the video.
         fps: Frames per second.
+
+    Raises:
+        OSError: If the file cannot be written.
     """
 
     def __init__(self, path: str | Path, fps: float) -> None:
         self.path = Path(path)
         self.fps = fps
-        self._writer: Mp4File | None = None
-        self._size: tuple[int, int] | None = None
+        self._file: av.container.OutputContainer | None = None
 
     def __enter__(self) -> 'VideoWriter':
         return self
@@ -116,18 +139,58 @@ class VideoWriter:
         """
         frame = _to_width(frame, max(MIN_WIDTH, frame.shape[1]))
         image = np.concatenate([_caption(lines, frame.shape[1]), frame])
-        if self._writer is None:
+        if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._size = image.shape[1::-1]
-            self._writer = Mp4File(self.path, self.fps, self._size)
-        elif image.shape[1::-1] != self._size:
-            image = cv2.resize(image, self._size)
-        self._writer.write(image)
+            # Open the file here, because PyAV leaks the handle if it cannot
+            # write the header.
+            self._output = _WholeWrites(self.path, 'w')
+            try:
+                self._start(*image.shape[1::-1])
+            except BaseException:
+                self._output.close()
+                raise
+        size = self._stream.width, self._stream.height
+        if image.shape[1::-1] != size:
+            image = cv2.resize(image, size)
+        self._file.mux(self._stream.encode(
+            av.VideoFrame.from_ndarray(image, 'rgb24')))
+
+    def _start(self, width: int, height: int) -> None:
+        # Put the index first, so that players can start during a download.
+        file = av.open(self._output, 'w', format='mp4',
+                       options=dict(movflags='faststart'))
+        encoder = next(name for name in ENCODERS
+                       if name in av.codecs_available)
+        if encoder == 'mpeg4':
+            echo(f'note: {self.path} is in MPEG-4 Part 2, because PyAV lacks '
+                 'an H.264 encoder; browsers may not play it',
+                 file=sys.stderr)
+        rate = Fraction(self.fps).limit_denominator(
+            min(MAX_DENOMINATOR, int(MAX_TICKS / self.fps)))
+        self._stream = file.add_stream(encoder, rate=rate,
+                                       options=ENCODERS[encoder])
+        self._stream.width, self._stream.height = width, height
+        self._stream.pix_fmt = 'yuv420p'
+        # Leave the other cores to the model of a live run.
+        self._stream.codec_context.thread_count = 1
+        # Write the header now, so that disk errors are raised here.
+        file.start_encoding()
+        self._file = file
 
     def close(self) -> None:
-        """Finish the file, which players need."""
-        if self._writer is not None:
-            self._writer.close()
+        """Finish the file, which players need.
+
+        Raises:
+            OSError: If the file cannot be written. It is closed anyway.
+        """
+        if self._file is not None:
+            with self._output:
+                try:
+                    self._file.mux(self._stream.encode(None))
+                    self._file.close()
+                except av.error.PyAVCallbackError as error:
+                    # After another failed write.
+                    raise OSError(f'cannot write {self.path}') from error
 
 
 def annotate_video(video: str | Path, out: str | Path,

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from .annotate import GAP
 from .style import save_figure
 
-WIDTH_INCHES, ROW_INCHES, LINE_INCHES, GAP_INCHES = 9., 1.2, 0.28, 0.12
+WIDTH_INCHES, ROW_INCHES, CAPTION_INCHES = 9., 1.5, 0.4
 FRAME_HEIGHT = 160
 CURVES_INCHES = 10., 3.6
 
@@ -25,23 +25,17 @@ def draw_clip_rows(path: str | Path, rows: Sequence[np.ndarray],
         titles: Title of each clip.
         caption: Caption of the image. Defaults to ''.
     """
-    step = ROW_INCHES + LINE_INCHES
-    height = 2 * LINE_INCHES + step * len(rows)
-    figure = Figure(figsize=(WIDTH_INCHES, height))
-
+    number = max(1, len(rows))
+    figure = Figure(figsize=(WIDTH_INCHES, CAPTION_INCHES
+                             + ROW_INCHES * number), layout='constrained')
     # parse_math=False, because names of files and classes may contain '$'.
-    def write(inches: float, text: str, size: int) -> None:
-        figure.text(0.01, 1 - inches / height, text, fontsize=size,
-                    va='top', parse_math=False)
-
-    write(0.08, caption, 10)
-    for i, (frames, title) in enumerate(zip(rows, titles)):
-        top = 1.5 * LINE_INCHES + step * i
-        write(top, title, 8)
-        bottom = top + step - GAP_INCHES
-        axis = figure.add_axes((0.01, 1 - bottom / height, 0.98,
-                                ROW_INCHES / height), anchor='W')
+    figure.suptitle(caption, x=0.01, ha='left', fontsize=10, parse_math=False)
+    axes = figure.subplots(number, 1, squeeze=False)[:, 0]
+    for axis, frames, title in zip(axes, rows, titles):
         axis.imshow(_side_by_side(frames))
+        axis.set_anchor('W')
+        axis.set_title(title, loc='left', fontsize=8, parse_math=False)
+    for axis in axes:
         axis.set_axis_off()
     save_figure(figure, path)
 

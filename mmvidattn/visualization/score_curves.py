@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Images of scores: over time, and of models by seed."""
+"""Images of scores over time, of events, and of models by seed."""
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,24 +9,22 @@ from matplotlib.figure import Figure
 
 from .style import class_color, save_figure
 
-WIDTH_INCHES, ROW_INCHES = 12., 1.25
+# Start, end and class of an event.
+Event = tuple[float, float, str]
+WIDTH_INCHES, ROW_INCHES, BARS_INCHES = 12., 1.25, .32
 MAX_CURVES = 8
+# The most videos and classes that can be told apart in one image.
+MAX_VIDEOS, MAX_CLASSES = 12, 20
 # Classes whose scores stay below this are not drawn.
 MIN_PEAK = 0.1
 
 
 def choose_classes(scores: np.ndarray,
                    ignore: Sequence[int] = (0, )) -> list[int]:
-    """Choose the classes with the highest peaks, to draw them.
+    """Choose 1 to ``MAX_CURVES`` classes with the highest peaks, to draw them.
 
-    Classes that never reach ``MIN_PEAK`` are left out.
-
-    Args:
-        scores: Scores [T, K].
-        ignore: Classes to leave out. Defaults to (0, ).
-
-    Returns:
-        From 1 to ``MAX_CURVES`` classes, sorted.
+    Classes of the scores [T, K] that never reach ``MIN_PEAK``, and those in
+    ``ignore``, are left out.
     """
     rank = np.nanmax(scores, axis=0)
     rank[list(ignore)] = -1
@@ -86,6 +84,50 @@ def draw_score_curves(path: str | Path, times: np.ndarray,
     axes[-1].set_xlim(max(0., times[0] - 1 / rate), times[-1])
     axes[-1].set_xlabel('seconds', fontsize=9)
     figure.suptitle(caption, fontsize=10)
+    save_figure(figure, path)
+
+
+def draw_timelines(path: str | Path,
+                   videos: Mapping[str, tuple[Sequence[Event],
+                                              Sequence[Event]]],
+                   classes: Sequence[str]) -> None:
+    """Write an image with two rows of bars for each video and class.
+
+    The upper row has the annotated events, the lower one the predicted events.
+
+    Args:
+        path: Path of the image.
+        videos: Annotated and predicted events of each video; the first
+            ``MAX_VIDEOS`` are drawn.
+        classes: Actions of the model; the first ``MAX_CLASSES`` that have
+            events are drawn.
+    """
+    videos = dict(list(videos.items())[:MAX_VIDEOS])
+    found = {label for both in videos.values() for events in both
+             for *_, label in events}
+    shown = [name for name in classes if name in found][:MAX_CLASSES]
+    rows = max(1, len(shown))
+    figure = Figure(
+        figsize=(WIDTH_INCHES, len(videos) * (rows * BARS_INCHES + .7) + .3),
+        layout='constrained')
+    axes = figure.subplots(len(videos), 1, squeeze=False)[:, 0]
+    for axis, (name, (true, predicted)) in zip(axes, videos.items()):
+        for events, place, alpha in (true, .02, .45), (predicted, .46, 1.):
+            for start, end, label in events:
+                if label in shown:
+                    # A point must be visible, too.
+                    axis.broken_barh(
+                        [(start, end - start)],
+                        (shown.index(label) + place, .42), alpha=alpha,
+                        color=class_color(classes.index(label)), linewidth=1)
+        axis.set_ylim(rows, 0)
+        axis.set_yticks(np.arange(len(shown)) + .45, shown,
+                        parse_math=False, fontsize=8)
+        axis.set_title(name, loc='left', fontsize=9, parse_math=False)
+        axis.grid(axis='x', alpha=.3)
+        axis.tick_params(labelsize=8)
+    axes[-1].set_xlabel('seconds (upper bars: annotated, lower bars: '
+                        'predicted)')
     save_figure(figure, path)
 
 

@@ -9,22 +9,12 @@ import pytest
 from matplotlib.colors import to_hex
 
 import mmvidattn
-from mmvidattn.visualization import (
-    event_plots,
-    report_images,
-    score_curves,
-    write_sheet,
-)
-from mmvidattn.visualization.event_plots import (
-    draw_delays,
-    draw_precision_recall,
-    draw_reliability,
-    draw_timelines,
-)
+from mmvidattn.visualization import report_images, score_curves, write_sheet
 from mmvidattn.visualization.score_curves import (
     choose_classes,
     draw_score_curves,
     draw_score_rows,
+    draw_timelines,
 )
 from mmvidattn.visualization.style import COLORS, class_color
 
@@ -53,7 +43,7 @@ def test_classes_with_the_highest_peaks_are_drawn():
 def drawn(monkeypatch):
     """List of the axes of each figure, instead of files."""
     axes = []
-    for module in event_plots, report_images, score_curves:
+    for module in report_images, score_curves:
         monkeypatch.setattr(module, 'save_figure',
                             lambda figure, path: axes.append(figure.axes))
     return axes
@@ -103,28 +93,15 @@ def test_models_have_a_dot_per_seed_and_a_line_at_the_mean():
 
 def test_images_of_a_report_have_the_numbers(drawn):
     draw_timelines('x', dict(v=([(1, 9, 'swim')], [(2, 5, 'swim')])), CLASSES)
-    draw_precision_recall('x', dict(run=(
-        np.array([.5, 1]), np.array([.8, .4]), .6)), 'all', CLASSES)
-    draw_delays('x', np.array([1., 2., 2., 9.]), 3)
-    nan = np.nan
-    draw_reliability('x', np.array([4, 0, 2]), np.array([.1, nan, .9]),
-                     np.array([.2, nan, .6]), 'all')
     report_images.draw_training_curves('x', [
         dict(epoch=1, loss=9., lr=.3, top1_acc=.1),
         dict(epoch=1, loss=2., lr=.2, top1_acc=.5),
         dict(epoch=2, loss=1., lr=.1, top1_acc=.7)],
         [dict(step=2, acc=.6)], .25, 'acc', 'top-1 accuracy')
-    (rows, ), (curve, ), (delays, ), (upper, lower), training = drawn
+    (rows, ), training = drawn
     true, predicted = (bar.get_paths()[0].get_extents().intervalx.tolist()
                        for bar in rows.collections)
     assert (true, predicted) == ([1, 9], [2, 5])
-    assert curve.lines[0].get_xydata().tolist() == [
-        [0, .8], [.5, .8], [1, .4]]
-    assert sum(bar.get_height() for bar in delays.patches) == 4
-    assert delays.lines[0].get_xdata()[0] == 2
-    assert delays.get_title() == '4 detected actions, 3 missed'
-    assert upper.lines[1].get_xydata().tolist() == [[.1, .2], [.9, .6]]
-    assert [bar.get_height() for bar in lower.patches] == [4, 0, 2]
     # The last values of each epoch, of training, validation and chance.
     assert [[line.get_xydata().tolist() for line in axis.lines]
             for axis in training] == [
@@ -136,10 +113,7 @@ def test_images_of_a_report_have_the_numbers(drawn):
 def test_colors_do_not_depend_on_the_other_classes(drawn, tmp_path):
     """Only the third action occurs."""
     truth = [(1, 9, 'swim')]
-    curve = np.array([0., .5, 1.])
     draw_timelines('x', dict(v=(truth, truth)), CLASSES)
-    draw_precision_recall('x', dict(swim=(curve, 1 - curve, .5)), 'all',
-                          CLASSES)
     draw_score_curves('x', TIMES, scores_of(40, 5, high=[3]), NAMES, 4)
     for (axis, ) in drawn:
         colors = [line.get_color() for line in axis.lines] + [

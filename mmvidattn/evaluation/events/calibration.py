@@ -33,12 +33,6 @@ class Calibration(VideoMetric):
 
     Raises:
         ValueError: If the shapes differ, or a score is not in [0, 1].
-
-    Attributes:
-        count: Number of frames in each bin, [V, K, num_bins].
-        score: Sum of their scores.
-        positive: Sum of their targets.
-        squares: Sum of squared differences, [V, K].
     """
 
     def __init__(self, scores: Sequence[np.ndarray],
@@ -62,20 +56,11 @@ class Calibration(VideoMetric):
                 for each in (np.ones(p.size), p.ravel(), y.ravel())
             ] + [((p - y)**2).sum(axis=0)])
         self.num_videos = len(parts)
+        # Number of frames in each bin, and sums of their scores and of their
+        # targets, [V, K, num_bins]; sum of squared differences, [V, K].
         self.count, self.score, self.positive, self.squares = (
             np.array(each) for each in zip(*parts)) if parts else (
                 np.zeros((0, 0, num_bins)), ) * 3 + (np.zeros((0, 0)), )
-
-    def curve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return number, mean score and frequency of the bins of all classes.
-
-        Each is [num_bins]; an empty bin is nan.
-        """
-        count, score, positive = (
-            each.sum(axis=(0, 1))
-            for each in (self.count, self.score, self.positive))
-        with np.errstate(invalid='ignore'):
-            return count, score / count, positive / count
 
     def _values(self, weights: np.ndarray) -> dict[str, float]:
         count, score, positive, squares = self._sums(

@@ -1,19 +1,13 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Average precision of segments and of starts, for resampled videos."""
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from ...utils.arguments import NotNegative, Share, check_arguments
-from .labeled_events import (
-    Events,
-    LabeledEvents,
-    VideoMetric,
-    check_ends,
-    check_scores,
-)
+from .labeled_events import Events, LabeledEvents, VideoMetric, check_ends
 
 THUMOS14 = .3, .4, .5, .6, .7
 ACTIVITYNET = .5, .55, .6, .65, .7, .75, .8, .85, .9, .95
@@ -22,65 +16,45 @@ PROTOCOLS = 'activitynet', 'thumos14'
 AMBIGUOUS = 'Ambiguous'
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """Predictions of one class, highest score first, at J thresholds.
+# Predictions of one class, highest score first, at J thresholds: index of the
+# video, int [N]; True if it is correct, bool [J, N]; True if it counts, bool
+# [N], unlike predictions at ambiguous annotations; and the number of annotated
+# segments in each video, [V].
+Ranking = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
-    Attributes:
-        video: Index of the video of each prediction, int [N].
-        hit: True if a prediction is correct, bool [J, N].
-        counts: True if a prediction counts, bool [N]. Predictions at ambiguous
-            annotations do not.
-        positives: Number of annotated segments in each video, [V].
-        eleven_points: Interpolate at 11 points; see `average_precision`.
+
+def interpolated_precision(ranking: Ranking, weights: np.ndarray,
+                           eleven_points: bool) -> np.ndarray:
+    """Return the interpolated average precision at each threshold, [J].
+
+    Precision is replaced by the highest precision at the same or a higher
+    recall. The result is the area below this curve, or its mean at recall
+    0, 0.1, ..., 1 with ``eleven_points``. It is nan if no annotated segment
+    counts.
+
+    Args:
+        ranking: Predictions and number of annotated segments.
+        weights: Number of times that each video counts, [V].
+        eleven_points: See above.
     """
-    video: np.ndarray
-    hit: np.ndarray
-    counts: np.ndarray
-    positives: np.ndarray
-    eleven_points: bool
-
-    def curve(self, weights: np.ndarray
-              ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return hits, precision and recall, each [J, N].
-
-        See :meth:`average_precision` for the argument.
-        """
-        weight = weights[self.video]
-        hits = np.cumsum(self.hit * weight, axis=1)
-        total = np.cumsum((self.hit | self.counts) * weight, axis=1)
-        precision = np.divide(hits, total, out=np.zeros_like(hits, float),
-                              where=total > 0)
-        positives = (self.positives * weights).sum()
-        recall = hits / positives if positives else np.full_like(
-            precision, np.nan)
-        return hits, precision, recall
-
-    def average_precision(self, weights: np.ndarray) -> np.ndarray:
-        """Return the interpolated average precision at each threshold, [J].
-
-        Precision is replaced by the highest precision at the same or a higher
-        recall. The result is the area below this curve, or its mean at recall
-        0, 0.1, ..., 1 with ``eleven_points``. It is nan if no annotated
-        segment counts.
-
-        Args:
-            weights: Number of times that each video counts, [V].
-        """
-        positives = (self.positives * weights).sum()
-        if not positives:
-            return np.full(len(self.hit), np.nan)
-        hits, precision, _ = self.curve(weights)
-        best = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-        if not self.eleven_points:
-            gain = self.hit * weights[self.video]
-            return (gain * best).sum(axis=1) / positives
-        # In whole numbers, because 0.1 * 3 != 0.3. Precision is 0 beyond the
-        # highest recall.
-        tenths = np.arange(11) * positives
-        return np.array([
-            row[np.searchsorted(10 * found, tenths)].mean()
-            for found, row in zip(hits, np.pad(best, ((0, 0), (0, 1))))])
+    video, hit, counts, positives = ranking
+    positives = (positives * weights).sum()
+    if not positives:
+        return np.full(len(hit), np.nan)
+    weight = weights[video]
+    hits = np.cumsum(hit * weight, axis=1)
+    total = np.cumsum((hit | counts) * weight, axis=1)
+    precision = np.divide(hits, total, out=np.zeros_like(hits, float),
+                          where=total > 0)
+    best = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+    if not eleven_points:
+        return (hit * weight * best).sum(axis=1) / positives
+    # In whole numbers, because 0.1 * 3 != 0.3. Precision is 0 beyond the
+    # highest recall.
+    tenths = np.arange(11) * positives
+    return np.array([
+        row[np.searchsorted(10 * found, tenths)].mean()
+        for found, row in zip(hits, np.pad(best, ((0, 0), (0, 1))))])
 
 
 def match(closeness: np.ndarray, least: np.ndarray, strict: bool = False
@@ -127,9 +101,8 @@ class ClassRankings(VideoMetric):
         ValueError: If a prediction lacks a score.
 
     Attributes:
-        thresholds: The thresholds.
         classes: Names of the K' classes that have annotated segments.
-        rankings: :class:`Ranking` of each of these classes.
+        rankings: ``Ranking`` of each of these classes.
     """
     # Names of the value at a threshold, and of the mean.
     names: tuple[str, str]
@@ -138,18 +111,21 @@ class ClassRankings(VideoMetric):
                  least: np.ndarray,
                  closeness: Callable[[Events, Events], np.ndarray],
                  is_thumos14: bool = False) -> None:
-        check_scores(events)
+        missing = int(np.isnan(events.predicted.score).sum())
+        if missing:
+            raise ValueError('average precision needs the score of each '
+                             f'prediction, and {missing} of '
+                             f'{len(events.predicted)} predictions have none')
         self.thresholds = tuple(thresholds)
+        self.is_thumos14 = is_thumos14
         self.num_videos = len(events.videos)
         true, predicted = events.true, events.predicted.select(
             np.argsort(-events.predicted.score, kind='stable'))
         hit = np.zeros((len(least), len(predicted)), bool)
-        for group in replace(events, predicted=predicted).groups():
-            close = closeness(predicted.select(group.predicted),
-                              true.select(group.true))
-            hit[:, group.predicted] = match(
-                close.T, least, True)[1] if is_thumos14 else match(
-                    close, least)[0]
+        for _, mine, theirs in replace(events, predicted=predicted).groups():
+            close = closeness(predicted.select(mine), true.select(theirs))
+            hit[:, mine] = match(close.T, least, True)[1] if is_thumos14 \
+                else match(close, least)[0]
         counts = np.ones(len(predicted), bool)
         ambiguous = np.zeros(len(true), bool)
         if is_thumos14 and AMBIGUOUS in events.classes:
@@ -162,10 +138,10 @@ class ClassRankings(VideoMetric):
         for label in np.unique(true.label[~ambiguous]):
             own = predicted.label == label
             self.classes.append(events.classes[label])
-            self.rankings.append(Ranking(
+            self.rankings.append((
                 predicted.video[own], hit[:, own], counts[own],
                 np.bincount(true.video[true.label == label],
-                            minlength=self.num_videos), is_thumos14))
+                            minlength=self.num_videos)))
 
     def average_precision(self, weights: np.ndarray | None = None
                           ) -> np.ndarray:
@@ -174,9 +150,10 @@ class ClassRankings(VideoMetric):
         See :meth:`values` for the argument.
         """
         weights = self._once() if weights is None else weights
-        return np.array([ranking.average_precision(weights)
-                         for ranking in self.rankings]).reshape(
-                             len(self.rankings), len(self.thresholds))
+        return np.array([
+            interpolated_precision(ranking, weights, self.is_thumos14)
+            for ranking in self.rankings]).reshape(
+                len(self.rankings), len(self.thresholds))
 
     def _values(self, weights: np.ndarray) -> dict[str, float]:
         each = self.average_precision(weights)

@@ -47,16 +47,14 @@ class SegmentF1(VideoMetric):
         self.correct = np.zeros((*shape, len(self.thresholds)), int)
         self.predicted = np.zeros(shape, int)
         self.true = np.zeros(shape, int)
-        for group in events.groups():
-            place = group.video, group.label
-            self.predicted[place] = len(group.predicted)
-            self.true[place] = len(group.true)
-            if not len(group.predicted) or not len(group.true):
+        for place, mine, theirs in events.groups():
+            self.predicted[place] = len(mine)
+            self.true[place] = len(theirs)
+            if not len(mine) or not len(theirs):
                 continue
-            true = events.true.select(group.true)
+            true = events.true.select(theirs)
             true = true.select(np.lexsort((true.end, true.start)))
-            predicted = events.predicted.select(group.predicted)
-            overlaps = predicted.overlaps(true)
+            overlaps = events.predicted.select(mine).overlaps(true)
             best = overlaps.argmax(axis=1)
             reached = overlaps.max(axis=1)
             self.correct[place] = [
@@ -97,9 +95,6 @@ class EditScore(VideoMetric):
 
     Args:
         events: Segments.
-
-    Attributes:
-        scores: Score of each video, [V].
     """
 
     def __init__(self, events: LabeledEvents) -> None:
@@ -183,10 +178,9 @@ class Alarms(VideoMetric):
         self.true, self.found, self.false = (
             np.zeros(shape, int) for _ in range(3))
         delays, videos = [np.zeros(0)], [np.zeros(0, int)]
-        for group in events.groups():
-            place = group.video, group.label
-            predicted = events.predicted.select(group.predicted)
-            true = events.true.select(group.true)
+        for place, mine, theirs in events.groups():
+            predicted = events.predicted.select(mine)
+            true = events.true.select(theirs)
             meets = meet(predicted.start[:, None], predicted.end[:, None],
                          true.start, true.end)
             found = meets.any(axis=0)
@@ -195,7 +189,7 @@ class Alarms(VideoMetric):
             first = np.where(meets, predicted.start[:, None], np.inf).min(
                 axis=0, initial=np.inf)
             delays.append((first - true.start)[found])
-            videos.append(np.full(found.sum(), group.video))
+            videos.append(np.full(found.sum(), place[0]))
         self.delays = np.concatenate(delays)
         self.delay_videos = np.concatenate(videos)
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -43,15 +43,6 @@ class Events:
                         for name in self.__dataclass_fields__))
 
 
-class Group(NamedTuple):
-    """Segments of one class in one video."""
-    label: int
-    video: int
-    # Indices into the arrays of the predictions and of the truth.
-    predicted: np.ndarray
-    true: np.ndarray
-
-
 @dataclass(frozen=True)
 class LabeledEvents:
     """Predicted and true segments of the same videos.
@@ -67,15 +58,21 @@ class LabeledEvents:
     predicted: Events
     true: Events
 
-    def groups(self) -> Iterator[Group]:
-        """Yield each class and video with at least one segment."""
+    def groups(self) -> Iterator[tuple[tuple[int, int], np.ndarray,
+                                       np.ndarray]]:
+        """Yield each video and class with at least one segment.
+
+        Yields:
+            Video and class, and the indices of the predicted and of the true
+            segments.
+        """
         size = len(self.videos)
         keys = [events.label * size + events.video
                 for events in (self.predicted, self.true)]
         for key in np.unique(np.concatenate(keys)):
             label, video = divmod(int(key), size)
-            yield Group(label, video, *(
-                np.flatnonzero(each == key) for each in keys))
+            yield (video, label), *(
+                np.flatnonzero(each == key) for each in keys)
 
 
 class VideoMetric:
@@ -100,14 +97,10 @@ class VideoMetric:
         """Add the numbers of all videos, [V, *] each."""
         return [np.tensordot(weights, each, 1) for each in numbers]
 
-    def _values(self, weights: np.ndarray) -> dict[str, float]:
-        raise NotImplementedError
-
 
 def label_events(predictions: Sequence[VideoSegment],
                  truth: Sequence[VideoSegment],
-                 videos: Sequence[str] | None = None,
-                 part: str = 'action') -> LabeledEvents:
+                 videos: Sequence[str] | None = None) -> LabeledEvents:
     """Convert lists of segments to arrays.
 
     Args:
@@ -116,7 +109,6 @@ def label_events(predictions: Sequence[VideoSegment],
         videos: Names of the videos to evaluate; other videos are left out.
             Videos without segments matter for false alarms. Defaults to all
             videos of the segments.
-        part: Part of the labels that is the class. Defaults to 'action'.
 
     Raises:
         ValueError: If a segment lacks a class, starts before 0 or ends before
@@ -128,19 +120,19 @@ def label_events(predictions: Sequence[VideoSegment],
     predictions, truth = ([one for one in each if one.video in number]
                           for each in (predictions, truth))
     for one in [*predictions, *truth]:
-        if part not in one.labels:
+        if 'action' not in one.labels:
             raise ValueError(f'{one.where}: a segment must have a class '
-                             f'({part}), got {one.labels}')
+                             f'(action), got {one.labels}')
         if not one.start >= 0 or one.end < one.start:
             raise ValueError(f'{one.where}: a segment must have 0 <= start <= '
                              f'end, got {one.start:g} to {one.end:g} s')
-    classes = sorted({str(one.labels[part]) for one in [*truth, *predictions]})
+    classes = sorted({one.label for one in [*truth, *predictions]})
     index = {name: i for i, name in enumerate(classes)}
 
     def arrays(segments: Sequence[VideoSegment]) -> Events:
         return Events(
             np.array([number[one.video] for one in segments], int),
-            np.array([index[str(one.labels[part])] for one in segments], int),
+            np.array([index[one.label] for one in segments], int),
             np.array([one.start for one in segments], float),
             np.array([one.end for one in segments], float),
             np.array([math.nan if one.score is None else one.score
@@ -158,15 +150,6 @@ def check_ends(events: LabeledEvents) -> None:
             raise ValueError(f'{name} segments must have ends, and {unknown} '
                              'lack them; point metrics, such as StartAP, work '
                              'without ends')
-
-
-def check_scores(events: LabeledEvents) -> None:
-    """Raise a ``ValueError`` if a prediction lacks a score."""
-    missing = int(np.isnan(events.predicted.score).sum())
-    if missing:
-        raise ValueError('average precision needs the score of each '
-                         f'prediction, and {missing} of '
-                         f'{len(events.predicted)} predictions have none')
 
 
 def meet(start: np.ndarray, end: np.ndarray, other_start: np.ndarray,

@@ -66,11 +66,10 @@ def score_events(predictions: Sequence[VideoSegment],
     """Return all metrics that the segments allow, by name.
 
     Args:
-        predictions: Predicted segments.
+        predictions: See :class:`EventScores`, also for other arguments.
         truth: Annotated segments.
-        durations: Length of each video in seconds; see :class:`EventScores`.
+        durations: Length of each video in seconds.
         draws: Number of draws of :func:`.bootstrap`. Defaults to 1000.
-        **options: Other arguments of :class:`EventScores`.
 
     Returns:
         Values with their 95 % intervals over videos, such as 'mAP@0.5',
@@ -138,12 +137,7 @@ class EventScores:
                 self.left_out[name] = str(error)
 
     def values(self, weights: np.ndarray | None = None) -> dict[str, float]:
-        """Return the values of all metrics by name.
-
-        Args:
-            weights: Number of times that each video counts, [V]. Defaults to
-                once.
-        """
+        """Return all values by name; see :meth:`.VideoMetric.values`."""
         merged: dict[str, float] = {}
         for metric in self.metrics.values():
             merged |= metric.values(weights)

@@ -2,8 +2,7 @@
 """Search for the thresholds of events on annotated videos."""
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from scipy.ndimage import uniform_filter
@@ -144,11 +143,8 @@ def _true_actions(videos: Mapping[str, FrameScores],
     return truth
 
 
-class _Candidate(NamedTuple):
-    """Events of one ``on``, ``off`` and ``smoothing``."""
-    video: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
+# Video, start and end of the events of one ``on``, ``off`` and ``smoothing``.
+_Candidate = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class _TimeAxis:
@@ -204,8 +200,7 @@ class _TimeAxis:
             start, stop = start[kept], stop[kept]
             video = self.video[start]
             begin, rate = self.first[video], self.rate[video]
-            yield _Candidate(video, (start - begin) / rate,
-                             (stop - begin) / rate)
+            yield video, (start - begin) / rate, (stop - begin) / rate
 
     def _runs(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return first steps of runs, and the steps after their last ones."""
@@ -241,15 +236,9 @@ def _tune_class(averages: np.ndarray, axis: _TimeAxis, true: Events,
                 usual: float) -> tuple[dict[str, float] | None, float]:
     """Return the best rules of a class, and their value.
 
-    Args:
-        averages: Averages for each time constant, [S, T].
-        axis: Time axis.
-        true: The class's segments, sorted.
-        objective: Objective.
-        limit: Largest number of false alarms per hour.
-        smoothing: Time constants.
-        min_durations: Candidates.
-        usual: Usual minimum duration.
+    The averages are [S, T], one for each time constant in ``smoothing``, and
+    ``true`` has the sorted segments. ``limit`` is the largest number of false
+    alarms per hour, and ``usual`` the usual minimum duration.
     """
     matches = _Matches(axis, true, F1_OVERLAPS.get(objective))
     inside = axis.inside(true)
@@ -303,41 +292,39 @@ def _rounded(value: float) -> float:
     return float(f'{value:.4g}')
 
 
-@dataclass
 class _Matches:
     """Numbers of correct and false events of a class.
 
-    Attributes:
+    Args:
         axis: Time axis.
         true: Annotated segments, sorted.
         least: Overlap of correct events; None for recall.
     """
-    axis: _TimeAxis
-    true: Events
-    least: float | None
 
-    def __post_init__(self) -> None:
+    def __init__(self, axis: _TimeAxis, true: Events,
+                 least: float | None) -> None:
+        self.true, self.least = true, least
         # Places of the videos in seconds on the common axis. Only used to find
         # segments that may overlap.
-        lengths = np.diff(self.axis.first) / self.axis.rate
-        np.maximum.at(lengths, self.true.video, self.true.end)
+        lengths = np.diff(axis.first) / axis.rate
+        np.maximum.at(lengths, true.video, true.end)
         self._place = np.concatenate([[0], np.cumsum(lengths + GAP)[:-1]])
-        place = self._place[self.true.video]
-        self._starts = self.true.start + place
-        self._ends = np.maximum.accumulate(self.true.end + place)
+        self._starts = true.start + self._place[true.video]
+        self._ends = np.maximum.accumulate(
+            true.end + self._place[true.video])
 
     def values(self, events: _Candidate, min_durations: Sequence[float]
                ) -> tuple[np.ndarray, np.ndarray]:
         """Return F1 or recall, and the number of false events, [M] each."""
-        kept = (events.end - events.start
-                >= np.array(min_durations)[:, None] - 1e-6)
+        _, starts, ends = events
+        kept = ends - starts >= np.array(min_durations)[:, None] - 1e-6
         event, segment = self._pairs(events)
-        start, end = events.start[event], events.end[event]
+        start, end = starts[event], ends[event]
         true_start, true_end = self.true.start[segment], self.true.end[segment]
         if self.least is None:
             meets = meet(start, end, true_start, true_end)
             event, segment = event[meets], segment[meets]
-            is_met = np.zeros(len(events.start), bool)
+            is_met = np.zeros(len(starts), bool)
             is_met[event] = True
             false = (kept & ~is_met).sum(axis=1)
             correct = self._number_found(kept, event, segment)
@@ -362,9 +349,10 @@ class _Matches:
 
     def _pairs(self, events: _Candidate) -> tuple[np.ndarray, np.ndarray]:
         """Return indices of events and of segments that may overlap."""
-        place = self._place[events.video]
-        low = np.searchsorted(self._ends, events.start + place - GAP / 4)
-        high = np.searchsorted(self._starts, events.end + place + GAP / 4)
+        video, start, end = events
+        place = self._place[video]
+        low = np.searchsorted(self._ends, start + place - GAP / 4)
+        high = np.searchsorted(self._starts, end + place + GAP / 4)
         number = np.maximum(high - low, 0)
         event = np.repeat(np.arange(len(low)), number)
         within = np.arange(number.sum()) - np.repeat(

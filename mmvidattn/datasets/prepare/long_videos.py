@@ -1,28 +1,46 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Recipes of EPIC-Kitchens-100 and EGTEA Gaze+."""
+"""Recipes of long videos: THUMOS'14, TVSeries, EPIC-Kitchens-100, EGTEA."""
 import argparse
+import re
 from pathlib import Path
 
 from ..annotations.published import (
     EGTEA_CLASSES,
     EK100_CLASSES,
-    FPS,
+    THUMOS14,
+    THUMOS14_SPLITS,
+    TVSERIES,
+    TVSERIES_VIDEOS,
+    read_data_info,
     read_epic_kitchens,
     read_rulstm,
     read_rulstm_actions,
+    read_thumos14,
+    read_tvseries,
 )
-from ..annotations.video_segment import Fault, read_lines
+from ..annotations.video_segment import Fault, read_lines, videos_of
 from .feature_set import (
     Part,
+    compare,
     feature_options,
     has_features,
     prepare_parts,
     prepare_segments,
 )
-from .feature_targets import BACKGROUND, numbered_targets
-from .files import Recipe, find_any, find_files, find_one
+from .feature_targets import (
+    BACKGROUND,
+    known_classes,
+    named_targets,
+    numbered_targets,
+)
+from .files import Recipe, find_any, find_files, find_one, join_lines
 from .video_lists import SPLIT, VideoList, in_order, prepare_lists
 
+ONLINE_FOLDERS = dict(rgb='rgb_kinetics_resnet50', flow='flow_kinetics_bninception')
+# Number of videos in the protocol of online detection.
+THUMOS14_VIDEOS = dict(val=200, test=213)
+# The released protocol also trains on the authors' validation videos.
+TVSERIES_LISTS = dict(train=('train', 'val'), test=('test', ))
 EK100_FOLDERS = dict(rgb='rgb_kinetics_bninception',
                      flow='flow_kinetics_bninception')
 EGTEA_FOLDERS = dict(rgb='rgb', flow='flow')
@@ -32,9 +50,68 @@ OFFICIAL = 'EPIC_100_train.csv', 'EPIC_100_validation.csv'
 # Ids of the segments of each evaluation subset.
 SUBSETS = [f'validation_{name}_ids.csv' for name in (
     'unseen_participants', 'tail_verbs', 'tail_nouns', 'tail_actions')]
-# The name of a clip ends with four fields: start and end in ms, and first and
-# last frame.
-TAIL_FIELDS = 4
+# Clip, its session and its action. The name of a clip ends with its start and
+# end in ms, and its first and last frame.
+CLIP = re.compile(r'((\S+)(?:-\w+){3}-F\w+)\s+([1-9]\d*)(?:\s|$)')
+
+
+def _thumos14(args: argparse.Namespace, fault: Fault) -> None:
+    names = {split: f'{THUMOS14[0]}_{split}.txt' for split in THUMOS14_SPLITS
+             if args.split in (None, split)}
+    files = find_any(args.sources, names.values())
+    order, released = [], {}
+    if args.data_info:
+        known, train, test = read_data_info(args.data_info, 'THUMOS')
+        order, released = train + test, dict(val=train, test=test)
+        if tuple(known[1:]) != THUMOS14:
+            raise ValueError(f'{args.data_info} must have the known classes '
+                             f'of THUMOS, got {", ".join(known)}')
+    parts = []
+    for split in names:
+        if names[split] not in files:
+            continue
+        segments = read_thumos14(files[names[split]].parent, split,
+                                 fault=fault)
+        videos = videos_of(segments)
+        if released:
+            compare(videos, released[split], split)
+        elif len(videos) != THUMOS14_VIDEOS[split]:
+            print(f'{split}: {len(videos)} videos; the released protocol has '
+                  f'{THUMOS14_VIDEOS[split]}')
+        parts.append(Part(segments, split))
+    classes = [BACKGROUND, *THUMOS14]
+    if not has_features(args, ONLINE_FOLDERS):
+        # Models that read pixels need only the segments of each split.
+        prepare_segments(args, {
+            f'{part.list_name}.csv': (join_lines([
+                'video,start,end,label',
+                *(f'{one.video},{one.start:g},{one.end:g},{one.label}'
+                  for one in part.segments)]), part.segments)
+            for part in parts}, classes, 'classes.txt')
+        return
+    prepare_parts(args, parts, named_targets(classes), ONLINE_FOLDERS, fault,
+                  classes=classes, order=order)
+
+
+def _tvseries(args: argparse.Namespace, fault: Fault) -> None:
+    names = {list_name: [f'GT-{split}.txt' for split in splits]
+             for list_name, splits in TVSERIES_LISTS.items()}
+    files = find_any(args.sources, sum(names.values(), []))
+    parts = []
+    for list_name, expected in names.items():
+        segments = [
+            one for name in expected if name in files for one in known_classes(
+                read_tvseries(files[name], list_name, fault=fault), TVSERIES,
+                fault)]
+        released = TVSERIES_VIDEOS[list_name]
+        compare([*released, *videos_of(segments)], released,
+                f'{list_name}.txt')
+        if segments:
+            parts.append(Part(segments, list_name))
+    classes = [BACKGROUND, *TVSERIES]
+    prepare_parts(args, parts, named_targets(classes), ONLINE_FOLDERS, fault,
+                  classes=classes,
+                  order=TVSERIES_VIDEOS['train'] + TVSERIES_VIDEOS['test'])
 
 
 def _epic100(args: argparse.Namespace, fault: Fault) -> None:
@@ -62,7 +139,7 @@ def _epic100(args: argparse.Namespace, fault: Fault) -> None:
                             fault=fault), split,
                 {path.name: path.read_bytes() for path in copied}))
     prepare_parts(args, parts, numbered_targets(EK100_CLASSES), EK100_FOLDERS,
-                  fault, fps=FPS, classes=classes)
+                  fault, classes=classes)
 
 
 def _egtea(args: argparse.Namespace, fault: Fault) -> None:
@@ -87,7 +164,7 @@ def _egtea(args: argparse.Namespace, fault: Fault) -> None:
         for split, (name, path) in zip(('train', 'val'), paths.items())]
     prepare_parts(
         args, parts, numbered_targets(EGTEA_CLASSES), EGTEA_FOLDERS, fault,
-        fps=FPS, classes=[BACKGROUND, *classes] if class_files else None)
+        classes=[BACKGROUND, *classes] if class_files else None)
 
 
 def _egtea_clips(args: argparse.Namespace) -> None:
@@ -115,19 +192,36 @@ def read_clips(path: Path) -> list[tuple[str, int]]:
     """
     clips = []
     for line, where in read_lines(path):
-        fields = line.split()
-        if len(fields) < 2 or not fields[1].isdecimal() or fields[1] == '0':
-            raise ValueError(f'{where}: expected a clip and its action '
-                             f'(from 1), got {line!r}')
-        session, *tail = fields[0].rsplit('-', TAIL_FIELDS)
-        if len(tail) != TAIL_FIELDS or not tail[-1].startswith('F'):
-            raise ValueError(
-                f'{where}: the name of a clip must be '
-                f'SESSION-START-END-FRAME-FRAME, got {fields[0]!r}')
-        clips.append((f'{session}/{fields[0]}.mp4', int(fields[1]) - 1))
+        match = CLIP.match(line)
+        if match is None:
+            raise ValueError(f'{where}: expected SESSION-START-END-FRAME-FRAME '
+                             f'and an action (from 1), got {line!r}')
+        clips.append((f'{match[2]}/{match[1]}.mp4', int(match[3]) - 1))
     return clips
 
 
+THUMOS14_RECIPE = Recipe('annotation', """\
+THUMOS'14 needs
+- the temporal annotation of the validation and test sets: the folders with
+  BaseballPitch_val.txt and so on, of TH14_Temporal_annotations_validation.zip
+  and TH14_Temporal_annotations_test.zip
+  (https://www.crcv.ucf.edu/THUMOS14/).
+- features at 4 steps per second, <video>.npy (without features, it writes the
+  lists for models that read videos). For the features of LSTR and
+  TeSTra, see https://github.com/zhaoyue-zephyrus/TeSTra#data-preparation.""",
+                         _thumos14, feature_options(ONLINE_FOLDERS) | {
+    '--split': dict(choices=THUMOS14_SPLITS,
+                    help='split (default: all available splits)'),
+    '--data-info': dict(
+        metavar='FILE', help="TeSTra's or LSTR's data_info.json: use the "
+        'order of its lists, and compare the videos with them')})
+TVSERIES_RECIPE = Recipe('GT-train.txt GT-val.txt GT-test.txt', """\
+TVSeries needs
+- its lists GT-train.txt, GT-val.txt and GT-test.txt
+  (https://homes.esat.kuleuven.be/psi-archive/rdegeest/TVSeries.html).
+- features at 4 steps per second, <video>.npy. The videos are not public:
+  extract features from your own copies (mmvidattn extract-features).""",
+                         _tvseries, feature_options(ONLINE_FOLDERS))
 EPIC100_RECIPE = Recipe('training.csv validation.csv actions.csv', """\
 EPIC-Kitchens-100, to anticipate actions, needs
 - the folder RULSTM/data/ek100 of https://github.com/fpv-iplab/rulstm, with
@@ -151,3 +245,6 @@ EGTEA Gaze+ needs RULSTM's training1.csv, validation1.csv and actions.csv
   <session>/<clip>.mp4 in OUT/cropped_clips: instead of RULSTM's lists,
   train_split1.txt, test_split1.txt and action_idx.txt of
   action_annotation.zip.""", _egtea, SPLIT | feature_options(EGTEA_FOLDERS))
+
+LONG_VIDEOS = dict(thumos14=THUMOS14_RECIPE, tvseries=TVSERIES_RECIPE,
+                   epic100=EPIC100_RECIPE, egtea=EGTEA_RECIPE)
