@@ -130,7 +130,7 @@ def test_accepts_irregular_segments(write, capsys):
     out = write('csv', 'video,start,end,label\none,0,2,run\none,1,3,run\n'
                 'one,9.5,11,run\none,10,11,run\n')
     assert (': 1 videos, 4 segments (1 cut at the end of the video, 1 dropped '
-            'after the end of the video, 1 overlapping (kept)); '
+            'after the end of the video); '
             ) in capsys.readouterr().out
     assert np.flatnonzero(read(out, 'one')[:, 1]).tolist() == [
         *range(12), 38, 39]

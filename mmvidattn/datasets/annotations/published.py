@@ -84,12 +84,8 @@ def read_thumos14(folder: str | Path, split: str) -> Iterator[VideoSegment]:
 def read_data_info(path: str | Path, name: str) -> list[list[str]]:
     """Read one data set of ``data_info.json`` of LSTR, TeSTra and MAT.
 
-    Args:
-        path: File.
-        name: ``THUMOS``, ``TVSeries``, ``EK55`` or ``EK100``.
-
-    Returns:
-        Classes, starting with the background, training and test videos.
+    Its name is ``THUMOS``, ``TVSeries``, ``EK55`` or ``EK100``. Return the
+    classes, starting with the background, training and test videos.
     """
     try:
         content = read_json(path)[name]
@@ -118,11 +114,8 @@ def read_tvseries(path: str | Path,
 def read_rulstm(path: str | Path, fps: float = FPS) -> Iterator[VideoSegment]:
     """Read lines ``id, video, start_frame, end_frame, verb, noun, action``.
 
-    A header is optional. Test lists lack verb, noun and action.
-
-    Args:
-        path: File.
-        fps: Rate at which frames are counted. Defaults to 30.
+    A header is optional. Test lists lack verb, noun and action. Frames are
+    counted at ``fps``.
     """
     first = True
     for row, where in read_rows(path):

@@ -165,16 +165,13 @@ def own_name(column: str) -> str:
 def read_columns(path: str | Path, needed: Iterable[str],
                  name_of: Callable[[str], str] = str
                  ) -> Iterator[tuple[dict[str, str], str]]:
-    """Yield the rows of a CSV file with a header.
+    """Yield the rows of a CSV file with a header, and their places.
 
     Args:
         path: File.
         needed: Required columns.
         name_of: Function that returns the name of a column of the file.
             Defaults to no change.
-
-    Yields:
-        Row as ``{column: field}``, and a text with its file and line number.
 
     Raises:
         ValueError: If a column is missing or repeated, or the number of
@@ -215,7 +212,7 @@ def read_table(path: str | Path, needed: Iterable[str],
     Backslashes in the path of a video become slashes.
 
     Args:
-        path: File.
+        path: CSV file.
         needed: Required columns, by our names.
         columns: Column of the file for each of our names (``NAMES``), such as
             ``dict(video='Media file', start='Start (s)')``. Other columns are
@@ -225,8 +222,7 @@ def read_table(path: str | Path, needed: Iterable[str],
             rate. Defaults to None, seconds.
 
     Raises:
-        ValueError: If a column is unknown, missing or repeated, or the number
-            of fields in a row differs from the header.
+        ValueError: If a column is unknown, or as in :func:`read_columns`.
     """
     if columns is not None and (columns.keys() - {*NAMES}
                                 or {*needed} - columns.keys()):
@@ -286,72 +282,66 @@ def seconds(word: object, where: str) -> float:
     return value
 
 
-def checked(segments: Iterable[VideoSegment],
-            num_classes: Mapping[str, int] | None = None,
-            fault: Fault = refuse, points: bool = False
-            ) -> list[VideoSegment]:
-    """Return the valid segments, and report the invalid ones.
-
-    A segment is invalid if it does not end after its start, repeats an id, or
-    has a number of a class out of range.
-
-    Args:
-        segments: Segments from any reader.
-        num_classes: Number of classes of each part (action, verb, noun) whose
-            labels are numbers.
-        fault: Function that is called with a message for each invalid segment.
-            Defaults to raising a ``ValueError``.
-        points: Accept point events and unknown ends. Defaults to False.
-    """
-    valid: dict[str, VideoSegment] = {}
-    for segment in segments:
-        message = ''
-        if segment.is_open and not points:
-            message = 'a segment must have an end, got an unknown one'
-        elif segment.start < 0 or segment.end <= segment.start and not (
-                points and segment.is_point):
-            start, end = segment.frames or (segment.start, segment.end)
-            unit = 'frames' if segment.frames else 's'
-            message = (f'a segment must have 0 <= start < end, got {start:g} '
-                       f'to {end:g} {unit}')
-        elif segment.id in valid:
-            message = (f'the id {segment.id} is already used in '
-                       f'{valid[segment.id].where}')
-        for part, label in segment.labels.items():
-            number = (num_classes or {}).get(part, math.inf)
-            if (not message and isinstance(label, int)
-                    and not 0 <= label < number):
-                message = f'{part} must be in 0 to {number - 1}, got {label}'
-        if message:
-            fault(f'{segment.where}: {message}')
-        else:
-            valid[segment.id] = segment
-    return list(valid.values())
-
-
-def segment_reader(read: Callable[..., Iterator[VideoSegment]]
+def segment_reader(read: Callable[..., Iterable[VideoSegment]]
                    ) -> Callable[..., list[VideoSegment]]:
     """Decorate a generator of segments: return the list of the valid ones.
 
-    The decorated function also has the arguments ``num_classes``, ``fault``
-    and ``points`` of :func:`checked`.
+    A segment is invalid if it does not end after its start, repeats an id, or
+    has a number of a class out of range. The decorated function has three more
+    arguments:
+
+    * ``num_classes``: Number of classes of each part (action, verb, noun)
+      whose labels are numbers.
+    * ``fault``: Function that is called with a message for each invalid
+      segment. Defaults to raising a ``ValueError``.
+    * ``points``: Accept point events and unknown ends. Defaults to False.
     """
     @functools.wraps(read)
     def reader(*args: Any, num_classes: Mapping[str, int] | None = None,
                fault: Fault = refuse, points: bool = False,
                **kwargs: Any) -> list[VideoSegment]:
-        return checked(read(*args, **kwargs), num_classes, fault, points)
+        valid: dict[str, VideoSegment] = {}
+        for segment in read(*args, **kwargs):
+            message = ''
+            if segment.is_open and not points:
+                message = 'a segment must have an end, got an unknown one'
+            elif segment.start < 0 or segment.end <= segment.start and not (
+                    points and segment.is_point):
+                start, end = segment.frames or (segment.start, segment.end)
+                unit = 'frames' if segment.frames else 's'
+                message = (f'a segment must have 0 <= start < end, got '
+                           f'{start:g} to {end:g} {unit}')
+            elif segment.id in valid:
+                message = (f'the id {segment.id} is already used in '
+                           f'{valid[segment.id].where}')
+            for part, label in segment.labels.items():
+                number = (num_classes or {}).get(part, math.inf)
+                if (not message and isinstance(label, int)
+                        and not 0 <= label < number):
+                    message = (f'{part} must be in 0 to {number - 1}, got '
+                               f'{label}')
+            if message:
+                fault(f'{segment.where}: {message}')
+            else:
+                valid[segment.id] = segment
+        return list(valid.values())
 
     return reader
+
+
+@segment_reader
+def checked(segments: Iterable[VideoSegment]) -> Iterable[VideoSegment]:
+    """Return the valid ones of segments from any reader."""
+    return segments
 
 
 def fit_to_videos(segments: Iterable[VideoSegment],
                   durations: Mapping[str, float]
                   ) -> tuple[list[VideoSegment], Counter]:
-    """Cut segments at the end of their videos, and count irregular ones.
+    """Cut segments at the end of their videos, and count them.
 
     In published lists, some segments end or even start after the end of their
-    video, and some segments of one class overlap.
+    video.
 
     Args:
         segments: Segments from any reader.
@@ -359,13 +349,11 @@ def fit_to_videos(segments: Iterable[VideoSegment],
             stay unchanged.
 
     Returns:
-        Segments that start within their video, and the numbers of cut, dropped
-        and overlapping segments; see :func:`describe`. Only segments of equal
-        actions count as overlapping.
+        Segments that start within their video, and the numbers of cut and
+        dropped segments; see :func:`describe`.
     """
     counts: Counter = Counter()
     kept = []
-    by_class: dict[tuple, list[VideoSegment]] = {}
     for segment in segments:
         duration = durations.get(segment.video, math.inf)
         if segment.start >= duration:
@@ -375,27 +363,11 @@ def fit_to_videos(segments: Iterable[VideoSegment],
             counts['cut at the end of the video'] += 1
             segment = segment._replace(end=duration)
         kept.append(segment)
-        if 'action' in segment.labels:
-            by_class.setdefault((segment.video, segment.labels['action']),
-                                []).append(segment)
-    counts['overlapping (kept)'] = sum(map(count_overlaps, by_class.values()))
-    return kept, +counts
-
-
-def count_overlaps(segments: Iterable[VideoSegment]) -> int:
-    """Count the segments that start during an earlier one."""
-    count, last = 0, 0.
-    for segment in sorted(segments, key=lambda segment: segment.start):
-        count += segment.start < last
-        last = max(last, segment.end)
-    return count
+    return kept, counts
 
 
 def describe(counts: Mapping[str, int]) -> str:
-    """Format the counts of :func:`fit_to_videos`; empty if there are none.
-
-    Example: ``3 cut at the end of the video, 12 overlapping (kept)``.
-    """
+    """Format the counts of :func:`fit_to_videos`; empty if there are none."""
     return ', '.join(f'{n} {kind}' for kind, n in sorted(counts.items()))
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..annotations.published import FPS
 from ..annotations.video_segment import Fault, VideoSegment, videos_of
 from .feature_targets import (
     Targets,
@@ -54,7 +55,7 @@ def feature_options(folders: Mapping[str, str]) -> dict[str, dict]:
 
 def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
                   kinds: Sequence[Targets], folders: Mapping[str, str],
-                  fault: Fault, *, fps: float = 30,
+                  fault: Fault, *,
                   classes: Sequence[str] | None = None,
                   order: Sequence[str] = ()) -> None:
     """Write each part, and print a summary."""
@@ -69,7 +70,7 @@ def prepare_parts(args: argparse.Namespace, parts: Iterable[Part],
             raise ValueError(f'the list {part.list_name} has no segments')
         output = Output(args.out, args.force)
         places = place_features(
-            output, given, folders, videos_of(part.segments), args.rate, fps)
+            output, given, folders, videos_of(part.segments), args.rate)
         lengths = feature_lengths(places)
         videos = with_features(part.segments, lengths, places[0], fault)
         print(part.list_name + ': ' + write_targets(
@@ -103,11 +104,7 @@ def prepare_segments(args: argparse.Namespace,
                      class_file: str = 'label_map.txt') -> None:
     """Write lists of segments and the file of classes into the data root.
 
-    Args:
-        args: Command line.
-        files: Content of each list and its segments, by name.
-        classes: Class names, if known.
-        class_file: Name of the file of classes.
+    ``files`` has the content of each list and its segments, by name.
     """
     output = Output(args.out, args.force)
     for name, (content, segments) in files.items():
@@ -120,19 +117,17 @@ def prepare_segments(args: argparse.Namespace,
 
 def place_features(output: Output, sources: Mapping[str, Path | None],
                    folders: Mapping[str, str], videos: Sequence[str],
-                   rate: float, fps: float) -> list[Path]:
+                   rate: float) -> list[Path]:
     """Create the feature folders that configs read.
 
     A folder of ``.npy`` files is linked, unless it is already in place.
-    Features in RULSTM's LMDB are converted to ``.npy`` files.
+    Features of ``videos`` in RULSTM's LMDB are converted to ``.npy`` files
+    with ``rate`` steps per second.
 
     Args:
         output: Files that this run creates, and their report.
         sources: Folder that the user gave for each modality, or None.
         folders: Folder name in the data root for each modality.
-        videos: Videos to convert from an LMDB.
-        rate: Steps per second to convert to.
-        fps: Frames per second of the LMDB.
 
     Returns:
         Paths in the data root of the available modalities.
@@ -145,7 +140,7 @@ def place_features(output: Output, sources: Mapping[str, Path | None],
                 placed.append(place)
             continue
         if (source / LMDB_FILE).is_file():
-            write_lmdb_features(output, source, place, videos, rate, fps)
+            write_lmdb_features(output, source, place, videos, rate)
         else:
             link_folder(source, place)
         placed.append(place)
@@ -173,34 +168,21 @@ def link_folder(source: Path, place: Path) -> None:
                          'the features there') from None
 
 
-def open_lmdb(folder: Path):
-    """Open an LMDB for reading.
+def write_lmdb_features(output: Output, source: Path, place: Path,
+                        videos: Sequence[str], rate: float) -> None:
+    """Write ``<video>.npy`` for each video, unless it exists.
 
     Raises:
-        ValueError: If the folder is not an LMDB, or the package lmdb is not
-            installed.
+        ValueError: If the package lmdb is missing, or the LMDB lacks a video
+            or has rows of different widths.
     """
     try:
         import lmdb
     except ImportError:
-        raise ValueError(f'{folder} is an LMDB, which needs the package lmdb: '
+        raise ValueError(f'{source} is an LMDB, which needs the package lmdb: '
                          'pip install lmdb') from None
-    try:
-        return lmdb.open(os.fspath(folder), readonly=True, lock=False)
-    except lmdb.Error as error:
-        raise ValueError(f'{folder} must be an LMDB: {error}') from None
-
-
-def write_lmdb_features(output: Output, source: Path, place: Path,
-                        videos: Sequence[str], rate: float,
-                        fps: float) -> None:
-    """Write ``<video>.npy`` for each video, unless it exists.
-
-    Raises:
-        ValueError: If the LMDB lacks a video, or has rows of different
-            widths.
-    """
-    with open_lmdb(source) as env, env.begin(buffers=True) as transaction:
+    with lmdb.open(os.fspath(source), readonly=True, lock=False) as env, \
+            env.begin(buffers=True) as transaction:
         for video in videos:
             path = place / f'{video}.npy'
             if path.is_file():
@@ -210,7 +192,7 @@ def write_lmdb_features(output: Output, source: Path, place: Path,
             if not frames:
                 raise ValueError(f'{source} lacks frames of {video}, such as '
                                  f'{video}_frame_0000000001.jpg')
-            rows = latest_rows(frames, fps / rate)
+            rows = latest_rows(frames, FPS / rate)
             if rows is None:
                 raise ValueError(
                     f'{source}: the rows of {video} must have one width, and '

@@ -77,12 +77,7 @@ def known_classes(segments: Iterable[VideoSegment], classes: Sequence[str],
 
 
 def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
-    """Return the number of steps of each video with files in all folders.
-
-    Raises:
-        ValueError: If a folder is empty, or the files do not fit together; see
-            :class:`FeatureStreams`.
-    """
+    """Return the number of steps of each video with files in all folders."""
     names = []
     for folder in folders:
         names.append({path.stem for path in folder.glob('*.npy')})
@@ -183,7 +178,13 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
         for video in dict.fromkeys([*videos, *background]):
             path = output.root / kind.folder / f'{video}.npy'
             if keep_targets:
-                _check_targets(path, lengths[video], kind.width)
+                shape = open_array(path).shape
+                # Targets may be one step longer than the features.
+                if shape[1] != kind.width or not (
+                        0 <= shape[0] - lengths[video] <= 1):
+                    raise ValueError(
+                        f'{path} must be targets of {lengths[video]} steps '
+                        f'and {kind.width} classes, got {shape}')
                 continue
             empty = npy_bytes(mark((), lengths[video], kind, rate))
             if video in videos:
@@ -202,11 +203,3 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
     return (f'{output.root}: {len(videos)} videos, {len(segments)} segments'
             + f' ({notes})' * bool(notes) + f'; lists: {list_texts}; '
             f'{output.written} files written, {output.kept} already existed')
-
-
-def _check_targets(path: Path, length: int, width: int) -> None:
-    shape = open_array(path).shape
-    # Targets may be one step longer than the features.
-    if shape[1] != width or not 0 <= shape[0] - length <= 1:
-        raise ValueError(f'{path} must be targets of {length} steps and '
-                         f'{width} classes, got {shape}')

@@ -67,13 +67,9 @@ class Output:
               replaceable: bytes | None = None) -> bool:
         """Return True if a file is missing or has different content.
 
-        Args:
-            path: File.
-            content: Its new content.
-            replaceable: Another content that may be overwritten.
-
         Raises:
-            ValueError: If the file must not be overwritten.
+            ValueError: If the file must not be overwritten. ``replaceable`` is
+                another content that may be.
         """
         existing = path.read_bytes() if path.is_file() else None
         if existing not in (None, content, replaceable) and not self.force:
@@ -95,11 +91,9 @@ class Output:
 
 def find_files(sources: Sequence[Path], names: Collection[str]
                ) -> dict[str, Path]:
-    """Return the paths of files with these names.
+    """Return the paths of files with these names, by name.
 
-    Args:
-        sources: Files, and folders whose direct content is searched.
-        names: File names.
+    The sources are files, and folders whose direct content is searched.
     """
     files: dict[str, Path] = {}
     for source in sources:
@@ -114,11 +108,7 @@ def find_files(sources: Sequence[Path], names: Collection[str]
 
 def find_any(sources: Sequence[Path], names: Collection[str]
              ) -> dict[str, Path]:
-    """Return the paths of files with these names; require at least one.
-
-    Raises:
-        ValueError: If no file is found.
-    """
+    """Return the paths of files with these names; require at least one."""
     files = find_files(sources, names)
     if not files:
         raise ValueError(f'no {" or ".join(names)} among '
@@ -127,10 +117,6 @@ def find_any(sources: Sequence[Path], names: Collection[str]
 
 
 def find_one(sources: Sequence[Path], *names: str) -> Path:
-    """Return the first of ``names`` that exists.
-
-    Raises:
-        ValueError: If no file is found.
-    """
+    """Return the first of ``names`` that exists; require one."""
     files = find_any(sources, names)
     return next(files[name] for name in names if name in files)

@@ -36,7 +36,8 @@ from .feature_targets import (
 from .files import Recipe, find_any, find_files, find_one, join_lines
 from .video_lists import SPLIT, VideoList, in_order, prepare_lists
 
-ONLINE_FOLDERS = dict(rgb='rgb_kinetics_resnet50', flow='flow_kinetics_bninception')
+ONLINE_FOLDERS = dict(rgb='rgb_kinetics_resnet50',
+                      flow='flow_kinetics_bninception')
 # Number of videos in the protocol of online detection.
 THUMOS14_VIDEOS = dict(val=200, test=213)
 # The released protocol also trains on the authors' validation videos.
@@ -192,10 +193,11 @@ def read_clips(path: Path) -> list[tuple[str, int]]:
     """
     clips = []
     for line, where in read_lines(path):
-        match = CLIP.match(line)
+        match = CLIP.match(line.strip())
         if match is None:
-            raise ValueError(f'{where}: expected SESSION-START-END-FRAME-FRAME '
-                             f'and an action (from 1), got {line!r}')
+            raise ValueError(f'{where}: expected a clip SESSION-START-END-'
+                             'FRAME-FRAME and its action (from 1), got '
+                             f'{line!r}')
         clips.append((f'{match[2]}/{match[1]}.mp4', int(match[3]) - 1))
     return clips
 

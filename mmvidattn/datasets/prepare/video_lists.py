@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from ..annotations.formats.base import Entry
 from ..annotations.video_segment import (
     Fault,
     read_columns,
@@ -51,18 +52,16 @@ def _ssv2(args: argparse.Namespace, fault: Fault) -> None:
                  f'something-something-v2-{name}.json')
         for name in ('labels', 'train', 'validation'))
     # Maps each template without brackets to its class number.
-    numbers = {name: int(number) for name, number in read_json(labels).items()}
+    numbers = {name: int(number.number())
+               for name, number in Entry.of_file(labels).items()}
     files = []
     for split, path in zip(('train', 'val'), paths):
         videos = []
-        for i, item in enumerate(read_json(path)):
-            try:
-                template = item['template'].translate({91: None, 93: None})
-                videos.append((str(item['id']), numbers[template]))
-            except (KeyError, TypeError, AttributeError) as error:
-                raise ValueError(
-                    f'{path}, item {i}: expected an id and a template of '
-                    f'{labels.name}, got {item}: {error!r}') from None
+        for item in Entry.of_file(path):
+            template = item['template'].text().translate({91: None, 93: None})
+            if template not in numbers:
+                item['template'].fail(f'a template of {labels.name}')
+            videos.append((item['id'].text(), numbers[template]))
         files.append(VideoList(f'sthv2_{split}_list_videos.txt', 'videos',
                                videos, '.webm'))
     prepare_lists(args, files, in_order(numbers, labels), 174)
@@ -156,15 +155,11 @@ def _diving48(args: argparse.Namespace, fault: Fault) -> None:
                for path in vocabulary.values() for one in read_json(path)]
     files = []
     for split, name in dict(train='train', val='test').items():
-        path, videos = find_one(args.sources, f'Diving48_V2_{name}.json'), []
-        for i, item in enumerate(read_json(path)):
-            try:
-                videos.append((str(item['vid_name']), int(item['label'])))
-            except (KeyError, TypeError, ValueError):
-                raise ValueError(f'{path}, item {i}: expected vid_name and '
-                                 f'label, got {item}') from None
-        files.append(VideoList(f'diving48_{split}_list_videos.txt', 'videos',
-                               videos, '.mp4'))
+        path = find_one(args.sources, f'Diving48_V2_{name}.json')
+        files.append(VideoList(
+            f'diving48_{split}_list_videos.txt', 'videos',
+            [(item['vid_name'].text(), int(item['label'].number()))
+             for item in Entry.of_file(path)], '.mp4'))
     prepare_lists(args, files, classes, 48)
 
 
@@ -257,13 +252,8 @@ def prepare_lists(args: argparse.Namespace, files: Sequence[VideoList],
 
     Each line of a list is ``<path> <label>``. If the folder of videos exists,
     missing videos are left out, and paths have the suffixes of the files
-    found.
-
-    Args:
-        args: Command line.
-        files: Training and validation list.
-        classes: Class names; empty if unknown.
-        num_classes: Published numbers of classes, one for each version.
+    found. ``classes`` are empty if unknown; ``num_classes`` are the published
+    numbers of classes, one for each version.
     """
     output = Output(args.out, args.force)
     for one in files:

@@ -69,7 +69,7 @@ def test_thumos14(thumos14):
     assert [(one.start, one.end) for one in frisbee] == [
         (61.8, 63.2), (62.8, 64.5), (59.4, 60.7)]
     kept, counts = fit_to_videos(result, {'video_validation_0000264': 283.5})
-    assert kept == result and describe(counts) == '1 overlapping (kept)'
+    assert kept == result and not describe(counts)
     result = published.read_thumos14(thumos14, 'test')
     # The file lasts 176.13 s; with 150 s, a segment is cut.
     name = 'video_test_0000270'
@@ -77,16 +77,6 @@ def test_thumos14(thumos14):
     assert describe(counts) == ('1 cut at the end of the video, '
                                 '2 dropped after the end of the video')
     assert [one.end for one in kept if one.video == name] == [150]
-    # Segments that touch do not overlap.
-    first = result[0]._replace(start=0., end=1.)
-    assert not fit_to_videos([first, first._replace(start=1., end=2.)], {})[1]
-
-
-def test_tvseries():
-    result = published.read_tvseries(LINES / 'tvseries/GT-train.txt', 'train')
-    assert [(*one[1:4], one.labels['action'], one.subset) for one in result
-            ] == [('24_ep1', 12.4, 14., 'Pick something up', 'train'),
-                  ('24_ep1', 13., 13.6, 'Point', 'train')]
 
 
 @pytest.mark.parametrize('line, error', [

@@ -100,13 +100,7 @@ class Format(NamedTuple):
 
 
 class Entry:
-    """Value of a JSON file with its path, such as ``[0].data.video``.
-
-    Args:
-        value: Value.
-        file: The file.
-        path: Path of the value inside of the file.
-    """
+    """Value of a JSON file with its path in it, such as ``[0].data.video``."""
 
     def __init__(self, value: Any, file: Path, path: str = '') -> None:
         self.value = value
@@ -137,8 +131,10 @@ class Entry:
         if not isinstance(self.value, dict):
             self.fail('an object')
         for key, value in self.value.items():
-            yield key, Entry(value, self.file, f'{self.path}.{key}'.lstrip(
-                '.'))
+            yield key, self._member(key, value)
+
+    def _member(self, key: str, value: Any) -> 'Entry':
+        return Entry(value, self.file, f'{self.path}.{key}'.lstrip('.'))
 
     def __iter__(self) -> Iterator['Entry']:
         if not isinstance(self.value, list):
@@ -149,10 +145,10 @@ class Entry:
     def read(self, key: str, convert: Callable[['Entry'], Any] = lambda x: x,
              default: Any = None) -> Any:
         """Convert a value of an object, if it is neither missing nor null."""
-        for name, found in self.items():
-            if name == key and found.value is not None:
-                return convert(found)
-        return default
+        if not isinstance(self.value, dict):
+            self.fail('an object')
+        value = self.value.get(key)
+        return default if value is None else convert(self._member(key, value))
 
     def __getitem__(self, key: str) -> 'Entry':
         found = self.read(key)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ....utils.printable import format_table
 from ..labeled_videos import some
-from ..video_segment import VideoSegment, count_overlaps
+from ..video_segment import VideoSegment
 from .base import Annotations, VideoInfo
 
 COLUMNS = ('segments', 'videos', 'seconds', 'shortest', 'mean', 'longest',
@@ -39,8 +39,13 @@ def summarize(annotations: Annotations) -> list[str]:
     equal = len(times) - len({*times})
     if equal:
         lines.append(f'{equal} segments have the same times as another one')
-    overlaps = sum(count_overlaps(one for one in group if not one.is_open)
-                   for group in groups.values())
+    overlaps = 0
+    for group in groups.values():
+        last = 0.
+        for one in sorted(group, key=lambda one: one.start):
+            if not one.is_open:
+                overlaps += one.start < last
+                last = max(last, one.end)
     if overlaps:
         lines.append(f'{overlaps} segments start during another one')
     return lines
