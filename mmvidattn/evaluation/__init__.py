@@ -3,7 +3,7 @@
 from ..lazy import lazy_package
 
 lazy_package(__name__, dict(
-    epic_submission=['EpicSubmission'],
+    epic_kitchens=['EpicSubmission', 'VerbNounAccuracy'],
     event_metrics=[
         'EventAlarms', 'EventAP', 'EventF1', 'EventStartAP',
         'FrameCalibration'],
@@ -11,5 +11,4 @@ lazy_package(__name__, dict(
     per_frame_map=[
         'PerFrameMAP', 'average_precision', 'calibrated_average_precision',
         'stage_masks'],
-    segment_scores=['marginal_scores'],
-    verb_noun_accuracy=['VerbNounAccuracy']))
+    segment_scores=['marginal_scores']))

@@ -18,7 +18,7 @@ from ..utils.checks import check_finite
 from ..utils.files import replacing
 from .segment_scores import (
     PARTS,
-    build_subsets,
+    SegmentSubset,
     read_actions,
     read_segment_scores,
     stack_scores,
@@ -105,7 +105,8 @@ class VerbNounAccuracy(BaseMetric):
         super().__init__(**kwargs)
         self.num_nouns = num_nouns
         self.score = score
-        self.subsets = build_subsets(subsets)
+        self.subsets = [SegmentSubset(*each)
+                        for each in (subsets or {}).items()]
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
         """Compare scores [num_classes] with labels [num_classes]."""

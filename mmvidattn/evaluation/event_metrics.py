@@ -84,21 +84,15 @@ class EventMetric(BaseMetric):
         number = gathered[names[0]][0].shape[1]
         classes = list((self.dataset_meta or {}).get('classes') or (
             f'class {k}' for k in range(number)))
-        return self.evaluate_videos(
+        return self._evaluate(
             {name: FrameScores(self.rate, self._probabilities(each))
              for name, (each, _) in gathered.items()},
             {name: each == 1 for name, (_, each) in gathered.items()}, classes)
 
-    def evaluate_videos(self, scores: dict[str, FrameScores],
-                        targets: dict[str, np.ndarray],
-                        classes: Sequence[str]) -> dict[str, float]:
-        """Return all values by name.
-
-        Args:
-            scores: Scores of each video.
-            targets: Steps that show each class, bool [T, K].
-            classes: Names of the K classes.
-        """
+    def _evaluate(self, scores: dict[str, FrameScores],
+                  targets: dict[str, np.ndarray],
+                  classes: Sequence[str]) -> dict[str, float]:
+        # The targets are the steps that show each class, bool [T, K].
         found = detect_events(scores, classes, self.ignore, **self.events)
         truth = [
             VideoSegment(f'{name} {k} {start}', name, start / each.rate,
@@ -201,9 +195,9 @@ class FrameCalibration(EventMetric):
     """
     default_prefix = 'online'
 
-    def evaluate_videos(self, scores: dict[str, FrameScores],
-                        targets: dict[str, np.ndarray],
-                        classes: Sequence[str]) -> dict[str, float]:
+    def _evaluate(self, scores: dict[str, FrameScores],
+                  targets: dict[str, np.ndarray],
+                  classes: Sequence[str]) -> dict[str, float]:
         actions = [k for k in range(len(classes)) if k not in self.ignore]
         return Calibration(
             [each.scores[:, actions] for each in scores.values()],

@@ -13,7 +13,7 @@ from ..utils.checks import check_finite
 from .per_frame_map import only_mode, stream_cost
 from .segment_scores import (
     SegmentScores,
-    build_subsets,
+    SegmentSubset,
     read_actions,
     read_segment_scores,
     stack_scores,
@@ -90,7 +90,8 @@ class MeanTopKRecall(BaseMetric):
         self.k = k
         self.parts_of_action = None if actions is None else read_actions(
             actions)
-        self.subsets = build_subsets(subsets)
+        self.subsets = [SegmentSubset(*each)
+                        for each in (subsets or {}).items()]
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
         """Store the scores of each segment."""

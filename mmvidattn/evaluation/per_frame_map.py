@@ -100,17 +100,12 @@ def _check(positive: np.ndarray,
 
 
 def stream_cost(costs: Iterable[dict | None]) -> dict[str, float]:
-    """Summarize the cost of streams.
+    """Return steps per second over all streams, and the largest state.
 
     Args:
         costs: ``stream_cost`` of each data sample, as set by
             :class:`mmvidattn.recognizers.OnlineActionDetector`; None if the
             sample was not evaluated as a stream.
-
-    Returns:
-        ``stream_steps_per_second``, steps divided by seconds over all streams,
-        and ``stream_state_bytes``, the size of the largest state. Empty if no
-        sample was evaluated as a stream.
     """
     costs = [cost for cost in costs if cost is not None]
     if not costs:

@@ -218,16 +218,10 @@ def read_list(path: str | Path) -> tuple[str, list[str]]:
     lines = [line.strip() for line in read_lines(path)]
     heading = HEADINGS.get(lines[0].lower()) if lines else None
     pattern = r'\w[\w.-]*' if heading in (None, 'id') else r'\d+'
-    for number, line in enumerate(lines, 1):
-        if line and not re.fullmatch(pattern, line) and (
-                number > 1 or heading is None):
+    entries = lines if heading is None else lines[1:]
+    for number, line in enumerate(entries, 1 + len(lines) - len(entries)):
+        if line and not re.fullmatch(pattern, line):
             raise ValueError(
                 f'{path}, line {number}: {line!r} is not a segment id or a '
                 'class number')
-    entries = lines if heading is None else lines[1:]
     return heading or 'id', [line for line in entries if line]
-
-
-def build_subsets(subsets: Mapping[str, Any] | None) -> list[SegmentSubset]:
-    """Build the subsets of a metric from ``{name: members}``."""
-    return [SegmentSubset(*each) for each in (subsets or {}).items()]

@@ -52,10 +52,12 @@ def check_format(found, challenge, ids):
             assert isinstance(score, float)
 
 
-@pytest.mark.parametrize('suffix', ['.json', '.zip'])
-def test_anticipation(tmp_path, suffix):
+@pytest.mark.parametrize('suffix, parts', [
+    ('.json', {}), ('.zip', dict(action=400))], ids=['parts', 'actions'])
+def test_anticipation(tmp_path, suffix, parts):
+    """Scores of verbs and nouns default to sums of those of actions."""
     ids = ['P01_101_0', 'P01_101_1', 'P37_103_77']
-    samples = [anticipated(each, i) for i, each in enumerate(ids)]
+    samples = [anticipated(each, i, **parts) for i, each in enumerate(ids)]
     result = submit(tmp_path / f'new/new/test{suffix}', samples,
                     actions=ACTIONS, supervision=dict(pt=1, tl=3, td=4))
     check_format(result, 'action_anticipation', ids)
@@ -68,21 +70,14 @@ def test_anticipation(tmp_path, suffix):
         assert list(entry['action'].items()) == [
             (f'{ACTIONS[i][0]},{ACTIONS[i][1]}', pytest.approx(action[i]))
             for i in order]
-        for part in 'verb', 'noun':
-            assert list(entry[part].values()) == pytest.approx(
-                sample[f'pred_{part}'][1, 1:].tolist())
-
-
-def test_verb_and_noun_scores_default_to_sums_of_actions(tmp_path):
-    samples = [anticipated('P01_101_0', 0, action=400)]
-    entry = submit(tmp_path / 'test.json', samples, actions=ACTIONS)[
-        'results']['P01_101_0']
-    share = samples[0]['pred_action'][1, 1:].softmax(0)
-    for part, column in (('verb', 0), ('noun', 1)):
-        for number in 0, 5:
-            assert entry[part][str(number)] == pytest.approx(sum(
-                share[i].item() for i, a in enumerate(ACTIONS)
-                if a[column] == number))
+        share = sample['pred_action'][1, 1:].softmax(0).tolist()
+        for column, (part, number) in enumerate((('verb', VERBS),
+                                                 ('noun', NOUNS))):
+            want = [sum(x for x, one in zip(share, ACTIONS)
+                        if one[column] == n) for n in range(number)]
+            if not parts:
+                want = sample[f'pred_{part}'][1, 1:].tolist()
+            assert list(entry[part].values()) == pytest.approx(want)
 
 
 @pytest.mark.parametrize('score', ['logit', 'prob'])

@@ -111,18 +111,6 @@ def test_segment_without_steps_has_zero_scores():
         assert result['online/noun_top5_recall_testra'] == recall
 
 
-def test_reads_actions(samples, tmp_path):
-    path = tmp_path / 'actions.csv'
-    rows = [f'{i},{i % 7},{i % 8},x' for i in range(12)]
-    path.write_text('id,verb,noun,action\n' + '\n'.join(rows) + '\n')
-    for each in samples:
-        del each['pred_verb'], each['pred_noun']
-    read, given = (
-        evaluate(samples, actions=actions)
-        for actions in (str(path), [(i % 7, i % 8) for i in range(12)]))
-    assert read == given and len(read) == 3
-
-
 @pytest.mark.parametrize('kwargs, error', [
     (dict(actions='none.csv'), 'none.csv'),
     (dict(actions='actions.csv'), 'line 2: expected number 0, verb'),
@@ -140,13 +128,11 @@ def test_rejects_invalid_samples(samples):
     metric = build()
     with pytest.raises(ValueError, match='segment_labels'):
         metric.process(None, [{**samples[0], 'segment_labels': None}])
-    scores = np.arange(6.)
+    scores = np.array([0., np.nan])
     labels = dict(action=1, verb=1, noun=1)
-    scores[2] = np.nan
     for part in labels:
-        parts = dict.fromkeys(labels, np.arange(6.)) | {part: scores}
         with pytest.raises(ValueError, match=f'pred_{part} of segment s7 '):
-            metric.process(None, [sample('s7', labels, [0], **parts)])
+            metric.process(None, [sample('s7', labels, [0], **{part: scores})])
     # A segment without steps has zero scores, whatever the tensor holds.
     metric.process(None, [sample('s7', labels, [], action=scores)])
     metric.process(None, [samples[0]])
@@ -200,16 +186,20 @@ def test_warns_of_empty_subset(samples, monkeypatch):
     assert evaluate(samples, subsets=dict(unseen=['1'])) == {}
 
 
-def test_derives_actions_from_verbs_and_nouns(samples):
+def test_derives_actions_from_verbs_and_nouns(samples, tmp_path):
     """EPIC's official lists lack actions; unknown pairs count as misses."""
     table = [(0, 2), (3, 4), (1, 1)]
+    path = tmp_path / 'actions.csv'
+    path.write_text('id,verb,noun,action\n' + ''.join(
+        f'{i},{verb},{noun},x\n' for i, (verb, noun) in enumerate(table)))
     for i, each in enumerate(samples[:6]):
         each['segment_labels'] = dict(
             zip(('verb', 'noun'), [*table, (5, 5), (5, 6), (5, 5)][i]))
         each['pred_action'] = torch.tensor([[0., 3, 2, 1]])
     # There are three classes in the table and two unknown ones; two are hits.
-    assert evaluate(samples[:6], k=2, actions=table)[
-        'online/action_top2_recall_strict'] == pytest.approx(2 / 5)
+    for actions in table, str(path):
+        assert evaluate(samples[:6], k=2, actions=actions)[
+            'online/action_top2_recall_strict'] == pytest.approx(2 / 5)
     with pytest.raises(ValueError, match='segment 0 has no action .*actions'):
         evaluate(samples[:6], k=2)
 
@@ -228,8 +218,8 @@ SCORES = {
     'pred_anticipated_action': torch.arange(24.).reshape(4, 2, 3)}
 
 
-def test_rows_of_a_stream():
-    """Row 0 is the detection, higher rows are anticipation tokens."""
+def test_rows_of_a_stream_and_of_windows():
+    """In a stream, row 0 is the detection, and then come the tokens."""
     result = read_segment_scores(dict(
         SCORES, is_whole_video=True, video_name='v',
         segment_id=[1, 2, 'c', 4],
@@ -240,13 +230,9 @@ def test_rows_of_a_stream():
     assert result[0].labels == dict(action=0)
     assert [segment.scores['action'].tolist() for segment in result] == [
         [1, 2], [7, 8], [16, 17], [0, 0]]
-
-
-@pytest.mark.parametrize('rows, scores', [
-    ([2], [5, 6]), ([3], [7, 8]), ([], [0, 0])])
-def test_rows_of_a_window(rows, scores):
-    result, = read_segment_scores(dict(
-        SCORES, is_whole_video=False, video_name='v', segment_id=1,
-        segment_labels={}, score_rows=rows))
-    assert result.seen == bool(rows)
-    assert result.scores['action'].tolist() == scores
+    for rows, scores in ([2], [5, 6]), ([3], [7, 8]), ([], [0, 0]):
+        one, = read_segment_scores(dict(
+            SCORES, is_whole_video=False, video_name='v', segment_id=1,
+            segment_labels={}, score_rows=rows))
+        assert one.seen == bool(rows)
+        assert one.scores['action'].tolist() == scores

@@ -174,23 +174,6 @@ def test_default_candidates_and_weights():
                                   min_duration=.5)
 
 
-def test_recall_keeps_the_limit_of_false_alarms():
-    videos, truth = noisy_videos(1, num_videos=2)
-    hours = 2 * 320 / 4 / 3600
-    recalls = []
-    for limit in 0., 40., 1e9:
-        tuned = tune_thresholds(videos, truth, CLASSES, objective='recall',
-                                false_alarms_per_hour=limit, **FEW)
-        result = detect_events(videos, CLASSES, thresholds=tuned.classes)
-        recall, alarms, *_ = twins.alarms(
-            result, truth, dict(all=3600 * hours))
-        assert recall == pytest.approx(tuned.value)
-        # For each of two classes.
-        assert alarms <= 2 * limit
-        recalls.append(recall)
-    assert recalls == sorted(recalls) and recalls[-1] == 1
-
-
 def test_an_overlap_equal_to_the_threshold_counts():
     scores = np.zeros((8, 3), np.float32)
     scores[:4, 1] = 1
