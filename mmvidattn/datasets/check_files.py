@@ -52,25 +52,24 @@ def check_files(paths: Sequence[str], num_workers: int, timeout: float,
         RemoteError: If the server of a remote video cannot be reached.
     """
     left = dict.fromkeys(paths)
-    # If a file ends its process, the pool ends. The file is one of the first
-    # that are left: each process has one, and the queue one more than that.
-    suspects = 2 * num_workers + 1
+
+    def one_round() -> Iterator[tuple[str, str | None]]:
+        yield from _run(list(left), num_workers, timeout, every_frame)
+        # If a file ends its process, the pool ends. The file is one of the
+        # first that are left: each process has one, and the queue one more
+        # than that.
+        for path in list(left)[:2 * num_workers + 1]:
+            (_, fault), = _run([path], 1, timeout, every_frame)
+            yield path, ('it crashed the process that read it, or took more '
+                         f'than {timeout:g} s') if fault is None else fault
+
     while left:
-        for path, fault in _run(list(left), num_workers, timeout, every_frame):
+        for path, fault in one_round():
             if fault is not None:
                 del left[path]
                 tick()
                 if fault:
                     yield path, fault
-        for path in list(left)[:suspects]:
-            (_, fault), = _run([path], 1, timeout, every_frame)
-            if fault is None:
-                fault = ('it crashed the process that read it, or took more '
-                         f'than {timeout:g} s')
-            del left[path]
-            tick()
-            if fault:
-                yield path, fault
 
 
 def _run(paths: list[str], num_workers: int, timeout: float,

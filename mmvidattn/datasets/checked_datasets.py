@@ -25,10 +25,6 @@ from .skipping_loader import ON_ERROR, SkippingLoader
 class CheckedVideoDataset(VideoDataset):
     """mmaction2's ``VideoDataset`` with checks of annotations and videos.
 
-    The annotation file is read by
-    :func:`mmvidattn.datasets.read_video_list`. An invalid line is an error
-    that names the line.
-
     In training, a random video replaces an unreadable video, see
     :class:`mmvidattn.datasets.skipping_loader.SkippingLoader`.
     :class:`mmvidattn.engine.SkippedVideosHook` counts the skipped videos.
@@ -42,14 +38,14 @@ class CheckedVideoDataset(VideoDataset):
     with a warning.
 
     Args:
-        ann_file: Path or URL of the annotation file. Videos may be URLs as
+        ann_file: Path or URL of the list, see
+            :func:`mmvidattn.datasets.read_video_list`. Videos may be URLs as
             well, see ``docs/remote.md``.
         pipeline: Transforms.
         num_classes: Number of classes; labels must be smaller. Not checked
             by default.
-        on_error: Reaction to missing and unreadable videos, see
-            ``SkippingLoader``. By default, they are skipped in training, and
-            raise an error in testing.
+        on_error: Option of ``SkippingLoader``. By default, unreadable videos
+            are skipped in training, and raise an error in testing.
         max_failures: Option of ``SkippingLoader``.
         allow_outside: Accept names that lead out of the video folder
             (``data_prefix['video']`` below ``data_root``) by ``../``, an

@@ -1,15 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Feature files of untrimmed videos, opened on demand."""
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from mmengine.logging import print_log
 
 from ..utils.files import map_numbers
 from ..utils.remote_files import is_url, join_url, local_path
-from .annotations.labeled_videos import some
 from .annotations.segment_csv import read_segment_file
 from .annotations.video_segment import steps_of
 
@@ -33,30 +32,16 @@ class Segment(NamedTuple):
 
 
 class SegmentTable(list[Segment]):
-    """List of segments that can be looked up by video and by action."""
+    """List of segments, also by video and by action."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         super().__init__(segments)
-        self._videos: dict[int, list[Segment]] = {}
-        self._actions: dict[int, list[Segment]] = {}
+        self.of_video: dict[int, list[Segment]] = defaultdict(list)
+        self.of_action: dict[int, list[Segment]] = defaultdict(list)
         for segment in self:
-            self._videos.setdefault(segment.video, []).append(segment)
+            self.of_video[segment.video].append(segment)
             if 'action' in segment.labels:
-                self._actions.setdefault(segment.labels['action'],
-                                         []).append(segment)
-
-    @property
-    def actions(self) -> list[int]:
-        """Sorted classes of all segments."""
-        return sorted(self._actions)
-
-    def of_video(self, video: int) -> list[Segment]:
-        """Return the segments of a video."""
-        return self._videos.get(video, [])
-
-    def of_action(self, action: int) -> list[Segment]:
-        """Return the segments of a class."""
-        return self._actions.get(action, [])
+                self.of_action[segment.labels['action']].append(segment)
 
 
 def open_array(path: str | Path) -> np.ndarray:
@@ -107,7 +92,7 @@ class FeatureStreams:
         self._opened: dict[str | Path, np.ndarray] = {}
         self.widths = dict(widths or {})
         origin = {key: 'as in the config' for key in self.widths}
-        cut, first_steps = [], {}
+        first_steps: dict[str, int] = {}
         for i, video in enumerate(self.videos):
             shapes = {key: open_array(self.path(i, key)).shape
                       for key in self.folders}
@@ -137,17 +122,10 @@ class FeatureStreams:
                     f'(+/- {MAX_DIFFERENCE}), got '
                     + ', '.join(f'{self.path(i, key)} with {length}'
                                 for key, length in lengths.items()))
-            if longest > shortest:
-                cut.append(video)
             self.lengths.append(shortest)
             if not self.lengths[-1]:
                 empty = min(lengths, key=lengths.get)
                 raise ValueError(f'{video}: {self.path(i, empty)} is empty')
-        if cut:
-            print_log(
-                f'{len(cut)} of {len(self.videos)} videos have files that '
-                f'differ by a step; the shortest counts: {some(cut)}',
-                logger='current')
 
     def path(self, video: int, key: str) -> str | Path:
         """Return the path or URL of a modality or target of a video."""
@@ -232,9 +210,6 @@ def read_segments(path: str | Path, videos: Sequence[str], video_fps: float,
         videos: Names of the videos. Segments of other videos are ignored.
         video_fps: Frames per second in RULSTM's lists, usually 30.
         feature_rate: Steps per second.
-
-    Raises:
-        ValueError: If the file is missing, or a line is invalid.
     """
     numbers = {video: i for i, video in enumerate(videos)}
     return SegmentTable(

@@ -121,17 +121,12 @@ def training_long_indices(work_start: int, steps: int, rate: int,
                           stretch: bool = False) -> np.ndarray:
     """Return the steps of the long memory in training, oldest first.
 
-    The steps are spread evenly before the work memory, and rounded down.
+    The steps are spread evenly before the work memory, and rounded down. For
+    the other arguments and the result, see :func:`dense_long_indices`.
 
     Args:
-        work_start: First step of the work memory.
-        steps: Steps covered by the long memory.
-        rate: Distance in steps between rows.
         stretch: If fewer than ``steps`` steps are available, spread all rows
             over them (LSTR) instead of repeating step 0 (TeSTra).
-
-    Returns:
-        ``(steps // rate,)`` int64.
     """
     start = work_start - steps
     if stretch:
@@ -151,6 +146,7 @@ def long_padding_mask(indices: np.ndarray) -> np.ndarray:
     return mask
 
 
+@dataclass
 class DenseWindows:
     """A window of a video for each step at which it can begin.
 
@@ -165,18 +161,14 @@ class DenseWindows:
         protocol: Position of a segment's window in evaluation, see
             :class:`SegmentWindows`.
     """
+    shape: WindowShape
+    streams: FeatureStreams
+    segments: SegmentTable
+    test_mode: bool
+    protocol: str
     mode = 'dense'
     only_for_evaluation = False
     scores_last_row = True
-
-    def __init__(self, shape: WindowShape, streams: FeatureStreams,
-                 segments: SegmentTable, test_mode: bool,
-                 protocol: str) -> None:
-        self.shape = shape
-        self.streams = streams
-        self.segments = segments
-        self.test_mode = test_mode
-        self.protocol = protocol
 
     @property
     def stride(self) -> int:
@@ -360,7 +352,7 @@ class SegmentStreamWindows(StreamWindows):
     """Videos processed step by step, with segments scored, without targets."""
 
     def load(self, info: dict, rng: np.random.Generator) -> dict:
-        segments = self.segments.of_video(info['video'])
+        segments = self.segments.of_video[info['video']]
         places = [self._place(segment) for segment in segments]
         return super().load(info, rng) | dict(
             score_steps=[step for step, _ in places],

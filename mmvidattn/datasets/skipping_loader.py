@@ -88,16 +88,21 @@ class SkippingLoader:
                     f'cannot load {name}: {brief(error)}') from error
             self._count(name, error)
             return None
-        if data is not None:
-            skipped, self._failures = self._failures, []
-            _annotate(data, filename=name)
-            if 'segment_id' in info:
-                _annotate(data, segment_id=info['segment_id'])
-            if skipped:
-                _annotate(data, skipped_videos=[name for name, _ in skipped],
-                          skipped_reasons=dict(skipped))
-            if CheckedStep.seconds is not None:
-                _annotate(data, decode_seconds=CheckedStep.seconds)
+        if data is None:
+            return None
+        note: dict[str, Any] = dict(filename=name)
+        if 'segment_id' in info:
+            note['segment_id'] = info['segment_id']
+        if CheckedStep.seconds is not None:
+            note['decode_seconds'] = CheckedStep.seconds
+        if self._failures:
+            note['skipped_videos'] = [name for name, _ in self._failures]
+            note['skipped_reasons'] = dict(self._failures)
+            self._failures = []
+        for one in data if isinstance(data, list) else [data]:
+            sample = one.get('data_samples') if isinstance(one, dict) else None
+            if isinstance(sample, BaseDataElement):
+                sample.set_metainfo(note)
         return data
 
     def _count(self, name: str, error: Exception) -> None:
@@ -113,13 +118,6 @@ class SkippingLoader:
                 'folder right, and does the pipeline work? The last error: '
                 f'{brief(error)}. The videos: {", ".join(dict(failed))}'
             ) from error
-
-
-def _annotate(data: Any, **note: Any) -> None:
-    for one in data if isinstance(data, list) else [data]:
-        sample = one.get('data_samples') if isinstance(one, dict) else None
-        if isinstance(sample, BaseDataElement):
-            sample.set_metainfo(note)
 
 
 class CheckedStep:
@@ -140,9 +138,6 @@ class CheckedStep:
 
     def __init__(self, step: Callable) -> None:
         self.step = step
-
-    def __repr__(self) -> str:
-        return repr(self.step)
 
     def __call__(self, results: Any) -> Any:
         local = local_video(results) if isinstance(results, dict) else None
@@ -166,12 +161,7 @@ class CheckedStep:
 
 
 def local_video(sample: Mapping[str, Any]) -> str | None:
-    """Return a local copy of a sample's video; None if it is local already.
-
-    Raises:
-        RemoteError: If the server cannot be reached. See
-            :func:`~mmvidattn.utils.remote_files.local_path` for other errors.
-    """
+    """Return a local copy of a sample's video; None if it is local already."""
     name = str(sample.get('filename') or '')
     if not is_url(name):
         return None

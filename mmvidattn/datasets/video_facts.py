@@ -18,20 +18,12 @@ VIDEO_SUFFIXES = ('.3gp', '.asf', '.avi', '.flv', '.gif', '.h264', '.m2ts',
 
 
 class VideoFacts(NamedTuple):
-    """Facts of a video file.
-
-    Attributes:
-        frames: Number of frames.
-        fps: Average frames per second.
-        width: Width in pixels.
-        height: Height in pixels.
-        duration: Seconds from the start of the file to the end of its last
-            frame.
-    """
+    """Facts of a video file; its size in pixels, and its average rate."""
     frames: int
     fps: float
     width: int
     height: int
+    # Seconds from the start of the file to the end of its last frame.
     duration: float
 
 

@@ -126,8 +126,6 @@ class VideoStreamDataset(VideoSegmentDataset):
             # Entries are small, and the sampler reads all of them.
             **{'serialize_data': False, **kwargs})
 
-    # The list of windows
-
     def load_data_list(self) -> list[dict]:
         """Read the CSV file, open all videos, and list the clips."""
         classes = list(self._metainfo.get('classes', ()))
@@ -236,8 +234,6 @@ class VideoStreamDataset(VideoSegmentDataset):
                              f'got {", ".join(segment.labels) or "none"}')
         return labels
 
-    # Samples
-
     @property
     def clip_stride(self) -> int:
         """Distance in steps between consecutive clips of a video."""
@@ -282,7 +278,7 @@ class VideoStreamDataset(VideoSegmentDataset):
             if not width:
                 continue
             marked = np.zeros((len(steps), width), np.float32)
-            for segment in self.segments.of_video(video):
+            for segment in self.segments.of_video[video]:
                 if part in segment.labels:
                     here = inside & (steps >= segment.start) & (
                         steps < segment.end)

@@ -158,7 +158,7 @@ def test_evaluates_segments_without_labels(root, tmp_path):
         build(root, windows='segments', **kwargs)
 
 
-def test_files_of_a_video_may_differ_by_a_step(tmp_path, logged):
+def test_files_of_a_video_may_differ_by_a_step(tmp_path):
     write_set(tmp_path)
     # Blanks of the list do not matter.
     (tmp_path / 'videos.txt').write_text(' a\r\n\t\nb  \nc\n \nshort')
@@ -175,10 +175,8 @@ def test_files_of_a_video_may_differ_by_a_step(tmp_path, logged):
         item = dataset[i]
         assert {len(item['inputs'][k]) for k in ('rgb', 'flow')} == {length}
         assert len(item['data_samples'].gt_action) == length
-    assert [s.end for s in dataset.segments.of_video(2)
+    assert [s.end for s in dataset.segments.of_video[2]
             if s.start >= 80] == [90]
-    log, = (line for line in logged if line.startswith('2 of 4 videos have'))
-    assert log.endswith(': b, c')
 
 
 def test_short_videos_are_evaluated(root):
@@ -218,12 +216,12 @@ def test_training_windows_precede_segments(root, tmp_path):
 
 
 def test_background_and_ambiguous_have_no_segments(root):
-    for ignored, labels in ((None, {1, 2}), (2, {1})):
+    for ignored in None, 2:
         segments = build(root, ignore_index=ignored).segments
-        assert {s.labels['action'] for s in segments} == labels
-        assert [s[2:4] for s in segments.of_action(1)] == [
-            (start, end) for video in SEGMENTS
-            for start, end, label in SEGMENTS[video] if label == 1]
+        assert [s[2:4] + (s.labels['action'], ) for s in segments] == [
+            one for video in SEGMENTS for one in sorted(
+                SEGMENTS[video], key=lambda one: one[2])
+            if one[2] != ignored]
 
 
 def test_verbs_and_nouns(root, tmp_path):
@@ -278,12 +276,10 @@ def test_future_targets_begin_two_steps_after_the_window(root):
 
 
 @pytest.mark.parametrize('kwargs, error', [
-    (dict(pad_start=True), "pad_start is only for training"),
-    (dict(pad_start=True, long_steps=0, test_mode=True), 'pad_start is only'),
+    (dict(pad_start=True, long_steps=0, test_mode=True),
+     'pad_start is only for training'),
     (dict(long_steps=10), 'long_steps must be a multiple .* got 10'),
     (dict(windows='segments'), 'needs segment_file'),
-    (dict(windows='videos'), "'videos' is only for evaluation"),
-    (dict(windows='videos', test_mode=True, work_rate=2), 'needs work_rate=1'),
     (dict(windows='stream'), "'stream' is only for evaluation"),
     (dict(windows='stream', test_mode=True, work_rate=2), 'needs work_rate=1'),
     (dict(windows='stream', test_mode=True, segment_file='segments.csv'),
@@ -300,7 +296,6 @@ def test_future_targets_begin_two_steps_after_the_window(root):
     (dict(work_steps=160), 'no video has a window of 160 steps'),
     *((dict(segment_file=f'0, a, {line}\n'), error) for line, error in (
         ('30, 20, 0, 0, 0', r'line 1: .* 0 <= start < end'),
-        ('-3, 20, 0, 0, 0', r'line 1: .* 0 <= start < end'),
         ('3, 20, 0, 0', 'line 1: expected id, video, start_frame'),
         ('3, 20, 0, 0, 2', 'action must be below 2, got 2'),
         ('3000, 3010, 0, 0, 1', 'begins in step 400, but a has 70'),
@@ -331,15 +326,12 @@ def test_rejects_invalid_options_and_segments(root, tmp_path, kwargs, error):
      r'flow/b.npy must be numbers of shape \(steps, width\)'),
     (lambda r: np.save(r / 'flow/b.npy', np.array([{}]), allow_pickle=True),
      'flow/b.npy must be .* no unpickling'),
-    (lambda r: (r / 'flow/b.npy').write_bytes(b''), 'flow/b.npy must be a'),
     (lambda r: (r / 'flow/b.npy').write_bytes(b'PK\x03\x04 cut'),
      'flow/b.npy must be a'),
     (lambda r: np.save(r / 'rgb/a.npy', np.full((70, 3), np.nan)),
      'rgb/a.npy must be finite, got nan or infinity in step'),
     (lambda r: np.save(r / 'target_perframe/a.npy', np.full((70, 3), 0.5)),
      'target_perframe/a.npy must have targets of 0 or 1, got 0.5 in step'),
-    (lambda r: np.save(r / 'target_perframe/a.npy', -np.ones((70, 3), int)),
-     'target_perframe/a.npy must have targets of 0 or 1, got -1.* in step'),
     (lambda r: [np.save(r / f / 'short.npy', np.zeros((0, w)))
                 for f, w in (('rgb', 3), ('flow', 2), ('target_perframe', 3))],
      'short: .* is empty'),

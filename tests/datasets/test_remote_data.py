@@ -1,13 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Data sets and checkpoints whose files are URLs."""
-import io
-
 import numpy as np
 import pytest
 import torch
 from mmaction.registry import DATASETS
 from mmengine.runner.checkpoint import CheckpointLoader
-from safetensors.torch import save
+from safetensors.torch import save_file
 
 from mmvidattn.datasets.check_files import check_video
 from mmvidattn.utils.checkpoint import load_state_dict_file
@@ -93,23 +91,16 @@ def test_a_lost_server_stops_the_run_instead_of_skipping(videos, store,
         check_video('memory://b/videos/1.mp4')
 
 
-def content(write, *args):
-    """Return what ``write(file, ...)`` writes."""
-    buffer = io.BytesIO()
-    write(buffer, *args)
-    return buffer.getvalue()
-
-
 def test_feature_streams_equal_local_files(store, tmp_path):
     rng = np.random.default_rng(0)
     for folder, array in dict(
             rgb=rng.standard_normal((40, 3), np.float32),
             target_perframe=np.eye(4)[rng.integers(4, size=40)]).items():
-        data = content(np.save, array)
         (tmp_path / folder).mkdir()
         for name in 'u', 'v':
-            store.pipe(f'/b/{folder}/{name}.npy', data)
-            (tmp_path / folder / f'{name}.npy').write_bytes(data)
+            path = tmp_path / folder / f'{name}.npy'
+            np.save(path, array)
+            store.pipe(f'/b/{folder}/{name}.npy', path.read_bytes())
     store.pipe('/b/videos.txt', b'u\nv\n')
     store.pipe('/b/classes.txt', b'none\na\nb\nc\n')
     (tmp_path / 'videos.txt').write_text('u\nv\n')
@@ -130,11 +121,11 @@ def test_feature_streams_equal_local_files(store, tmp_path):
 
 
 @pytest.mark.parametrize('name, write', [
-    ('a.pth', lambda weights: content(lambda f, w: torch.save(w, f), weights)),
-    ('a.safetensors', save)])
-def test_checkpoints(store, name, write):
+    ('a.pth', torch.save), ('a.safetensors', save_file)])
+def test_checkpoints(store, tmp_path, name, write):
     weights = dict(w=torch.arange(3.))
-    store.pipe(f'/b/{name}', write(weights))
+    write(weights, tmp_path / name)
+    store.pipe(f'/b/{name}', (tmp_path / name).read_bytes())
     url = f'memory://b/{name}'
     assert torch.equal(load_state_dict_file(url)['w'], weights['w'])
     assert torch.equal(

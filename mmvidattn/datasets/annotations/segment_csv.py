@@ -93,8 +93,7 @@ def read_segment_file(path: str | Path, fps: float = FPS,
             ``end``, it is read by :func:`read_segment_csv`. Any other file is
             read by :func:`read_rulstm`.
         fps: Frames per second in RULSTM's files.
-        checks: ``num_classes`` and ``fault`` of
-            :func:`~.video_segment.checked`.
+        checks: Arguments of :func:`~.video_segment.segment_reader`.
     """
     header, _ = next(read_rows(path), ([], ''))
     if 'narration_id' in header:

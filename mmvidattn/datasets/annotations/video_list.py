@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Reader of mmaction2's lists of videos and labels."""
 import logging
+import math
 import os.path as osp
 
 from mmengine.fileio import exists, get
@@ -113,13 +114,11 @@ def _parse(line: str, delimiter: str, multi_class: bool,
     labels = []
     for word in words:
         try:
-            label = int(word)
+            labels.append(int(word))
         except ValueError:
-            raise ValueError(f'label {word!r} is not an integer') from None
-        if label < 0:
-            raise ValueError(f'label {label} is negative')
-        if num_classes is not None and label >= num_classes:
-            raise ValueError(
-                f'label {label} is out of range for {num_classes} classes')
-        labels.append(label)
+            labels.append(-1)
+        if not 0 <= labels[-1] < (num_classes or math.inf):
+            last = f' to {num_classes - 1}' if num_classes else ''
+            raise ValueError(f'the label must be an integer from 0{last}, got '
+                             f'{word!r}')
     return name.strip(), labels if multi_class else labels[0]

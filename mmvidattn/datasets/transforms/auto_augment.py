@@ -1,21 +1,16 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """AutoAugment and RandAugment for clips, based on Pillow."""
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from mmaction.registry import TRANSFORMS
+from mmcv.transforms import BaseTransform
 from PIL import Image, ImageEnhance, ImageOps
 
 from ...utils.arguments import Count, Fraction, NotNegative, check_arguments
-from .base_transform import OptionTransform, check_frames
 
-INTERPOLATIONS = {
-    'nearest': Image.Resampling.NEAREST,
-    'bilinear': Image.Resampling.BILINEAR,
-    'bicubic': Image.Resampling.BICUBIC,
-}
-Interpolation = Literal[(*INTERPOLATIONS, 'random')]
+Interpolation = Literal['nearest', 'bilinear', 'bicubic', 'random']
 # Color of uncovered pixels.
 GRAY = 128, 128, 128
 
@@ -147,7 +142,19 @@ def _with_sign(name: str, value: float) -> float:
     return -value if negative else value
 
 
-class _ClipAugment(OptionTransform):
+def check_frames(transform: BaseTransform, frames: Sequence) -> None:
+    """Raise a ``ValueError`` unless frames are RGB, uint8 [H, W, 3]."""
+    for frame in frames:
+        if not (isinstance(frame, np.ndarray) and frame.dtype == np.uint8
+                and frame.ndim == 3 and frame.shape[2] == 3):
+            raise ValueError(
+                f'{type(transform).__name__} needs frames of shape (H, W, 3) '
+                'and type uint8, before FormatShape; got '
+                f'{getattr(frame, "shape", type(frame))} '
+                f'{getattr(frame, "dtype", "")}')
+
+
+class _ClipAugment(BaseTransform):
     """Base class: draw operations once per sample for all of its frames.
 
     Required and modified key: ``imgs``, a list of ``(H, W, 3)`` uint8 arrays.
@@ -177,7 +184,7 @@ class _ClipAugment(OptionTransform):
                 interpolation = np.random.choice(['bilinear', 'bicubic'])
             picture = OPS[name].apply(
                 picture, value, fillcolor=GRAY,
-                resample=INTERPOLATIONS[interpolation])
+                resample=Image.Resampling[interpolation.upper()])
         # A copy, because later transforms write into the frames.
         return np.array(picture)
 

@@ -4,14 +4,14 @@ import mmcv
 import numpy as np
 from mmaction.datasets.transforms import TenCrop
 from mmaction.registry import TRANSFORMS
+from mmcv.transforms import BaseTransform
 
 from ...utils.arguments import Count, Positive, check_arguments
-from .base_transform import OptionTransform
 
 
 @TRANSFORMS.register_module()
 @check_arguments
-class UniformThreeCrop(OptionTransform):
+class UniformThreeCrop(BaseTransform):
     """Crop squares at the start, middle and end of the longer side.
 
     The crops are centered along the shorter side. They may be smaller than the
@@ -88,7 +88,7 @@ class FlowTenCrop(TenCrop):
 
 @TRANSFORMS.register_module()
 @check_arguments
-class ScaleJitter(OptionTransform):
+class ScaleJitter(BaseTransform):
     """Resize height and width by independent random factors.
 
     All frames of a sample are resized alike. Unlike mmaction2's
@@ -102,11 +102,7 @@ class ScaleJitter(OptionTransform):
 
     def __init__(self, scale_range: tuple[Positive, Positive] = (
             0.9, 1.33)) -> None:
-        low, high = scale_range
-        if low > high:
-            raise ValueError('scale_range must be two positive numbers in '
-                             f'increasing order, got {scale_range}')
-        self.scale_range = low, high
+        self.scale_range = scale_range
 
     def transform(self, results: dict) -> dict:
         height, width = (

@@ -66,8 +66,8 @@ class MixClip(BaseTransform):
         """Choose actions to replace, between two steps of the video."""
         rng = results['rng']
         actions = [
-            segment for segment in results['segments'].of_video(
-                results['video']) if first < segment.end <= end]
+            segment for segment in results['segments'].of_video[
+                results['video']] if first < segment.end <= end]
         if self.mode == 'crop':
             return [s for s in actions if rng.random() < self.prob]
         chosen = rng.choice(
@@ -77,7 +77,7 @@ class MixClip(BaseTransform):
     def _other(self, results: dict, segment: Segment,
                action: int) -> Segment | None:
         """Draw a segment of this action from other videos, or return None."""
-        candidates = [other for other in results['segments'].of_action(action)
+        candidates = [other for other in results['segments'].of_action[action]
                       if other.video != segment.video and (
                           self.mode == 'crop'
                           or other.duration > segment.duration)]
@@ -125,7 +125,7 @@ class MixClipPlusPlus(MixClip):
         work, rng = results['work_indices'], results['rng']
         blends = []
         for segment in self._choose(results, work[0], work[-1] + 1):
-            action = rng.choice(results['segments'].actions)
+            action = rng.choice(sorted(results['segments'].of_action))
             other = self._other(results, segment, action)
             inside = (work >= segment.start) & (work < segment.end)
             if other is None or not inside.any():

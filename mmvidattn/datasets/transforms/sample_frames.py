@@ -202,14 +202,9 @@ class ClipLabels(BaseTransform):
     """
 
     def transform(self, results: dict) -> dict:
-        """Replace the label.
+        """Set ``label``, float32 [K], to ones for the clip's classes.
 
-        Args:
-            results: Sample with ``frame_inds`` of one clip, ``segments`` as a
-                list of (class, first frame, last frame), and ``label`` [K].
-
-        Returns:
-            Sample with ``label``, float32 [K], ones for the clip's classes.
+        ``segments`` are (class, first frame, last frame).
         """
         frames = results['frame_inds'] - results['start_index']
         present = [label for label, first, last in results['segments']

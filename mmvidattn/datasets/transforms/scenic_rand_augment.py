@@ -5,9 +5,11 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 from mmaction.registry import TRANSFORMS
+from mmcv.transforms import BaseTransform
+from PIL import Image, ImageOps
 
 from ...utils.arguments import Count, NotNegative, check_arguments
-from .base_transform import OptionTransform, check_frames
+from .auto_augment import check_frames
 
 MAX_MAGNITUDE = 20
 # Type of a clip: uint8 [T, H, W, 3].
@@ -40,16 +42,8 @@ def _auto_contrast(clip: Clip, magnitude: float) -> Clip:
 
 
 def _equalize(clip: Clip, magnitude: float) -> Clip:
-    tables = []
-    for channel in np.moveaxis(clip, -1, 0):
-        counts = np.bincount(channel.ravel(), minlength=256)
-        step = (counts.sum() - counts[counts > 0][-1]) // 255
-        values = np.arange(256)
-        if step:
-            below = np.cumsum(counts) - counts
-            values = ((below + step // 2) // step).clip(0, 255)
-        tables.append(values)
-    return _with_table(clip, tables)
+    image = Image.fromarray(clip.reshape(-1, *clip.shape[2:]))
+    return np.array(ImageOps.equalize(image)).reshape(clip.shape)
 
 
 def _posterize(clip: Clip, magnitude: float) -> Clip:
@@ -121,7 +115,7 @@ OPS: dict[str, Callable[[Clip, float], Clip]] = {
 
 @TRANSFORMS.register_module()
 @check_arguments
-class ScenicRandAugment(OptionTransform):
+class ScenicRandAugment(BaseTransform):
     """RandAugment of scenic's ViViT for Something-Something and EPIC.
 
     ``num_ops`` operations are drawn per sample, uniformly and with

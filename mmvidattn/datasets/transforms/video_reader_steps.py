@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from mmaction.datasets import DecordInit
 from mmaction.registry import TRANSFORMS
+from mmcv.transforms import BaseTransform
 from mmengine.fileio import FileClient
 from mmengine.logging import print_log
 
 from ...utils.arguments import Natural, check_arguments
 from ...utils.frame_times import find_frames
 from ...utils.video_reader import open_video
-from .base_transform import OptionTransform
 
 UNITS = 's', 'frames'
 # Tolerance: lists are rounded, and decord's time stamps are float32.
@@ -21,29 +21,23 @@ MILLISECOND = 1e-3
 
 
 class SegmentFrames:
-    """Steps that limit an opened video to its ``segment``.
+    """Steps that limit an opened video to its ``segment``, if it has one.
 
-    Later steps sample frames from the segment, as if the file had been cut
-    there. The segment has the frames whose time stamps are at or after
-    ``start`` and before ``stop``, with a tolerance of a millisecond; the frame
-    rate may vary. The first frame of the video has time 0. In a file without
-    time stamps, such as some avi files, all frames have the same duration.
+    ``segment`` is ``(start, stop, 's')`` or ``(first frame, first frame after
+    it, 'frames')``. Later steps sample frames from the segment, as if the file
+    had been cut there: ``start_index`` and ``total_frames`` are set to it. It
+    has the frames whose time stamps are at or after ``start`` and before
+    ``stop``, with a tolerance of a millisecond; the frame rate may vary. The
+    first frame of the video has time 0. In a file without time stamps, such as
+    some avi files, all frames have the same duration.
 
     A segment that ends after its video is cut there; a warning names the first
-    one.
+    one. An empty segment raises a ``ValueError``.
     """
     _warned = False
 
     def limit(self, results: dict) -> dict:
-        """Set ``start_index`` and ``total_frames`` to the segment, if any.
-
-        Args:
-            results: Sample, whose ``segment`` is ``(start, stop, 's')`` or
-                ``(first frame, first frame after it, 'frames')``.
-
-        Raises:
-            ValueError: If the segment is empty.
-        """
+        """Limit a sample to its segment."""
         if results.get('segment') is not None:
             first, stop = self._frames(results)
             results.update(start_index=first, total_frames=stop - first)
@@ -76,15 +70,7 @@ class SegmentFrames:
 
 @TRANSFORMS.register_module()
 class DecordSegmentInit(SegmentFrames, DecordInit):
-    """``DecordInit`` for a segment of a long video.
-
-    If a sample has a ``segment``, it sets ``start_index`` and
-    ``total_frames``, see :class:`SegmentFrames`. See ``DecordInit`` for the
-    arguments.
-
-    Raises:
-        ValueError: When called, if the segment is empty.
-    """
+    """``DecordInit`` for segments of long videos (:class:`SegmentFrames`)."""
 
     def transform(self, results: dict) -> dict:
         return self.limit(super().transform(results))
@@ -92,23 +78,18 @@ class DecordSegmentInit(SegmentFrames, DecordInit):
 
 @TRANSFORMS.register_module()
 @check_arguments
-class VideoReaderInit(SegmentFrames, OptionTransform):
-    """Open a video, or a segment of it.
+class VideoReaderInit(SegmentFrames, BaseTransform):
+    """Open a video, or a segment of it (:class:`SegmentFrames`).
 
     The keys are the same as in mmaction2's ``DecordInit``: it reads
     ``filename`` (``.mp4`` is appended if the suffix is missing), and adds
-    ``video_reader``, ``total_frames`` and ``avg_fps``. A ``segment`` limits
-    the video, see :class:`SegmentFrames`.
+    ``video_reader``, ``total_frames`` and ``avg_fps``.
 
     Args:
         io_backend: Storage of the files. Files on disk are read partially;
             other files are loaded completely.
         num_threads: Number of decoding threads; 0 lets ffmpeg choose.
         kwargs: Arguments of the file client, which disk does not have.
-
-    Raises:
-        ValueError: If ``kwargs`` are given for files on disk. When called,
-            if the segment is empty or the file cannot be read.
     """
 
     def __init__(self, io_backend: str = 'disk', num_threads: Natural = 1,
@@ -138,7 +119,7 @@ class VideoReaderInit(SegmentFrames, OptionTransform):
 
 
 @TRANSFORMS.register_module()
-class VideoReaderDecode(OptionTransform):
+class VideoReaderDecode(BaseTransform):
     """Decode the frames ``frame_inds`` of an opened video.
 
     The keys are the same as in mmaction2's ``DecordDecode``: it adds ``imgs``

@@ -44,10 +44,9 @@ def test_folder_name_is_the_class(folder):
 
 
 def test_reads_folders_of_splits(tmp_path):
-    make(tmp_path, 'Train/cut/a.mp4', 'Train/wash/b.mp4', 'valid/cut/a.mp4')
+    make(tmp_path, 'Train/cut/a.mp4', 'valid/cut/a.mp4')
     assert read_labeled_videos(tmp_path) == (tmp_path, [
         LabeledVideo('Train/cut/a.mp4', 'cut', split='train'),
-        LabeledVideo('Train/wash/b.mp4', 'wash', split='train'),
         LabeledVideo('valid/cut/a.mp4', 'cut', split='val')], [])
     (tmp_path / 'Train').rename(tmp_path / 'test')
     with pytest.raises(ValueError, match='no video has the split train'):
@@ -87,17 +86,6 @@ def test_reads_a_csv(tmp_path):
         '1 group in more than one split, so scores will be too high: anna']
 
 
-@pytest.mark.parametrize('separator, encoding', [
-    (',', 'utf-8'), (';', 'utf-8-sig'), ('\t', 'utf-16')])
-def test_reads_csv_of_spreadsheets(tmp_path, separator, encoding):
-    lines = [['file', 'label', 'start', 'stop'],
-             ['d', '"Café; hot"', '1', '2'], ['e', '跳', '', '']]
-    path = tmp_path / 'own.csv'
-    path.write_bytes('\r\n'.join(map(separator.join, lines)).encode(encoding))
-    assert read_labeled_videos(path)[1] == [
-        LabeledVideo('d', 'Café; hot', 1, 2), LabeledVideo('e', '跳')]
-
-
 def test_columns_read_any_table(tmp_path):
     path = write(tmp_path / 'table.txt', 'Clip;Begin;Stop;Behavior;Set',
                  'a.mp4;25;50;run;train', 'b.mp4;;;jump;val')
@@ -128,21 +116,14 @@ def test_merges_several_files(tmp_path):
                        'left out: 2 repeated lines']
     write(second, 'file,label', '../b.mp4,x')
     with pytest.raises(ValueError, match='b.csv, line 2: b.mp4 has the label '
-                       'x here and y in .*a.csv, line 3'):
+                       'x here and y in .*a.csv, line 3; several labels need '
+                       '--multi-label'):
         read_labeled_videos(first, more=[second])
+    _, videos, _ = read_labeled_videos(first, True, more=[second])
+    assert [video[:2] for video in videos[1:]] == [
+        ('b.mp4', 'y'), ('b.mp4', 'x')]
     with pytest.raises(ValueError, match='must be CSV files, got the folder'):
         read_labeled_videos(first, more=[tmp_path])
-
-
-def test_several_labels(tmp_path):
-    path = write(tmp_path / 'mine.csv', 'file,label,start,stop', 'a,x,0,1',
-                 'a,y,0,1', 'a,x,0,1', 'a,x,1,2')
-    _, videos, remarks = read_labeled_videos(path, multi_label=True)
-    assert [video[:4] for video in videos] == [
-        ('a', 'x', 0, 1), ('a', 'y', 0, 1), ('a', 'x', 1, 2)]
-    assert remarks == ['left out: 1 repeated line']
-    with pytest.raises(ValueError, match='several labels need --multi-label'):
-        read_labeled_videos(path)
 
 
 @pytest.mark.parametrize('lines, error', [
@@ -151,8 +132,6 @@ def test_several_labels(tmp_path):
     ([''], 'got nothing'), (['file,label'], 'lists no videos'),
     (['file,label', 'a.mp4,'], 'line 2: file and label must not be empty'),
     (['file,label', 'a.mp4'], 'line 2: expected 2 fields'),
-    (['file,label', 'a,x', 'b,y', 'a,y'],
-     'line 4: a has the label y here and x in .*line 2'),
     (['file,label,start,stop', 'a,x,3,2'], 'line 2: .*got 3 to 2'),
     (['file,label,start,stop', 'a,x,soon,2'],
      "seconds, mm:ss or hh:mm:ss, got 'soon'"),

@@ -35,10 +35,10 @@ def test_reads_every_form_of_text(read, text):
 
 @pytest.mark.parametrize('text, error, options', [
     ('a 0\n\nb', "line 3: 'b': no label; expected '<path> <label>'", {}),
-    ('a 0\nb x', "line 2: 'b x': label 'x' is not an integer", {}),
-    ('a 0\nb 2\nc 3', 'line 2: .*out of range for 2 classes.*1 more lines are '
-     'invalid$', dict(num_classes=2)),
-    ('a -1', 'line 1: .*label -1 is negative', {}),
+    ('a 0\nb x', "line 2: 'b x': the label must be .* from 0, got 'x'", {}),
+    ('a 0\nb 2\nc 3', "line 2: .*0 to 1, got '2'.*1 more lines are invalid$",
+     dict(num_classes=2)),
+    ('a -1', "line 1: .* from 0, got '-1'", {}),
     ('a 0\n 3', "line 2: ' 3': no label", {}),
     ('a 0\nb 1\na 1', "line 3: 'a 1': line 1 gives it the label 0", {}),
     ('\n'.join(['x'] * 12), '11 more lines are invalid$', {}),

@@ -233,7 +233,7 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
     for name in [*annotations.videos,
                  *(one.video for one in annotations.segments)]:
         annotations.add_video(name, fps=fps)
-    name = choose_format(path, format, len(annotations.videos))
+    name = _choose_format(path, format, len(annotations.videos))
     kind = FORMATS[name]
     for one in annotations.segments:
         if 'action' not in one.labels and name != 'csv':
@@ -278,18 +278,8 @@ def describe_losses(annotations: Annotations, kind: Format) -> list[str]:
             if number and name in kind.lacks]
 
 
-def choose_format(path: Path, format: str | None, num_videos: int) -> str:
-    """Return the name of the format of a file to write.
-
-    Args:
-        path: The file, or a folder.
-        format: Name in ``FORMATS``. Defaults to the format of the suffix.
-        num_videos: Number of videos to write.
-
-    Raises:
-        ValueError: If the suffix belongs to several formats or to none, or a
-            folder is needed for several videos.
-    """
+def _choose_format(path: Path, format: str | None, num_videos: int) -> str:
+    """Return ``format``, or the name of the only format with the suffix."""
     if format is None:
         suffix = path.suffix.lower()
         names = [name for name, kind in FORMATS.items()

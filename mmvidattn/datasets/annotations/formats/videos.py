@@ -7,6 +7,7 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from ....utils.printable import brief
 from ...video_facts import VIDEO_SUFFIXES, read_facts
 from .base import VideoInfo
 
@@ -43,13 +44,10 @@ class VideoNames:
             self._by_upload[_uploaded(path)].append(video)
 
     def find(self, name: str) -> str | None:
-        """Return the video whose path has the longest common end.
+        """Return the video whose path has the longest common end, or None.
 
         Of videos with equally long common ends, a video with the same suffix
         is preferred.
-
-        Returns:
-            Video, or None if no video matches.
 
         Raises:
             ValueError: If several videos match equally well.
@@ -124,10 +122,8 @@ class VideoFolder(VideoNames):
             try:
                 facts = read_facts(self.root / name)
             except Exception as error:
-                reason = str(error).strip().partition('\n')[0]
-                raise ValueError(
-                    f'cannot read the video {self.root / name}: '
-                    f'{reason or type(error).__name__}') from error
+                raise ValueError(f'cannot read the video {self.root / name}: '
+                                 f'{brief(error)}') from error
             self._infos[name] = VideoInfo(
                 facts.fps, facts.duration, facts.width, facts.height)
         return self._infos[name]

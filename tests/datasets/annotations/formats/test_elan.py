@@ -147,8 +147,6 @@ def test_reads_only_the_named_tiers(tmp_path):
     assert times(read_annotations(path, tiers=['b'])) == [('q', 0, 1)]
     with pytest.raises(ValueError, match="no tier 'c', only 'a', 'b'"):
         read_annotations(path, tiers=['c'])
-    with pytest.raises(ValueError, match='tiers are for elan, not for csv'):
-        read_annotations(path, 'csv', tiers=['a'])
 
 
 @pytest.mark.parametrize('text, error', [

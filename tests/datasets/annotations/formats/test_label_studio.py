@@ -148,11 +148,10 @@ def test_writes_predictions_a_config_and_tasks_to_label(tmp_path):
 
 def test_a_path_below_data_is_a_file(tmp_path):
     """Only two folders below /data are addresses of Label Studio."""
+    path = tmp_path / 'a.json'
     names = ['/data/videos/day 1.mp4', '/data/upload/1/b.mp4']
-    write_annotations([], tmp_path / 'a.json', 'label-studio', videos={
+    write_annotations([], path, 'label-studio', videos={
         name: VideoInfo(25.) for name in names})
-    written = [task['data']['video'] for task in json.loads(
-        (tmp_path / 'a.json').read_text())]
-    assert written == [
-        '/data/local-files/?d=/data/videos/day%201.mp4', names[1]]
-    assert [*read_annotations(tmp_path / 'a.json').videos] == names
+    assert [task['data']['video'] for task in json.loads(path.read_text())] \
+        == ['/data/local-files/?d=/data/videos/day%201.mp4', names[1]]
+    assert [*read_annotations(path).videos] == names
