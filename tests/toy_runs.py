@@ -98,7 +98,7 @@ def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
           workers: int = 0, checkpoint: dict | None = None,
           stop: tuple[str, int] | None = None, hooks: list = (),
           wrapper: dict | None = None, loader: dict | None = None,
-          seed: int | None = 0, sampler: str = 'DefaultSampler',
+          seed: int | None = 0,
           **default_hooks: Any) -> VideoRunner:
     """Build a runner of 4 epochs of 4 batches, or of 16 iterations."""
     torch.manual_seed(0)
@@ -112,8 +112,9 @@ def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
     return VideoRunner(
         model,
         str(work_dir),
-        dict(dataset=Data(), batch_size=3, **workers,
-             sampler=dict(type=sampler, shuffle=True)) | (loader or {}),
+        dict(dataset=Data(), batch_size=3,
+             sampler=dict(type='DefaultSampler', shuffle=True),
+             **workers) | (loader or {}),
         dict(dataset=Data(), batch_size=5, num_workers=0,
              sampler=dict(type='DefaultSampler', shuffle=False)),
         train_cfg=many,

@@ -25,12 +25,6 @@ class LearningRateDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     Args:
         optim_wrapper_cfg: Config of the optimizer wrapper.
         paramwise_cfg: ``dict(decay_rate=...)``, with a rate in (0, 1].
-
-    Example::
-
-        optim_wrapper = dict(
-            constructor='LearningRateDecayOptimWrapperConstructor',
-            paramwise_cfg=dict(decay_rate=0.75))
     """
 
     def __init__(self, optim_wrapper_cfg: dict,
@@ -46,12 +40,8 @@ class LearningRateDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
                    **kwargs) -> None:
         """Add all trainable parameters, in groups by depth and weight decay.
 
-        Args:
-            params: Parameter groups, extended in place.
-            module: A model with a ``backbone``.
-
         Raises:
-            ValueError: If the backbone lacks ``get_layer_depth``.
+            ValueError: If the model's backbone lacks ``get_layer_depth``.
         """
         module = unwrap(module)
         backbone = getattr(module, 'backbone', None)

@@ -36,15 +36,12 @@ def check_scaling(cfg: Mapping) -> None:
     Raises:
         ValueError: If mmengine's Runner would ignore an option, or hang.
     """
-    for key, remedy in (
-            ('strategy', 'only FlexibleRunner reads it. Remove it, and'),
-            ('runner_type', "it cannot resume exactly. Use 'VideoRunner', "
-             'and')):
-        name = cfg.get(key)
-        name = name.get('type') if isinstance(name, Mapping) else name
-        if name and (key == 'strategy' or name == 'FlexibleRunner'):
-            raise ValueError(f'{key} {name!r} is not supported: {remedy} '
-                             f'{DDP}')
+    for key, unsupported in (('strategy', cfg.get('strategy')), (
+            'runner_type', cfg.get('runner_type') == 'FlexibleRunner')):
+        if unsupported:
+            raise ValueError(
+                f'{key} {cfg[key]!r} is not supported, because FlexibleRunner '
+                f'cannot resume exactly: remove {key}, and {DDP}')
     kind = (cfg.get('model_wrapper_cfg') or {}).get('type')
     found = MODEL_WRAPPERS.get(kind) if isinstance(kind, str) else kind
     if kind is not None and not (inspect.isclass(found) and issubclass(
@@ -57,10 +54,7 @@ def check_scaling(cfg: Mapping) -> None:
 
 @RUNNERS.register_module()
 class VideoRunner(Runner):
-    """mmengine's ``Runner`` with the options of video configs.
-
-    It builds the same loops, data sets, optimizer wrapper and hooks as
-    mmengine's runner. Two options of a config have an additional effect:
+    """mmengine's ``Runner`` with two more options of a config.
 
     - ``video_backend``: the steps that decode videos.
     - ``console_log_level``: the lowest level of the messages in the terminal.
@@ -79,8 +73,7 @@ class VideoRunner(Runner):
     def setup_env(self, env_cfg: dict) -> None:
         """Set up the environment, and make a new folder for the logs.
 
-        mmengine names folders and loggers by the second in which a run starts.
-        Runs of the same second get numbers.
+        Folders and loggers of runs that start in the same second get numbers.
         """
         super().setup_env(env_cfg)
         stamp = [self._timestamp]

@@ -35,11 +35,11 @@ class SeededDataset(DatasetWrapper):
 class SeededBatches:
     """Batch sampler that yields a :class:`Place` for each sample.
 
-    The position of a sample consists of the epoch, the step, and the index
-    among the samples of all processes in the step. Its random numbers then do
-    not depend on the worker that loads it, nor on earlier samples. If the
-    sampler distributes samples to processes in turn, like mmengine's
-    ``DefaultSampler``, they do not depend on the number of processes either.
+    The random numbers of a sample depend only on the epoch, the step, and the
+    index among the samples of all processes in the step, and not on the worker
+    that loads it. If the sampler distributes samples to processes in turn,
+    like mmengine's ``DefaultSampler``, they do not depend on the number of
+    processes either.
 
     Attributes:
         seed: Seed of all samples.
@@ -76,14 +76,11 @@ class SeededBatches:
 
 
 def seed_samples(loader: DataLoader, *place: int) -> DataLoader:
-    """Copy a loader, with a seed for each sample.
+    """Copy a loader of batches of a map-style dataset, with seeded samples.
 
     The copy does not draw from the random generators of the main process.
-
-    Args:
-        loader: A loader of batches of a map-style dataset.
-        place: Seed, rank and number of processes of :class:`SeededBatches`,
-            which the copy has as its ``batch_sampler``.
+    ``place`` are the seed, rank and number of processes of its
+    :class:`SeededBatches`.
     """
     names = inspect.signature(DataLoader).parameters.keys() - {
         # The batch sampler replaces these.

@@ -70,11 +70,9 @@ class WarmupCosineLR(_ParamScheduler):
         factor = self._cosine(step)
         if step < self.warmup:
             done = step / self.warmup
-            if line:
-                factor = (self.start_factor * (1 - done) +
-                          self._cosine(self.warmup) * done)
-            else:
-                factor *= self.start_factor * (1 - done) + done
+            peak = self._cosine(self.warmup) if line else 1
+            warm = self.start_factor * (1 - done) + peak * done
+            factor = warm if line else factor * warm
         return [base * factor for base in self.base_values]
 
     def _cosine(self, step: float) -> float:

@@ -15,10 +15,9 @@ from ..utils.arguments import Natural, check_arguments
 class AppendReversedClips:
     """Batch augmentation that appends a time-reversed copy of each clip.
 
-    Use it if a reversed clip shows another class, such as 'close' for 'open'.
-    The clip and its copy differ only in the direction of time, so a model
-    learns the direction in far fewer steps. Set it as ``blending`` of
-    mmaction2's ``ActionDataPreprocessor``::
+    Use it if a reversed clip shows another class, such as 'close' for 'open':
+    a model then learns the direction of time in far fewer steps. Set it as
+    ``blending`` of mmaction2's ``ActionDataPreprocessor``::
 
         data_preprocessor = dict(
             blending=dict(type='AppendReversedClips', opposites=[1, 0]))
@@ -27,8 +26,7 @@ class AppendReversedClips:
         opposites: Class of the reversed clip, for each class.
 
     Raises:
-        ValueError: If the opposite of a class's opposite is not the class
-            itself.
+        ValueError: If the opposite of a class's opposite is not the class.
     """
 
     def __init__(self, opposites: Sequence[Natural]) -> None:

@@ -25,16 +25,15 @@ class DistilledRecognizer3D(Recognizer3D):
     fixation. The student
 
     1. starts from the teacher's tensors with the same name and shape, and logs
-       the matched tensors, the new tensors of the student (the gates of
-       feature fixation) and the unused tensors of the teacher;
+       which tensors match;
     2. in the first ``distill_epochs``, learns the teacher's block outputs and
        logits, on the same augmented clips;
     3. then learns only from the labels, without running the teacher.
 
-    The teacher is frozen and in evaluation mode. Its weights are not in the
-    parameters, state dict and checkpoints of the student. A checkpoint of the
-    student therefore loads strictly into a ``Recognizer3D`` with the same
-    backbone and head. In testing, the model is mmaction2's ``Recognizer3D``.
+    The teacher is frozen and in evaluation mode. A checkpoint of the student
+    does not contain it, and therefore loads strictly into a ``Recognizer3D``
+    with the same backbone and head. In testing, the model is mmaction2's
+    ``Recognizer3D``.
 
     During distillation, the outputs of all blocks of both models are in
     memory, even with ``with_cp`` of the backbone. The epoch comes from
@@ -46,16 +45,14 @@ class DistilledRecognizer3D(Recognizer3D):
         cls_head: Config of the student's head, whose scores are logits
             [B, K].
         teacher: Config of the teacher, a recognizer of the same clips.
-        teacher_checkpoint: Checkpoint of the teacher, loaded strictly.
-            Defaults to None, untrained weights with a warning.
+        teacher_checkpoint: Checkpoint of the teacher; see :class:`Teacher`.
         start_from_teacher: Copy the teacher's tensors in :meth:`init_weights`.
             Defaults to True.
         distill_epochs: Number of epochs with distillation. With 0, the teacher
             is only used for the start weights. Defaults to None, all epochs.
         feature_loss: Config of the loss of the block outputs, averaged over
-            the blocks, or None. Defaults to ``FeatureDistillationLoss``.
-        logit_loss: Config of the loss of the logits, or None. Defaults to
-            ``LogitDistillationLoss``.
+            the blocks, or None.
+        logit_loss: Config of the loss of the logits, or None.
         task_loss_weight: Factor of the head's losses during distillation.
             Defaults to 0.
         **kwargs: Arguments of ``Recognizer3D``.
@@ -116,7 +113,8 @@ class DistilledRecognizer3D(Recognizer3D):
             ValueError: If the blocks or the logits of teacher and student
                 have different shapes.
         """
-        if not self._is_distilling():
+        epoch = MessageHub.get_current_instance().get_info('epoch', 0)
+        if self.distill_epochs is not None and epoch >= self.distill_epochs:
             return super().loss(inputs, data_samples, **kwargs)
         with _block_outputs(self.backbone) as features:
             feats, head_kwargs = self.extract_feat(
@@ -132,7 +130,9 @@ class DistilledRecognizer3D(Recognizer3D):
             name: self.task_loss_weight * x if 'loss' in name else x
             for name, x in losses.items()
         }
-        targets, target_logits = self._run_teacher(inputs)
+        teacher = self._teacher.on(inputs.device)
+        with torch.no_grad(), _block_outputs(teacher.backbone) as targets:
+            target_logits, _ = teacher.extract_feat(inputs, stage='head')
         if self.feature_loss is not None:
             if features.keys() != targets.keys():
                 raise ValueError(
@@ -147,19 +147,6 @@ class DistilledRecognizer3D(Recognizer3D):
         if self.logit_loss is not None:
             losses['loss_logit'] = self.logit_loss(logits, target_logits)
         return losses
-
-    def _is_distilling(self) -> bool:
-        epoch = MessageHub.get_current_instance().get_info('epoch', 0)
-        return self.distill_epochs is None or epoch < self.distill_epochs
-
-    @torch.no_grad()
-    def _run_teacher(self, inputs: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """Return the teacher's block outputs by name, and its logits."""
-        teacher = self._teacher.on(inputs.device)
-        with _block_outputs(teacher.backbone) as features:
-            logits, _ = teacher.extract_feat(inputs, stage='head')
-        return features, logits
-
 
 def _blocks(backbone: nn.Module) -> dict[str, nn.Module]:
     return {

@@ -81,10 +81,10 @@ class FineTunedRecognizer3D(Recognizer3D):
 
     def _freeze_parameters(self) -> None:
         backbone, freeze = self.backbone, self.freeze
-        if freeze == 'backbone':
+        if freeze in ('backbone', 'spatial'):
             backbone.requires_grad_(False)
-            return
-        if freeze == 'spatial':
+            if freeze == 'backbone':
+                return
             trained = getattr(backbone, 'temporal_encoder', None)
             if trained is None:
                 raise ValueError(
@@ -92,7 +92,6 @@ class FineTunedRecognizer3D(Recognizer3D):
                     "temporal encoder, such as ViViT with model='fact_encoder'"
                     ' and num_temporal_layers from 1, got a '
                     f'{type(backbone).__name__} without')
-            backbone.requires_grad_(False)
             trained.requires_grad_(True)
             return
         if not hasattr(backbone, 'get_layer_depth'):
@@ -122,13 +121,7 @@ class FineTunedRecognizer3D(Recognizer3D):
 
     @torch.no_grad()
     def frozen_features(self, inputs: Tensor) -> Tensor:
-        """Run the frozen layers on the views of samples.
-
-        Args:
-            inputs: Normalized clips, [B, V, C, T, H, W].
-
-        Returns:
-            Features, [B, V, *].
+        """Run the frozen layers on clips [B, V, C, T, H, W], to [B, V, *].
 
         Raises:
             ValueError: If ``freeze`` is neither 'spatial' nor 'backbone', or
@@ -150,8 +143,7 @@ class FineTunedRecognizer3D(Recognizer3D):
 
     def forward(self, inputs: Tensor, data_samples: list | None = None,
                 mode: str = 'tensor', **kwargs: Any) -> Any:
-        """Run the model, from the frozen features of samples that have them.
-        """
+        """Run the model, from frozen features of samples that have them."""
         if data_samples and 'frozen_features' in data_samples[0]:
             # Remove the features from the samples, so that metrics and result
             # files do not contain them.
@@ -163,29 +155,24 @@ class FineTunedRecognizer3D(Recognizer3D):
                      stage: str = 'neck', data_samples: list | None = None,
                      test_mode: bool = False) -> tuple:
         """Extract features, from clips or from frozen features."""
-        if not isinstance(inputs, FrozenFeatures):
-            views = inputs.shape[1]
-            if stage == 'backbone' or min(self.pool_clips, views) == 1:
-                return super().extract_feat(
-                    inputs, stage, data_samples, test_mode)
-            x, _ = super().extract_feat(inputs, 'neck', data_samples,
-                                        test_mode)
-        else:
-            views = inputs.values.shape[1]
+        is_frozen = isinstance(inputs, FrozenFeatures)
+        views = (inputs.values if is_frozen else inputs).shape[1]
+        number = min(self.pool_clips, views)
+        if is_frozen:
             x = inputs.values.flatten(0, 1)
             if self.freeze == 'spatial':
                 x = self.backbone.forward_encoded(x)
-        x = self._pool(x, views)
-        if stage == 'head' and self.with_cls_head:
-            x = self.cls_head(x)
-        return x, {}
-
-    def _pool(self, x: Tensor, views: int) -> Tensor:
-        """Join the features [B V, C, T, *] of clips along the time."""
-        number = min(self.pool_clips, views)
-        if number == 1:
-            return x
+        elif stage == 'backbone' or number == 1:
+            return super().extract_feat(inputs, stage, data_samples, test_mode)
+        else:
+            x, _ = super().extract_feat(inputs, 'neck', data_samples,
+                                        test_mode)
         if views % number:
             raise ValueError(f'pool_clips={number} must divide the number of '
                              f'views of a video, got {views}')
-        return x.unflatten(0, (-1, number)).transpose(1, 2).flatten(2, 3)
+        if number > 1:
+            # Join the features [B V, C, T, *] of clips along the time.
+            x = x.unflatten(0, (-1, number)).transpose(1, 2).flatten(2, 3)
+        if stage == 'head' and self.with_cls_head:
+            x = self.cls_head(x)
+        return x, {}

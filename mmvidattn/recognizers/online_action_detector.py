@@ -93,9 +93,8 @@ class OnlineActionDetector(BaseModel):
 
         Args:
             inputs: Windows, ``{modality: [B, N+L, channels], padding_mask:
-                bool [B, N]}``, where the mask is True for padding of the long
-                memory; or clips, ``{frames: [B, 3, L, H, W], elapsed: [B,
-                L]}``. In mode 'predict' also a sequence of videos:
+                bool [B, N]}``, or clips, ``{frames: [B, 3, L, H, W], elapsed:
+                [B, L]}``. In mode 'predict' also a sequence of videos:
 
                 - for dense evaluation of W consecutive windows
                   (:func:`mmvidattn.online.dense_features`), ``{modality:
@@ -117,15 +116,14 @@ class OnlineActionDetector(BaseModel):
             In mode 'tensor', ``dict(action=[B, L+A, K])``, with ``verb`` and
             ``noun`` if the head has them; or features [B, L+A, C].
             In mode 'loss', scalars ``loss_action`` and so on.
-            In mode 'predict', the data samples with ``pred_action`` [L+A, K],
-            and ``pred_verb`` and ``pred_noun``. Dense evaluation sets
-            ``pred_action`` [L+W-1, K], each step once (all steps of the first
-            window, then the last step of each other window), and
-            ``pred_anticipated_action`` [W, A, K]. Videos of T frames set
-            [T, K] and [T, A, K]. Streams set both for the n
-            steps in ``score_steps`` of the data sample (by default all),
-            [n, K] and [n, A, K], add ``stream_cost``, and append the kernel
-            to ``evaluation_mode`` if it exists.
+            In mode 'predict', the data samples with ``pred_action`` [L+A, K]
+            and so on. Dense evaluation sets ``pred_action`` [L+W-1, K], each
+            step once (all steps of the first window, then the last step of
+            each other window), and ``pred_anticipated_action`` [W, A, K].
+            Videos and streams set both for the n steps in ``score_steps`` of
+            the data sample (by default all), [n, K] and [n, A, K]. Streams add
+            ``stream_cost``, and append the kernel to ``evaluation_mode`` if it
+            exists.
 
         Raises:
             ValueError: If mode, stage or inputs have another value.
@@ -152,10 +150,10 @@ class OnlineActionDetector(BaseModel):
         if mode == 'loss':
             # Some backbones have additional outputs for training.
             stages = getattr(self.backbone, 'stages', self.backbone)
-            if self.carried is not None:
-                return self.cls_head.loss(
-                    self._continue_clips(inputs, data_samples), data_samples)
-            return self.cls_head.loss(stages(inputs), data_samples)
+            features = (
+                stages(inputs) if self.carried is None else
+                self._continue_clips(inputs, data_samples))
+            return self.cls_head.loss(features, data_samples)
         features = self.backbone(inputs)
         if mode == 'predict':
             scores = self.cls_head.predict(features)

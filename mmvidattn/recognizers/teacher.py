@@ -13,11 +13,10 @@ from ..utils.checkpoint import load_checkpoint
 class Teacher:
     """Frozen model (teacher) whose outputs another model (student) learns.
 
-    A student stores its teacher as an attribute. The teacher is not an
-    ``nn.Module``, so that it is not in the parameters and the state dict of
-    the student, and does not change its mode with the student. The model is
-    built on first use, so testing the student does not need the teacher's
-    checkpoint. Copies of the student share the teacher.
+    It is not an ``nn.Module``, so that it is not in the parameters and the
+    state dict of the student, and does not change its mode with the student.
+    The model is built on first use, so testing the student does not need the
+    teacher's checkpoint. Copies of the student share the teacher.
 
     Args:
         config: Config of a recognizer.

@@ -41,8 +41,7 @@ class TokenLabelRecognizer3D(Recognizer3D):
         cls_head: Config of a ``TokenLabelHead``.
         teacher: Config of the teacher, a recognizer with a head like
             ``I3DHead``.
-        teacher_checkpoint: Checkpoint of the teacher. Defaults to None,
-            untrained weights with a warning.
+        teacher_checkpoint: Checkpoint of the teacher; see :class:`Teacher`.
         topk: Number of classes in the label of a token; see
             :func:`mmvidattn.losses.soft_token_labels`. Defaults to 5.
         as_released: Treat the teacher like the released code. Defaults to

@@ -25,12 +25,11 @@ class AtomicCheckpointHook(CheckpointHook):
     """mmengine's ``CheckpointHook``, safe against crashes and full disks.
 
     The hook writes a checkpoint under a temporary name, flushes it to the
-    disk, checks that it opens, and renames it. It then writes the path to the
-    file ``last_checkpoint``, and deletes the outdated checkpoint. Every file
-    ``*.pth`` is therefore complete, at any moment.
-
-    A checkpoint that ``torch.load(weights_only=True)`` refuses is not kept. A
-    model is not saved as the best one if its score or a weight is not finite.
+    disk, checks that ``torch.load(weights_only=True)`` opens it, and renames
+    it. It then writes the path to the file ``last_checkpoint``, and deletes
+    the outdated checkpoint. Every file ``*.pth`` is therefore complete, at any
+    moment. A model is not saved as the best one if its score or a weight is
+    not finite.
 
     If a checkpoint cannot be written (full disk, missing permission), training
     continues. The log has an error that names the last complete checkpoint.

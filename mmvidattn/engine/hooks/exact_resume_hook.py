@@ -2,8 +2,6 @@
 """Hook that makes a resumed run equal to an uninterrupted run."""
 import difflib
 import platform
-from collections.abc import Iterator
-from itertools import chain, count, repeat
 from typing import Any
 
 import mmaction
@@ -11,13 +9,11 @@ import mmengine
 import numpy as np
 import torch
 from mmaction.registry import HOOKS
-from mmengine.dataset import InfiniteSampler
 from mmengine.dist import all_gather_object, get_rank, get_world_size
 from mmengine.hooks import Hook
-from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
+from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch.utils.data import DataLoader
 
-from ...ops.torch_private import end_workers
 from ...utils.modules import unwrap
 from ...utils.random_state import get_random_state, set_random_state
 from ...version import __version__
@@ -44,22 +40,20 @@ class ExactResumeHook(Hook):
 
     - the random generators of Python, numpy and torch of each process and
       device (for several processes, this needs
-      :class:`AtomicCheckpointHook`);
+      :class:`AtomicCheckpointHook`), which validation does not change;
     - the position in the data of the epoch;
     - accumulated gradients;
     - the state that an online detector carries from batch to batch;
     - whether the validation after the epoch is complete. If it is not, a
       resumed run repeats it.
 
-    When training starts, the hook gives the loop a copy of its data loader in
-    which the random numbers of a sample depend only on the position of the
-    sample in the run (:class:`mmvidattn.engine.seeded_samples.SeededBatches`),
-    and which starts at the position of the checkpoint. Random numbers in a
-    ``collate_fn`` do not depend on the position. In an epoch that is resumed,
-    the log counts iterations from the position of the checkpoint. With a
-    training loop or data loader of another kind than mmengine's, the hook
-    warns that a run cannot resume within an epoch. The generators are restored
-    after each validation.
+    The loop gets a copy of its data loader in which the random numbers of a
+    sample, except in a ``collate_fn``, depend only on its position in the run
+    (:class:`mmvidattn.engine.seeded_samples.SeededBatches`), and which starts
+    at the position of the checkpoint. In an epoch that is resumed, the log
+    counts iterations from there. With another training loop than mmengine's
+    ``EpochBasedTrainLoop``, or another data loader than torch's, the hook
+    warns that a run cannot resume exactly within an epoch.
 
     A run can resume with another number of processes if the number of samples
     per step of all processes stays the same; otherwise, the hook raises an
@@ -76,7 +70,7 @@ class ExactResumeHook(Hook):
         self.batches: SeededBatches | None = None
         # Number of the current epoch, and of its first iteration.
         self._first = (0, 0)
-        # State from the checkpoint, and its entry for this process.
+        # State from the checkpoint, and of its processes.
         self._loaded: dict | None = None
         self._of_rank: dict | None = None
         self._ranks: list | None = None
@@ -133,19 +127,9 @@ class ExactResumeHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         state, self._loaded, self._of_rank = self._loaded, None, None
-        loop = runner.train_loop
         self._seed_samples(runner)
         if state is not None:
             self._restore(runner, state)
-        if isinstance(loop, IterBasedTrainLoop) and self.batches is not None:
-            # mmengine has started workers, and draws `loop.iter` batches.
-            end_workers(loop.dataloader_iterator)
-            sampler = self.batches.sampler
-            if isinstance(sampler, InfiniteSampler):
-                # The workers have used its generator.
-                sampler.indices = sampler._indices_of_rank()
-            loop.dataloader_iterator = chain(
-                repeat(None, loop.iter), self._endless_batches(loop))
         if (state is not None and not state['validated']
                 and self._val_is_due(runner)):
             runner.logger.info(
@@ -153,9 +137,9 @@ class ExactResumeHook(Hook):
             runner.val_loop.run()
 
     def before_train_epoch(self, runner: Runner) -> None:
-        loop = runner.train_loop
-        if self.batches is None or isinstance(loop, IterBasedTrainLoop):
+        if self.batches is None:
             return
+        loop = runner.train_loop
         start, self.batches.epoch = self.batches.start, loop.epoch
         self._first = loop.epoch, loop.iter - start
         if start:
@@ -165,7 +149,7 @@ class ExactResumeHook(Hook):
     def _seed_samples(self, runner: Runner) -> None:
         loop = runner.train_loop
         loader = loop.dataloader
-        if (isinstance(loop, (EpochBasedTrainLoop, IterBasedTrainLoop))
+        if (isinstance(loop, EpochBasedTrainLoop)
                 and type(loader) is DataLoader
                 and loader.batch_sampler is not None):
             loop.dataloader = seed_samples(
@@ -177,7 +161,7 @@ class ExactResumeHook(Hook):
                 f'{type(loop).__name__} and {type(loader.dataset).__name__}')
 
     def _restore(self, runner: Runner, state: dict) -> None:
-        loop, rank = runner.train_loop, get_rank()
+        rank = get_rank()
         for name, parameter in unwrap(runner.model).named_parameters():
             if name in state['gradients']:
                 parameter.grad = state['gradients'][name].to(parameter.device)
@@ -199,16 +183,9 @@ class ExactResumeHook(Hook):
         if self._of_rank['sampler_seed'] is not None:
             # Samplers read their seed when an epoch starts.
             self.batches.sampler.seed = self._of_rank['sampler_seed']
-        if isinstance(loop, EpochBasedTrainLoop):
-            # Skip the same share of the epoch, whose length may have changed.
-            self.batches.start = (state['batch'] * len(loop.dataloader)
-                                  // state['num_batches'])
-        elif isinstance(self.batches.sampler, InfiniteSampler):
-            # This sampler is endless: there is only one epoch.
-            self.batches.start = loop.iter
-        else:
-            self.batches.epoch, self.batches.start = divmod(
-                loop.iter, len(loop.dataloader))
+        # Skip the same share of the epoch, whose length may have changed.
+        self.batches.start = (state['batch'] * len(self.batches)
+                              // state['num_batches'])
 
     def _restore_generators(self, runner: Runner) -> None:
         try:
@@ -218,25 +195,16 @@ class ExactResumeHook(Hook):
             runner.logger.warning('not all random generators could be '
                                   f'restored: {error}')
 
-    def _endless_batches(self, loop: IterBasedTrainLoop) -> Iterator[Any]:
-        for epoch in count(self.batches.epoch):
-            if hasattr(self.batches.sampler, 'set_epoch'):
-                self.batches.sampler.set_epoch(epoch)
-            self.batches.epoch = epoch
-            yield from loop.dataloader
-
     def _val_is_due(self, runner: Runner) -> bool:
         loop = runner.train_loop
-        if isinstance(loop, IterBasedTrainLoop):
-            done, end = loop.iter, loop.max_iters
-        elif self.batches is None or not self.batches.start:
-            done, end = loop.epoch, loop.max_epochs
-        else:
+        if (runner.val_loop is None
+                or not isinstance(loop, EpochBasedTrainLoop)
+                or getattr(self.batches, 'start', 0)):
             return False
         loop._decide_current_val_interval()
-        return (runner.val_loop is not None
-                and done >= max(loop.val_begin, 1)
-                and (done % loop.val_interval == 0 or done == end))
+        done = loop.epoch
+        return done >= max(loop.val_begin, 1) and (
+            done % loop.val_interval == 0 or done == loop.max_epochs)
 
     def before_val(self, runner: Runner) -> None:
         self._before_val = get_random_state()
@@ -277,22 +245,16 @@ def _samples_of_step(runner: Runner) -> int | None:
 
 
 def _check_processes(runner: Runner, state: dict) -> None:
-    """Check that a run can resume with this number of processes.
-
-    Raises:
-        ValueError: If the number of samples per step differs from the
-            checkpoint, which would change the number of steps per epoch.
-    """
+    """Check that a run can resume with this number of processes."""
     now, then = get_world_size(), state.get('samples')
     samples = _samples_of_step(runner)
-    if state['world_size'] == now or then == samples:
-        return
-    raise ValueError(
-        f'the checkpoint is from {state["world_size"]} processes with {then} '
-        f'samples per step, got {now} processes with {samples}, which would '
-        f'change the schedule: set train_dataloader.batch_size to {then} / '
-        f'{now}, or start a new run from these weights, with load_from and '
-        'without resume')
+    if state['world_size'] != now and then != samples:
+        raise ValueError(
+            f'the checkpoint is from {state["world_size"]} processes with '
+            f'{then} samples per step, got {now} processes with {samples}, '
+            'which would change the schedule: set train_dataloader.batch_size '
+            f'to {then} / {now}, or start a new run from these weights, with '
+            'load_from and without resume')
 
 
 def _differences(runner: Runner, checkpoint: dict) -> list[str]:

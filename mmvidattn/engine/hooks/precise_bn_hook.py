@@ -22,9 +22,7 @@ class PreciseBNHook(Hook):
     Running statistics are averages over many steps, during which the weights
     change. This hook passes training batches through the network without
     training it. The mean and variance over all batches and ranks become the
-    statistics for validation, test and checkpoints. Frozen BatchNorm layers
-    (in eval mode) keep their statistics. Without BatchNorm layers, the hook
-    does nothing.
+    statistics for validation, test and checkpoints, except in frozen layers.
 
     Args:
         num_batches: Number of training batches, limited to one epoch. Defaults
@@ -51,14 +49,9 @@ class PreciseBNHook(Hook):
 
 @torch.no_grad()
 def precise_bn(model: nn.Module, batches) -> int:
-    """Set the statistics of BatchNorm to the mean over batches.
+    """Set the statistics of BatchNorm of a model in train mode over batches.
 
-    Args:
-        model: A recognizer, in train mode.
-        batches: Batches of a data loader, at least one.
-
-    Returns:
-        Number of batches used; 0 without BatchNorm layers.
+    Returns the number of batches used; 0 without BatchNorm layers.
     """
     norms = [module for module in model.modules()
              if isinstance(module, _BatchNorm) and module.training
@@ -68,20 +61,17 @@ def precise_bn(model: nn.Module, batches) -> int:
     momenta = [norm.momentum for norm in norms]
     # Means and mean squares of each layer, [2, channels].
     sums, count = [0.] * len(norms), 0
-    try:
-        for norm in norms:
-            # With momentum 1, the running statistics are those of the last
-            # batch.
-            norm.momentum = 1.
-        for batch in batches:
-            model(**model.data_preprocessor(batch, True), mode='loss')
-            count += 1
-            for i, norm in enumerate(norms):
-                mean, var = norm.running_mean, norm.running_var
-                sums[i] = sums[i] + torch.stack([mean, var + mean**2])
-    finally:
-        for norm, momentum in zip(norms, momenta):
-            norm.momentum = momentum
+    # With momentum 1, the running statistics are those of the last batch.
+    for norm in norms:
+        norm.momentum = 1.
+    for batch in batches:
+        model(**model.data_preprocessor(batch, True), mode='loss')
+        count += 1
+        for i, norm in enumerate(norms):
+            mean, var = norm.running_mean, norm.running_var
+            sums[i] = sums[i] + torch.stack([mean, var + mean**2])
+    for norm, momentum in zip(norms, momenta):
+        norm.momentum = momentum
     for norm, total in zip(norms, sums):
         moments = total / count
         all_reduce(moments, 'mean')

@@ -29,14 +29,10 @@ def outlive_signal(worker_id: int, number: int,
                    then: Callable[[int], None] | None = None) -> None:
     """Initialize a data loader worker that ends only seconds after a signal.
 
-    A scheduler sends its signal to the workers as well. They continue, so that
-    the main process can finish its step and save. They must then end, because
-    Python ends its child processes with the same signal, and waits for them.
-
-    Args:
-        worker_id: Number of the worker.
-        number: Number of the signal.
-        then: Another initialization to call afterwards.
+    A scheduler sends its signal ``number`` to the workers as well. They
+    continue, so that the main process can finish its step and save. They must
+    then end, because Python ends its child processes with the same signal, and
+    waits for them. ``then`` is another initialization to call afterwards.
     """
     # A terminal sends Ctrl-C to the workers as well.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -56,10 +56,9 @@ class TolerantLoggerHook(LoggerHook):
 class DataTimeHook(Hook):
     """Log the share of each epoch that training waited for data.
 
-    The share is the sum of mmengine's ``data_time`` over the epoch, divided by
-    the sum of its ``time``. The log also has the mean time in milliseconds in
-    which a worker opens and decodes a clip, if a ``SkippingLoader`` loads the
-    samples. Both figures are for the main process, without validation.
+    The log also has the mean time in which a worker opens and decodes a clip,
+    if a ``SkippingLoader`` loads the samples. Both figures are for the main
+    process, without validation.
     """
 
     def before_train_epoch(self, runner: Runner) -> None:

@@ -28,19 +28,16 @@ FILE_KEYS = 'filename', 'frame_dir', 'video_name'
 class SkipNanStepsHook(Hook):
     """Skip steps whose gradients are not finite, and log the cause.
 
-    A hook of the optimizer checks the gradients before each step
-    (``torch.optim.Optimizer.register_step_pre_hook``), which synchronizes with
-    the device once per step. A skipped step changes neither the weights nor
-    the statistics of normalization layers. The log names the files of the
-    batch, and parameters whose gradients are not finite. After more than
-    ``max_skips`` skipped steps in a row, the hook saves a checkpoint with the
-    weights before these steps, and stops the run with an error.
+    The check before each step of the optimizer synchronizes with the device
+    once. A skipped step changes neither the weights nor the statistics of
+    normalization layers. The log names the files of the batch, and a parameter
+    whose gradient is not finite. After more than ``max_skips`` skipped steps
+    in a row, the hook saves a checkpoint with the weights before these steps,
+    and stops the run with an error.
 
-    A loss scaler skips steps itself, and lets gradients overflow to find its
-    scale. Its skipped steps count only once its scale is below 1.
-
-    Validation and test stop with an error if a prediction is not finite,
-    because most metrics would count it like any other prediction.
+    A loss scaler skips steps itself to find its scale. They count only once
+    its scale is below 1. Validation and test stop with an error if a
+    prediction is not finite, because most metrics would count it like others.
 
     Args:
         max_skips: Number of consecutive steps that may be skipped; with 0, the
@@ -122,13 +119,13 @@ class SkipNanStepsHook(Hook):
         with torch.no_grad():
             for buffer, value in self._statistics:
                 buffer.copy_(value)
-        bad = [name for name, p in unwrap(runner.model).named_parameters()
+        bad = [f', such as that of {name}' for name, p in
+               unwrap(runner.model).named_parameters()
                if p.grad is not None and not is_finite(p.grad)]
         files = ', '.join(filter(None, map(_file, metainfos(self._batch))))
         message = (f'epoch {runner.epoch + 1}, iteration {runner.iter + 1}: '
-                   'gradients that are not finite'
-                   + (f', such as that of {bad[0]}' if bad else '')
-                   + f'; files of the batch: {files or "unknown"}')
+                   f'gradients that are not finite{"".join(bad[:1])}; '
+                   f'files of the batch: {files or "unknown"}')
         if self._skips <= self.max_skips:
             runner.logger.error(
                 f'{message}. This step is skipped, {self._skips} in a row of '

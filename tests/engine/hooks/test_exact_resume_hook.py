@@ -51,9 +51,6 @@ STOPS = {
     'after a new best score': (('after_val_epoch', 1), {}),
     'in an epoch': (('after_train_iter', 6), dict(
         save='iter', workers=1, counts=4, hooks=(EMAHook, SeedEpochHook))),
-    'by iterations': (('after_train_iter', 6), dict(by_epoch=False)),
-    'by iterations without end': (('after_train_iter', 6), dict(
-        by_epoch=False, workers=1, sampler='InfiniteSampler')),
 }
 
 
@@ -68,13 +65,12 @@ def full_run(tmp_path_factory):
     return run
 
 
-def build_run(folder, by_epoch=True, hooks=(), counts=1, save='epoch', **more):
+def build_run(folder, hooks=(), counts=1, save='epoch', **more):
     """Build a run whose options, except ``more``, can be hashed."""
     return build(
-        folder, by_epoch=by_epoch, hooks=[hook() for hook in hooks],
+        folder, hooks=[hook() for hook in hooks],
         wrapper=dict(accumulative_counts=counts),
-        checkpoint=dict(by_epoch=True) if by_epoch and save == 'epoch'
-        else EVERY_SECOND, **more)
+        checkpoint={} if save == 'epoch' else EVERY_SECOND, **more)
 
 
 @pytest.mark.parametrize('stop, options', STOPS.values(), ids=STOPS)
