@@ -27,7 +27,7 @@ CROPS = 'ThreeCrop', 'UniformThreeCrop', 'TenCrop'
 # Options of a sampler for a single view.
 ONE_VIEW = dict(num_clips=1, twice_sample=False)
 # Pipeline steps that process each frame independently.
-FRAME_WISE = 'Resize', 'CenterCrop', 'FormatShape', 'PackActionInputs'
+FRAME_WISE = 'Resize', 'CenterCrop', 'FormatShape'
 
 
 class FramePipeline:
@@ -58,18 +58,19 @@ class FramePipeline:
                     f'test_mode=True in {type(step).__name__}')
         spatial = [
             dict(type='CenterCrop', crop_size=step['crop_size'])
-            if step['type'] in CROPS else step for step in steps.rest]
+            if step['type'] in CROPS else step for step in steps.rest
+            if not step['type'].startswith('Pack')]
         for step in spatial:
             if step['type'] not in FRAME_WISE:
                 raise ValueError(
-                    'for a sliding window, the steps of the test pipeline '
-                    'after decoding must process frames independently '
+                    'for a stream, the steps of the test pipeline after '
+                    'decoding must process frames independently '
                     f'({", ".join((*CROPS, *FRAME_WISE))}), got '
                     f'{step["type"]}')
             if step.get('input_format', 'NCTHW') != 'NCTHW':
                 raise ValueError(
-                    'for a sliding window, input_format of FormatShape must '
-                    f"be 'NCTHW', got {step['input_format']!r}")
+                    'for a stream, input_format of FormatShape must be '
+                    f"'NCTHW', got {step['input_format']!r}")
         with types_of(cfg):
             self._spatial = Compose(spatial)
 
@@ -98,7 +99,7 @@ class FramePipeline:
         prepared = self._spatial(sample_of(
             1, imgs=[image], original_shape=shape, img_shape=shape,
             num_clips=1, clip_len=1))
-        return prepared['inputs'][0, :, 0]
+        return torch.from_numpy(prepared['imgs'][0, :, 0])
 
 
 @check_arguments

@@ -79,15 +79,12 @@ class EventFrames:
         return sum(clip.size for clip in self._clips.values())
 
     def get(self, index: int, start: float) -> list[tuple[float, bytes]]:
-        """Return the pictures of an event with their times, oldest first.
+        """Return times and pictures of an event, oldest first.
+
+        The list is empty for an unknown or old event.
 
         Args:
             index: Index of the class.
             start: Start of the event.
-
-        Returns:
-            Pairs of a time and a picture; an empty list for an unknown or old
-            event.
         """
-        clip = self._clips.get((index, start))
-        return list(clip.frames) if clip else []
+        return list(self._clips.get((index, start), _Clip()).frames)

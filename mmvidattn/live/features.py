@@ -2,6 +2,7 @@
 """Features of the steps of a video, from any network."""
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from ..apis.bundle_types.registry import types_of
 from ..apis.models import get_model
+from ..apis.video_clips import test_steps
 from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.frame_times import ConstantRate
 from ..utils.video_reader import open_video
@@ -25,22 +27,11 @@ from .networks import (
 )
 from .step_reader import frame_indices, num_steps, source_frames
 
-# Transforms that choose and read the frames of a clip. They are removed,
-# because the steps of the stream choose the frames.
-READERS = ('Init', 'SampleFrames', 'UniformSample', 'UniformSampleFrames',
-           'DenseSampleFrames', 'UntrimmedSampleFrames', 'Decode')
 CLASSIFIER = 'cls_head.fc_cls'
-# Options of ImageInput without defaults.
-NEEDED = 'takes', 'mean', 'std'
 
 
 def input_of(model: nn.Module, layer: str) -> Callable[..., Tensor]:
-    """Return a function that runs a network, and returns a layer's input.
-
-    Raises:
-        ValueError: If the layer does not exist. The function raises a
-            ``RuntimeError`` if the layer does not run.
-    """
+    """Return a function that runs a network, and returns a layer's input."""
     module = dict(model.named_modules()).get(layer)
     if module is None:
         raise ValueError(
@@ -62,10 +53,7 @@ def input_of(model: nn.Module, layer: str) -> Callable[..., Tensor]:
 
 
 class RecognizerFeatures:
-    """Features from the input of a recognizer's layer, averaged over crops.
-
-    See :class:`FeatureExtractor` for the arguments.
-    """
+    """Network of a :class:`FeatureExtractor` that is a recognizer."""
 
     def __init__(self, config: str, checkpoint: str | None,
                  device: str | torch.device, layer: str, flow: bool,
@@ -74,17 +62,15 @@ class RecognizerFeatures:
         self.name = config
         self.model = get_model(config, checkpoint, device, cfg_options,
                                optional=f'{layer}.')
-        transforms = self.model.cfg.test_pipeline
+        steps = test_steps(self.model.cfg)
         self.clip_len = clip_len or next(
-            (x['clip_len'] for x in transforms if 'clip_len' in x), None)
+            (x['clip_len'] for x in steps.sample if 'clip_len' in x), None)
         if self.clip_len is None:
             raise ValueError('clip_len is needed: no step of the test '
                              'pipeline has it')
+        # The steps of the stream choose the frames.
         with types_of(self.model.cfg):
-            self.pipeline = Compose([
-                transform for transform in transforms
-                if not any(word in transform['type'] for word in READERS)
-            ])
+            self.pipeline = Compose(steps.rest)
         self._run = input_of(self.model, layer)
         self._sample = dict(
             modality='Flow' if flow else 'RGB',
@@ -111,10 +97,7 @@ class RecognizerFeatures:
 
 
 class ModuleFeatures:
-    """Features from the output of a network, or from the input of a layer.
-
-    See :class:`FeatureExtractor` for the arguments.
-    """
+    """Network of a :class:`FeatureExtractor` that is not a recognizer."""
 
     def __init__(self, config: str | nn.Module, checkpoint: str | None,
                  device: str | torch.device, layer: str | None,
@@ -123,15 +106,10 @@ class ModuleFeatures:
         # A network of the Hub knows its input.
         input = {**getattr(model, 'image_input', {}), **input}
         clip_len = clip_len or getattr(model, 'clip_len', None)
-        missing = [key for key in NEEDED if key not in input]
-        if missing:
-            raise ValueError(
-                f'input of {self.name} must have {", ".join(NEEDED)}, and '
-                f'lacks {", ".join(missing)}')
         try:
             self.prepare = ImageInput(**input)
         except TypeError as error:
-            raise ValueError(f'input may have '
+            raise ValueError(f'input of {self.name} may have '
                              f'{", ".join(ImageInput.__annotations__)}: '
                              f'{error}') from None
         if clip_len is None and self.prepare.takes == 'clips':
@@ -168,11 +146,10 @@ class ModuleFeatures:
 class FeatureExtractor:
     """Extractor of the features of each step of a video.
 
-    For an mmaction2 recognizer, the clips come from its test pipeline, and the
-    features are the input of its classifier, averaged over crops. Any other
-    network gets images or clips according to ``input``, and returns [B, C].
-    Clips consist of images or of the flow between them. Threads may share an
-    extractor.
+    For an mmaction2 recognizer, the features are the input of its classifier
+    for clips of its test pipeline, averaged over crops. Any other network gets
+    images or clips according to ``input``, and returns [B, C]. Clips consist
+    of images or of the flow between them. Threads may share an extractor.
 
     Args:
         config: Config file or name of a recognizer; or a network, as an
@@ -280,9 +257,7 @@ class FeatureExtractor:
     def features_of(self, samples: Sequence[Any]) -> Tensor:
         """Compute the features of n samples, [n, C], float32, on the device.
 
-        Raises:
-            ValueError: If the network's output has another shape.
-            RuntimeError: If the layer did not run.
+        Raises a ``ValueError`` if the network's output has another shape.
         """
         with self._lock:
             return self._network(samples).float()
@@ -292,23 +267,17 @@ class FeatureExtractor:
         return self.features_of([self.prepare(clip) for clip in clips])
 
 
+@dataclass
 class VideoFeatures:
     """Extractor of the features of each step of a video file.
 
-    Args:
-        recognizer: Extractor of the features of a clip.
-        rate: Steps per second.
-        every: One step every this number of frames, instead of ``rate``.
-            Defaults to ``rate``.
-        batch_size: Steps per batch. Defaults to 16.
+    A video has ``rate`` steps per second, or one ``every`` so many frames;
+    ``batch_size`` of them are computed at once.
     """
-
-    def __init__(self, recognizer: FeatureExtractor, rate: float,
-                 every: int | None = None, batch_size: int = 16) -> None:
-        self.recognizer = recognizer
-        self.rate = rate
-        self.every = every
-        self.batch_size = batch_size
+    recognizer: FeatureExtractor
+    rate: float
+    every: int | None = None
+    batch_size: int = 16
 
     def __call__(self, video: Path) -> np.ndarray:
         """Extract the features of a video, float32 ``(steps, width)``.

@@ -2,6 +2,7 @@
 """Sinks that write files: videos, plots, scores and clips of actions."""
 import os
 import threading
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -146,20 +147,19 @@ class ScoreSink(Sink):
 class SegmentSink(Sink):
     """Sink that writes a video clip of each action.
 
-    Frames are buffered as JPEGs, for actions in progress and actions that may
-    start next. If the frames of an action exceed ``max_bytes``, its clip
-    contains only the last part. A clip is written after the action has ended
-    and ``after`` seconds have passed. A killed run loses the clips that it has
-    not written yet.
+    Frames are buffered as JPEGs. If the frames of an action exceed
+    ``max_bytes``, its clip contains only the last part. A clip is written
+    ``after`` seconds after the end of the action; a killed run loses the clips
+    that it has not written yet.
 
     Args:
         folder: Folder for the clips. A clip is called ``000012.mp4`` if the
             number of the action's start event is 12 (:meth:`path`). A file of
             this name from an earlier run is deleted when the action starts.
         run: The run.
-        before: Seconds in a clip before the action. Defaults to 2.
-        after: Seconds in a clip after the action. Defaults to 2.
-        max_bytes: Maximum size of all buffered frames. Defaults to 64 MiB.
+        before: Seconds in a clip before the action.
+        after: Seconds in a clip after the action.
+        max_bytes: Maximum size of all buffered frames.
 
     Raises:
         ValueError: If a margin is negative.
@@ -205,7 +205,10 @@ class SegmentSink(Sink):
         since = detection.active_since
         starts = [event['start'] for event in self._waiting]
         starts.append(detection.time if since is None else since)
-        self._forget(min(starts) - self.before)
+        # Drop frames that no clip can contain any more.
+        while self._frames and (
+                self._frames[0][0] < min(starts) - self.before - 1e-6):
+            self._drop_oldest()
 
     def finish(self, events: Sequence[dict]) -> list[Detection]:
         """Return the events as a detection without frames."""
@@ -227,12 +230,6 @@ class SegmentSink(Sink):
         while self._num_bytes > self.max_bytes:
             self._drop_oldest()
 
-    def _forget(self, before: float) -> None:
-        """Drop frames that no clip can contain any more."""
-        # Same tolerance as in `_write_clip`.
-        while self._frames and self._frames[0][0] < before - 1e-6:
-            self._drop_oldest()
-
     def _drop_oldest(self) -> None:
         self._num_bytes -= self._frames.popleft()[1].nbytes
 
@@ -249,23 +246,16 @@ class SegmentSink(Sink):
         if not frames:
             return
         path = self.path(event['start_id'])
+        times, data = zip(*frames)
         # Rename only when complete, so that readers never see a partial file.
         part = path.with_suffix(PART)
         with VideoWriter(part, self._fps) as video:
-            self._write_frames(video, frames, event['class'])
+            for i in range(round((times[-1] - times[0]) * self._fps) + 1):
+                time = times[0] + i / self._fps
+                # Missing frames are replaced by the previous frame.
+                image = cv2.imdecode(
+                    data[bisect_right(times, time + 1e-6) - 1],
+                    cv2.IMREAD_COLOR)
+                video.write(cv2.cvtColor(image, cv2.COLOR_BGR2RGB),
+                            [f'{time:.2f} s: {event["class"]}'])
         os.replace(part, path)
-
-    def _write_frames(self, video: VideoWriter,
-                      frames: Sequence[tuple[float, np.ndarray]],
-                      name: str) -> None:
-        first, last = frames[0][0], frames[-1][0]
-        shown = -1
-        for i in range(round((last - first) * self._fps) + 1):
-            time = first + i / self._fps
-            while shown + 1 < len(frames) and (
-                    frames[shown + 1][0] <= time + 1e-6):
-                shown += 1
-                image = cv2.imdecode(frames[shown][1], cv2.IMREAD_COLOR)
-            # Missing frames are replaced by the previous frame.
-            video.write(cv2.cvtColor(image, cv2.COLOR_BGR2RGB),
-                        [f'{time:.2f} s: {name}'])

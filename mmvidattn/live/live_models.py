@@ -6,22 +6,17 @@
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from ..apis.bundle_types.registry import types_of
 from ..apis.config import load_config, name_of
 from ..apis.labels import find_labels
 from ..apis.models import get_model
-from ..apis.sliding import FRAME_WISE, SlidingClassifier
-from ..apis.video_clips import test_steps
+from ..apis.sliding import FramePipeline, SlidingClassifier
 from ..online import StreamSession
 from ..online.event_detector import EventDetector, merge_event_options
 from ..online.event_thresholds import read_thresholds
@@ -60,7 +55,6 @@ class BaseLiveModel:
             checkpoint does not fit it.
 
     Attributes:
-        device: Device to compute on.
         cfg: The config.
         online: ``online`` of the config.
         max_gap: Longest gap in seconds that the state of a stream and an
@@ -113,8 +107,7 @@ class BaseLiveModel:
     def dataset_values(self, config: str | Path, **needed: str) -> list:
         """Return values of the test data set by key.
 
-        Raises:
-            ValueError: If a key is missing; ``needed`` has its meaning.
+        Raises a ``ValueError`` with the meaning of each missing key.
         """
         dataset = (self.cfg.get('test_dataloader') or {}).get('dataset') or {}
         missing = [f'{key} ({meaning})' for key, meaning in needed.items()
@@ -150,9 +143,8 @@ def _class_names(model: nn.Module, has_background: bool) -> Sequence[str]:
 class FeatureStreamModel(BaseLiveModel):
     """Online detector with the extractors that compute its features.
 
-    ``test_dataloader.dataset`` of the config has the rates; ``online`` may
-    have ``extractors``, ``events`` and ``max_gap``. See :class:`BaseLiveModel`
-    for the other arguments and attributes.
+    ``test_dataloader.dataset`` of the config has the rates. See
+    :class:`BaseLiveModel` for the other arguments and attributes.
 
     Args:
         extractors: For each modality, arguments of
@@ -172,11 +164,6 @@ class FeatureStreamModel(BaseLiveModel):
                  extractors: Mapping[str, dict] | None = None,
                  **options: Any) -> None:
         super().__init__(config, checkpoint, **options)
-        kind = self.cfg.model.type
-        if kind != ONLINE:
-            raise ValueError(f'{name_of(config)} is not an online-detector '
-                             f'config: model.type must be {ONLINE!r}, got '
-                             f'{kind!r}')
         rate, long_rate, work_rate = self.dataset_values(
             config, feature_rate='steps per second',
             long_rate='steps per sample of the long memory',
@@ -262,16 +249,13 @@ class LiveVideoModel(BaseLiveModel):
     """Online detector that reads frames directly, without extractors.
 
     Its backbone is an ``OnlineVideoEncoder``. ``test_dataloader.dataset`` of
-    the config has ``frame_rate``, in frames per second. ``online`` may have
-    ``events`` and ``max_gap``. See :class:`BaseLiveModel` for the other
-    arguments and attributes.
-
-    A source with fewer frames per second than the model expects has a step
-    for each frame, and the state ages by the time between frames.
+    the config has ``frame_rate``, in frames per second. See
+    :class:`BaseLiveModel` for the arguments and other attributes. A source
+    with fewer frames per second than the model expects has a step for each
+    frame, and the state ages by the time between frames.
 
     Attributes:
         frame_rate: Frames per second that the model was trained with.
-        pipeline: Steps of the test pipeline that change single frames.
     """
 
     def __init__(self,
@@ -281,7 +265,7 @@ class LiveVideoModel(BaseLiveModel):
         super().__init__(config, checkpoint, **options)
         rate, = self.dataset_values(config, frame_rate='frames per second')
         self.frame_rate = float(rate)
-        self.pipeline = _frame_pipeline(self.cfg)
+        self._pipeline = FramePipeline(self.cfg)
         self._pool = SessionPool(StreamSession(self.model))
 
     def new_scorer(self, fps: float) -> SessionScorer:
@@ -296,34 +280,9 @@ class LiveVideoModel(BaseLiveModel):
                 ) -> tuple[dict[str, Any], dict[str, float]]:
         start = time.perf_counter()
         image, = step.images_at(frame_indices(step.number, fps, rate, 1, 1))
-        shape = image.shape[:2]
-        found = self.pipeline(dict(
-            imgs=[image], original_shape=shape, img_shape=shape, num_clips=1,
-            clip_len=1, modality='RGB'))
-        frame = torch.from_numpy(
-            np.ascontiguousarray(found['imgs'][0].transpose(2, 0, 1)))
+        frame = self._pipeline.prepare(image)
         return dict(frames=frame, elapsed=elapsed), dict(
             features=time.perf_counter() - start)
-
-
-def _frame_pipeline(cfg: Config) -> Compose:
-    """Return the steps of the test pipeline that change single frames.
-
-    These are the steps between decoding and ``FormatShape``.
-
-    Raises:
-        ValueError: If a step may not process frames independently.
-    """
-    steps = [*takewhile(lambda step: step['type'] != 'FormatShape',
-                        test_steps(cfg).rest)]
-    for step in steps:
-        if step['type'] not in FRAME_WISE:
-            raise ValueError(
-                'for a stream of frames, the steps of the test pipeline '
-                'between decoding and FormatShape must be '
-                f'{" or ".join(FRAME_WISE[:2])}, got {step["type"]}')
-    with types_of(cfg):
-        return Compose(steps)
 
 
 class LiveClipModel(BaseLiveModel):
@@ -331,15 +290,11 @@ class LiveClipModel(BaseLiveModel):
 
     A step has the length of one stride. A run keeps the frames of a window, so
     that a window after a dropped step still contains all of its frames.
-    ``online`` of the config may have ``seconds``, ``stride``, ``events`` and
-    ``max_gap``. See :class:`BaseLiveModel` for the other arguments and the
-    attributes.
+    See :class:`BaseLiveModel` for the other arguments and the attributes.
 
     Args:
-        seconds: Length of the window, see :class:`SlidingClassifier`.
-            Defaults to the config's.
-        stride: Seconds from a step to the next, see
-            :class:`SlidingClassifier`. Defaults to the config's.
+        seconds, stride: See :class:`SlidingClassifier`. Default to ``online``
+            of the config.
     """
     online_keys = *BaseLiveModel.online_keys, 'seconds', 'stride'
     has_background = False
@@ -364,12 +319,9 @@ def load_live_model(config: str | Path, checkpoint: str | Path | None,
                     **options: Any) -> BaseLiveModel:
     """Load a model of feature streams, frames or clips.
 
-    Args:
-        config: Config file or name, which determines the kind of model.
-        checkpoint: Weights. None for random ones.
-        **options: Options of :class:`FeatureStreamModel`,
-            :class:`LiveVideoModel` or :class:`LiveClipModel`. An option of
-            another kind of model must be None.
+    ``config`` determines the kind of model: :class:`FeatureStreamModel`,
+    :class:`LiveVideoModel` or :class:`LiveClipModel`, whose arguments these
+    are. Those of another kind of model must be None.
 
     Raises:
         ValueError: If an option is for another kind of model, or config,

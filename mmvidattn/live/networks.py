@@ -19,8 +19,7 @@ from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.checkpoint import load_checkpoint
 from ..utils.remote_files import COMMIT, HUB, HUB_NAME, hub_file
 
-# Files with the input of a network on the Hub, and PIL's interpolations.
-PROCESSORS = 'video_preprocessor_config.json', 'preprocessor_config.json'
+# PIL's interpolations.
 RESAMPLE = {0: 'nearest', 2: 'bilinear', 3: 'bicubic'}
 _CALLABLE = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_][\w.]*')
 Side = Count | tuple[Count, Count]
@@ -49,33 +48,24 @@ def find_network(config: str | nn.Module, checkpoint: str | Path | None
 
     Returns:
         The network, and its name for errors.
-
-    Raises:
-        ValueError: If the network does not exist, or the weights do not match.
     """
     if isinstance(config, nn.Module):
         model, name = config, type(config).__name__
     elif config.startswith(HUB):
         model, name = HubNetwork(config), config
     else:
-        model, name = _call(config), config
+        try:
+            target, name = resolve_name(config), config
+        except (ImportError, AttributeError) as error:
+            raise ValueError(f'{config} must be MODULE:CALLABLE that can be '
+                             f'imported: {error}') from error
+        model = target if isinstance(target, nn.Module) else target()
+        if not isinstance(model, nn.Module):
+            raise ValueError(f'{config} must return an nn.Module, got a '
+                             f'{type(model).__name__}')
     if checkpoint is not None:
         load_checkpoint(model, checkpoint)
     return model, name
-
-
-def _call(name: str) -> nn.Module:
-    try:
-        target = resolve_name(name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f'{name} must be MODULE:CALLABLE that can be '
-                         f'imported: {error}') from error
-    is_function = callable(target) and not isinstance(target, nn.Module)
-    model = target() if is_function else target
-    if not isinstance(model, nn.Module):
-        raise ValueError(f'{name} must return an nn.Module, got a '
-                         f'{type(model).__name__}')
-    return model
 
 
 class HubNetwork(nn.Module):
@@ -140,15 +130,11 @@ class HubNetwork(nn.Module):
 
 def _processor_input(name: str) -> dict[str, Any]:
     """Read the input of a network from the config of its processor."""
-    for file in PROCESSORS:
-        try:
-            config = json.loads(hub_file(f'{name}/{file}').read_text('utf-8'))
-        except OSError as error:
-            failure = error
-        else:
-            break
-    else:
-        raise failure
+    try:
+        path = hub_file(f'{name}/video_preprocessor_config.json')
+    except OSError:
+        path = hub_file(f'{name}/preprocessor_config.json')
+    config = json.loads(path.read_text('utf-8'))
 
     def side(key: str) -> int | tuple[int, int] | None:
         size = config.get(key)
@@ -207,11 +193,7 @@ class ImageInput:
     color: Literal['RGB', 'BGR'] = 'RGB'
 
     def __call__(self, clip: Sequence[np.ndarray]) -> Tensor:
-        """Convert a clip to the network's input.
-
-        Args:
-            clip: RGB images ``(H, W, 3)`` or flow fields ``(H, W, 2)``,
-                uint8.
+        """Convert RGB images or flow fields, uint8 ``(H, W, 3 or 2)``.
 
         Returns:
             [T, 3, H, W] for a network that takes 'frames', [1, 2 T, H, W] if

@@ -54,11 +54,10 @@ class StreamRun:
     """Live detection in one source, for a single iteration.
 
     Iterating over a run yields a :class:`Detection` for each step, an interval
-    of the source. A :class:`StepReader` reads frames in a thread and groups
-    them into steps at the rate of the model. The model scores each step. Steps
-    without frames are skipped. Before a gap of more than ``max_gap`` seconds
-    of the model, or a jump back in the time of the source, actions end. The
-    state starts anew after it, also after a gap as long as the memory.
+    of the source, that has frames. Before a gap of more than ``max_gap``
+    seconds of the model, or a jump back in the time of the source, actions
+    end. The state starts anew after it, also after a gap as long as the
+    memory.
 
     Args:
         model: Model, which any number of runs may share.
@@ -80,10 +79,8 @@ class StreamRun:
             iterating, if the source fails or hangs.
 
     Attributes:
-        model: The mmaction2 model.
-        extractors: Extractors of the model, if any.
-        classes: Names of the K classes.
-        ignore: Indices of classes that are not actions.
+        model, extractors, classes, ignore: Attributes of the
+            :class:`BaseLiveModel`.
         rate: Steps per second.
         source: Source of frames.
         session: :class:`mmvidattn.online.StreamSession` or
@@ -134,9 +131,9 @@ class StreamRun:
         self._state_file, events_size = None, None
         if state_file is not None:
             self._state_file = StateFile(
-                state_file, state_seconds,
-                dict(source=self.source.name, fps=self.source.fps,
-                     rate=self.rate, classes=list(self.classes)))
+                state_file, state_seconds, source=self.source.name,
+                fps=self.source.fps, rate=self.rate,
+                classes=list(self.classes))
             state = self._state_file.read()
             if state is not None:
                 events_size = self._resume(state, events_file)
@@ -203,8 +200,8 @@ class StreamRun:
         wait until the steps before them are scored.
         """
         lost = Counter()
-        for sink in self._sinks:
-            lost[sink.sink.name] += sink.dropped + sink.failed
+        for thread in self._sinks:
+            lost[thread.sink.name] += thread.dropped + thread.failed
         return dict(
             name=self.source.name,
             status=self.failure or self.source.status,
@@ -240,8 +237,8 @@ class StreamRun:
                     self._busy_since = time.monotonic()
                     detection = self._detect(step)
                     self._has_scored, self._busy_since = True, None
-                    for sink in self._sinks:
-                        sink.write(detection)
+                    for thread in self._sinks:
+                        thread.put(thread.sink.select(detection))
                     yield detection
                     if self._state_file is not None:
                         self._state_file.write_if_due(self._state)
@@ -326,10 +323,10 @@ class StreamRun:
 
     def _close(self, events: Sequence[dict] = ()) -> None:
         self.events.close()
-        for sink in self._sinks:
-            sink.finish(events)
-        for sink in self._sinks:
-            sink.close()
+        for thread in self._sinks:
+            thread.put(thread.sink.finish(events))
+        for thread in self._sinks:
+            thread.close()
 
     def _state(self) -> dict[str, Any]:
         return dict(
@@ -372,9 +369,7 @@ class StreamRun:
         """Apply events that were written after the state was saved."""
         for event in events:
             self.event_detector.replay(event)
-        if not events:
-            return
-        step = round(events[-1]['time'] * self.rate)
+        step = round(events[-1]['time'] * self.rate) if events else 0
         number = step - self._progress.next_step
         if number > 0:
             # These steps were scored after the state was saved.

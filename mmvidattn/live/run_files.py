@@ -31,8 +31,7 @@ class EventLog:
             rest is cut off. Defaults to 0, which overwrites the file.
 
     Raises:
-        ValueError: If the file is shorter, or its first ``size`` bytes do not
-            end with a line.
+        ValueError: See :func:`read_events`.
 
     Attributes:
         recent: Latest events.
@@ -75,13 +74,9 @@ class EventLog:
 
 def read_events(path: str | Path, start: int,
                 end: int | None = None) -> tuple[list[dict], int]:
-    """Read events of an :class:`EventLog`.
+    """Read the events of an :class:`EventLog` between two bytes of its file.
 
-    Args:
-        path: Path of the file.
-        start: First byte to read.
-        end: Byte to stop before. Defaults to the end of the last complete
-            line.
+    ``end`` defaults to the end of the last complete line.
 
     Returns:
         Events, and the byte after the last one.
@@ -110,14 +105,14 @@ class StateFile:
     Args:
         path: Path of the file.
         seconds: Seconds between saves.
-        about: Entries that identify this run in a state.
+        **about: Entries that identify this run in a state.
     """
 
     def __init__(self, path: str | Path, seconds: float,
-                 about: Mapping[str, Any]) -> None:
+                 **about: Any) -> None:
         self.path = Path(path)
         self.seconds = seconds
-        self.about = dict(about)
+        self.about = about
         self._written_at = time.monotonic()
 
     def read(self) -> dict[str, Any] | None:
@@ -131,14 +126,11 @@ class StateFile:
             return None
         try:
             state = load_weights_only(self.path)
-            version = state['version']
+            state['version']
         except Exception as error:
             raise ValueError(
                 f'{self.path} is not the state of a run: {error}') from error
-        if version != VERSION:
-            raise ValueError(
-                f'{self.path} must be of version {VERSION}, got {version}')
-        for name, wanted in self.about.items():
+        for name, wanted in dict(version=VERSION, **self.about).items():
             if state.get(name) != wanted:
                 raise ValueError(
                     f'{self.path} is the state of another run: its {name} '

@@ -30,8 +30,8 @@ class SessionPool:
     A thread that finds no batch in progress scores the waiting steps of all
     sources at once, and the other threads wait for their results. It first
     waits, for at most the duration of a batch, for those sources of the
-    previous batch that had another step: batches of the same sessions need no
-    copies of their states (:meth:`StreamSession.push_many`).
+    previous batch that had another step, because batches of the same sessions
+    are faster.
 
     Args:
         session: Session that :meth:`StreamSession.spawn` copies.
@@ -98,8 +98,7 @@ class SessionPool:
 
     def _score(self, batch: Sequence[_Request]) -> None:
         try:
-            results = self._compute([each.session for each in batch],
-                                    [each.sample for each in batch])
+            results = self._compute(batch)
         except BaseException as error:
             if len(batch) > 1 and isinstance(error, Exception):
                 # The sample of one source may be invalid.
@@ -110,15 +109,15 @@ class SessionPool:
         for each, result in zip(batch, results):
             each.result = result
 
-    def _compute(self, sessions: Sequence[StreamSession],
-                 samples: Sequence[Any]) -> list[tuple]:
-        start = time.perf_counter()
-        seconds = {}
+    def _compute(self, batch: Sequence[_Request]) -> list[tuple]:
+        start, seconds = time.perf_counter(), {}
+        samples = [each.sample for each in batch]
         if self._features is not None:
             samples = self._features(samples)
             seconds['features'] = time.perf_counter() - start
             start = time.perf_counter()
-        logits = StreamSession.push_many(sessions, samples)
+        logits = StreamSession.push_many(
+            [each.session for each in batch], samples)
         head = self.session.step.model.cls_head
         scores = head.probabilities(dict(action=torch.stack(
             [each['action'] for each in logits])))['action'].cpu().numpy()
@@ -174,8 +173,8 @@ class SessionScorer(Scorer):
 
     Args:
         pool: Sessions of the model.
-        sample: Function that converts a step to its sample, and returns the
-            duration of each stage in seconds.
+        sample: Function that returns the sample of a step, and the duration of
+            each stage in seconds.
         rate, max_skip, reach: See :class:`Scorer`.
         elapsed: Duration of a step in nominal frame intervals, for models of
             frames.

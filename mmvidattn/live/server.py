@@ -82,13 +82,10 @@ class LivePage:
     It is a context manager and serves from its own thread. A client (the page
     in a browser) first sends the token. The page reads the token from
     ``#token=...`` in its address; browsers do not send this part to servers.
-    Requests of other sites are refused.
-
     A client can then request the pictures of an event, and change the
-    threshold of a class for all clients and all outputs of the run
-    (:meth:`EventDetector.set_threshold`). ``/healthz`` and ``/readyz`` need no
-    token. They return only ``ok``, or status 503 with the number of runs that
-    are not ok.
+    threshold of a class for all clients and all outputs of the run. Requests
+    of other sites are refused. ``/healthz`` and ``/readyz`` need no token, and
+    return only ``ok``, or status 503 with the number of runs that are not ok.
 
     Args:
         runs: One run for each source.
@@ -174,12 +171,7 @@ class LivePage:
         return sink
 
     def publish(self, source: int, detection: Detection) -> None:
-        """Send a detection to the clients; may be called from any thread.
-
-        Args:
-            source: Number of the run in ``runs``.
-            detection: Detection of the run.
-        """
+        """Send a detection of a run; may be called from any thread."""
         top = self._runs[source].top_actions(detection.scores, MAX_CLASSES)
         message = dict(
             type='step', source=source, time=detection.time,
@@ -215,8 +207,7 @@ class LivePage:
     def _state(self, source: int) -> dict:
         """Return the message about the state of a run.
 
-        It repeats the latest events, because the last events of a source come
-        after its last step.
+        It has the latest events, because the last ones come after all steps.
         """
         run = self._runs[source]
         report = run.report()
@@ -279,11 +270,10 @@ class LivePage:
             await websocket.close()
             return
         await websocket.accept()
+        # Check twice, because other clients may have connected.
         if not await self._has_room(websocket) or not (
-                await self._check_token(websocket)):
-            return
-        # Check again, because other clients may have connected.
-        if not await self._has_room(websocket):
+                await self._check_token(websocket)) or not (
+                await self._has_room(websocket)):
             return
         self._connected += 1
         try:
@@ -315,9 +305,9 @@ class LivePage:
         queue: asyncio.Queue[str] = asyncio.Queue(MAX_WAITING)
         queue.put_nowait(json.dumps(self._hello()))
         self._clients.add(queue)
-        # Answers are not queued, so that they are not dropped. The lock is
-        # held while sending, so that answers do not pile up for a client that
-        # does not read.
+        # Answers are not queued, so that they are not dropped. Sending holds
+        # the lock, so that they do not pile up for a client that does not
+        # read.
         turn = asyncio.Lock()
         send = asyncio.create_task(_forward(queue, websocket, turn))
         listen = asyncio.create_task(self._listen(websocket, turn))

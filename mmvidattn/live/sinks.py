@@ -3,8 +3,7 @@
 import json
 import threading
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -17,9 +16,8 @@ CLOSE_SECONDS = 5.
 MAX_ERRORS = 10
 # Maximum seconds for sending an event.
 TIMEOUT = 5.
-# Seconds between attempts. They double from the first delay to the maximum. A
-# receiver may request a longer delay with Retry-After.
-FIRST_DELAY, MAX_DELAY, MAX_RETRY_AFTER = 1., 60., 300.
+# Seconds between attempts. They double from the first delay to the maximum.
+FIRST_DELAY, MAX_DELAY = 1., 60.
 # Maximum number of events that wait for a receiver; then the oldest are
 # dropped.
 MAX_WAITING = 10_000
@@ -74,9 +72,7 @@ class Sink:
     def finish(self, events: Sequence[dict]) -> Sequence[Any]:
         """Return the last items for :meth:`write`.
 
-        Args:
-            events: Ends of the actions that were in progress when the source
-                ended.
+        ``events`` are the ends of actions in progress at the source's end.
         """
         return []
 
@@ -99,11 +95,8 @@ class SinkThread:
 
     Args:
         sink: The sink.
-        drop: If True, a full queue drops its oldest item, and counts it. If
-            False, :meth:`write` waits.
-        log: Function that gets a line about each new error, and about items
-            that were not delivered. :meth:`StreamRun.report` counts lost
-            items.
+        drop: See :class:`BoundedQueue`.
+        log: Function that gets a line about each new error.
 
     Attributes:
         failed: Number of items that the sink failed to process.
@@ -114,7 +107,7 @@ class SinkThread:
         self.sink = sink
         self.failed = 0
         self._log = log
-        self._queue: BoundedQueue[Any] = BoundedQueue(sink.queue_size, drop)
+        self._queue = BoundedQueue(sink.queue_size, drop)
         self._errors: set[str] = set()
         self._thread = threading.Thread(
             target=self._work, name=f'feeds {sink.name}', daemon=True)
@@ -124,15 +117,12 @@ class SinkThread:
         """Number of dropped items."""
         return self._queue.dropped
 
-    def write(self, detection: Detection) -> None:
-        """Queue the items of a detection."""
-        for item in self.sink.select(detection):
-            self._put(item)
-
-    def finish(self, events: Sequence[dict]) -> None:
-        """Queue the last items; see :meth:`Sink.finish`."""
-        for item in self.sink.finish(events):
-            self._put(item)
+    def put(self, items: Iterable[Any]) -> None:
+        """Queue items of the sink."""
+        for item in items:
+            if not self._thread.ident:
+                self._thread.start()
+            self._queue.put(item)
 
     def close(self) -> None:
         """Wait until the sink has processed the waiting items, and close it.
@@ -150,11 +140,6 @@ class SinkThread:
         else:
             self._try(self.sink.close)
         self._queue.dropped += remaining
-
-    def _put(self, item: Any) -> None:
-        if not self._thread.ident:
-            self._thread.start()
-        self._queue.put(item)
 
     def _work(self) -> None:
         for item in self._queue:
@@ -185,11 +170,7 @@ class SinkThread:
 
 
 def check_webhook(url: str) -> SplitResult:
-    """Check the URL of a :class:`WebhookSink`, and return its parts.
-
-    Raises:
-        ValueError: If the URL is invalid, or httpx is not installed.
-    """
+    """Check the URL of a :class:`WebhookSink`, and return its parts."""
     try:
         import httpx
     except ImportError as error:
@@ -218,8 +199,7 @@ class WebhookSink(EventSink):
     seconds until the event is delivered; up to :data:`MAX_WAITING` events may
     wait, and events that wait when the run ends get one more attempt. After a
     status in :data:`REFUSED` the event is skipped. After any other status
-    except 2xx, such as 302, 404 and 503, it is sent again; ``Retry-After`` in
-    seconds is respected up to five minutes.
+    except 2xx, such as 302, 404 and 503, it is sent again.
 
     Each request has an ``Idempotency-Key``, by which the server recognizes
     duplicates. Redirects are not followed, so that user, password and events
@@ -269,26 +249,20 @@ class WebhookSink(EventSink):
             with self._client.stream(
                     'POST', self._url, content=data,
                     headers={'Idempotency-Key': key}) as answer:
-                status, headers = answer.status_code, answer.headers
+                status = answer.status_code
         except self._transport_error as error:
             raise self._try_again(f'{type(error).__name__}: {error}'
                                   ) from error
         if not 200 <= status < 300 and status not in REFUSED:
-            reason = f'status {status}'
-            if 300 <= status < 400:
-                reason += (', a redirect, which is not followed: pass the '
-                           'final URL')
-            raise self._try_again(reason, headers.get('Retry-After', ''))
+            raise self._try_again(f'status {status}' + (
+                ', a redirect, which is not followed: pass the final URL'
+                if 300 <= status < 400 else ''))
         self._delay = FIRST_DELAY
         if status in REFUSED:
             raise ValueError(f'event refused with status {status}')
 
-    def _try_again(self, reason: str, retry_after: str = '') -> TryAgain:
-        wait = self._delay
-        with suppress(ValueError):
-            # max keeps its first argument beside a nan.
-            wait = max(wait, min(float(retry_after), MAX_RETRY_AFTER))
-        self._delay = min(2 * self._delay, MAX_DELAY)
+    def _try_again(self, reason: str) -> TryAgain:
+        wait, self._delay = self._delay, min(2 * self._delay, MAX_DELAY)
         return TryAgain(reason, wait)
 
     def close(self) -> None:

@@ -6,14 +6,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ..sources import MAX_GAP, Frame, Source
 from ..utils.frame_times import middle_frames, num_steps
 
-Item = TypeVar('Item')
 # Seconds to wait for a source to stop.
 STOP_SECONDS = 5.
 # Seconds between calls of `BoundedQueue.check`.
@@ -29,9 +28,8 @@ def frame_indices(step: int, fps: float, rate: float, num_frames: int,
                   interval: int) -> np.ndarray:
     """Return the indices of the frames of a step's clip, oldest first.
 
-    A clip of one frame has the frame in the middle of the step: at 24 frames
-    and 4 steps per second, the 4th of the 6 frames. A longer clip ends with
-    the last frame of the step.
+    A clip of one frame has the frame in the middle of the step, the 4th of 6.
+    A longer clip ends with the last frame of the step.
     """
     if num_frames == 1:
         return middle_frames([step], fps, rate)
@@ -41,18 +39,11 @@ def frame_indices(step: int, fps: float, rate: float, num_frames: int,
 
 def source_frames(indices: np.ndarray, sample_fps: float, fps: float,
                   step: int, rate: float) -> np.ndarray:
-    """Convert frame indices from one frame rate to a source's rate.
+    """Convert frame indices from ``sample_fps`` to the rate of a source.
 
     Frame n at ``sample_fps`` becomes the latest source frame that is closer
     in time to n than to n + 1, as in ffmpeg's filter ``fps``. No frame is
-    later than the step.
-
-    Args:
-        indices: Frame indices at ``sample_fps``.
-        sample_fps: Frames per second of the indices.
-        fps: Frames per second of the source.
-        step: Number of the step.
-        rate: Steps per second.
+    later than the step, of ``rate`` steps per second.
     """
     frames = np.ceil((indices + 0.5) / sample_fps * fps - 1e-6).astype(int) - 1
     return frames.clip(0, last_frame(step, fps, rate))
@@ -202,20 +193,15 @@ class Detection:
     active_since: float | None = None
 
 
-class BoundedQueue(Generic[Item]):
+class BoundedQueue:
     """A queue of limited size between two threads.
 
     Args:
         size: Maximum number of waiting items.
-        drop: If True, a full queue drops its oldest item, and counts it. If
-            False, :meth:`put` waits.
+        drop: If True, a full queue drops its oldest item, and counts it in
+            ``dropped``. If False, :meth:`put` waits.
         check: Function that is called every :data:`CHECK_SECONDS` while the
-            queue is empty. It should raise an error if no more items will
-            come.
-
-    Attributes:
-        dropped: Number of dropped items.
-        closed: True if the queue is closed.
+            queue is empty. It raises an error if no more items will come.
     """
 
     def __init__(self, size: int, drop: bool,
@@ -225,14 +211,14 @@ class BoundedQueue(Generic[Item]):
         self.dropped = 0
         self.closed = False
         self._check = check
-        self._items: deque[Item] = deque()
+        self._items: deque[Any] = deque()
         self._changed = threading.Condition()
         self._error: Exception | None = None
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def put(self, item: Item) -> bool:
+    def put(self, item: Any) -> bool:
         """Add an item. Return False if the queue is closed."""
         with self._changed:
             while (len(self._items) >= self.size and not self.drop
@@ -247,23 +233,14 @@ class BoundedQueue(Generic[Item]):
             self._changed.notify_all()
             return True
 
-    def put_back(self, item: Item, seconds: float) -> None:
-        """Put the item that was taken last back to the front, and wait.
-
-        Args:
-            item: The item.
-            seconds: Seconds to wait. Closing the queue ends the wait.
-        """
+    def put_back(self, item: Any, seconds: float) -> None:
+        """Put an item back to the front, and wait unless the queue closes."""
         with self._changed:
             self._items.appendleft(item)
             self._changed.wait_for(lambda: self.closed, seconds)
 
     def close(self, error: Exception | None = None) -> None:
-        """Refuse further items.
-
-        Args:
-            error: Error to raise from the iteration, after all waiting items.
-        """
+        """Refuse further items; raise ``error`` after all waiting items."""
         with self._changed:
             if not self.closed:
                 self.closed, self._error = True, error
@@ -276,7 +253,7 @@ class BoundedQueue(Generic[Item]):
             self._items.clear()
             return number
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[Any]:
         """Take items until the queue is closed and empty."""
         while True:
             with self._changed:
@@ -299,33 +276,22 @@ class StepReader:
     is too slow for a live source, the oldest steps are dropped and counted. A
     recording waits instead.
 
-    Args:
-        source: Source of frames.
-        rate, reach, max_gap: Arguments of :class:`StepMaker`.
-        queue_size: Maximum number of waiting steps.
-
     Attributes:
         steps: Object that groups frames to steps, and counts missing steps.
         queue: Queue of steps, which counts dropped steps.
     """
 
     def __init__(self, source: Source, rate: float, reach: int,
-                 queue_size: int, max_gap: float = MAX_GAP) -> None:
+                 queue_size: int, max_gap: float) -> None:
         self.source = source
         self.steps = StepMaker(source.fps, rate, reach, max_gap)
-        self.queue: BoundedQueue[Step] = BoundedQueue(
+        self.queue = BoundedQueue(
             queue_size, drop=source.live, check=source.check_alive)
 
     def start_at(self, step: int, dropped: int, missing: int) -> int:
-        """Start at a later step.
+        """Start at a later step, after so many dropped and missing steps.
 
-        Args:
-            step: Number of the step.
-            dropped: Number of earlier steps that were dropped.
-            missing: Number of earlier steps without a frame.
-
-        Returns:
-            Index of the frame at which a recording must start.
+        Returns the index of the frame at which a recording must start.
         """
         self.queue.dropped = dropped
         self.steps.missing = missing

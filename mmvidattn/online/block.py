@@ -28,9 +28,8 @@ MANY_TOKENS = 128
 class ProjectedAttention(nn.Module):
     """Attention on tokens that are already projected.
 
-    A stream projects a frame once, and uses it in many windows. Therefore, the
-    caller applies the layers ``q``, ``kv`` (keys and values, concatenated) and
-    ``proj``, and ``forward`` computes only the attention.
+    The caller applies the layers ``q``, ``kv`` (keys and values, concatenated)
+    and ``proj``, because a stream projects a frame only once.
 
     Args:
         embed_dims: Channels C.
@@ -126,13 +125,18 @@ class ProjectedAttention(nn.Module):
             q: Queries, [B, N, C].
             x: Tokens, [B, M, C].
             kv: Keys and values of L later tokens, [B, L, 2C].
-            bias: Bias of the scores for M + L keys, see :meth:`forward`.
-            num_keys: Number of keys, see :meth:`forward`.
+            bias, num_keys: See :meth:`forward`; for M + L keys.
 
         Returns:
-            Attended values, [B, N, C], before the output projection.
+            Result of :meth:`forward`, [B, N, C].
         """
-        if self._is_cheaper_unprojected(q, x):
+        # The weight of a quantized layer cannot be split. With few tokens,
+        # reading the weights takes longer than the matrix products.
+        if (self.share == 1 and not self.training
+                and isinstance(self.kv, nn.Linear)
+                and is_known(x.shape[0] * x.shape[1] >= MANY_TOKENS)
+                and few_queries(
+                    q.shape[1], x.shape[1], self.num_heads, x.shape[2])):
             if kv is None:
                 kv = x.new_empty(len(x), 0, 2 * x.shape[-1])
             if bias is not None:
@@ -144,15 +148,6 @@ class ProjectedAttention(nn.Module):
         if kv is not None:
             rows = torch.cat([rows, kv], dim=1)
         return self(q, rows, bias=bias, num_keys=num_keys)
-
-    def _is_cheaper_unprojected(self, q: Tensor, x: Tensor) -> bool:
-        # The weight of a quantized layer cannot be split. With few tokens,
-        # reading the weights takes longer than the matrix products.
-        return (self.share == 1 and not self.training
-                and isinstance(self.kv, nn.Linear)
-                and is_known(x.shape[0] * x.shape[1] >= MANY_TOKENS)
-                and few_queries(
-                    q.shape[1], x.shape[1], self.num_heads, x.shape[2]))
 
 
 def causal_bias(length: int,
@@ -221,11 +216,7 @@ class OnlineBlock(nn.Module):
 
     def add_attended(self, x: Tensor,
                      y: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Finish self-attention: add its result y to the tokens.
-
-        Args:
-            x: Tokens, [B, N, C].
-            y: Attended values, [B, N, C], before the output projection.
+        """Finish self-attention: add its result y [B, N, C] to the tokens x.
 
         Returns:
             Tokens, [B, N, C], and their queries of the memory, [B, N, C], or
@@ -324,9 +315,7 @@ class OnlineTransformer(nn.Module):
             x: Tokens after the first block's self-attention.
             q: Their queries of the memory, or None without a memory.
             read: Reader of the memory (:meth:`reader`), or None.
-            bias: Bias of the scores in the later self-attentions.
-            num_keys: Number of keys in the later self-attentions.
-            num_outputs: Number of last tokens to compute. Defaults to all.
+            bias, num_keys, num_outputs: See :meth:`attend`.
 
         Returns:
             Features, [B, N or num_outputs, C].

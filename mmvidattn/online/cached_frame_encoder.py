@@ -42,10 +42,7 @@ class CachedFrameEncoder:
         """Return the groups of a window's frames, if the backbone has groups.
 
         Args:
-            numbers: Numbers of the T frames, in the order of the window.
-
-        Raises:
-            ValueError: If the backbone does not support windows of T frames.
+            numbers: Numbers of the frames, in the order of the window.
         """
         return [tuple(numbers[i] for i in group)
                 for group in self.backbone.frame_groups(len(numbers))]
@@ -56,8 +53,7 @@ class CachedFrameEncoder:
 
         Args:
             numbers: Numbers of the frames, see :meth:`groups`.
-            load: Function from frame numbers to normalized frames,
-                [C, n, H, W].
+            load: Function that returns normalized frames, [C, n, H, W].
 
         Returns:
             The encodings, [1, T', *], or the window itself for a backbone

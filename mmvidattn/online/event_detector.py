@@ -29,21 +29,14 @@ class _Action:
 class EventDetector:
     """Detector of the starts and ends of actions in the scores of steps.
 
-    A step is an interval of a stream with one score for each class. An action
-    starts when its score reaches ``on``, and ends when its score falls below
-    ``off``. It is reported once it has lasted ``min_duration``. Events are
-    numbered from 0.
+    A step is an interval of a stream. An action starts when its score reaches
+    ``on``, and ends when its score falls below ``off``. It is reported once it
+    has lasted ``min_duration``. Events are numbered from 0.
 
-    :meth:`set_threshold` changes the thresholds of a class during a run. New
-    thresholds apply only to later steps. An action in progress keeps its
-    start, even if its score is below the new ``on``, and ends at the first
-    later step below the new ``off``. A new action starts at the next step at
-    the earliest, even if earlier scores reach the new ``on``.
-
-    ``thresholds`` has separate rules for some classes, such as those that
-    :func:`mmvidattn.evaluation.tune_thresholds` found. A class can also be
-    smoothed: its scores are then replaced by their moving average, which only
-    uses the past (:func:`~.event_thresholds.smooth`).
+    New thresholds (:meth:`set_threshold`) apply only to later steps. An action
+    in progress keeps its start, even if its score is below the new ``on``, and
+    ends at the first later step below the new ``off``. A new action starts at
+    the next step at the earliest, even if earlier scores reach the new ``on``.
 
     Args:
         names: Class names.
@@ -54,7 +47,9 @@ class EventDetector:
         min_duration: Seconds that an action must last.
         thresholds: For some classes, by name, arguments of
             :class:`~.event_thresholds.ClassThresholds`, which take the place
-            of the arguments above. Defaults to None.
+            of the arguments above, such as those that
+            :func:`mmvidattn.evaluation.tune_thresholds` found. Defaults to
+            None.
 
     Raises:
         ValueError: If a threshold is out of range, or ``thresholds`` has a
@@ -95,9 +90,7 @@ class EventDetector:
         self._last_end = -math.inf
 
     def set_threshold(self, name: str, on: float | None) -> None:
-        """Change the thresholds of a class from the next step on.
-
-        May be called from any thread.
+        """Change the thresholds of a class; may be called from any thread.
 
         Args:
             name: Class name.
@@ -110,11 +103,11 @@ class EventDetector:
         """
         actions = self._actions(name)
         check_type('on', on, Share | None)
-        first_on, first_off = self._initial[:, actions[0]].tolist()
-        if on is None or on == first_on:
-            on, off = first_on, first_off
-        else:
-            off = on * (first_off / first_on)
+        first_on, off = self._initial[:, actions[0]].tolist()
+        if on is None:
+            on = first_on
+        if on != first_on:
+            off = on * (off / first_on)
         thresholds = self._thresholds.copy()
         thresholds[:, actions] = [[on], [off]]
         self._thresholds = thresholds
@@ -142,10 +135,9 @@ class EventDetector:
             of some classes, and ``changed``, the current thresholds of the
             classes that :meth:`set_threshold` changed.
         """
-        thresholds = self._thresholds
         changed = {
-            self.names[i]: tuple(thresholds[:, i].tolist())
-            for i in np.flatnonzero(thresholds[0] != self._initial[0])}
+            self.names[i]: (on, off) for i, (on, off) in enumerate(
+                self._thresholds.T.tolist()) if on != self._initial[0, i]}
         tuned = {name: (rules['on'], rules['off'])
                  for name, rules in self.tuned.items()}
         return dict(on=self.on, off=self.off, changed=changed, tuned=tuned)

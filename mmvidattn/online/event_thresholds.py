@@ -72,16 +72,14 @@ class Thresholds:
 
     def write(self, path: str | Path) -> None:
         """Write a JSON file, which :func:`read_thresholds` reads."""
-        def number(value: float) -> float | None:
-            return None if math.isnan(value) else value
-
+        # JSON has no nan.
+        value, *values = (None if math.isnan(x) else x
+                          for x in (self.value, *self.values.values()))
         write_atomically(path, json.dumps(dict(
-            format=FORMAT,
-            versions=dict(mmvidattn=__version__),
-            objective=self.objective, value=number(self.value),
-            values={name: number(x) for name, x in self.values.items()},
-            about=self.about, classes=self.classes), indent=1,
-            ensure_ascii=False) + '\n')
+            format=FORMAT, versions=dict(mmvidattn=__version__),
+            objective=self.objective, value=value,
+            values=dict(zip(self.values, values)), about=self.about,
+            classes=self.classes), indent=1, ensure_ascii=False) + '\n')
 
 
 def read_thresholds(path: str | Path) -> Thresholds:
@@ -96,15 +94,13 @@ def read_thresholds(path: str | Path) -> Thresholds:
         if content['format'] > FORMAT:
             raise ValueError(f'it has format {content["format"]}; update '
                              f'mmvidattn {__version__}')
-        classes = check_class_thresholds(content['classes'])
-
-        def number(value: float | None) -> float:
-            return math.nan if value is None else float(value)
-
+        value, *values = (
+            math.nan if x is None else float(x)
+            for x in (content['value'], *content['values'].values()))
         return Thresholds(
-            classes, str(content['objective']), number(content['value']),
-            {name: number(x) for name, x in content['values'].items()},
-            dict(content['about']))
+            check_class_thresholds(content['classes']),
+            str(content['objective']), value,
+            dict(zip(content['values'], values)), dict(content['about']))
     except (OSError, KeyError, TypeError, AttributeError, RecursionError,
             UnicodeDecodeError, ValueError) as error:
         raise ValueError(f'cannot read the thresholds {path}: '

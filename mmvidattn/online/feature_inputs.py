@@ -66,23 +66,18 @@ def check_features(inputs: Mapping[str, Tensor],
         in_channels: Channels of each modality.
         min_length: Minimum length T.
         max_length: Maximum length T. Defaults to no limit.
-
-    Raises:
-        ValueError: If a modality is missing or has another shape.
     """
     lead = None
     for name, channels in in_channels.items():
         shape = tuple(inputs[name].shape) if name in inputs else ()
         lead = lead or shape[:2]
-        length = lead[1] if len(lead) == 2 else 0
-        if shape != (*lead, channels) or length < min_length or (
-                max_length is not None and length > max_length):
-            lengths = f'T >= {min_length}' if max_length is None else (
-                f'{min_length} <= T <= {max_length}')
+        if shape != (*lead, channels) or lead[1] < min_length or (
+                max_length is not None and lead[1] > max_length):
+            most = '' if max_length is None else f' <= {max_length}'
             raise ValueError(
-                f'inputs[{name!r}] must be [B, T, {channels}] with {lengths}, '
-                f'and B and T equal for all modalities, got '
-                f'{shape or "nothing"}')
+                f'inputs[{name!r}] must be [B, T, {channels}] with '
+                f'{min_length} <= T{most}, and B and T equal for all '
+                f'modalities, got {shape or "nothing"}')
     return {name: inputs[name] for name in in_channels}
 
 
@@ -95,9 +90,6 @@ def check_padding_mask(inputs: Mapping[str, Tensor],
         inputs: Inputs with an optional entry ``padding_mask``, bool, [B, N].
         features: Features of :func:`check_features`.
         long_memory_length: Samples N of the long memory.
-
-    Raises:
-        ValueError: If the mask has another shape or dtype.
     """
     mask = inputs.get('padding_mask')
     shape = len(next(iter(features.values()))), long_memory_length

@@ -16,12 +16,9 @@ FILE, FORMAT = 'scores.json', 1
 
 
 class FrameScores(NamedTuple):
-    """Class probabilities of the steps of a video.
+    """Class probabilities [T, K] of the steps of a video.
 
-    Attributes:
-        rate: Steps per second. Step ``t`` lasts from ``t / rate`` to
-            ``(t + 1) / rate`` seconds.
-        scores: Probabilities [T, K].
+    Step ``t`` lasts from ``t / rate`` to ``(t + 1) / rate`` seconds.
     """
     rate: float
     scores: np.ndarray

@@ -27,8 +27,7 @@ class MATStages(NamedTuple):
 
     Attributes:
         work: Features of the work memory and the anticipation tokens after
-            each round, [B, L + A, C]. The features of the last round are the
-            result.
+            each round, [B, L + A, C]; the last ones are the result.
         future: Features of the future before each round: [B, Q, C] first, and
             then [B, F, C].
     """
@@ -37,12 +36,10 @@ class MATStages(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """Tokens to attend to.
+    """Tokens to attend to, [B, M, C].
 
-    Attributes:
-        x: Tokens, [B, M, C].
-        bias: Bias of the scores, [*, M], -inf for hidden tokens.
-        number: Number of tokens that are not padding, int64, [B].
+    ``bias`` of the scores, [*, M], is -inf for hidden tokens; ``number`` is
+    that of the tokens that are not padding, int64, [B].
     """
     x: Tensor
     bias: Tensor
@@ -405,17 +402,15 @@ def _decode(transformer: OnlineTransformer, tokens: Keys,
 class MATStep(WindowStep):
     """Step for streams of :class:`mmvidattn.online.MAT`.
 
-    A frame is projected once. A stream's memory is the projections of its
-    frames: ring buffers ``long``, [B, ., 2C], and ``work``, [B, ., C].
-    Everything that mixes frames is computed anew in each step, because the
-    segments of the long memory move with each frame, and every token of the
-    work memory attends to a future that depends on all of them.
+    A stream's memory is the projections of its frames: ring buffers ``long``,
+    [B, ., 2C], and ``work``, [B, ., C]. Everything that mixes frames is
+    computed anew in each step, because the segments of the long memory move
+    with each frame, and every token of the work memory attends to a future
+    that depends on all of them.
     """
 
-    @property
-    def stretches_by_default(self) -> bool:
-        """True, as in the released code."""
-        return True
+    # As in the released code.
+    stretches_by_default = True
 
     def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
         long, work = self.model.backbone.project(features)

@@ -12,10 +12,9 @@ class MemoryEncoder(nn.Module):
     """Encoder that compresses a long memory in stages of learned queries.
 
     The queries of the first stage attend to the long memory under a temporal
-    kernel. Queries of later stages attend to the previous stage's output. The
-    self-attention of queries does not depend on the memory, and is computed
-    once per batch during inference. A stage without queries, as in LSTR's
-    code, is self-attention on the output of the previous stage.
+    kernel. Queries of later stages attend to the previous stage's output. A
+    stage without queries, as in LSTR's code, is self-attention on the output
+    of the previous stage.
 
     Args:
         stages: For each stage, ``dict(num_queries=..., num_layers=...)``.
@@ -37,14 +36,11 @@ class MemoryEncoder(nn.Module):
         super().__init__()
         if not stages or any(
                 set(stage) != {'num_queries', 'num_layers'}
-                for stage in stages):
+                for stage in stages) or stages[0]['num_queries'] is None:
             raise ValueError(
                 'encoder must be a list of dict(num_queries=..., '
-                f'num_layers=...), got {stages}')
-        if stages[0]['num_queries'] is None:
-            raise ValueError(
-                'the first stage of encoder compresses the long memory and '
-                f'takes num_queries, got {stages[0]}')
+                'num_layers=...), whose first num_queries is a number, got '
+                f'{stages}')
         self.decay = decay
         queries = [stage['num_queries'] for stage in stages]
         self.queries = nn.ParameterList(
@@ -86,9 +82,8 @@ class MemoryEncoder(nn.Module):
                 Defaults to 1.
 
         Yields:
-            For each stage, its Q learned queries after self-attention, and
-            their queries of the memory, [B, Q, C] each; (None, None) for a
-            stage without queries.
+            For each stage, results of :meth:`OnlineTransformer.attend` for its
+            Q learned queries, [B, Q, C] each; (None, None) without queries.
         """
         for x, stage in zip(self.queries, self.stages):
             yield (None, None) if x is None else stage.attend(

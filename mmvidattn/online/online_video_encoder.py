@@ -63,12 +63,8 @@ class OnlineVideoEncoder(BaseModule):
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """Compute the features of clips and of the steps after them.
 
-        Args:
-            inputs: Inputs of :meth:`forward_causal`.
-
-        Returns:
-            Features of the T frames and the A anticipated steps,
-            [B, T + A, D].
+        Returns features of the T frames of :meth:`forward_causal` and the A
+        anticipated steps, [B, T + A, D].
         """
         x, _ = self.forward_causal(inputs)
         return torch.cat([x, self.anticipate(x[:, -1])], dim=1)
@@ -145,28 +141,14 @@ class VideoStep(StreamStep):
                     *backbone.encoder.frame_shape),
             elapsed=())
 
-    @property
-    def frame_defaults(self) -> dict[str, float]:
-        return dict(elapsed=1.)
+    frame_defaults = dict(elapsed=1.)
+    frame_scales = dict(frames=255.)
+    options: dict[str, Any] = {}
 
     @property
     def frame_dtype(self) -> torch.dtype:
         """Return a dtype that can represent the values of an image."""
         return torch.promote_types(self.example.dtype, torch.float32)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {}
-
-    def random_frames(self, batch_size: int,
-                      generator: torch.Generator) -> dict[str, Tensor]:
-        frames = {
-            name: torch.rand(batch_size, *shape, generator=generator)
-            for name, shape in self.frame_shapes.items()
-        }
-        frames['frames'] *= 255
-        return {name: x.to(self.example.device, self.frame_dtype)
-                for name, x in frames.items()}
 
     def prepare(self) -> None:
         """Do nothing, because no frame is projected in advance."""
@@ -218,8 +200,8 @@ class VideoStep(StreamStep):
         for name, x in before.items():
             # At least float32, because ONNX Runtime cannot select bfloat16.
             wide = torch.promote_types(x.dtype, torch.float32)
-            x.copy_(torch.where(
-                _like(good, x), after[name].to(wide), x.to(wide)))
+            mask = good.view(-1, *[1] * (x.dim() - 1))
+            x.copy_(torch.where(mask, after[name].to(wide), x.to(wide)))
         state['newest'].copy_(y.where(good[:, None], state['newest']))
         state['gap'].copy_(gap.where(~good, 0.))
         state['count'].add_(1)
@@ -243,14 +225,6 @@ class VideoStep(StreamStep):
         state['num_bad'].add_(number)
 
 
-def _like(mask: Tensor, x: Tensor) -> Tensor:
-    """Append dimensions to a mask [B] for a tensor [B, ...]."""
-    return mask.view(-1, *[1] * (x.dim() - 1))
-
-
-State = dict[str, Tensor]
-
-
 class ClipPlace(NamedTuple):
     """Steps of a clip in its video; ``end`` is exclusive."""
     video: str
@@ -261,18 +235,18 @@ class ClipPlace(NamedTuple):
 class CarriedState:
     """Store of a causal network's state between two training batches.
 
-    It holds the state after the clips of the latest batch. A clip continues
-    from this state if it starts where a clip of that batch ended, in any row.
-    Any other clip starts from the initial state. A skipped or repeated clip
-    therefore never continues from another video's state.
+    A clip continues from the state after a clip of the latest batch, in any
+    row, if it starts where that clip ended. Any other clip starts from the
+    initial state. A skipped or repeated clip therefore never continues from
+    another video's state.
     """
 
     def __init__(self) -> None:
         self._ends: list[tuple[str, int]] = []
-        self._state: State = {}
+        self._state: dict[str, Tensor] = {}
 
-    def take(self, clips: Sequence[ClipPlace],
-             initial: Mapping[str, Tensor]) -> State:
+    def take(self, clips: Sequence[ClipPlace], initial: Mapping[str, Tensor]
+             ) -> dict[str, Tensor]:
         """Return the state from which each clip of a batch starts.
 
         Args:
@@ -282,18 +256,12 @@ class CarriedState:
         Returns:
             State without gradients, [B, ...] each.
         """
-        rows = [(i, self._ends.index((clip.video, clip.start)))
-                for i, clip in enumerate(clips)
-                if (clip.video, clip.start) in self._ends]
-        if not rows:
-            return dict(initial)
-        here, there = (torch.tensor(part) for part in zip(*rows))
-        state = {}
-        for name, x in initial.items():
-            x = x.clone()
-            x[here.to(x.device)] = self._state[name].to(x)[
-                there.to(x.device)]
-            state[name] = x
+        state = {name: x.clone() for name, x in initial.items()}
+        for row, clip in enumerate(clips):
+            if (clip.video, clip.start) in self._ends:
+                end = self._ends.index((clip.video, clip.start))
+                for name, x in state.items():
+                    x[row] = self._state[name][end]
         return state
 
     def keep(self, clips: Sequence[ClipPlace],

@@ -26,8 +26,8 @@ class FeatureStreamPreprocessor(BaseDataPreprocessor):
         """Create a batch.
 
         Args:
-            data: ``inputs``, ``{name: B tensors}``, of one shape for windows;
-                and optionally ``data_samples``.
+            data: ``inputs``, ``{name: B tensors}``; and optionally
+                ``data_samples``.
             training: Unused.
 
         Returns:
@@ -56,14 +56,13 @@ def _as_float(x: Any) -> Any:
 class VideoStreamPreprocessor(FeatureStreamPreprocessor):
     """Batch and normalize the frames of streams on the model's device.
 
-    Clips are stacked. Entire videos
-    (:class:`~mmvidattn.datasets.VideoStreamDataset` in test mode) stay a list,
-    and their chunks are normalized when the model asks for them.
+    The chunks of entire videos
+    (:class:`~mmvidattn.datasets.VideoStreamDataset` in test mode) are
+    normalized when the model asks for them.
 
     Args:
-        mean: Mean of each channel, for values from 0 to 255. Defaults to
-            127.5.
-        std: Standard deviation of each channel. Defaults to 127.5.
+        mean, std: Mean and standard deviation of each channel, for values from
+            0 to 255.
     """
 
     def __init__(self,
@@ -99,14 +98,13 @@ class VideoStreamPreprocessor(FeatureStreamPreprocessor):
             of inputs with B = 1. And ``data_samples``.
         """
         frames = data['inputs']['frames']
-        if not isinstance(frames, Tensor) and not isinstance(
-                frames[0], Tensor):
-            videos = [dict(chunks=self._chunks(video)) for video in frames]
-            return dict(inputs=videos,
-                        data_samples=self.cast_data(data.get('data_samples')))
-        batch = super().forward(data, training)
-        batch['inputs']['frames'] = self.normalize(batch['inputs']['frames'])
-        return batch
+        if isinstance(frames[0], Tensor):
+            batch = super().forward(data, training)
+            batch['inputs']['frames'] = self.normalize(
+                batch['inputs']['frames'])
+            return batch
+        return dict(inputs=[dict(chunks=self._chunks(x)) for x in frames],
+                    data_samples=self.cast_data(data.get('data_samples')))
 
     def _chunks(self, video: Iterable[Mapping[str, Tensor]]
                 ) -> Iterator[dict[str, Tensor]]:

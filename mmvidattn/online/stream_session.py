@@ -31,13 +31,7 @@ STEPS = {
 
 def make_stream_step(model: nn.Module, *args: Any,
                      **kwargs: Any) -> StreamStep:
-    """Build the stream step of a model.
-
-    Args:
-        model: :class:`mmvidattn.recognizers.OnlineActionDetector` in eval
-            mode.
-        *args: Arguments of :class:`mmvidattn.online.StreamStep`.
-        **kwargs: Keyword arguments of ``StreamStep``.
+    """Build the :class:`mmvidattn.online.StreamStep` of a model.
 
     Raises:
         ValueError: If the backbone is not supported, or the options do not
@@ -68,21 +62,19 @@ class StreamSession:
         for features in stream:
             session.push(features)['action'][0].softmax(dim=-1)
 
-    Before the work memory is full, a frame is scored from all frames so far.
-    In the dataset's evaluation, the first window of a video gives the same
-    scores for these frames, because its scores do not depend on later frames.
-    (The exception is ``fusion='long'``, where they do.) The session
-    anticipates from the first frame on; the dataset's evaluation anticipates
-    only when the work memory is full.
+    Before the work memory is full, a frame is scored from all frames so far,
+    like in the first window of a video in the dataset's evaluation (except
+    with ``fusion='long'``, where scores in a window depend on later frames).
+    The session anticipates from the first frame on; the dataset's evaluation
+    anticipates only when the work memory is full.
 
     A frame that is missing or not finite is replaced by the last good frame,
     or by zeros if there was none. The session warns, counts the frame and
     marks the result as ``bad_frame``.
 
-    A model may have any number of sessions; it stores no state. It must stay
-    in eval mode while sessions exist, and its weights must not change.
-    Different threads can use different sessions, but not the same session at
-    the same time.
+    A model may have any number of sessions, in different threads; it stores no
+    state. It must stay in eval mode while sessions exist, and its weights must
+    not change.
 
     Args:
         model: ``OnlineActionDetector`` in eval mode. On a CPU without bfloat16
@@ -205,11 +197,7 @@ class StreamSession:
         Args:
             number: Number of missing frames, 0 or more.
             elapsed: Duration of all these frames, in nominal frame intervals;
-                only for models that take ``elapsed``. Defaults to ``number``.
-
-        Raises:
-            ValueError: If ``number`` is negative, or the model does not take
-                ``elapsed``.
+                only for models of videos. Defaults to ``number``.
         """
         check_type('number', number, Natural)
         first, options = self.num_steps, {}
@@ -270,11 +258,7 @@ class StreamSession:
         sessions discards the graph.
 
         Args:
-            sessions: Different sessions that share a step (:meth:`spawn`).
-
-        Raises:
-            ValueError: If the model is not on a CUDA device, the sessions do
-                not share a step, or a session appears twice.
+            sessions: Sessions of :meth:`push_many`, on a CUDA device.
         """
         _check_sessions(sessions)
         step = sessions[0].step
@@ -313,9 +297,9 @@ class StreamSession:
         if version != VERSION:
             raise ValueError(f'state_dict must be of version {VERSION}, got '
                              f'{version}')
-        options, state = state_dict['options'], state_dict['state']
+        state = state_dict['state']
         for name, got, expected in (
-            ('options', options, self.step.options),
+            ('options', state_dict['options'], self.step.options),
             ('state', _shapes(state), _shapes(self._state))):
             if got != expected:
                 raise ValueError(f'the {name} of state_dict must be '
@@ -391,11 +375,9 @@ def _advance(sessions: Sequence[StreamSession],
 def _bad_frames(first: int, number: int = 1) -> str:
     # Networks of features repeat the last good frame instead. In networks of
     # pixels, the state only ages.
-    if number == 1:
-        return (f'frame {first} of a stream is missing or not finite, and is '
-                'not used')
-    return (f'frames {first} to {first + number - 1} of a stream are missing '
-            'or not finite, and are not used')
+    which = f'frame {first} of a stream is' if number == 1 else (
+        f'frames {first} to {first + number - 1} of a stream are')
+    return f'{which} missing or not finite, and not used'
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple]:
@@ -418,29 +400,24 @@ def stream_videos(session: StreamSession,
         [n, 1 + A, K] and so on, see :meth:`StreamSession.push`); and the
         seconds that all steps of all videos took.
     """
-    names = list(session.step.model.backbone.in_channels)
-    rows = [list(zip(*(video[name] for name in names))) for video in videos]
+    frames = [session.step.split_frames(video)[0] for video in videos]
     # Sort by length, so that the remaining streams stay a batch.
-    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
-    sessions = [session.spawn() for _ in rows]
-    steps_to_keep = [set(each) for each in steps]
-    logits: list[dict[int, dict[str, Tensor]]] = [{} for _ in rows]
+    order = sorted(range(len(frames)), key=lambda i: -len(frames[i]))
+    sessions = [session.spawn() for _ in frames]
+    logits = [dict.fromkeys(each, {}) for each in steps]
     start = time.perf_counter()
-    for step in range(len(rows[order[0]])):
-        while len(rows[order[-1]]) <= step:
+    for step in range(len(frames[order[0]])):
+        while len(frames[order[-1]]) <= step:
             order.pop()
-        results = StreamSession.push_many(
-            [sessions[i] for i in order],
-            [dict(zip(names, rows[i][step])) for i in order])
+        results = _advance([sessions[i] for i in order],
+                           [frames[i][step] for i in order])
         for i, result in zip(order, results):
-            if step in steps_to_keep[i]:
+            if step in logits[i]:
                 # A copy, because a view keeps the entire batch.
                 logits[i][step] = {
                     name: y.clone() for name, y in result.items()
-                    if name != 'bad_frame'
-                }
+                    if name != 'bad_frame'}
     seconds = time.perf_counter() - start
-    return [{
-        name: torch.stack([scores[step][name] for step in each])
-        for name in next(iter(scores.values()), {})
-    } for scores, each in zip(logits, steps)], seconds
+    return [{name: torch.stack([scores[step][name] for step in each])
+             for name in next(iter(scores.values()), {})}
+            for scores, each in zip(logits, steps)], seconds

@@ -15,32 +15,22 @@ from ..utils.arguments import Count, check_arguments
 class StreamStep(nn.Module):
     """Module that takes one frame of each of B streams, and scores it.
 
-    A frame is the features of one step of a stream, or an image. The module
-    stores nothing about the streams: the caller passes their state, tensors
-    with the B streams in the first dimension. The streams may differ in age.
-    :meth:`update` and :meth:`skip` write into the tensors of the given state.
-    No branch of the code depends on the values of the state, so the module can
-    be compiled, exported and recorded as a CUDA graph.
+    The module stores nothing about the streams: the caller passes their state,
+    tensors with the B streams in the first dimension, which it updates in
+    place. The streams may differ in age. No branch of the code depends on the
+    values of the state, so the module can be compiled, exported and recorded
+    as a CUDA graph.
 
-    The model must stay in eval mode, and its weights must not change.
-
-    A frame that is not finite, or whose projections would overflow later
-    (:meth:`fits`), is replaced by the last good frame, or by zeros if there
-    was none.
+    A frame whose projections would overflow later (:meth:`fits`) counts as not
+    finite. See :class:`StreamSession`.
 
     Subclasses implement :meth:`initial_memory` and :meth:`scored`; and either
     :meth:`take` and :meth:`repeat`, or :meth:`prepare`, :meth:`update` and
     :meth:`skip`.
 
     Args:
-        model: :class:`mmvidattn.recognizers.OnlineActionDetector` in eval
-            mode.
-        long_memory_sample_rate: Frames per sample of the long memory.
-        work_memory_sample_rate: Frames per sample of the work memory.
-        kernel: Kernel of :class:`mmvidattn.online.StreamSession`. Defaults
-            to 'window'.
-        stretch_long_memory: Option of ``StreamSession``. Defaults to
-            :attr:`stretches_by_default`.
+        model, long_memory_sample_rate, work_memory_sample_rate, kernel,
+            stretch_long_memory: See :class:`mmvidattn.online.StreamSession`.
 
     Raises:
         ValueError: If the model does not support an option.
@@ -49,6 +39,12 @@ class StreamStep(nn.Module):
     #: Largest absolute number in projections, by name. Defaults to the largest
     #: number of the dtype.
     limits: Mapping[str, float] = {}
+    #: Default of ``stretch_long_memory``.
+    stretches_by_default = False
+    #: Values of the parts of a frame that may be left out.
+    frame_defaults: Mapping[str, float] = {}
+    #: Largest values of the parts of a frame, except 1.
+    frame_scales: Mapping[str, float] = {}
 
     def __init__(self,
                  model: nn.Module,
@@ -77,11 +73,6 @@ class StreamStep(nn.Module):
         raise ValueError("kernel='smoothing' is for TeSTra, got a "
                          f'{type(self.model.backbone).__name__}')
 
-    @property
-    def stretches_by_default(self) -> bool:
-        """Default of ``stretch_long_memory``."""
-        return False
-
     @cached_property
     def example(self) -> Tensor:
         """Tensor with the dtype and the device of the streams."""
@@ -92,11 +83,6 @@ class StreamStep(nn.Module):
         """Shapes of the parts of a frame, without the batch dimension."""
         return {name: (channels, )
                 for name, channels in self.model.backbone.in_channels.items()}
-
-    @property
-    def frame_defaults(self) -> dict[str, float]:
-        """Values of the parts of a frame that may be left out."""
-        return {}
 
     @property
     def frame_dtype(self) -> torch.dtype:
@@ -114,10 +100,7 @@ class StreamStep(nn.Module):
 
     def blank_frames(self, batch_size: int,
                      value: float = 0.) -> dict[str, Tensor]:
-        """Return a frame of each stream that is filled with one value.
-
-        Inputs with a default, such as the elapsed time, get their default.
-        """
+        """Return a frame of each stream, filled with a value or defaults."""
         return {
             name: torch.full(
                 (batch_size, *shape), self.frame_defaults.get(name, value),
@@ -129,8 +112,10 @@ class StreamStep(nn.Module):
                       generator: torch.Generator) -> dict[str, Tensor]:
         """Return random frames, for comparisons with another program."""
         return {
-            name: torch.randn(batch_size, *shape, generator=generator).to(
-                self.example) for name, shape in self.frame_shapes.items()
+            name: self.frame_scales.get(name, 1.) * torch.rand(
+                batch_size, *shape, generator=generator).to(
+                    self.example.device, self.frame_dtype)
+            for name, shape in self.frame_shapes.items()
         }
 
     def split_frames(self, features: Mapping[str, Tensor] | None
@@ -142,9 +127,6 @@ class StreamStep(nn.Module):
 
         Returns:
             Frames ``{name: [*]}`` with all parts, and True if T was given.
-
-        Raises:
-            ValueError: If a part is missing, unknown or has another shape.
         """
         shapes, defaults = self.frame_shapes, self.frame_defaults
         features = features or dict.fromkeys(shapes.keys() - defaults.keys())
@@ -185,12 +167,9 @@ class StreamStep(nn.Module):
 
     @torch.no_grad()
     def prepare(self) -> None:
-        """Compute what depends only on the weights.
-
-        Defaults to the projections of a frame of zeros.
-        """
-        projected = self.project(self.blank_frames(1))
-        for name, x in projected.items():
+        """Compute what depends only on the weights."""
+        # Defaults to the projections of a frame of zeros.
+        for name, x in self.project(self.blank_frames(1)).items():
             self.register_buffer(f'zero_{name}', x)
 
     def project(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -210,10 +189,7 @@ class StreamStep(nn.Module):
         ]).all(dim=0)
 
     def initial_memory(self, batch_size: int) -> dict[str, Tensor]:
-        """Return the network-specific part of an initial state, [B, ...] each.
-
-        All elements of a tensor are equal.
-        """
+        """Return the network-specific tensors of a state, [B, ...] each."""
         raise NotImplementedError
 
     def take(self, projected: Mapping[str, Tensor], keep: Tensor,
@@ -222,19 +198,14 @@ class StreamStep(nn.Module):
 
         Args:
             projected: Projections of :meth:`project`.
-            keep: Bool, [B]. Where it is False, the previous frame is used
-                instead.
+            keep: Bool, [B]. False repeats the previous frame instead.
             step: Number of the frames, int64, [B].
             state: State of :meth:`forward`. Updated in place.
         """
         raise NotImplementedError
 
     def scored(self, state: Mapping[str, Tensor]) -> Tensor:
-        """Return features of the newest and the anticipated frames.
-
-        Returns:
-            Features, [B, 1 + A, C].
-        """
+        """Return features of newest and anticipated frames, [B, 1 + A, C]."""
         raise NotImplementedError
 
     def repeat(self, number: int, state: dict[str, Tensor]) -> None:
@@ -266,9 +237,8 @@ class StreamStep(nn.Module):
                 contiguous. Updated in place.
 
         Returns:
-            Scores: ``action``, and ``verb`` and ``noun`` if the head has
-            them, logits [B, 1 + A, K] of the newest and the anticipated
-            frames; ``bad_frame``, bool [B]. And the given state.
+            Scores, [B, ...] each, as in :meth:`StreamSession.push`; and the
+            given state.
         """
         bad = self.update(features, state)
         scores = self.model.cls_head(self.scored(state))

@@ -116,10 +116,7 @@ class TeSTra(BaseModule):
 
     The network has two parts: :meth:`project` processes each frame separately,
     and :meth:`read` processes windows of projected frames. Frames that several
-    windows share are therefore projected only once.
-    :func:`mmvidattn.online.dense_features` gathers the projected frames of a
-    video, and :class:`~mmvidattn.online.testra_step.TeSTraStep` gathers the
-    latest projected frames of a stream.
+    windows of a video or stream share are therefore projected only once.
 
     `LSTR <https://arxiv.org/abs/2107.03377>`_ is this model with
     ``decay=1, fusion='none', long_memory_pos_embed=True``.
@@ -237,9 +234,6 @@ class TeSTra(BaseModule):
             features: Mapping[str, Tensor]) -> tuple[Tensor | None, Tensor]:
         """Project each frame separately, without positions.
 
-        :class:`WindowReader` adds the contribution of positions later, which
-        is possible because projections are affine.
-
         Args:
             features: Features of each modality, [*, channels].
 
@@ -349,9 +343,8 @@ class TeSTra(BaseModule):
 class WindowReader(nn.Module):
     """Inference part of TeSTra: windows of projected frames to features.
 
-    Several windows use the same projection of a frame
-    (:meth:`TeSTra.project`). The projection contains no position, because the
-    position of a frame differs from window to window. This module adds the
+    The projection of a frame (:meth:`TeSTra.project`) contains no position,
+    because the position differs from window to window. This module adds the
     positions. It uses that a projection f is affine:
     ``f(x + p) = f(x) + f(p) - f(0)``. The last two terms, the anticipation
     tokens and the encoder's queries depend only on the weights. The

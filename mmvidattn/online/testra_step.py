@@ -21,7 +21,7 @@ class WindowStep(StreamStep):
     """Step of networks that read windows of projected frames.
 
     Each projection of :meth:`project` has a ring buffer of the same name in
-    the state; that of the work memory is ``work``. Full windows match
+    the state: ``work`` for the work memory. Full windows match
     :mod:`mmvidattn.datasets.feature_windows`.
     """
 
@@ -33,13 +33,12 @@ class WindowStep(StreamStep):
     def start(self, step: Tensor) -> tuple[Tensor, Tensor]:
         """Return the first frames of work memories, and their padding.
 
-        A work memory is padded until the stream has enough frames.
-
         Args:
             step: Number of the newest frame, int64, [B].
 
         Returns:
-            Number of the first frame, and of padded samples, int64 [B].
+            Number of the first frame, and of padded samples, int64 [B]. A work
+            memory is padded until the stream has enough frames.
         """
         length, rate = self.model.backbone.work_memory_length, self.work_rate
         num_padded = (length - 1 - step // rate).clamp(min=0)
@@ -91,12 +90,8 @@ class WindowStep(StreamStep):
 class TeSTraStep(WindowStep):
     """Step for streams of :class:`mmvidattn.online.TeSTra`.
 
-    A frame is projected once, when it arrives (:meth:`update`). Ring buffers
-    store the results while the frame is in a memory: scores and values for the
-    long memory, and the projection for the work memory. Scoring
+    A frame is projected once, when it arrives (:meth:`update`). Scoring
     (:meth:`scored`) gathers the projections of the newest window.
-
-    See :class:`StreamStep` for the arguments.
     """
 
     def prepare(self) -> None:
@@ -150,8 +145,7 @@ class TeSTraStep(WindowStep):
                              f'{" and ".join(reasons)}; use kernel=\'window\'')
 
     def _score(self, long: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores and values of projections [*, R] for the long memory.
-        """
+        """Return scores and values of projections [*, R] of long memories."""
         return at_least_float32(*self.model.backbone.encoder.score(
             long, self.reader.queries_0))
 
@@ -191,13 +185,12 @@ class TeSTraStep(WindowStep):
         'smoothing' adds ``maximum``, ``weight`` and ``total`` for each phase
         of the sampling.
         """
-        zero, memory = self.zero_work, {}
-        memory['work'] = zero.new_zeros(
-            batch_size, self.work_reach + 1, zero.shape[-1])
-        if self.model.backbone.encoder is None:
-            return memory
-        length = self.work_reach + self.long_reach + 1
-        for name in 'scores', 'values':
+        lengths = dict(work=self.work_reach + 1)
+        if self.model.backbone.encoder is not None:
+            lengths['scores'] = lengths['values'] = (
+                self.work_reach + self.long_reach + 1)
+        memory = {}
+        for name, length in lengths.items():
             zero = getattr(self, f'zero_{name}')
             memory[name] = zero.new_zeros(batch_size, length, *zero.shape[1:])
         if self.kernel == 'smoothing':
@@ -232,31 +225,28 @@ class TeSTraStep(WindowStep):
             write_row(state[name], phase, x)
 
     def scored(self, state: Mapping[str, Tensor]) -> Tensor:
-        backbone, read_long = self.model.backbone, None
+        read_long = None
         start, num_padded = self.start(state['count'] - 1)
-        if backbone.encoder is not None:
-            y = self._read_smoothed(state, start) \
-                if self.kernel == 'smoothing' \
-                else self._read_window(state, start)
-            y = y.flatten(-2).to(self.example.dtype)
+        if self.model.backbone.encoder is not None:
+            y = self._read_long(state, start).flatten(-2).to(
+                self.example.dtype)
 
             def read_long(block: int, queries: Tensor) -> Tensor:
                 return y
 
         return self.reader.read(read_long, self.read_work(state), num_padded)
 
-    def _read_smoothed(self, state: Mapping[str, Tensor],
-                       start: Tensor) -> Tensor:
-        """Attend to all earlier samples, [B, Q, G, D]."""
-        phase = (start % self.long_rate)[:, None]
-        weight, total = (
-            read_rows(state[name], phase)[:, 0]
-            for name in ('weight', 'total'))
-        return total / weight[..., None]
+    def _read_long(self, state: Mapping[str, Tensor], start: Tensor
+                   ) -> Tensor:
+        """Attend to samples before ``start``, [B, Q, G, D].
 
-    def _read_window(self, state: Mapping[str, Tensor],
-                     start: Tensor) -> Tensor:
-        """Attend to the N samples before ``start``, [B, Q, G, D]."""
+        These are the latest N, or all with the kernel 'smoothing'.
+        """
+        if self.kernel == 'smoothing':
+            phase = (start % self.long_rate)[:, None]
+            weight, total = (read_rows(state[name], phase)[:, 0]
+                             for name in ('weight', 'total'))
+            return total / weight[..., None]
         backbone = self.model.backbone
         frames, mask = self.long_frames(start)
         if backbone.fusion == 'long':

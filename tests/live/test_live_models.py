@@ -86,8 +86,9 @@ def test_long_gap_restarts_the_stream(live_model, monkeypatch):
         scores_of(found[num_steps:]), scores_of(fresh), rtol=1e-5, atol=1e-7)
 
 
-def test_stopped_run_resumes_in_a_video(live_model, clip, tmp_path):
-    """Also with the thresholds of the page."""
+@pytest.mark.parametrize('last', [0, 6])
+def test_stopped_run_resumes_in_a_video(live_model, clip, tmp_path, last):
+    """Also with the thresholds of the page, and after a cut-off line."""
     name = live_model.classes[-1]
     whole = StreamRun(live_model, clip, tmp_path / 'whole.jsonl')
     options = dict(events_file=tmp_path / 'events.jsonl',
@@ -98,13 +99,18 @@ def test_stopped_run_resumes_in_a_video(live_model, clip, tmp_path):
     want, got = list(whole), []
     for detection in first:
         got.append(detection)
-        if detection.step == 6:
+        if detection.step == last:
             break
+    with open(tmp_path / 'events.jsonl', 'ab') as file:
+        file.write(b'{"id": 9')
     rest = StreamRun(live_model, clip, **options)
     assert rest.event_detector.thresholds()['changed'][name][0] == .25
+    assert rest.resumed.startswith('resumes at ')
     got += rest
     assert [d.step for d in got] == [d.step for d in want]
     np.testing.assert_allclose(scores_of(got), scores_of(want), atol=1e-5)
+    report = rest.report()
+    assert (report['steps'], report['missing']) == (len(want), 0)
     assert (tmp_path / 'events.jsonl').read_bytes() == (
         tmp_path / 'whole.jsonl').read_bytes()
 
@@ -208,8 +214,9 @@ def test_actions_end_before_a_long_gap(frame_files, max_gap, cuts):
     assert all(event['end'] == 1 and event['cut'] for event in ends)
 
 
-def test_other_feature_networks_get_the_features_of_their_steps(
-        files, clip, tmp_path, monkeypatch):
+@pytest.mark.parametrize('network', ['TeSTra', 'MiniROAD'])
+def test_feature_networks_get_the_features_of_their_steps(
+        files, clip, tmp_path, monkeypatch, network):
     path = tmp_path / 'detector.py'
     # The rates in the config match the extracted features.
     path.write_text(f'''
@@ -225,19 +232,26 @@ online = dict(
         cfg_options={{'model.backbone.num_frames': 2}})))
 ''')
     torch.manual_seed(0)
-    live, rows, push = FeatureStreamModel(path, None), [], (
+    live, rows, push = FeatureStreamModel(
+        *(files if network == 'TeSTra' else (path, None))), [], (
         StreamSession.push_many)
     monkeypatch.setattr(StreamSession, 'push_many', staticmethod(
         lambda sessions, frames: rows.extend(frames) or push(sessions, frames))
     )
     got = [[d.scores, *d.anticipated] for d in StreamRun(live, clip)]
     assert len(got) == len(rows) == 28
+    rgb = torch.stack([row['rgb'] for row in rows])
+    extractor, images = live.extractors['rgb'], images_of(clip)
+    for step in 1, 17:
+        want = extractor.features([[
+            images[i] for i in extractor.frame_indices(step, 12, 4)]])[0]
+        torch.testing.assert_close(rgb[step], want, atol=1e-4, rtol=1e-4)
     # Contracts show that streams equal the whole video.
     data = live.cfg.test_dataloader.dataset
-    logits = StreamSession(
-        live.model, data.long_rate, data.work_rate).push(
-            dict(rgb=torch.stack([row['rgb'] for row in rows])))['action']
+    logits = StreamSession(live.model, data.long_rate, data.work_rate).push(
+        dict(rgb=rgb))['action']
     np.testing.assert_allclose(got, logits.softmax(-1), atol=1e-5)
+    assert np.ptp(got, axis=0).max() > (.2 if network == 'TeSTra' else 0)
 
 
 def test_clips_are_scored_as_in_sliding_windows(clip_model, clip):

@@ -48,46 +48,12 @@ def options(folder, **more):
 def uninterrupted(model, tmp_path_factory):
     """Events file, detections and folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp('uninterrupted')
-    results = list(StreamRun(model, Recording(), **options(folder)))
-    path = folder / 'events.jsonl'
+    run = StreamRun(model, Recording(), **options(folder))
+    results, path = list(run), folder / 'events.jsonl'
     events = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(events) > 3
     assert [event['id'] for event in events] == list(range(len(events)))
     return path.read_bytes(), results, folder
-
-
-def test_resumes_from_any_moment(model, uninterrupted, tmp_path, monkeypatch):
-    """Copies of the files simulate a killed run."""
-    monkeypatch.setattr(os, 'fsync', lambda file: None)
-    moments = 0, 1, 20
-    events, state = tmp_path / 'events.jsonl', tmp_path / 'state'
-    run = StreamRun(model, Recording(),
-                    **options(tmp_path, state_seconds=1e-6))
-    shutil.copytree(tmp_path, tmp_path / 'at0')
-    for number, _ in enumerate(run, 1):
-        # The state was saved after the step before.
-        if number in moments:
-            folder = tmp_path / f'at{number}'
-            folder.mkdir()
-            shutil.copy(state, folder)
-            shutil.copy(events, folder)
-    assert events.read_bytes() == uninterrupted[0]
-    for number in moments:
-        folder = tmp_path / f'at{number}'
-        with open(folder / 'events.jsonl', 'ab') as file:
-            # An incomplete line.
-            file.write(b'{"id": 9')
-        run = StreamRun(model, Recording(), **options(folder))
-        result = list(run)
-        assert run.resumed.startswith('resumes at ')
-        assert len(result) == len(uninterrupted[1]) - max(0, number - 1)
-        for got, expected in zip(result[::-1], uninterrupted[1][::-1]):
-            assert got.step == expected.step
-            np.testing.assert_array_equal(got.scores, expected.scores)
-        assert (folder / 'events.jsonl').read_bytes() == uninterrupted[0]
-        report = run.report()
-        assert report['steps'] == len(uninterrupted[1])
-        assert report['missing'] == 0
 
 
 def work(model, folder):

@@ -14,7 +14,6 @@ import torch
 from live_fixtures import CLASSES, Hanging, Script, write_tsn
 from made_videos import write_at
 
-import mmvidattn
 from mmvidattn.live import (
     EventDetector,
     FeatureExtractor,
@@ -35,40 +34,10 @@ def model(files):
     return FeatureStreamModel(*files)
 
 
-@pytest.fixture(scope='module')
-def found(model, clip, tmp_path_factory):
-    """Run of a clip, its detections and its events file."""
-    path = tmp_path_factory.mktemp('events') / 'events.jsonl'
+def test_events_match_a_detector_on_the_scores(model, clip, tmp_path):
+    path = tmp_path / 'events.jsonl'
     run = StreamRun(model, clip, path)
-    return run, list(run), path
-
-
-def test_scores_match_windows_of_extracted_features(found, files, clip):
-    model = mmvidattn.get_model(*files)
-    extractor = FeatureExtractor(**model.cfg.online.extractors.rgb)
-    reader = decord.VideoReader(str(clip))
-    indices = [extractor.frame_indices(t, 12, 4) for t in range(STEPS)]
-    clips = [list(reader.get_batch(i).asnumpy()) for i in indices]
-    rgb = torch.cat([extractor.features([clip]) for clip in clips])
-    _, detections, _ = found
-    assert [d.step for d in detections] == list(range(STEPS))
-    backbone = model.backbone
-    N, L = backbone.long_memory_length, backbone.work_memory_length
-    # Start when the long memory contains a step.
-    for t in range(L, STEPS):
-        at = np.arange(t - L - N + 1, t + 1)
-        window = dict(rgb=rgb[at.clip(0)][None],
-                      padding_mask=torch.from_numpy(at[:N] < 0)[None])
-        with torch.no_grad():
-            logits = model(window, mode='tensor')['action'][0, L - 1:]
-        got = [detections[t].scores, *detections[t].anticipated]
-        np.testing.assert_allclose(got, logits.softmax(-1), atol=1e-4)
-    # The scores vary, so the comparison is meaningful.
-    assert np.ptp([d.scores for d in detections], axis=0).max() > 0.2
-
-
-def test_events_match_a_detector_on_the_scores(found, files):
-    run, detections, path = found
+    detections = list(run)
     naive = EventDetector(CLASSES, on=.3, off=.2, min_duration=.25)
     expected = []
     for d in detections:

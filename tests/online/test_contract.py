@@ -211,6 +211,15 @@ def test_streams_join_leave_and_reset(model, videos):
             assert result.keys() == want[i].keys()
             assert relative(result['action'], want[i]['action'][t]) < 1e-9
     assert resets and max(x.num_steps for x in sessions) == 9
+    # Equal batches are not copied, and a saved state has one stream only.
+    places = []
+    for _ in range(2):
+        StreamSession.push_many(sessions, [
+            frame_of(video, 10) for video in videos])
+        places.append([x.data_ptr() for x in sessions[2]._state.values()])
+    assert places[0] == places[1]
+    assert all(x.untyped_storage().nbytes() == x.nbytes
+               for x in sessions[2].state_dict()['state'].values())
 
 
 @pytest.mark.parametrize('age', [0, 9])

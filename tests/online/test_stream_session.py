@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import io
 import re
 
 import pytest
@@ -43,27 +42,6 @@ def test_matches_windows_at_any_age(pair, rates, length):
             got = out[name][first + t, :len(rows)]
             # The kernel's logarithms are in float32.
             assert relative(got, rows) < 1e-6, (name, t)
-
-
-def test_batches_are_neither_copied_nor_saved(detector):
-    model = detector('laplace').eval()
-    sessions = [StreamSession(model)]
-    sessions += [sessions[0].spawn(), sessions[0].spawn()]
-    frames = [frame_of(video_of(model, 1, torch.float32), 0)] * 3
-    StreamSession.push_many(sessions, frames)
-    places = [s._state['values'].data_ptr() for s in sessions]
-    StreamSession.push_many(sessions, frames)
-    sessions[1].push(frames[1])
-    sessions[2].reset()
-    StreamSession.push_many(sessions, frames)
-    assert [s._state['values'].data_ptr() for s in sessions] == places
-    assert [s.num_steps for s in sessions] == [3, 4, 1]
-    sizes = set()
-    for session in StreamSession(model), sessions[2]:
-        file = io.BytesIO()
-        torch.save(session.state_dict(), file)
-        sizes.add(len(file.getvalue()))
-    assert len(sizes) == 1
 
 
 @pytest.mark.parametrize('bad, kernel', [
