@@ -8,12 +8,7 @@ import argparse
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ..utils.exits import (
-    end_program,
-    one_line_errors,
-    one_line_stop,
-    quick_exit,
-)
+from ..utils.exits import end_program, one_line_errors, one_line_stop
 from ._options import add_config, add_runner_arguments, at_least, positive
 
 if TYPE_CHECKING:
@@ -152,8 +147,7 @@ def run(args: argparse.Namespace) -> None:
     )
 
     with ExitStack() as stack:
-        stack.enter_context(quick_exit())
-        stack.enter_context(one_line_stop('; --resume continues'))
+        stack.enter_context(one_line_stop('; --resume continues', quick=True))
         with one_line_errors():
             cfg = load_runner_config(args)
             apply_args(cfg, args)

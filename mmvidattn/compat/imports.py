@@ -5,6 +5,7 @@ import importlib.util
 import sys
 import types
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 from .registry import changes, replace, workaround, wrap
@@ -88,19 +89,17 @@ def add_missing_drn() -> None:
     """
     name = 'mmaction.models.localizers.drn'
     package = importlib.util.find_spec('mmaction').submodule_search_locations
-    is_there = Path(package[0], 'models/localizers/drn/drn.py').exists()
-    if name in sys.modules or is_there and importlib.util.find_spec(
-            'torchvision'):
+    if name in sys.modules or importlib.util.find_spec('torchvision') and (
+            Path(package[0], 'models/localizers/drn/drn.py').exists()):
         return
     from mmaction.registry import MODELS
 
     class DRN:
 
         def __init__(self, *args, **kwargs) -> None:
-            raise ImportError(
-                'DRN needs torchvision' if is_there else
-                'DRN is missing from the wheel of mmaction2 1.2.0; install '
-                'mmaction2 from its sources, and torchvision, to use it')
+            raise ImportError('DRN is missing from the wheel of mmaction2: '
+                              'install mmaction2 from its sources, and '
+                              'torchvision')
 
     MODELS.register_module(module=DRN)
     parent, child = types.ModuleType(name), types.ModuleType(f'{name}.drn')
@@ -200,12 +199,10 @@ def explain_missing_decord() -> None:
     Until: mmaction2 decodes with a library that has one
     Upstream: dmlc/decord#213 (macOS), #297 (Linux on ARM)
     """
-    try:
+    # A ValueError means that sys.modules['decord'] is None.
+    with suppress(ValueError):
         if importlib.util.find_spec('decord') is not None:
             return
-    except ValueError:
-        # sys.modules['decord'] is None, which prevents its import.
-        pass
     from mmaction.datasets import DecordInit
 
     def init(original, self, *args, **kwargs):

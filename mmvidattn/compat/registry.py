@@ -23,28 +23,22 @@ class Workaround:
         function: Function that applies the workaround. Its docstring gives
             the symptom of the fault, the condition under which the workaround
             can be removed (until), and the report of the fault (upstream).
-        before: Modules before whose execution it is applied.
-        after: Modules after whose execution it is applied, because it changes
-            them. The first import of a module in ``before`` or ``after``
-            applies the workaround. Without both, the import of mmvidattn
-            applies it.
+        modules: Modules whose first import applies it. Without any, the
+            import of mmvidattn applies it.
+        is_before: Apply it before these modules are executed, or else after,
+            because it changes them.
         changes: Full names of the objects that it replaced or added.
         is_applied: True once it has run.
     """
     function: Callable[[], None]
-    before: Sequence[str] = ()
-    after: Sequence[str] = ()
+    modules: Sequence[str] = ()
+    is_before: bool = False
     changes: list[str] = field(default_factory=list)
     is_applied: bool = False
 
     @property
     def name(self) -> str:
         return self.function.__name__
-
-    @property
-    def waits_for(self) -> list[str]:
-        """Modules whose import applies the workaround."""
-        return [*self.before, *self.after]
 
     def apply(self) -> None:
         """Apply the workaround, unless it is applied already."""
@@ -69,10 +63,11 @@ changes: list[str] = []
 
 def workaround(before: Sequence[str] = (), after: Sequence[str] = ()
                ) -> Callable:
-    """Register a function; arguments as in :class:`Workaround`."""
+    """Register a function for modules as in :class:`Workaround`."""
 
     def register(function: Callable) -> Callable:
-        WORKAROUNDS.append(Workaround(function, before, after))
+        WORKAROUNDS.append(
+            Workaround(function, [*before, *after], bool(before)))
         return function
 
     return register
@@ -97,8 +92,7 @@ def apply() -> None:
             f'{SKIP} must name workarounds ({", ".join(names)}), got '
             f'{", ".join(sorted(unknown))}')
     for one in WORKAROUNDS:
-        if not one.waits_for or not sys.modules.keys().isdisjoint(
-                one.waits_for):
+        if not one.modules or not sys.modules.keys().isdisjoint(one.modules):
             one.apply()
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
@@ -110,7 +104,7 @@ class _Finder(MetaPathFinder):
     def find_spec(self, name: str, path: Any = None,
                   target: Any = None) -> ModuleSpec | None:
         waiting = [one for one in [*WORKAROUNDS, *WAITING]
-                   if name in one.waits_for and not one.is_applied]
+                   if name in one.modules and not one.is_applied]
         if not waiting:
             return None
         finders = (finder for finder in sys.meta_path if finder is not self)
@@ -128,7 +122,7 @@ def _execute(module: types.ModuleType, execute: Callable,
              waiting: list[Workaround]) -> None:
     """Execute a module, with the workarounds that wait for it."""
     for one in waiting:
-        if module.__name__ in one.before:
+        if one.is_before:
             one.apply()
     execute(module)
     for one in waiting:
@@ -140,7 +134,7 @@ def call_after_import(name: str, function: Callable[[], None]) -> None:
     if name in sys.modules:
         function()
     else:
-        WAITING.append(Workaround(function, after=[name]))
+        WAITING.append(Workaround(function, [name]))
 
 
 class Overlay(types.ModuleType):

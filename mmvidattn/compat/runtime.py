@@ -20,15 +20,14 @@ def _on_cpu() -> bool:
 def run_on_numpy_2() -> None:
     """Add the names that numpy dropped to the modules that need them.
 
-    Pose transforms and the metrics of ActivityNet, AVA and retrieval use such
-    names; MultiSports' metric converts an array of one element to an int.
-    numpy itself is not changed.
+    ``frame_extract``, pose transforms and the metrics of ActivityNet, AVA and
+    retrieval use such names; MultiSports' metric converts an array of one
+    element to an int. numpy itself is not changed.
 
     Symptom: `np.Inf was removed in the NumPy 2.0 release`, and similar errors
     Until: mmaction2 supports numpy 2
     """
     import numpy as np
-    from mmaction.evaluation.functional import multisports_utils
 
     names = dict(
         Inf=np.inf,
@@ -39,29 +38,15 @@ def run_on_numpy_2() -> None:
              if not hasattr(np, name)}
     if not names:
         return
-    for name in ('datasets.transforms.pose_transforms',
+    for name in ('utils.misc', 'datasets.transforms.pose_transforms',
                  'evaluation.functional.accuracy',
                  'evaluation.functional.ava_evaluation.metrics',
                  'evaluation.metrics.multimodal_metric'):
         module = importlib.import_module(f'mmaction.{name}')
         replace(module, 'np', Overlay(np, **names))
-    replace(multisports_utils, 'int',
-            lambda value: int(np.asarray(value).item()))
-
-
-# Apart from run_on_numpy_2, whose imports need the complete mmaction.utils.
-@workaround(after=['mmaction.utils.misc'])
-def extract_frames_on_numpy_2() -> None:
-    """Give ``frame_extract`` the name that numpy dropped.
-
-    Symptom: `np.Inf was removed in the NumPy 2.0 release` from
-        `frame_extract(short_side=...)`
-    Until: mmaction2 supports numpy 2
-    """
-    import numpy as np
-    from mmaction.utils import misc
-    if not hasattr(np, 'Inf'):
-        replace(misc, 'np', Overlay(np, Inf=np.inf))
+    replace(importlib.import_module(
+        'mmaction.evaluation.functional.multisports_utils'), 'int',
+        lambda value: int(np.asarray(value).item()))
 
 
 @workaround(after=['mmaction.datasets'])
@@ -274,10 +259,6 @@ def refuse_files_that_decord_misreads() -> None:
 
     def open_video(original, self, filename):
         from mmvidattn.utils.decord_check import open_decord
-        try:
-            import decord  # noqa: F401
-        except ImportError:
-            return original(self, filename)
         if not os.path.splitext(filename)[1]:
             filename += '.mp4'
         if os.path.isfile(filename):

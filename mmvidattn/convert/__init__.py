@@ -6,7 +6,6 @@ released, or trained with the released code. It returns tensors with the names
 of this package. A tensor that does not belong to the model raises a
 ``ValueError``.
 """
-import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -17,7 +16,6 @@ from .image_vit import linear_ff_image, vivit_image, xvit_image
 from .laps import laps, laps_image
 from .linear_ff import linear_ff, xvit
 from .online import mat, miniroad, testra
-from .rename import StartWeights
 from .tsn import bn_inception, tsn_resnet
 from .vivit import vivit_hf, vivit_scenic, vivit_videomae
 from .vjepa2 import vjepa2
@@ -78,9 +76,9 @@ def find_converter(source: str) -> Callable[[dict[str, Tensor]], dict]:
 def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Rename and reshape the tensors of a published checkpoint.
 
-    If the result is only a start for training, a report on stderr lists the
-    used, folded, dropped and added tensors. The backbone reports mismatches
-    when it loads the weights.
+    Remarks on stderr list the tensors that were dropped or set to zero, and
+    the options that the source needs. The backbone reports mismatches when it
+    loads the weights.
 
     Args:
         source: Key of ``SOURCES``.
@@ -93,13 +91,7 @@ def convert(source: str, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         ValueError: If the source is unknown, or a tensor does not belong to
             it.
     """
-    out = find_converter(source)(state_dict)
-    if isinstance(out, StartWeights):
-        # On stderr, to separate it from the output of programs.
-        print(f'{source}: {out.report()}', file=sys.stderr)
-    # torch.load(weights_only=True) accepts only a plain dict.
-    return dict(out)
+    return find_converter(source)(state_dict)
 
 
-__all__ = ['SOURCES', 'UNSTORED_OPTIONS', 'StartWeights', 'convert',
-           'find_converter']
+__all__ = ['SOURCES', 'UNSTORED_OPTIONS', 'convert', 'find_converter']

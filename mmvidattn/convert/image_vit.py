@@ -2,12 +2,11 @@
 """Convert image ViTs of several publishers to start weights."""
 import math
 import re
-from collections.abc import Iterable
 
 import torch
 from torch import Tensor
 
-from .rename import StartWeights, join_qkv, missing_tensor, rename
+from .rename import join_qkv, missing_tensor, named_by, remark, rename
 
 # ViT and similar models of transformers: names in published files and in
 # transformers 5.
@@ -49,8 +48,9 @@ _CLIP_HF = (
     (r'\.self_attn\.out_proj\.', '.attn.proj.'),
     (r'^classifier\.', 'head.'),
 )
-# OpenAI's and OpenCLIP's CLIP, complete or only the vision model. Before these
-# rules, the text model gets a prefix, because some names are the same.
+# OpenAI's and OpenCLIP's CLIP, complete or only the vision model. A complete
+# one needs the first rules, because its text model has some of the names.
+_COMPLETE = (r'^(?!visual\.)', 'text_model.'), (r'^visual\.', '')
 _OPEN_CLIP = (
     (r'^class_embedding$', 'cls_token'),
     (r'^positional_embedding$', 'pos_embed'),
@@ -66,9 +66,6 @@ _OPEN_CLIP = (
     (r'\.mlp\.c_proj\.', '.mlp.fc2.'),
     (r'\.ls_([12])\.gamma$', r'.ls\1.gamma'),
 )
-_OPEN_CLIP_TEXT = re.compile(
-    r'(transformer|token_embedding|ln_final|text)\.|'
-    r'(positional_embedding|text_projection|logit_scale|logit_bias)')
 # The authors' DINOv2, which otherwise has timm's names.
 _DINOV2 = ((r'^register_tokens$', 'reg_token'), )
 
@@ -112,17 +109,19 @@ _SCALED = {'1': 'attn.proj', '2': 'mlp.fc2'}
 _MAX_NAMES = 3
 
 
-def vivit_image(state_dict: dict[str, Tensor]) -> StartWeights:
+def vivit_image(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert any ViT of :func:`image_vit` to start weights of ``ViViT``.
 
     They load into any of the four models of ViViT. The backbone extends the
     patch embedding and the positions to several frames. Models 3 and 4 ignore
     the class token.
     """
-    return _for_backbone(image_vit(state_dict), _VIVIT)
+    image = image_vit(state_dict)
+    _remark_options(image, state_dict)
+    return _for_backbone(image, _VIVIT)
 
 
-def xvit_image(state_dict: dict[str, Tensor]) -> StartWeights:
+def xvit_image(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert a ViT of :func:`image_vit` to start weights of ``XViT``.
 
     The paper starts from a ViT-B/16 of ImageNet-21k. The ViT must have a
@@ -133,10 +132,11 @@ def xvit_image(state_dict: dict[str, Tensor]) -> StartWeights:
         if name not in image:
             raise missing_tensor('a ViT with class token and positions', name,
                                  state_dict)
+    _remark_options(image, state_dict)
     return _for_backbone(image, _XVIT)
 
 
-def linear_ff_image(state_dict: dict[str, Tensor]) -> StartWeights:
+def linear_ff_image(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert any ViT of :func:`image_vit` to ``LinearVideoTransformer``.
 
     The backbone must have the same width. The results are start weights for
@@ -145,18 +145,31 @@ def linear_ff_image(state_dict: dict[str, Tensor]) -> StartWeights:
     class token is left out. CLIP's norm before the blocks becomes the norm of
     the patch embedding.
     """
-    image = image_vit(state_dict, with_cls_token=False)
+    image = image_vit(state_dict)
+    if image.pop('cls_token', None) is not None:
+        remark('the class token is dropped')
     width, _, *patch = image['patch_embed.proj.weight'].shape
     layers = 1 + max((int(name.split('.')[1]) for name in image
                       if name.startswith('blocks.')), default=-1)
-    image.notes = [f'backbone: embed_dims={width}, num_layers={layers}, '
-                   f'patch_size={patch[-1]}; positions are only used with '
-                   'with_pos_embed=True']
+    remark(f'backbone: embed_dims={width}, num_layers={layers}, patch_size='
+           f'{patch[-1]}; positions are only used with with_pos_embed=True')
     return _for_backbone(image, _LINEAR_FF)
 
 
-def _for_backbone(image: StartWeights,
-                  rules: tuple[tuple[str, str], ...]) -> StartWeights:
+def _remark_options(image: dict[str, Tensor],
+                    state_dict: dict[str, Tensor]) -> None:
+    """Print the backbone's options that the source needs."""
+    if 'norm_pre.weight' in image:
+        options = ("pre_norm=True, norm_eps=1e-5, and gelu_approximate="
+                   "'sigmoid' (weights of OpenAI) or 'none' (OpenCLIP)")
+    else:
+        options = "gelu_approximate='none', norm_eps=" + (
+            '1e-12 (ViT) or 1e-6 (DINOv2)' if is_hf(state_dict) else '1e-6')
+    remark(f'options of the source: {options}')
+
+
+def _for_backbone(image: dict[str, Tensor],
+                  rules: tuple[tuple[str, str], ...]) -> dict[str, Tensor]:
     """Rename the tensors, and add the axis of frames to the tokens."""
     out = {}
     for name, value in image.items():
@@ -165,11 +178,10 @@ def _for_backbone(image: StartWeights,
         elif name == 'pos_embed':
             value = value[:, None]
         out[f'backbone.{rename(name, rules)}'] = value
-    return StartWeights(out, image.account, image.notes)
+    return out
 
 
-def image_vit(state_dict: dict[str, Tensor],
-              with_cls_token: bool = True) -> StartWeights:
+def image_vit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert an image ViT to timm's names, as start weights.
 
     Supported are timm's ``VisionTransformer``, transformers' ViT, DINOv2
@@ -185,7 +197,6 @@ def image_vit(state_dict: dict[str, Tensor],
 
     Args:
         state_dict: Tensors by name.
-        with_cls_token: Keep the class token. Defaults to True.
 
     Returns:
         Tensors with timm's names, including ``cls_token`` [1, 1, D] and
@@ -195,36 +206,24 @@ def image_vit(state_dict: dict[str, Tensor],
         ValueError: If the model is not supported, a tensor is unknown, or the
             number of positions is not a square.
     """
-    named, is_hf_vit = _timm_names(state_dict)
+    named = _timm_names(state_dict)
     if 'patch_embed.proj.weight' not in named:
         raise missing_tensor(
             'a ViT of timm or transformers, a DINOv2 or a CLIP',
             'patch_embed.proj.weight or equivalent', state_dict)
-    tensors, account = sort_tensors(state_dict, named, _DROPPED, 'a ViT')
+    tensors = sort_tensors(state_dict, named, _DROPPED, 'a ViT')
     tensors.update(add_first_position(tensors))
-    if not with_cls_token and tensors.pop('cls_token', None) is not None:
-        account['used'].remove(named['cls_token'])
-        account['dropped'].append(named['cls_token'])
-    notes = []
-    if 'norm_pre.weight' in tensors:
-        notes.append("options of the source: pre_norm=True, norm_eps=1e-5, "
-                     "and gelu_approximate='sigmoid' (weights of OpenAI) or "
-                     "'none' (OpenCLIP)")
-    else:
-        notes.append("options of the source: gelu_approximate='none', "
-                     'norm_eps=' + ('1e-12 (ViT) or 1e-6 (DINOv2)'
-                                    if is_hf_vit else '1e-6'))
     if 'norm.weight' not in tensors:
-        notes.append('the source has no last norm, so it is initialized')
+        remark('the source has no last norm, so it is initialized')
     if 'reg_token' in named:
-        notes.append('dropping the register tokens changes the features')
-    return StartWeights(tensors, account, notes)
+        remark('dropping the register tokens changes the features')
+    return tensors
 
 
 def sort_tensors(
     state_dict: dict[str, Tensor], named: dict[str, str],
     dropped: re.Pattern, model: str
-) -> tuple[dict[str, Tensor], dict[str, list[str]]]:
+) -> dict[str, Tensor]:
     """Keep, fold or drop each tensor, and add missing biases.
 
     Args:
@@ -234,30 +233,20 @@ def sort_tensors(
         model: Model, for the error.
 
     Returns:
-        Tensors with timm's names and a joint projection to Q, K and V; and
-        the account of :class:`StartWeights`.
+        Tensors with timm's names and a joint projection to Q, K and V.
 
     Raises:
         ValueError: If a tensor is unknown, or a LayerScale lacks its layer.
     """
-    tensors, scales = {}, {}
-    account = dict(used=[], folded=[], dropped=[])
-    unknown = []
-    for name, source in named.items():
-        if _SCALE.fullmatch(name):
-            scales[name] = state_dict[source]
-            account['folded'].append(source)
-        elif _USED.fullmatch(name):
-            tensors[name] = state_dict[source]
-            account['used'].append(source)
-        elif dropped.fullmatch(name):
-            account['dropped'].append(source)
-        else:
-            unknown.append(source)
-    if unknown:
+    tensors, scales = ({
+        name: state_dict[source] for name, source in named.items()
+        if kind.fullmatch(name)} for kind in (_USED, _SCALE))
+    rest = [name for name in named if name not in tensors | scales]
+    if unknown := [named[name] for name in rest
+                   if not dropped.fullmatch(name)]:
         shown = unknown[:_MAX_NAMES] + ['...'] * (len(unknown) > _MAX_NAMES)
         raise ValueError(f'{", ".join(shown)} do not belong to {model}')
-    tensors, account['set to zero'] = _with_biases(tensors)
+    tensors, added = _with_biases(tensors)
     for name, scale in scales.items():
         block, which = _SCALE.fullmatch(name).groups()
         layer = f'{block}.{_SCALED[which]}'
@@ -267,7 +256,9 @@ def sort_tensors(
         tensors[f'{layer}.weight'] = (
             tensors[f'{layer}.weight'] * scale[:, None])
         tensors[f'{layer}.bias'] = tensors[f'{layer}.bias'] * scale
-    return tensors, account
+    remark('dropped', (named[name] for name in rest))
+    remark('set to zero', added)
+    return tensors
 
 
 def _with_biases(
@@ -293,47 +284,20 @@ def _with_biases(
     return tensors, added
 
 
-def named_by(names: Iterable[str],
-             rules: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return the names in the source, by timm's name.
-
-    Raises:
-        ValueError: If two tensors get the same name.
-    """
-    named = {}
-    for name in names:
-        new = rename(name, rules)
-        if new in named:
-            raise ValueError(f'{name} and {named[new]} are both {new}')
-        named[new] = name
-    return named
-
-
-def _timm_names(state_dict: dict[str, Tensor]) -> tuple[dict[str, str], bool]:
-    """Apply the publisher's rules; also return True for transformers' ViT."""
+def _timm_names(state_dict: dict[str, Tensor]) -> dict[str, str]:
+    """Return the names in the source by timm's names, of any publisher."""
 
     def has(suffix: str) -> bool:
         return any(f'.{name}'.endswith(f'.{suffix}') for name in state_dict)
 
     if is_hf(state_dict):
-        return named_by(state_dict, HF), True
+        return named_by(state_dict, HF)
     if has('embeddings.class_embedding'):
-        return named_by(state_dict, _CLIP_HF), False
+        return named_by(state_dict, _CLIP_HF)
     if has('class_embedding') and has('conv1.weight'):
-        return _open_clip_names(state_dict), False
-    return named_by(state_dict, _DINOV2), False
-
-
-def _open_clip_names(state_dict: dict[str, Tensor]) -> dict[str, str]:
-    if not any(name.startswith('visual.') for name in state_dict):
-        return named_by(state_dict, _OPEN_CLIP)
-    # Without the prefix, the text model has the same names.
-    texts = {name for name in state_dict if _OPEN_CLIP_TEXT.match(name)}
-    return {
-        **named_by([name for name in state_dict if name not in texts],
-                   ((r'^visual\.', ''), *_OPEN_CLIP)),
-        **{f'text_model.{name}': name for name in texts}
-    }
+        is_complete = any(name.startswith('visual.') for name in state_dict)
+        return named_by(state_dict, _COMPLETE * is_complete + _OPEN_CLIP)
+    return named_by(state_dict, _DINOV2)
 
 
 def add_first_position(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,14 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Parts of all converters: rules for names, and start weights."""
+"""Parts of all converters: rules for names, and remarks for the user."""
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
 
-# Number of a transformer block or an Inception block.
-_BLOCK = re.compile(r'(?<=\.)\d+(?=\.)|(?<=inception_)\d\w(?=[_/])')
-_MANY = 40
+# Number of a block.
+_BLOCK = re.compile(r'(?<=\.)\d+(?=\.)')
 
 
 def missing_tensor(model: str, tensor: str,
@@ -31,6 +31,22 @@ def rename(name: str, rules: Sequence[tuple[str, str]]) -> str:
     return name
 
 
+def named_by(names: Iterable[str],
+             rules: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the names in the source, by their new names.
+
+    Raises:
+        ValueError: If two tensors get the same name.
+    """
+    named = {}
+    for name in names:
+        new = rename(name, rules)
+        if new in named:
+            raise ValueError(f'{name} and {named[new]} are both {new}')
+        named[new] = name
+    return named
+
+
 def rename_all(state_dict: dict[str, Tensor],
                rules: Sequence[tuple[str, str]], model: str,
                unused: tuple[str, ...] = (),
@@ -45,17 +61,14 @@ def rename_all(state_dict: dict[str, Tensor],
         valid: Regular expression of the new names.
 
     Raises:
-        ValueError: If a new name is not valid.
+        ValueError: If a new name is not valid, or two are the same.
     """
-    out = {}
-    for name, value in state_dict.items():
-        if name.startswith(unused):
-            continue
-        new = rename(name, rules)
+    named = named_by((name for name in state_dict
+                      if not name.startswith(unused)), rules)
+    for new, name in named.items():
         if not re.fullmatch(valid, new):
             raise ValueError(f'{name} is not a tensor of {model}')
-        out[new] = value
-    return out
+    return {new: state_dict[name] for new, name in named.items()}
 
 
 def join_qkv(tensors: dict[str, Tensor], parts: tuple[str, str, str],
@@ -88,35 +101,14 @@ def join_qkv(tensors: dict[str, Tensor], parts: tuple[str, str, str],
     return out
 
 
-class StartWeights(dict[str, Tensor]):
-    """Tensors by name, with an account of the source's tensors.
+def remark(text: str, names: Iterable[str] | None = None) -> None:
+    """Print a remark on a conversion, or the names that it is about, if any.
 
-    Args:
-        tensors: Converted tensors.
-        account: Lists of tensor names. 'used', 'folded' and 'dropped' together
-            list all tensors of the source. Other keys, such as 'set to zero',
-            list added tensors.
-        notes: Remarks, such as required options of the backbone.
+    On stderr, to separate it from the output of programs.
     """
-
-    def __init__(self, tensors: Mapping[str, Tensor],
-                 account: dict[str, list[str]],
-                 notes: Iterable[str] = ()) -> None:
-        super().__init__(tensors)
-        self.account = account
-        self.notes = list(notes)
-
-    def report(self) -> str:
-        """Format the account, with block numbers replaced by ``*``.
-
-        If many names remain, tensors of the same layer are merged.
-        """
-        lines = []
-        for use, names in self.account.items():
-            if names:
-                kinds = dict.fromkeys(_BLOCK.sub('*', n) for n in names)
-                if len(kinds) > _MANY:
-                    kinds = dict.fromkeys(
-                        re.sub(r'\.\w+$', '.*', kind) for kind in kinds)
-                lines.append(f'{use} {len(names)}: {", ".join(kinds)}')
-        return '\n'.join([*lines, *self.notes])
+    if names is not None:
+        names = [*names]
+        kinds = dict.fromkeys(_BLOCK.sub('*', name) for name in names)
+        text = f'{text} {len(names)}: {", ".join(kinds)}' if names else ''
+    if text:
+        print(text, file=sys.stderr)

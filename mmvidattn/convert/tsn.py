@@ -15,16 +15,18 @@ import re
 
 from torch import Tensor
 
-from .rename import StartWeights, missing_tensor, rename
+from .rename import missing_tensor, remark, rename_all
 
-_PREFIX = (r'^(?:module\.)?(?:base_model\.)?', '')
-_CLASSIFIER = re.compile(r'(?:fc|new_fc|fc_action|last_linear)\.(weight|bias)')
+# Prefixes in some files, and the names of the classifier.
+_PREFIX = r'^(?:module\.)?(?:base_model\.)?'
+_CLASSIFIER = (r'^(?:fc|new_fc|fc_action|last_linear)\.', 'cls_head.fc_cls.')
+_BACKBONE = (r'^(?!cls_head\.)', 'backbone.')
 # SSN's classifiers, which have more inputs than the features of a frame.
-_DROPPED = re.compile(r'(?:activity|completeness|regressor|test)_fc\..+')
+_DROPPED = tuple(f'{name}_fc.' for name in (
+    'activity', 'completeness', 'regressor', 'test'))
 _PARAMETERS = r'weight|bias|running_mean|running_var|num_batches_tracked'
 
 _INCEPTION = (
-    _PREFIX,
     # Caffe's separator.
     (r'/', '_'),
     (rf'_bn\.({_PARAMETERS})$', r'.norm.\1'),
@@ -37,25 +39,24 @@ _INCEPTION = (
     (r'\.double_3x3_([12])\.', r'.double_3x3.conv\1.'),
     (r'\.pool_proj\.', '.pool.proj.'),
 )
-_OUR_INCEPTION = re.compile(
+_OUR_INCEPTION = (
     r'(?:conv1|conv2|conv2_reduce|'
     r'inception_(?:3[a-c]|4[a-e]|5[ab])\.branches\.(?:1x1|'
     r'3x3\.(?:reduce|conv)|double_3x3\.(?:reduce|conv1|conv2)|pool\.proj))'
     rf'\.(?:conv\.(?:weight|bias)|norm\.(?:{_PARAMETERS}))')
 
 _RESNET = (
-    _PREFIX,
     (r'^(layer\d\.\d+\.)?conv(\d)\.weight$', r'\1conv\2.conv.weight'),
     (r'^(layer\d\.\d+\.)?bn(\d)\.', r'\1conv\2.bn.'),
     (r'\.downsample\.0\.', '.downsample.conv.'),
     (r'\.downsample\.1\.', '.downsample.bn.'),
 )
-_MMACTION_RESNET = re.compile(
+_MMACTION_RESNET = (
     r'(?:conv1|layer\d\.\d+\.(?:conv\d|downsample))'
     rf'\.(?:conv\.weight|bn\.(?:{_PARAMETERS}))')
 
 
-def bn_inception(state_dict: dict[str, Tensor]) -> StartWeights:
+def bn_inception(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert BN-Inception of TSN, SSN or ImageNet.
 
     Early files have batch normalization's tensors as [1, C]; they become [C].
@@ -68,7 +69,7 @@ def bn_inception(state_dict: dict[str, Tensor]) -> StartWeights:
     return _convert(state_dict, _INCEPTION, _OUR_INCEPTION, 'BN-Inception')
 
 
-def tsn_resnet(state_dict: dict[str, Tensor]) -> StartWeights:
+def tsn_resnet(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert TSN on ResNet, of MIT's or TSN's authors, to mmaction2's TSN.
 
     A ResNet of torchvision or timm is also accepted. A TSM, whose
@@ -82,29 +83,19 @@ def tsn_resnet(state_dict: dict[str, Tensor]) -> StartWeights:
                     'a TSN on a ResNet')
 
 
-def _convert(state_dict: dict[str, Tensor], rules: tuple, ours: re.Pattern,
-             model: str) -> StartWeights:
-    out = {}
-    account = dict(used=[], folded=[], dropped=[])
-    for name, value in state_dict.items():
-        new = rename(name, rules)
-        plain = rename(name, (_PREFIX, ))
-        if _DROPPED.fullmatch(plain):
-            account['dropped'].append(name)
-            continue
-        if classifier := _CLASSIFIER.fullmatch(plain):
-            new = f'cls_head.fc_cls.{classifier[1]}'
-        elif ours.fullmatch(new):
-            if re.search(r'\.(?:norm|bn)\.', new):
-                # num_batches_tracked is a scalar.
-                value = value.flatten() if value.dim() else value
-            new = f'backbone.{new}'
-        else:
-            raise ValueError(f'{name} is not a tensor of {model}')
-        if new in out:
-            raise ValueError(f'{name} is a second tensor for {new}')
-        out[new] = value
-        account['used'].append(name)
+def _convert(state_dict: dict[str, Tensor], rules: tuple, ours: str,
+             model: str) -> dict[str, Tensor]:
+    plain = {re.sub(_PREFIX, '', name): name for name in state_dict}
+    out = rename_all(
+        {name: state_dict[source] for name, source in plain.items()},
+        (_CLASSIFIER, *rules, _BACKBONE), model, unused=_DROPPED,
+        valid=rf'backbone\.(?:{ours})|cls_head\.fc_cls\.(?:weight|bias)')
     if 'backbone.conv1.conv.weight' not in out:
         raise missing_tensor(model, 'first convolution', state_dict)
-    return StartWeights(out, account)
+    for name, value in out.items():
+        # num_batches_tracked is a scalar.
+        if re.search(r'\.(?:norm|bn)\.', name) and value.dim():
+            out[name] = value.flatten()
+    remark('dropped', (source for name, source in plain.items()
+                       if name.startswith(_DROPPED)))
+    return out

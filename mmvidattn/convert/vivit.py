@@ -16,8 +16,15 @@ import re
 import torch
 from torch import Tensor
 
-from .image_vit import HF, QKV, is_hf, named_by, sort_tensors
-from .rename import StartWeights, join_qkv, missing_tensor, rename, rename_all
+from .image_vit import HF, QKV, is_hf, sort_tensors
+from .rename import (
+    join_qkv,
+    missing_tensor,
+    named_by,
+    remark,
+    rename,
+    rename_all,
+)
 
 # Location of the parameters in old and new files.
 _ROOTS = 'optimizer/target/', 'params/'
@@ -161,7 +168,7 @@ def vivit_hf(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     return out
 
 
-def vivit_videomae(state_dict: dict[str, Tensor]) -> StartWeights:
+def vivit_videomae(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert a pre-trained or fine-tuned VideoMAE for ViViT's Model 1.
 
     The result fits a recognizer with ``ViViT`` and ``ViViTHead``. VideoMAE is
@@ -187,24 +194,21 @@ def vivit_videomae(state_dict: dict[str, Tensor]) -> StartWeights:
             if new.startswith(('head.', 'fc_norm.'))}
     rest = {new: old for new, old in named.items() if new not in head}
     rest.update(zip(decoder, decoder))
-    tensors, account = sort_tensors(state_dict, rest, _DECODER, 'a VideoMAE')
+    tensors = sort_tensors(state_dict, rest, _DECODER, 'a VideoMAE')
     fine_tuned = 'fc_norm.weight' in head
     if fine_tuned and 'norm.weight' in tensors:
         raise ValueError('expected norm.weight or fc_norm.weight, got both: a '
                          'VideoMAE has one norm, before or after the mean')
     tensors.update({new: state_dict[old] for new, old in head.items()})
-    account['used'] += head.values()
-    notes = ["options of the source: model='joint', pool="
-             + ("'mean_norm'" if fine_tuned else "'mean'")
-             + ", gelu_approximate='none', norm_eps=1e-6 (1e-12 in the blocks "
-             'of transformers)']
+    remark("options of the source: model='joint', pool="
+           + ("'mean_norm'" if fine_tuned else "'mean'")
+           + ", gelu_approximate='none', norm_eps=1e-6 (1e-12 in the blocks "
+           'of transformers)')
     if 'pos_embed' not in tensors:
         grid = [size // patch for size, patch in zip(
             (_FRAMES, _SIDE, _SIDE), kernel.shape[2:])]
         tensors['pos_embed'] = sine_positions(grid, len(kernel)).to(kernel)
-        account['computed'] = ['pos_embed']
-    out = {rename(name, _OURS): value for name, value in tensors.items()}
-    return StartWeights(out, account, notes)
+    return {rename(name, _OURS): value for name, value in tensors.items()}
 
 
 def sine_positions(grid: list[int], channels: int) -> Tensor:

@@ -5,7 +5,7 @@ import re
 import torch
 from torch import Tensor
 
-from .rename import StartWeights, join_qkv, missing_tensor, rename
+from .rename import join_qkv, missing_tensor, remark, rename
 
 # Names in the authors' files, with or without the prefix of their wrappers,
 # and in transformers.
@@ -45,7 +45,7 @@ _VIDEO = 'video_mod_embed'
 _MODEL = 'V-JEPA 2'
 
 
-def vjepa2(state_dict: dict[str, Tensor]) -> StartWeights:
+def vjepa2(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert an encoder, a probe, or both, for ``VJEPA2``, ``AttentiveHead``.
 
     Supported are the authors' files of V-JEPA 2 and 2.1 (encoders, and probes
@@ -58,9 +58,8 @@ def vjepa2(state_dict: dict[str, Tensor]) -> StartWeights:
     Raises:
         ValueError: If a tensor does not belong to these models.
     """
-    account = dict(used=[], folded=[], dropped=[])
     norms = {int(found[1]) for found in map(_norm_of, state_dict) if found}
-    tensors, video = {}, None
+    tensors, dropped, video = {}, [], None
     for source, value in state_dict.items():
         name = rename(source, _RULES)
         found = _norm_of(name)
@@ -68,13 +67,11 @@ def vjepa2(state_dict: dict[str, Tensor]) -> StartWeights:
             name = f'backbone.norm.{name[found.end():]}'
         if name == _VIDEO:
             video = value
-            account['folded'].append(source)
         elif found and not name.startswith('backbone.') or (
                 _DROPPED.fullmatch(name)):
-            account['dropped'].append(source)
+            dropped.append(source)
         elif name.startswith(('backbone.', 'cls_head.')):
             tensors[name] = value
-            account['used'].append(source)
         else:
             raise ValueError(f'{source} is not a tensor of {_MODEL}')
     bias = 'backbone.patch_embed.projection.bias'
@@ -90,9 +87,9 @@ def vjepa2(state_dict: dict[str, Tensor]) -> StartWeights:
     if 'cls_head.fc_verb.weight' in tensors:
         tokens = tensors['cls_head.query_tokens']
         tensors['cls_head.query_tokens'] = tokens[:, [1, 0, 2]]
-    version = '2.1' if norms else '2'
-    return StartWeights(tensors, account, [
-        f'options of the source: version={version!r}'])
+    remark('dropped', dropped)
+    remark(f"options of the source: version='{'2.1' if norms else '2'}'")
+    return tensors
 
 
 def _norm_of(name: str) -> re.Match | None:

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 from ..utils.printable import brief
 from ..utils.remote_files import RemoteError, local_path
-from ..utils.video_reader import check_end, open_video
+from ..utils.video_reader import VideoReader, check_end
 
 # Windows has no such timer; there, a blocked decoder blocks the check.
 HAS_TIMER = hasattr(signal, 'setitimer')
@@ -26,7 +26,7 @@ def check_video(filename: str, every_frame: bool = False) -> None:
     """
     # mmaction2's readers append .mp4 to a name without a suffix.
     path = filename if osp.splitext(filename)[1] else f'{filename}.mp4'
-    reader = open_video(path)
+    reader = VideoReader(path)
     if every_frame:
         deque(reader.frames(), maxlen=0)
         check_end(str(local_path(path)))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from ..utils.video_reader import open_video
+from ..utils.video_reader import VideoReader
 
 IMAGE_SUFFIXES = '.bmp', '.jpeg', '.jpg', '.png', '.webp'
 
@@ -48,7 +48,7 @@ def list_videos(folder: str | Path) -> list[str]:
 
 def read_facts(path: str | Path) -> VideoFacts:
     """Open a video, decode its first frame, and return its facts."""
-    reader = open_video(path)
+    reader = VideoReader(path)
     height, width = reader[0].shape[:2]
     return VideoFacts(len(reader), reader.get_avg_fps(), width, height,
                       float(reader.times[-1]))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..utils.arguments import Count, Natural, Positive, check_arguments
 from ..utils.frame_times import ConstantRate, num_steps
-from ..utils.video_reader import open_video
+from ..utils.video_reader import VideoReader
 from .annotations.segment_csv import read_segment_file
 from .annotations.video_segment import (
     VideoSegment,
@@ -206,7 +206,7 @@ class VideoStreamDataset(VideoSegmentDataset):
         """Return length and rate of each readable video, and its frame times.
         """
         def read(path: str) -> tuple[int, float, np.ndarray]:
-            reader = open_video(path)
+            reader = VideoReader(path)
             video = ConstantRate(reader)
             return len(video), video.fps, reader.times
 

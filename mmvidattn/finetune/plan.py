@@ -39,7 +39,6 @@ from .split import describe_copies, find_copies, split_videos
 
 # A class with fewer training videos or events triggers a warning.
 FEW = 10
-NAMES = dict(val='validation', test='test')
 
 
 class Plan(NamedTuple):
@@ -186,8 +185,6 @@ def make_plan(options: FineTuneOptions) -> Plan:
                                  f'and {name}')
         remarks += _add_background(videos, copies, {
             name: subset for name, subset in listed.items() if name in facts})
-    elif not options.multi_label:
-        remarks += _several_classes(entries, copies)
     remarks += describe_copies(copies, videos)
     remarks += [one for one in similar_names('class', classes)
                 if one not in remarks]
@@ -278,21 +275,6 @@ def _add_background(videos: Mapping[str, list[str]], copies: Mapping[str, str],
                    'events')
 
 
-def _several_classes(entries: Sequence[LabeledVideo],
-                     copies: Mapping[str, str]) -> Iterator[str]:
-    """Yield a remark about equal videos or segments of several classes."""
-    same = defaultdict(dict)
-    for one in entries:
-        same[copies[one.file], one.start, one.end].setdefault(
-            one.label, one.file)
-    several = [' and '.join(f'{file} ({label})'
-                            for label, file in sorted(files.items()))
-               for files in same.values() if len(files) > 1]
-    if several:
-        yield (f'{count(several, "video")} in more than one class: '
-               f'{some(several)}')
-
-
 def _print_summary(root: Path, entries: Sequence[LabeledVideo],
                    facts: Mapping[str, VideoFacts], stream: bool) -> None:
     """Print classes, lengths and sizes."""
@@ -363,7 +345,7 @@ def find_warnings(splits: Mapping[str, Sequence[LabeledVideo]],
         warnings.append(
             'nothing is left to test: the metrics are of the validation '
             'videos, whose thresholds are tuned, and therefore too high')
-    for name, kind in NAMES.items():
+    for name, kind in ('val', 'validation'), ('test', 'test'):
         if lacking := [label for label in classes if counts[name]
                        and not counts[name][label] and label not in single]:
             warnings.append(f'no {kind} {noun}s of {some(lacking)}')

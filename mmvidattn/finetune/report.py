@@ -23,7 +23,7 @@ from ..utils.frame_times import frame_times
 from ..utils.lines import read_lines
 from ..utils.modules import unwrap
 from ..utils.printable import format_table
-from ..utils.video_reader import open_video
+from ..utils.video_reader import VideoReader
 from ..visualization.report_images import draw_clip_rows, draw_training_curves
 from .training import METRICS
 
@@ -224,7 +224,7 @@ def draw_mistakes(path: Path, answers: Sequence[Answer],
 
 def _frames(answer: Answer) -> np.ndarray:
     """Read frames of a video or a segment, ``[T, H, W, 3]``."""
-    reader = open_video(answer.filename)
+    reader = VideoReader(answer.filename)
     first, last = 0, len(reader) - 1
     if answer.segment:
         first, last = np.searchsorted(

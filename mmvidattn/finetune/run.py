@@ -17,12 +17,7 @@ from ..apis.models import load_config
 from ..datasets.annotations.labeled_videos import count
 from ..engine.hooks import find_hook
 from ..utils.checkpoint import find_resumable
-from ..utils.exits import (
-    end_program,
-    one_line_errors,
-    one_line_stop,
-    quick_exit,
-)
+from ..utils.exits import end_program, one_line_errors, one_line_stop
 from ..utils.lock import lock_folder
 from ..utils.printable import echo
 from . import clips, streams
@@ -57,7 +52,7 @@ def finetune(options: FineTuneOptions, dry_run: bool, began: float) -> None:
         began: When the command began, by ``time.monotonic``.
     """
     kind = streams if options.stream else clips
-    with quick_exit(), one_line_stop('; the same command continues'):
+    with one_line_stop('; the same command continues', quick=True):
         with one_line_errors():
             options = kind.complete_options(options)
             if dry_run:

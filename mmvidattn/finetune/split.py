@@ -38,19 +38,17 @@ def describe_copies(copies: Mapping[str, str],
     for split, files in splits.items():
         for name in files:
             splits_of[copies[name]].add(split)
-    kept, spread = [], []
-    for name, first in copies.items():
-        if name != first:
-            side = spread if len(splits_of[first]) > 1 else kept
-            side.append(f'{name} ({first})')
     remarks = []
-    if kept:
-        remarks.append(f'{count(kept, "video")} with the content of another '
-                       f'one, kept in its split: {some(kept)}')
-    if spread:
-        remarks.append(
-            f'{count(spread, "video")} with the content of a video in another '
-            f'of the given splits, so scores will be too high: {some(spread)}')
+    for is_spread, text in (
+            (False, 'another one, kept in its split'),
+            (True, 'a video in another of the given splits, so scores will '
+             'be too high')):
+        found = [f'{name} ({first})' for name, first in copies.items()
+                 if name != first
+                 and (len(splits_of[first]) > 1) == is_spread]
+        if found:
+            remarks.append(f'{count(found, "video")} with the content of '
+                           f'{text}: {some(found)}')
     return remarks
 
 

@@ -17,7 +17,7 @@ from ..apis.models import get_model
 from ..apis.video_clips import test_steps
 from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.frame_times import ConstantRate
-from ..utils.video_reader import open_video
+from ..utils.video_reader import VideoReader
 from .networks import (
     FlowMethod,
     ImageInput,
@@ -286,7 +286,7 @@ class VideoFeatures:
             ValueError: If the video is shorter than a step, or a feature is
                 not finite.
         """
-        reader = ConstantRate(open_video(video))
+        reader = ConstantRate(VideoReader(video))
         fps = reader.fps
         extractor, rate = self.recognizer, self.rate
         if self.every is not None:

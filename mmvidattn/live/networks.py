@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..utils.arguments import Count, Positive, check_arguments
 from ..utils.checkpoint import load_checkpoint
-from ..utils.remote_files import COMMIT, HUB, HUB_NAME, hub_file
+from ..utils.remote_files import HUB, hub_file, match_hub
 
 # PIL's interpolations.
 RESAMPLE = {0: 'nearest', 2: 'bilinear', 3: 'bicubic'}
@@ -89,10 +89,7 @@ class HubNetwork(nn.Module):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        match = HUB_NAME.fullmatch(name)
-        if match is None or not COMMIT.fullmatch(match['revision'] or ''):
-            raise ValueError(f'{name} must be hf://OWNER/MODEL@REVISION, with '
-                             'the 40 hexadecimal digits of a commit')
+        match = match_hub(name)
         try:
             from transformers import AutoModel
         except ImportError as error:

@@ -11,7 +11,7 @@ import numpy as np
 from ..datasets.video_facts import list_images, read_image
 from ..utils.frame_times import ConstantRate
 from ..utils.printable import brief
-from ..utils.video_reader import open_video
+from ..utils.video_reader import VideoReader
 
 # Longest gap in seconds between two frames that a recording fills with the
 # first one, and longest gap that an action may span.
@@ -181,7 +181,7 @@ class VideoFile(RecordedSource):
                  name: str | None = None) -> None:
         name = name or str(path)
         try:
-            reader = open_video(path, num_threads=0)
+            reader = VideoReader(path, num_threads=0)
             self._ticks = ConstantRate(reader)
             self.num_frames = len(self._ticks)
             self._decoded = reader.frames()

@@ -26,9 +26,10 @@ from .remote_files import HUB, STORES, hub_file, is_url, local_path
 WRAPPERS = ('state_dict', 'model', 'model_state', 'model_state_dict',
             'module', 'ema_encoder', 'target_encoder', 'classifiers')
 MAX_NAMES = 3
-# End of the names of files that mmengine and torch.hub publish.
-HASH_IN_NAME = re.compile(r'-([0-9a-fA-F]{8,64})\.[a-z]+$')
-DATE = re.compile(r'(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])')
+# End of the names of files that mmengine and torch.hub publish, but no date.
+HASH_IN_NAME = re.compile(
+    r'-(?!(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\.)'
+    r'([0-9a-fA-F]{8,64})\.[a-z]+$')
 
 
 @CheckpointLoader.register_scheme(
@@ -76,8 +77,6 @@ def download(url: str, sha256: str | None = None) -> Path:
     """
     name = Path(urlparse(url).path).name
     named = HASH_IN_NAME.search(name)
-    if named and DATE.fullmatch(named[1]):
-        named = None
     hashes = [h for h in (sha256, named and named[1]) if h]
     if not url.startswith(('http://', 'https://')):
         path = hub_file(url) if url.startswith(HUB) else local_path(

@@ -10,12 +10,7 @@ FORMATS = {'mov', 'matroska', 'avi'}
 
 
 def open_decord(source: str | bytes, num_threads: int = 1) -> Any:
-    """Open a file with decord's ``VideoReader``.
-
-    Args:
-        source: Path or contents of the file.
-        num_threads: Number of decoding threads; 0 lets ffmpeg choose.
-            Defaults to 1.
+    """Open a file, or its contents, with decord's ``VideoReader``.
 
     Raises:
         ValueError: If decord would return wrong frames of this file.

@@ -63,7 +63,8 @@ class Stopped(SystemExit):
 
 
 @contextmanager
-def one_line_stop(hint: str | Callable[[], str] = '') -> Iterator[None]:
+def one_line_stop(hint: str | Callable[[], str] = '', quick: bool = False
+                  ) -> Iterator[None]:
     """End the command with one line and code 130 on Ctrl-C.
 
     Also ends the workers of the process, and prints the reason of
@@ -72,6 +73,8 @@ def one_line_stop(hint: str | Callable[[], str] = '') -> Iterator[None]:
     Args:
         hint: Text after 'stopped', such as '; the same command continues', or
             a function that returns it. Defaults to none.
+        quick: Exit without Python's shutdown, which takes seconds. A job that
+            has received SIGTERM may be killed before. Defaults to False.
     """
     try:
         yield
@@ -94,6 +97,9 @@ def one_line_stop(hint: str | Callable[[], str] = '') -> Iterator[None]:
         child.kill()
     text = hint() if callable(hint) else hint
     print(f'\n{program_name()}: {reason}{text}', file=sys.stderr)
+    if quick:
+        atexit._run_exitfuncs()
+        _exit_now(code)
     raise SystemExit(code)
 
 
@@ -102,22 +108,6 @@ def _exit_now(code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-@contextmanager
-def quick_exit() -> Iterator[None]:
-    """Exit immediately on SystemExit, without Python's slow shutdown.
-
-    The shutdown takes seconds, and a job that has received SIGTERM may be
-    killed before that.
-    """
-    try:
-        yield
-    except SystemExit as end:
-        if not isinstance(end.code, int):
-            raise
-        atexit._run_exitfuncs()
-        _exit_now(end.code)
 
 
 def end_program(error: str = '') -> None:

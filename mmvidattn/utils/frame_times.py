@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Frame times of video files, also at a variable frame rate."""
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def frame_times(reader: Any) -> np.ndarray:
     and without time stamps, all frames have the same duration.
 
     Args:
-        reader: Reader of :func:`~mmvidattn.utils.video_reader.open_video`, or
+        reader: Reader of :func:`~mmvidattn.utils.video_reader.VideoReader`, or
             decord's.
 
     Returns:
@@ -44,22 +43,6 @@ def frame_times(reader: Any) -> np.ndarray:
         if (np.diff(times) <= 0).any():
             times = np.arange(len(reader) + 1) / reader.get_avg_fps()
     return times
-
-
-def find_frames(reader: Any, times: Sequence[float]
-                ) -> tuple[list[int], float]:
-    """Find the first frames that begin at or after given times.
-
-    Args:
-        reader: Reader as in :func:`frame_times`.
-        times: Seconds.
-
-    Returns:
-        Numbers of the frames, and the end of the video in seconds. For times
-        after the last frame, the number is the length of the video.
-    """
-    bounds = frame_times(reader)
-    return np.searchsorted(bounds[:-1], times).tolist(), float(bounds[-1])
 
 
 class ConstantRate:

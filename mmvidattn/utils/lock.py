@@ -16,7 +16,6 @@ except ImportError:
     fcntl = None
 
 LOCK = '.lock'
-_open_files: set[int] = set()
 
 
 @contextmanager
@@ -25,7 +24,7 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
 
     The lock file ``.lock`` names the host, the process and its start. The
     system releases the lock when the process ends, even if it is killed; a
-    remaining lock file has no effect. Forked workers do not keep the lock.
+    remaining lock file has no effect. Workers do not inherit the lock.
 
     Args:
         folder: The folder, which is created if it is missing, and removed
@@ -41,7 +40,6 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
     if file is None:
         yield
         return
-    _open_files.add(file)
     try:
         os.ftruncate(file, 0)
         os.pwrite(file, json.dumps(dict(
@@ -50,7 +48,6 @@ def lock_folder(folder: str | Path) -> Iterator[None]:
         yield
     finally:
         path.unlink(missing_ok=True)
-        _open_files.discard(file)
         os.close(file)
         if is_new:
             with suppress(OSError):
@@ -64,8 +61,9 @@ def _lock(path: Path) -> int | None:
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            # Unlike a lock of flock, forked processes do not share this one.
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
             holder = _describe(os.pread(file, 4096, 0))
             os.close(file)
             raise ValueError(
@@ -90,13 +88,3 @@ def _describe(content: bytes) -> str:
             **json.loads(content))
     except (ValueError, KeyError):
         return 'it has just started'
-
-
-def _close_in_child() -> None:
-    for file in _open_files:
-        os.close(file)
-    _open_files.clear()
-
-
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(after_in_child=_close_in_child)

@@ -28,8 +28,8 @@ LOGIN = re.compile(
 # Name of a checkpoint on the Hugging Face Hub.
 HUB = 'hf://'
 HUB_NAME = re.compile(
-    r'hf://(?P<repo>[\w.-]+/[\w.-]+?)(@(?P<revision>[^/]*))?(/(?P<file>.+))?')
-COMMIT = re.compile(r'[0-9a-f]{40}')
+    r'hf://(?P<repo>[\w.-]+/[\w.-]+)@(?P<revision>[0-9a-f]{40})'
+    r'(/(?P<file>.+\.(safetensors|json)))?')
 
 
 class RemoteError(ConnectionError):
@@ -162,6 +162,21 @@ def download_file(url: str, folder: str | os.PathLike,
     return path
 
 
+def match_hub(name: str) -> re.Match:
+    """Return the parts ``repo``, ``revision`` and ``file`` of a Hub name.
+
+    Raises:
+        ValueError: If the name has another form than :func:`hub_file` reads.
+    """
+    match = HUB_NAME.fullmatch(name)
+    if match is None:
+        raise ValueError(
+            f'{name!r} must be hf://OWNER/MODEL@REVISION, optionally followed '
+            'by /FILE.safetensors; REVISION is the 40 hexadecimal digits of a '
+            "commit (on the page of the model under 'Files', 'History')")
+    return match
+
+
 def hub_file(name: str) -> Path:
     """Find a checkpoint in the cache of the Hub, or download it there.
 
@@ -178,19 +193,7 @@ def hub_file(name: str) -> Path:
         OSError: If the Hub does not have the file, or cannot be reached and
             the file is not in the cache.
     """
-    match = HUB_NAME.fullmatch(name)
-    if match is None:
-        raise ValueError(f'{name!r} must be hf://OWNER/MODEL@REVISION, '
-                         'optionally followed by /FILE.safetensors')
-    if not COMMIT.fullmatch(match['revision'] or ''):
-        raise ValueError(
-            f'{name!r} must have a revision of 40 hexadecimal digits, a '
-            f"commit (on the page of the model under 'Files', 'History'), got "
-            f'{match["revision"]!r}')
-    file = match['file'] or 'model.safetensors'
-    if not file.endswith(('.safetensors', '.json')):
-        raise ValueError(f'{name!r} must name a .safetensors file, got '
-                         f'{file!r}')
+    match = match_hub(name)
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:
@@ -198,8 +201,9 @@ def hub_file(name: str) -> Path:
                           'huggingface_hub') from error
     try:
         # hf_hub_download locks the file, so only one process downloads it.
-        return Path(hf_hub_download(match['repo'], file,
-                                    revision=match['revision']))
+        return Path(hf_hub_download(
+            match['repo'], match['file'] or 'model.safetensors',
+            revision=match['revision']))
     except (OSError, ValueError) as error:
         raise OSError(f'{name} cannot be loaded from the Hugging Face Hub: '
                       f'{brief(error)}') from error

@@ -56,18 +56,14 @@ def with_video_backend(value: Any, backend: str) -> Any:
                                   and backend == 'decord'):
             return type(value)(dict(value, type=opens))
         if kind in DECODES - {decodes}:
-            return _decoding(kind, value, backend)
+            if value.get('mode', 'accurate') != 'accurate':
+                raise ValueError(
+                    f"{KEY} must be unset if {kind} has mode="
+                    f"{value['mode']!r}, which {backend} lacks")
+            return type(value)(type=decodes)
         return type(value)({key: with_video_backend(item, backend)
                             for key, item in value.items()})
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return type(value)([with_video_backend(one, backend)
                             for one in value])
     return value
-
-
-def _decoding(kind: str, step: Mapping, backend: str) -> Mapping:
-    if step.get('mode', 'accurate') != 'accurate':
-        raise ValueError(
-            f"{KEY} must be unset if {kind} has mode={step['mode']!r}, which "
-            f'{backend} lacks; got {backend!r}')
-    return type(step)(type=BACKENDS[backend][1])

@@ -31,24 +31,6 @@ _owners: weakref.WeakSet = weakref.WeakSet()
 _inherited: list = []
 
 
-def open_video(source: str | os.PathLike | bytes,
-               num_threads: int = 1) -> 'VideoReader':
-    """Open a video file.
-
-    Args:
-        source: Path, URL (see :func:`~mmvidattn.utils.remote_files.
-            local_path`) or contents of the file.
-        num_threads: Number of decoding threads; 0 lets ffmpeg choose.
-            Defaults to 1.
-
-    Raises:
-        ValueError: If the file lacks a video stream.
-    """
-    if not isinstance(source, bytes):
-        source = str(local_path(source))
-    return VideoReader(source, num_threads)
-
-
 def once_per_file(function: Callable[..., Any], size: int = 1 << 13
                   ) -> Callable[..., Any]:
     """Cache the results of a function of a path until the file changes.
@@ -185,16 +167,23 @@ class VideoReader:
     size of the first one.
 
     Args:
-        source: Path or contents of the file.
+        source: Path, URL (see :func:`~mmvidattn.utils.remote_files.
+            local_path`) or contents of the file.
         num_threads: Number of decoding threads; 0 lets ffmpeg choose.
             Defaults to 1.
 
     Attributes:
         times: Start of each frame and end of the last one, in seconds from
             the start of the file, [T + 1], ascending.
+
+    Raises:
+        ValueError: If the file lacks a video stream.
     """
 
-    def __init__(self, source: str | bytes, num_threads: int = 1) -> None:
+    def __init__(self, source: str | os.PathLike | bytes,
+                 num_threads: int = 1) -> None:
+        if not isinstance(source, bytes):
+            source = str(local_path(source))
         self._source = source
         self._num_threads = num_threads
         self.table = frame_table(source)

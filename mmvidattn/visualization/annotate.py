@@ -12,7 +12,7 @@ import numpy as np
 
 from ..utils.frame_times import ConstantRate
 from ..utils.printable import echo
-from ..utils.video_reader import open_video
+from ..utils.video_reader import VideoReader
 from .style import class_color
 
 # A caption is readable at this width; smaller frames are enlarged.
@@ -208,7 +208,7 @@ def annotate_video(video: str | Path, out: str | Path,
     suffix = out.suffix.lower()
     if suffix not in OUTPUTS:
         raise ValueError(f'{out} must end with one of {", ".join(OUTPUTS)}')
-    reader = open_video(video)
+    reader = VideoReader(video)
     if suffix in PICTURES:
         write_sheet(out, reader.get_batch(sheet_indices(len(reader))), lines)
         return

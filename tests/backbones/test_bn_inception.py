@@ -146,7 +146,4 @@ def test_loads_early_files_and_files_of_tsn_ssn_and_caffe(prefix, slash,
     assert torch.equal(
         model.conv1.norm.running_mean,
         state[f'{prefix}conv1{slash}7x7_s2_bn.running_mean'][0])
-    report = capsys.readouterr().err
-    assert 'dropped 1: module.activity_fc.weight' in report
-    assert f'used {len(state) - 1}: {prefix}conv1{slash}7x7_s2.*, ' in report
-    assert f', {prefix}inception_*_1x1_bn.*, ' in report
+    assert 'dropped 1: module.activity_fc.weight' in capsys.readouterr().err

@@ -252,62 +252,50 @@ def test_backbone_without_a_first_norm_rejects_clip(model, source):
         model.load_state_dict(_backbone(source, state), strict=False)
 
 
-# Comparisons with the packages, if installed.
+_CLIP_OPTIONS = dict(intermediate_size=4 * D, hidden_act='quick_gelu')
 
 
-def _randomized(model):
-    """Set all parameters to values with a noticeable effect."""
+@pytest.mark.parametrize('package, kind, options', [
+    ('timm', '', {}), ('timm', '', dict(init_values=1e-5)),
+    ('timm', '', dict(qkv_bias=False)),
+    ('timm', 'CLIP', dict(pre_norm=True, act_layer='quick_gelu')),
+    ('transformers', 'ViT', dict(intermediate_size=4 * D)),
+    ('transformers', 'Dinov2', {}),
+    ('transformers', 'CLIPVision', _CLIP_OPTIONS),
+    ('transformers', 'CLIPVision', dict(_CLIP_OPTIONS, hidden_act='gelu'))],
+    ids=str)
+def test_equals_the_package(request, package, kind, options):
+    """Compare with a package, if it is installed."""
+    is_clip, eps = 'CLIP' in kind, 1e-6
+    if package == 'timm':
+        model = request.getfixturevalue('timm').models.VisionTransformer(
+            img_size=SIDE, patch_size=PATCH, embed_dim=D, depth=LAYERS,
+            num_heads=HEADS, num_classes=3, **options)
+    else:
+        transformers = pytest.importorskip('transformers')
+        config = getattr(transformers, f'{kind}Config')(
+            hidden_size=D, num_hidden_layers=LAYERS, image_size=SIDE,
+            num_attention_heads=HEADS, patch_size=PATCH, **options)
+        model = getattr(transformers, f'{kind}Model')(config)
+        eps = config.layer_norm_eps
+
+    def features(x):
+        if package == 'timm':
+            return model.forward_features(x)[:, 0]
+        return model(x).pooler_output if is_clip else model(
+            x).last_hidden_state[:, 0]
+
     torch.manual_seed(0)
+    model.eval()
     with torch.no_grad():
+        # Values with a noticeable effect.
         for p in model.parameters():
             p.normal_(std=1 if p.dim() == 1 else 0.2)
-    return model.eval()
-
-
-def _against(source_model, features, kind, gelu='none', eps=1e-6):
-    clips = torch.randn(2, 3, 2, SIDE, SIDE)
-    with torch.no_grad():
+        clips = torch.randn(2, 3, 2, SIDE, SIDE)
         want = torch.stack([features(frame) for frame in clips.unbind(2)], 1)
-    options = _options(kind, gelu, eps)
+    options = _options('clip' if is_clip else 'vit', 'sigmoid' if (
+        'quick_gelu' in options.values()) else 'none', eps)
     for run, expected in ((_xvit, want), (_joint, want),
                           (_factorized, want.mean(1))):
-        got = run(source_model.state_dict(), clips, **options)
+        got = run(model.state_dict(), clips, **options)
         assert (got - expected).abs().max() < 1e-5 * expected.abs().max()
-
-
-HF_SIZES = dict(
-    hidden_size=D, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-    patch_size=PATCH, image_size=SIDE)
-
-
-@pytest.mark.parametrize('options', [
-    {}, dict(init_values=1e-5), dict(qkv_bias=False),
-    dict(pre_norm=True, act_layer='quick_gelu')],
-    ids=['plain', 'scale', 'no-bias', 'clip'])
-def test_timm(options, timm):
-    model = _randomized(timm.models.VisionTransformer(
-        img_size=SIDE, patch_size=PATCH, embed_dim=D, depth=LAYERS,
-        num_heads=HEADS, num_classes=3, **options))
-    is_clip = 'pre_norm' in options
-    _against(model, lambda x: model.forward_features(x)[:, 0],
-             'clip' if is_clip else 'vit', 'sigmoid' if is_clip else 'none')
-
-
-@pytest.mark.parametrize('kind', ['ViT', 'Dinov2'])
-def test_transformers(kind):
-    transformers = pytest.importorskip('transformers')
-    config = getattr(transformers, f'{kind}Config')(**HF_SIZES, **(
-        dict(intermediate_size=4 * D) if kind == 'ViT' else {}))
-    model = _randomized(getattr(transformers, f'{kind}Model')(config))
-    _against(model, lambda x: model(x).last_hidden_state[:, 0], 'vit',
-             eps=config.layer_norm_eps)
-
-
-@pytest.mark.parametrize('gelu', ['quick_gelu', 'gelu'])
-def test_clip_of_transformers(gelu):
-    transformers = pytest.importorskip('transformers')
-    model = _randomized(transformers.CLIPVisionModel(
-        transformers.CLIPVisionConfig(
-            intermediate_size=4 * D, hidden_act=gelu, **HF_SIZES)))
-    _against(model, lambda x: model(x).pooler_output, 'clip',
-             'none' if gelu == 'gelu' else 'sigmoid', 1e-5)

@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import re
+
 import pytest
 import torch
 
@@ -33,8 +35,8 @@ OURS = {
     'visformer_timm': (VISFORMER, NAMES),
     # The authors' norms are in a submodule.
     'visformer_s_in10k': ({
-        **VISFORMER, 'stem.1.bn.weight': torch.zeros(2),
-        'stage2.0.norm1.bn.weight': torch.zeros(8)}, NAMES),
+        re.sub(r'(stem\.1|norm1)', r'\1.bn', name): value
+        for name, value in VISFORMER.items()}, NAMES),
     'rest': (REST, [
         'patch_embed_2.conv.weight', 'stem.norm1.weight',
         'stage1.0.attn_norm.weight', 'stage1.0.mlp_norm.bias',

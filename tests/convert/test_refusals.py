@@ -73,7 +73,7 @@ CASES = [
      'inception_6a_1x1.weight is not a tensor of BN-Inception'),
     ('bn_inception', {'fc.bias': ()}, 'there is no first convolution'),
     ('bn_inception', {**CONV, 'fc.bias': (), 'new_fc.bias': ()},
-     'new_fc.bias is a second tensor'),
+     'new_fc.bias and fc.bias are both cls_head.fc_cls.bias'),
 ]
 
 

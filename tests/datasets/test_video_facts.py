@@ -4,7 +4,7 @@ import pytest
 from made_videos import LENGTH, images, make, write_at
 
 from mmvidattn.datasets.video_facts import list_videos, read_facts
-from mmvidattn.utils.video_reader import open_video
+from mmvidattn.utils.video_reader import VideoReader
 
 # Codec of each container.
 CODECS = {
@@ -32,7 +32,7 @@ def test_finds_and_reads_videos_of_all_containers(tmp_path, suffix):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(
                 image, format='rgb24').reformat(176, 144)))
         container.mux(stream.encode())
-    assert len(open_video(path)) == LENGTH
+    assert len(VideoReader(path)) == LENGTH
     assert read_facts(path).duration == pytest.approx(LENGTH / 25, abs=.1)
 
 

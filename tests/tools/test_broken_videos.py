@@ -11,7 +11,7 @@ from helpers import read_scalars
 from mmaction.registry import DATASETS
 from mmengine.registry import DefaultScope
 
-from mmvidattn.utils.video_reader import open_video
+from mmvidattn.utils.video_reader import VideoReader
 
 
 @pytest.fixture(scope='module')
@@ -60,15 +60,15 @@ def test_a_cut_file_is_read_up_to_its_last_complete_frame(corpus, tmp_path):
              for name in ('cut.avi', 'cut_index_first.mp4')}
     whole['cut_long.mp4'] = write_long(tmp_path / 'a.mp4')
     for name, complete in whole.items():
-        frames = list(open_video(folder / name).frames())
+        frames = list(VideoReader(folder / name).frames())
         assert len(frames) >= 9, name
-        expected = open_video(complete).get_batch(range(len(frames)))
+        expected = VideoReader(complete).get_batch(range(len(frames)))
         np.testing.assert_array_equal(frames, expected, name)
 
 
 def test_a_file_without_its_beginning_is_named(corpus):
     with pytest.raises(ValueError, match='raw m4v stream; the beginning of'):
-        open_video(corpus[0] / 'cut_start.mp4')
+        VideoReader(corpus[0] / 'cut_start.mp4')
 
 
 def test_check_videos_lists_rejected_files(corpus, run_main, capfd, tmp_path,

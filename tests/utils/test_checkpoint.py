@@ -55,9 +55,13 @@ def check_weights(result):
 @pytest.mark.parametrize('wrap', [
     dict, lambda w: dict(state_dict=w, epoch=1),
     lambda w: dict(model=w, optimizer={}), lambda w: dict(model_state=w),
+    # TeSTra's files.
+    lambda w: dict(epoch=25, model_state_dict=w, optimizer_state_dict=dict(
+        state={}, param_groups=[])),
     lambda w: {f'module.{k}': v for k, v in w.items()},
     lambda w: dict(state_dict={f'module.{k}': v for k, v in w.items()})],
-    ids=['bare', 'state_dict', 'model', 'model_state', 'module.', 'both'])
+    ids=['bare', 'state_dict', 'model', 'model_state', 'TeSTra', 'module.',
+         'both'])
 def test_unwraps_tensors(tmp_path, wrap):
     torch.save(wrap(WEIGHTS), tmp_path / 'x.pth')
     check_weights(load_state_dict_file(tmp_path / 'x.pth'))

@@ -14,7 +14,7 @@ from video_kinds import KINDS, ffmpeg_frames, make_kind
 from mmvidattn.live import open_source
 from mmvidattn.sources import LiveSource
 from mmvidattn.utils.decord_check import open_decord
-from mmvidattn.utils.video_reader import open_video
+from mmvidattn.utils.video_reader import VideoReader
 
 ROOT = Path(__file__).resolve().parents[2]
 READERS = 'decord', 'pyav'
@@ -77,7 +77,7 @@ def read_back_and_forth(file, name, expected):
     """Read all frames in order, at random, and in one batch."""
     order = np.random.default_rng(0).permutation(len(expected))
     batch = [len(expected) - 1, len(expected) // 2, 3, len(expected) // 3]
-    opens = open_video if name == 'pyav' else open_decord
+    opens = VideoReader if name == 'pyav' else open_decord
     try:
         reader = opens(str(file))
         if len(reader) != len(expected):

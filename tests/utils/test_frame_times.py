@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from mmvidattn.utils.frame_times import ConstantRate, find_frames
+from mmvidattn.utils.frame_times import ConstantRate
 
 
 class Reader:
@@ -61,4 +61,3 @@ def test_first_frame_is_shown_from_the_start_of_the_file():
     assert (video.fps, len(video)) == (pytest.approx(25), 100)
     frames = video.frames(np.arange(100))
     assert (frames == np.arange(-50, 50).clip(0)).all()
-    assert find_frames(late, [0., 2.5]) == ([0, 13], pytest.approx(4.))

@@ -1,55 +1,69 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import errno
 import fcntl
+import multiprocessing
 import os
 import signal
 import socket
-import subprocess
-import sys
+import time
 
 import pytest
 
 from mmvidattn.utils import lock
 from mmvidattn.utils.lock import LOCK, lock_folder
 
-HOLD = '''
-import os, sys, time
-from mmvidattn.utils.lock import lock_folder
-with lock_folder(sys.argv[1]):
-    if not os.fork():
-        # The worker prints this itself, after it has closed the lock.
-        print(os.getpid(), flush=True)
-    time.sleep(100)
-'''
+FORK = multiprocessing.get_context('fork')
+
+
+def start(function, *args):
+    """Start a forked process; return it and the first thing that it sends."""
+    receiver, sender = FORK.Pipe(False)
+    process = FORK.Process(target=function, args=(sender, *args))
+    process.start()
+    return process, receiver.recv()
+
+
+def try_lock(sender, folder):
+    try:
+        with lock_folder(folder):
+            sender.send('locked')
+    except ValueError as error:
+        sender.send(str(error))
 
 
 def check_locked(folder, by):
-    with pytest.raises(ValueError, match=(
-            f'{folder} is in use by another run: {by}')), lock_folder(folder):
-        pass
+    process, error = start(try_lock, folder)
+    process.join()
+    assert error.startswith(f'{folder} is in use by another run: {by}')
+
+
+def hold(sender, folder):
+    with lock_folder(folder):
+        worker = os.fork()
+        if worker:
+            sender.send(worker)
+        time.sleep(100)
 
 
 def test_refuses_a_second_run_until_the_first_is_killed(tmp_path):
-    """A forked worker does not keep the lock."""
+    """A worker does not keep the lock."""
     run = tmp_path / 'run'
-    holder = subprocess.Popen([sys.executable, '-c', HOLD, run],
-                              stdout=subprocess.PIPE, text=True)
-    worker = int(holder.stdout.readline())
+    holder, worker = start(hold, run)
     try:
         with lock_folder(tmp_path):
             # Another folder is free.
             check_locked(run, f'host {socket.gethostname()}, process '
                               f'{holder.pid}, started 20')
         holder.kill()
-        holder.wait()
+        holder.join()
         # The worker is still alive, and the lock file is still there.
         assert (run / LOCK).is_file()
         with lock_folder(run):
-            check_locked(run, f'host .*, process {os.getpid()}, ')
+            check_locked(run, f'host {socket.gethostname()}, process '
+                              f'{os.getpid()}, ')
         assert not (run / LOCK).exists()
     finally:
         holder.kill()
-        holder.wait()
         os.kill(worker, signal.SIGKILL)
 
 
@@ -57,8 +71,11 @@ def test_error_releases_the_lock(tmp_path):
     # The file of an earlier run locks nothing.
     (tmp_path / LOCK).write_text('no json')
     with pytest.raises(RuntimeError), lock_folder(tmp_path):
-        # A run that has not written its name yet.
-        (tmp_path / LOCK).write_text('')
+        # A run that has not written its name yet. Closing the file here would
+        # release the lock.
+        other = FORK.Process(target=(tmp_path / LOCK).write_text, args=('', ))
+        other.start()
+        other.join()
         check_locked(tmp_path, 'it has just started')
         raise RuntimeError
     with lock_folder(tmp_path), lock_folder(tmp_path / 'new/run'):
@@ -71,7 +88,7 @@ def test_disk_or_system_without_locks(tmp_path, monkeypatch, capsys):
     def refuse(file, mode):
         raise OSError(errno.ENOLCK, 'No locks available')
 
-    monkeypatch.setattr(fcntl, 'flock', refuse)
+    monkeypatch.setattr(fcntl, 'lockf', refuse)
     with lock_folder(tmp_path), lock_folder(tmp_path):
         pass
     note = f'note: {tmp_path} cannot be locked (No locks available)'
@@ -84,13 +101,13 @@ def test_disk_or_system_without_locks(tmp_path, monkeypatch, capsys):
 def test_file_that_an_ended_run_deletes_meanwhile_locks_nothing(
         tmp_path, monkeypatch):
     """The other run deletes the file after this run has opened it."""
-    flock, files = fcntl.flock, [tmp_path / LOCK]
+    lockf, files = fcntl.lockf, [tmp_path / LOCK]
 
     def delete_first(file, mode):
         while files:
             files.pop().unlink()
-        flock(file, mode)
+        lockf(file, mode)
 
-    monkeypatch.setattr(fcntl, 'flock', delete_first)
+    monkeypatch.setattr(fcntl, 'lockf', delete_first)
     with lock_folder(tmp_path):
         check_locked(tmp_path, 'host')

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import base64
-import importlib
 import random
 import sys
 import threading
@@ -217,34 +216,16 @@ def test_requests_revision_and_file_of_the_hub(hub):
         download(NAME, sha256='0000')
 
 
-@pytest.mark.parametrize('name, kind, message', [
-    ('hf://owner/model', ValueError, '40 hexadecimal digits.*got None'),
-    ('hf://owner/model@main', ValueError, "40 hexadecimal digits.*'main'"),
-    ('hf://model@0', ValueError, 'must be hf://OWNER/MODEL@REVISION'),
-    (f'{NAME}/pytorch_model.bin', ValueError, 'name a .safetensors file'),
-    (f'hf://owner/none@{COMMIT}', OSError,
-     f'hf://owner/none@{COMMIT} cannot be loaded .* 404, no such model')],
-    ids=['no-revision', 'branch', 'no-owner', 'pickle', 'missing'])
-def test_refused_names_of_the_hub(hub, name, kind, message, monkeypatch):
-    with pytest.raises(kind, match=message):
+def test_refused_names_of_the_hub(hub, monkeypatch):
+    for name in ('hf://owner/model', 'hf://owner/model@main',
+                 f'hf://model@{COMMIT}', f'hf://owner/model@{COMMIT[1:]}',
+                 f'{NAME}/pytorch_model.bin'):
+        with pytest.raises(ValueError, match=f'{name}.*40 hexadecimal digits'):
+            hub_file(name)
+    assert not hub
+    name = f'hf://owner/none@{COMMIT}'
+    with pytest.raises(OSError, match=f'{name} cannot .* 404, no such model'):
         hub_file(name)
-    assert len(hub) == (kind is OSError)
     monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
     with pytest.raises(ImportError, match='pip install huggingface_hub'):
         hub_file(NAME)
-
-
-def test_finds_file_in_the_cache_of_the_hub(tmp_path, monkeypatch):
-    constants = pytest.importorskip('huggingface_hub.constants')
-    folder = tmp_path / 'models--owner--model-a.b' / 'snapshots' / COMMIT
-    folder.mkdir(parents=True)
-    save_file({'w': torch.arange(3.)}, folder / 'model.safetensors')
-    monkeypatch.setattr(constants, 'HF_HUB_CACHE', str(tmp_path))
-    monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', True)
-    # The library has already read these constants.
-    monkeypatch.setattr(
-        importlib.import_module('huggingface_hub.file_download').constants,
-        'HF_HUB_CACHE', str(tmp_path))
-    assert torch.equal(read_checkpoint(NAME)['w'], torch.arange(3.))
-    with pytest.raises(OSError, match='cannot be loaded'):
-        hub_file(f'hf://owner/other@{COMMIT}')

@@ -25,7 +25,7 @@ from made_videos import (
 from mmvidattn.utils import video_reader
 from mmvidattn.utils.decord_check import open_decord
 from mmvidattn.utils.frame_times import frame_times
-from mmvidattn.utils.video_reader import open_video
+from mmvidattn.utils.video_reader import VideoReader
 
 # Number of the first frame that counts, and kinds with unusual time stamps.
 FIRST = {'cut': CUT, 'cut in its first group': CUT, 'no key frame first': 12}
@@ -52,7 +52,7 @@ def video(tmp_path_factory):
 
 @pytest.mark.parametrize('kind', sorted(KINDS))
 def test_decodes_the_drawn_frames(video, kind):
-    reader, rng = open_video(video(kind)), np.random.default_rng(0)
+    reader, rng = VideoReader(video(kind)), np.random.default_rng(0)
     numbers = np.arange(FIRST.get(kind, 0), LENGTH)
     if kind == 'not coded':
         # Packets that repeat a frame do not count.
@@ -81,7 +81,7 @@ def test_decodes_the_drawn_frames(video, kind):
     'plain', 'varying rate', 'B-frames', 'turned', 'interlaced'])
 def test_frames_match_decord(video, kind):
     require_backend('decord')
-    decord, reader = open_decord(str(video(kind))), open_video(video(kind))
+    decord, reader = open_decord(str(video(kind))), VideoReader(video(kind))
     # Colors and rotation agree as well.
     np.testing.assert_allclose(
         reader.get_batch(range(LENGTH)).astype(int),
@@ -109,7 +109,7 @@ def test_decord_refuses_files_that_it_misreads(video, kind, why):
 
 @pytest.mark.parametrize('kind', ['interlaced', 'interlaced MPEG-2'])
 def test_joins_the_fields_of_interlaced_frames(video, kind):
-    error = np.abs(open_video(video(kind)).get_batch(range(LENGTH))
+    error = np.abs(VideoReader(video(kind)).get_batch(range(LENGTH))
                    - np.stack(images()).astype(int))
     assert error.mean() < 6
     # Both fields belong to this frame, and neither is black.
@@ -118,7 +118,7 @@ def test_joins_the_fields_of_interlaced_frames(video, kind):
 
 def test_equal_time_stamps_are_repaired_locally(tmp_path):
     path = write_at(tmp_path / 'ties.mkv', [0, .1, .1, .2, .3, 5, 5.1])
-    assert open_video(path).times[:-1] == pytest.approx(
+    assert VideoReader(path).times[:-1] == pytest.approx(
         [0, .1, .15, .2, .3, 5, 5.1])
 
 
@@ -137,7 +137,7 @@ def test_a_cover_picture_is_not_a_video(tmp_path):
     size = bytes(len(tag) >> shift & 127 for shift in (21, 14, 7, 0))
     path.write_bytes(b'ID3\3\0\0' + size + tag + path.read_bytes())
     with pytest.raises(ValueError, match='lacks a video stream'):
-        open_video(path)
+        VideoReader(path)
 
 
 def test_opening_decodes_no_frame(video, monkeypatch):
@@ -150,11 +150,12 @@ def test_opening_decodes_no_frame(video, monkeypatch):
 def test_reads_bytes_with_threads_and_a_name_with_colons(
         video, tmp_path, monkeypatch):
     data = video('plain').read_bytes()
-    reader = open_video(data, num_threads=2)
+    reader = VideoReader(data, num_threads=2)
     monkeypatch.chdir(tmp_path)
     Path('12:30:05.mp4').write_bytes(data)
     np.testing.assert_array_equal(
-        reader.get_batch([5, 3]), open_video('12:30:05.mp4').get_batch([5, 3]))
+        reader.get_batch([5, 3]),
+        VideoReader('12:30:05.mp4').get_batch([5, 3]))
     # Transforms may change a frame.
     assert not np.shares_memory(*reader.get_frames([5, 5]))
     with pytest.raises(IndexError, match='from 0 to 39, got 3 to 40'):
@@ -169,12 +170,12 @@ def test_closes_without_the_garbage_collector(video):
                 len(list(Path('/proc/self/task').iterdir())))
 
     path = video('B-frames')
-    open_video(path)[30]
+    VideoReader(path)[30]
     before = count()
     gc.disable()
     try:
         for _ in range(3):
-            reader = open_video(path, num_threads=2)
+            reader = VideoReader(path, num_threads=2)
             # The second read reopens the file.
             reader[30], reader[0]
             del reader
@@ -185,7 +186,7 @@ def test_closes_without_the_garbage_collector(video):
 
 def test_forked_process_does_not_wait_for_decoding_threads(video):
     """Garbage of the parent process is collected in a forked process."""
-    reader = open_video(video('plain'), num_threads=4)
+    reader = VideoReader(video('plain'), num_threads=4)
     reader.get_batch([0, 3])
     gc.disable()
     try:
@@ -206,7 +207,7 @@ def test_rejects_file_that_is_not_a_video(tmp_path):
     path = tmp_path / 'no.mp4'
     path.write_bytes(b'no video' * 99)
     with pytest.raises(Exception) as caught:
-        open_video(path)
+        VideoReader(path)
     # The data sets do not skip samples with these errors.
     assert not isinstance(caught.value, (ImportError, KeyError, TypeError))
 
@@ -214,6 +215,6 @@ def test_rejects_file_that_is_not_a_video(tmp_path):
 def test_reads_a_changed_file_anew(video, tmp_path):
     path = tmp_path / 'plain.mp4'
     path.write_bytes(video('plain').read_bytes())
-    assert open_video(path).times[-2] == pytest.approx((LENGTH - 1) / FPS)
+    assert VideoReader(path).times[-2] == pytest.approx((LENGTH - 1) / FPS)
     slow_down(path, 20, 4)
-    assert open_video(path).times[-2] == pytest.approx((20 + 4 * 19) / FPS)
+    assert VideoReader(path).times[-2] == pytest.approx((20 + 4 * 19) / FPS)

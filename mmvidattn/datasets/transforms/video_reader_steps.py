@@ -12,8 +12,8 @@ from mmengine.fileio import FileClient
 from mmengine.logging import print_log
 
 from ...utils.arguments import Natural, check_arguments
-from ...utils.frame_times import find_frames
-from ...utils.video_reader import open_video
+from ...utils.frame_times import frame_times
+from ...utils.video_reader import VideoReader
 
 UNITS = 's', 'frames'
 # Tolerance: lists are rounded, and decord's time stamps are float32.
@@ -51,8 +51,11 @@ class SegmentFrames:
         if unit == 'frames':
             end, first, last = length, start, min(stop, length)
         else:
-            (first, last), end = find_frames(
-                reader, [start - MILLISECOND, stop - MILLISECOND])
+            times = frame_times(reader)
+            end = float(times[-1])
+            # The first frames that begin at or after these times.
+            first, last = np.searchsorted(
+                times[:-1], [start - MILLISECOND, stop - MILLISECOND]).tolist()
         if first >= length:
             raise ValueError(f'{where} begins after the video, which has '
                              f'{end:g} {unit}')
@@ -112,7 +115,7 @@ class VideoReaderInit(SegmentFrames, BaseTransform):
             if self._file_client is None:
                 self._file_client = FileClient(self.io_backend, **self.kwargs)
             source = bytes(self._file_client.get(filename))
-        reader = open_video(source, self.num_threads)
+        reader = VideoReader(source, self.num_threads)
         results.update(video_reader=reader, total_frames=len(reader),
                        avg_fps=reader.get_avg_fps())
         return self.limit(results)
