@@ -7,8 +7,8 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from ..utils.checks import check_finite
-from ..utils.lines import read_lines
 from ..utils.printable import printable
+from ..utils.text_files import read_lines
 
 
 class Prediction(NamedTuple):

@@ -15,9 +15,9 @@ from ..datasets.annotations.video_segment import read_columns
 from ..datasets.video_facts import list_videos
 from ..utils.exits import one_line_stop
 from ..utils.files import write_atomically
-from ..utils.lines import read_lines
 from ..utils.printable import brief, echo
 from ..utils.remote_files import is_url, without_secrets
+from ..utils.text_files import read_lines
 
 LIST_SUFFIXES = '.csv', '.txt'
 # Faults to repeat in the last line.

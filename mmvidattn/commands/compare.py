@@ -137,7 +137,7 @@ class Runs:
         folder = self._out / f'{name}_seed{seed}'
         file, log = folder / 'metrics.json', self._out / f'{folder.name}.log'
         if not file.is_file():
-            from ..utils.lines import read_lines
+            from ..utils.text_files import read_lines
 
             with log.open('w') as output:
                 child = subprocess.Popen(

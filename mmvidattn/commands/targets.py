@@ -127,7 +127,7 @@ def class_names(args: argparse.Namespace,
     """Return the class names, background first."""
     from ..datasets.annotations.published import THUMOS14, TVSERIES
     from ..datasets.prepare.feature_targets import BACKGROUND
-    from ..utils.lines import read_lines
+    from ..utils.text_files import read_lines
 
     # Classes in the order of released targets and checkpoints.
     released = dict(thumos14=THUMOS14, tvseries=TVSERIES)

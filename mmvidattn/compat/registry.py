@@ -7,7 +7,7 @@ import os
 import sys
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any
@@ -17,7 +17,7 @@ SKIP = 'MMVIDATTN_SKIP_PATCHES'
 
 @dataclass
 class Workaround:
-    """Workaround for one fault, with its changes to this process.
+    """Workaround for one fault.
 
     Attributes:
         function: Function that applies the workaround. Its docstring gives
@@ -27,13 +27,11 @@ class Workaround:
             import of mmvidattn applies it.
         is_before: Apply it before these modules are executed, or else after,
             because it changes them.
-        changes: Full names of the objects that it replaced or added.
         is_applied: True once it has run.
     """
     function: Callable[[], None]
     modules: Sequence[str] = ()
     is_before: bool = False
-    changes: list[str] = field(default_factory=list)
     is_applied: bool = False
 
     @property
@@ -45,19 +43,14 @@ class Workaround:
         if self.is_applied:
             return
         self.is_applied = True
-        # Imports in the function may apply other workarounds.
-        outer = [*changes]
-        changes.clear()
         if self.name not in _skipped_names():
             self.function()
-        self.changes += changes
-        changes[:] = outer
 
 
 WORKAROUNDS: list[Workaround] = []
 # Actions that are not workarounds, but also wait for an import.
 WAITING: list[Workaround] = []
-# Changes by the workaround that :func:`apply` is running.
+# Full names of the objects that workarounds have replaced or added.
 changes: list[str] = []
 
 

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Workarounds for checkpoints that run code when loaded, or do not load."""
-import ast
 import functools
 import os
 import pickle
@@ -95,24 +94,14 @@ def load_weights_only() -> None:
 
 @workaround(after=['mmengine.runner'])
 def leave_config_of_checkpoint() -> None:
-    """Read ``gpu_ids``, which ``Runner.resume`` needs, without running it.
+    """Leave the config in a checkpoint unread.
+
+    ``Runner.resume`` reads only its ``gpu_ids``, which mmengine never writes.
 
     Symptom: `--resume` runs the config text in a checkpoint
     Until: mmengine stops parsing it
     """
     import mmengine
     from mmengine.runner import runner
-
-    def read_gpu_ids(text: str, file_format: str) -> dict:
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.Assign) and any(
-                    getattr(target, 'id', None) == 'gpu_ids'
-                    for target in node.targets):
-                try:
-                    return dict(gpu_ids=ast.literal_eval(node.value))
-                except ValueError:
-                    pass
-        return {}
-
     replace(runner, 'mmengine', Overlay(mmengine, Config=Overlay(
-        mmengine.Config, fromstring=read_gpu_ids)))
+        mmengine.Config, fromstring=lambda text, file_format: {})))

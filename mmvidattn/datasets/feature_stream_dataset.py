@@ -14,8 +14,8 @@ from mmengine.fileio import exists
 from safetensors.torch import load_file
 
 from ..utils.arguments import Count, Natural, Positive, check_arguments
-from ..utils.lines import read_lines
 from ..utils.remote_files import join_url
+from ..utils.text_files import read_lines
 from .feature_streams import (
     TARGETS,
     FeatureStreams,

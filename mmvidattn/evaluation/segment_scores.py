@@ -12,7 +12,7 @@ from mmengine.logging import print_log
 
 from ..datasets.annotations.published import read_rulstm_actions
 from ..utils.checks import check_finite
-from ..utils.lines import read_lines
+from ..utils.text_files import read_lines
 
 # The action comes first because the first result selects the best checkpoint.
 PARTS = ('action', 'verb', 'noun')

@@ -20,9 +20,9 @@ from ..evaluation.per_frame_map import average_precision
 from ..online.frame_scores import FrameScores
 from ..utils.files import write_atomically
 from ..utils.frame_times import frame_times
-from ..utils.lines import read_lines
 from ..utils.modules import unwrap
 from ..utils.printable import format_table
+from ..utils.text_files import read_lines
 from ..utils.video_reader import VideoReader
 from ..visualization.report_images import draw_clip_rows, draw_training_curves
 from .training import METRICS

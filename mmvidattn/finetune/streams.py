@@ -29,9 +29,9 @@ from ..evaluation.events import detect_events, tune_thresholds
 from ..live.features import FeatureExtractor, VideoFeatures
 from ..online.frame_scores import FrameScores, ScoredVideos
 from ..utils.files import write_atomically
-from ..utils.lines import read_lines
 from ..utils.printable import echo
 from ..utils.remote_files import HUB
+from ..utils.text_files import read_lines
 from ..visualization.score_curves import draw_timelines
 from .options import FineTuneOptions
 from .plan import Plan, progress_bar

@@ -14,7 +14,7 @@ import torch
 
 from ..utils.checkpoint import load_weights_only
 from ..utils.files import write_atomically
-from ..utils.lines import split_lines
+from ..utils.text_files import split_lines
 
 # Length of `EventLog.recent`.
 MAX_RECENT = 200

@@ -6,6 +6,7 @@ import re
 import types
 import typing
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import mmaction.registry
@@ -151,50 +152,43 @@ def test_documented_defaults_are_the_defaults():
     assert count > 50
 
 
-@check_arguments
-class Example:
-
-    def __init__(self, num_heads: Count, share: Fraction = 0.5,
-                 sizes: Sequence[tuple[int, int]] = ((1, 2), ),
-                 eps: float = 0., name: str | None = None,
-                 layers: dict[str, int] | None = None, flag: bool = False,
-                 anything=None, *args, **kwargs) -> None:
-        pass
-
-
-@pytest.mark.parametrize('call, message', [
-    *((lambda kwargs=kwargs: Example(**{'num_heads': 2, **kwargs}), message)
-      for kwargs, message in (
-          (dict(num_heads='2'), "num_heads must be a positive integer, got '"),
-          (dict(num_heads=True), 'num_heads must be .* integer, got True'),
-          (dict(eps=math.nan), 'eps must be a number, got nan'),
-          (dict(share=10**400), r'share must be a number in \[0, 1\]'),
-          (dict(share=1.5), r'share must be a number in \[0, 1\], got 1.5'),
-          (dict(sizes=[(1, 2), (3, )]),
-           'sizes must be a sequence of a sequence of an integer, an integer '
-           'each'),
-          (dict(sizes='ab'), 'sizes must be a sequence'),
-          (dict(name=3), 'name must be text or None, got 3'),
-          (dict(layers=dict(a='x')), 'layers must be a dict or None'),
-          (dict(flag=1), 'flag must be True or False, got 1'))),
-    (lambda: check_type('mode', 'c', Literal['a', 'b']),
-     r"mode must be one of \('a', 'b'\), got 'c'"),
-    (lambda: check_type('freeze', True, Literal[1]), r'got True'),
-    (lambda: check_divides(num_heads=3, embed_dims=8),
-     'embed_dims=8 is not divisible by num_heads=3'),
-    (lambda: check_divides(patch=4, size=(8, 6)),
-     r'size=\(8, 6\) is not .* by patch=4')])
-def test_names_wrong_argument(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+@pytest.mark.parametrize('annotation, value, text', [
+    (Count, '2', 'a positive integer'), (Count, True, 'a positive integer'),
+    (float, math.nan, 'a number'), (Fraction, 10**400, 'a number in .0, 1.'),
+    (Fraction, 1.5, 'a number in .0, 1.'), (bool, 1, 'True or False'),
+    (Sequence[tuple[int, int]], [(1, 2), (3, )],
+     'a sequence of a sequence of an integer, an integer each'),
+    (Sequence[int], 'ab', 'a sequence'), (str | None, 3, 'text or None'),
+    (dict[str, int], dict(a='x'), 'a dict'), (Literal[1], True, 'one of'),
+    (Literal['a', 'b'], 'c', r"one of \('a', 'b'\)")], ids=str)
+def test_names_wrong_argument(annotation, value, text):
+    with pytest.raises(ValueError, match=f'^x must be {text}.*, got '):
+        check_type('x', value, annotation)
 
 
 def test_accepts_right_arguments():
-    Example(np.int64(2), 1, [[1, 2], (3, 4)], -1., None, {}, np.bool_(True),
-            'anything', 'x', other=math.nan)
-    assert list(inspect.signature(Example).parameters)[0] == 'num_heads'
+    for annotation, value in (
+            (Count, np.int64(2)), (Fraction, 1), (float, -1.),
+            (Sequence[tuple[int, int]], [[1, 2], (3, 4)]), (str | None, None),
+            (dict[str, int], {}), (bool, np.bool_(True)), (str, Path('a')),
+            (Literal['a', None], None)):
+        check_type('x', value, annotation)
+
+    @check_arguments
+    def function(num_heads: Count, anything=None, *args: int, **kwargs: int):
+        return num_heads
+
+    assert function(2, 'x', 'y', other=math.nan) == 2
+    assert list(inspect.signature(function).parameters)[0] == 'num_heads'
     with pytest.raises(TypeError, match='num_heads'):
-        Example()
-    check_type('mode', None, Literal['a', None])
+        function()
+    with pytest.raises(ValueError, match='^num_heads must be .*, got 0'):
+        function(0)
     check_divides(num_heads=4, embed_dims=8, sizes=(4, 12))
+    for values, message in (
+            (dict(num_heads=3, embed_dims=8),
+             'embed_dims=8 is not divisible by num_heads=3'),
+            (dict(patch=4, size=(8, 6)), r'size=\(8, 6\) is not .* patch=4')):
+        with pytest.raises(ValueError, match=message):
+            check_divides(**values)
     assert (to_pair(5), to_pair([2, 3])) == ((5, 5), (2, 3))

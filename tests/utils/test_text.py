@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import mmvidattn
-from mmvidattn.utils.lines import read_lines
 from mmvidattn.utils.printable import PrintableFilter, echo, printable
+from mmvidattn.utils.text_files import read_lines
 
 PACKAGE = Path(mmvidattn.__file__).parent
 

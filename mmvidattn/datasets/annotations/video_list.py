@@ -7,7 +7,7 @@ import os.path as osp
 from mmengine.fileio import exists, get
 from mmengine.logging import print_log
 
-from ...utils.lines import refuse_pickle, split_lines
+from ...utils.text_files import refuse_pickle, split_lines
 from .video_segment import decode_text
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from ...utils.lines import split_lines
 from ...utils.remote_files import local_path
+from ...utils.text_files import split_lines
 
 Fault = Callable[[str], None]
 # Separators of CSV files: spreadsheet programs use all of them.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ....utils.arguments import Positive, check_arguments
-from ....utils.lines import refuse_pickle
+from ....utils.text_files import refuse_pickle
 from .. import segment_csv
 from ..labeled_videos import similar_names
 from ..video_segment import VideoSegment, checked, read_text
