@@ -45,6 +45,11 @@ class LazyRegistry(Registry):
             key = f'{scope}.{OLD_NAMES[name]}'.lstrip('.')
         return super().get(key)
 
+    def names(self) -> list[str]:
+        """Return the names of this package's classes."""
+        return [name for package in _packages(self.name)
+                for name in package.__all__]
+
 
 class _Classes(dict):
     """Classes of a registry, which imports a class of this package for a name.

@@ -188,6 +188,17 @@ def explain_missing_decord():
         DecordInit().transform(dict(filename=__file__))
 
 
+@symptom('Please check whether')
+def suggest_class_names():
+    from mmaction.registry import MODELS, TRANSFORMS
+    for registry, name, meant in (
+            (MODELS, 'ResNet3dSlowOnli', 'ResNet3dSlowOnly'),
+            (MODELS, 'Recogniser3D', 'Recognizer3D'),
+            (TRANSFORMS, 'DecordInitt', 'DecordInit')):
+        with pytest.raises(KeyError, match=f'{name} is .*mean {meant}\\?'):
+            registry.build(dict(type=name))
+
+
 def saved(obj: Any) -> str:
     path = Path(tempfile.mkdtemp(), 'epoch_1.pth')
     torch.save(obj, path)

@@ -35,6 +35,8 @@ from .models import check_model_options
 # Environment variable with the rank of a process, for each launcher.
 RANKS = dict(
     pytorch='RANK', slurm='SLURM_PROCID', mpi='OMPI_COMM_WORLD_RANK')
+# Data sets of lists of videos whose last column is the label.
+LISTS = 'VideoDataset', 'RawframeDataset', 'CheckedVideoDataset'
 
 
 def load_runner_config(args: argparse.Namespace) -> Config:
@@ -159,6 +161,8 @@ def _check_classes(cfg: Config) -> None:
     classes = (cfg.model.get('cls_head') or {}).get('num_classes')
     for name in 'train', 'val', 'test':
         data = (cfg.get(f'{name}_dataloader') or {}).get('dataset', {})
+        while 'dataset' in data:
+            data = data.dataset
         number = data.get('num_classes')
         if isinstance(number, int) and isinstance(classes, int) and (
                 number > classes):
@@ -166,6 +170,24 @@ def _check_classes(cfg: Config) -> None:
                 f'model.cls_head.num_classes is {classes}, but '
                 f'{name}_dataloader.dataset.num_classes is {number}: set both '
                 'to the number of classes of your labels')
+        kind = str(data.get('type')).rpartition('.')[2]
+        if isinstance(classes, int) and number is None and not data.get(
+                'multi_class') and kind in LISTS:
+            _check_labels(data, classes)
+
+
+def _check_labels(data: Config, classes: int) -> None:
+    """Check the label at the end of each line of a data set."""
+    path = os.path.join(data.get('data_root') or '', data.get('ann_file', ''))
+    if not os.path.isfile(path):
+        return
+    with open(path, encoding='utf-8', errors='replace') as lines:
+        for number, line in enumerate(lines, 1):
+            label = line.rpartition(data.get('delimiter', ' '))[2].strip()
+            if label.isdecimal() and int(label) >= classes:
+                raise ValueError(
+                    f'{path}, line {number}: label {label} is out of range '
+                    f'for model.cls_head.num_classes={classes} (from 0)')
 
 
 def _check_resume(runner: Runner, checkpoint: str) -> None:

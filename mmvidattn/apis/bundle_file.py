@@ -15,7 +15,6 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -174,8 +173,12 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
     # The target of a link is replaced.
     place = out.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=place.parent, prefix='.bundle') as folder:
-        part = Path(folder, place.name)
+    # A killed writer leaves this folder, and the next one removes it.
+    folder = place.with_name(f'.{place.name}.part')
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        part = folder / place.name
         if out.suffix == '.zip':
             with zipfile.ZipFile(part, 'w') as archive:
                 for file, text in files.items():
@@ -187,6 +190,8 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
         if place.is_dir():
             shutil.rmtree(place)
         part.replace(place)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return out
 
 

@@ -207,6 +207,12 @@ def _load_file(path: Path) -> Config:
         sys.path.append(folder)
     try:
         cfg = Config.fromfile(path)
+    except ImportError as error:
+        # mmengine raises two other errors after the cause.
+        cause = getattr(error.__cause__, '__context__', None) or error
+        raise ImportError(
+            f'{path}: {cause}. The modules of custom_imports are searched '
+            f'beside the config ({folder}), and in PYTHONPATH') from error
     except RuntimeError as error:
         if str(error):
             raise

@@ -15,7 +15,7 @@ from ..datasets.annotations.video_segment import read_columns
 from ..datasets.video_facts import list_videos
 from ..utils.exits import one_line_stop
 from ..utils.files import write_atomically
-from ..utils.printable import brief, echo
+from ..utils.printable import brief, count, echo
 from ..utils.remote_files import is_url, without_secrets
 from ..utils.text_files import read_lines
 
@@ -170,12 +170,13 @@ def process_videos(task: str, videos: Mapping[str, str], out: Path,
                 source = without_secrets(source)
                 failed[source] = fault
                 echo(f'{source}: {fault}', file=sys.stderr)
-    echo(f'{out}: {len(left) - len(failed)} videos written, '
+    echo(f'{out}: {count(len(left) - len(failed), "video")} written, '
          f'{len(videos) - len(left)} existed already, {len(failed)} failed')
     if failed:
         named = [': '.join(one) for one in failed.items()]
         if len(named) > MAX_FAULTS:
-            named[MAX_FAULTS:] = [f'and {len(named) - MAX_FAULTS} others']
+            named[MAX_FAULTS:] = ['and '
+                                  + count(len(named) - MAX_FAULTS, 'other')]
         raise ValueError('; '.join(named))
 
 

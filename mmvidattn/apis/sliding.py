@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ..online import CachedFrameEncoder
 from ..utils.arguments import Positive, check_arguments
+from ..utils.printable import count
 from .bundle_types.registry import types_of
 from .labels import find_labels, probabilities
 from .models import find_model
@@ -228,8 +229,9 @@ class SlidingClassifier:
     def describe(self) -> str:
         """Describe the window, and the cost of a score, in a line."""
         window, stride = self.window_frames, self.stride_frames
-        text = (f'scores the last {window / self.fps:.2f} s ({window} frames) '
-                f'every {stride / self.fps:.2f} s ({stride} frames); ')
+        text = (f'scores the last {window / self.fps:.2f} s '
+                f'({count(window, "frame")}) every {stride / self.fps:.2f} s '
+                f'({count(stride, "frame")}); ')
         name = type(self.model.backbone).__name__
         if not self.encoder.shares:
             return (f'{text}each score costs a complete clip, because {name} '

@@ -51,15 +51,17 @@ def run(args: argparse.Namespace) -> None:
         found = formats.read_annotations(
             args.source, args.source_format, videos=args.videos, fps=args.fps,
             columns=args.columns, tiers=args.tiers)
+        # Write before the reader of the output may close it, as head does.
+        losses = [] if args.out is None else [*formats.write_annotations(
+            found.segments, args.out, args.to, videos=found.videos,
+            fps=args.fps, url=args.url)]
         echo(f'{formats.FORMATS[found.format].title}:',
              *formats.summarize(found), sep='\n')
         for remark in found.remarks:
             echo(f'note: {remark}')
+        for loss in losses:
+            echo(f'note: {loss}')
         if args.out is not None:
-            for loss in formats.write_annotations(
-                    found.segments, args.out, args.to, videos=found.videos,
-                    fps=args.fps, url=args.url):
-                echo(f'note: {loss}')
             echo(f'written: {args.out}')
     for problem in found.problems:
         echo(f'problem: {problem}')

@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 from ..utils.exits import one_line_errors
-from ..utils.printable import echo
+from ..utils.printable import count, echo
 from ._options import add_config
 
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
     echo(f'{bundle.path}: {bundle.name}, sha256 of the weights '
          f'{bundle.sha256}')
     if bundle.labels:
-        echo(f'{len(bundle.labels)} classes: '
+        echo(f'{count(bundle.labels, "class")}: '
              + ', '.join(bundle.labels[:5])
              + (', ...' if len(bundle.labels) > 5 else ''))
     else:

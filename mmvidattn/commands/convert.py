@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from ..utils.exits import one_line_errors
-from ..utils.printable import echo
+from ..utils.printable import count, echo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +68,8 @@ def run(args: argparse.Namespace) -> None:
             if args.config is not None:
                 get_model(cfg, part)
     numel = sum(value.numel() for value in tensors.values())
-    echo(f'{args.dst}: {len(tensors)} tensors, {numel} parameters, sha256 '
-         f'{hash_file(args.dst)}')
+    echo(f'{args.dst}: {count(tensors, "tensor")}, {numel} parameters, '
+         f'sha256 {hash_file(args.dst)}')
     if args.source in UNSTORED_OPTIONS and args.config is None:
         echo('Options not stored in the tensors: '
              f'{UNSTORED_OPTIONS[args.source]}. Use the config of the model; '

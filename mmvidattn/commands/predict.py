@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import one_line_errors, one_line_stop, program_name
-from ..utils.printable import echo, printable
+from ..utils.printable import count, echo, printable
 from ._options import (
     add_compute,
     add_engine,
@@ -233,6 +233,8 @@ classifier_of_process = lru_cache(1)(load_classifier)
 def run(args: argparse.Namespace) -> None:
     from mmengine.logging import MMLogger
 
+    from ..datasets.annotations.labeled_videos import some
+    from ..datasets.video_facts import IMAGE_SUFFIXES
     from ..utils.half_precision import amp
     from ._model_argument import split_model
 
@@ -241,6 +243,12 @@ def run(args: argparse.Namespace) -> None:
     with one_line_errors():
         check(args)
         sources, *model = split_model([*args.videos, *args.model])
+        pictures = [source for source in sources
+                    if Path(source).suffix.lower() in IMAGE_SUFFIXES]
+        if pictures:
+            echo(f'note: {some(pictures)}: a single picture has no motion, so '
+                 'its classes mean little; give a video, or a folder of its '
+                 'frames', file=sys.stderr)
         if to_folder(args):
             predict_to_folder(args, sources, *model)
             return
@@ -379,17 +387,20 @@ def predict_segments(args: argparse.Namespace, videos: dict[str, Path],
         config, checkpoint, events=events, device=args.device,
         seconds=args.windows, stride=args.stride)
     segments, infos, failed = [], {}, []
-    for video, name in names.items():
-        try:
-            run = StreamRun(model, video, fps=args.fps)
-            found = find_segments(run, model.new_event_detector(), name)
-        except (ValueError, OSError) as error:
-            failed.append(video)
-            echo(f'{program_name()}: error: {error}', file=sys.stderr)
-            continue
-        segments += found
-        infos[name] = formats.VideoInfo(run.source.fps)
-        echo(f'{video}: {len(found)} segments')
+    with one_line_stop(lambda: (
+            f' after {len(infos)} of {len(names)} videos; nothing is written, '
+            'and the same command starts from the beginning')):
+        for video, name in names.items():
+            try:
+                run = StreamRun(model, video, fps=args.fps)
+                found = find_segments(run, model.new_event_detector(), name)
+            except (ValueError, OSError) as error:
+                failed.append(video)
+                echo(f'{program_name()}: error: {error}', file=sys.stderr)
+                continue
+            segments += found
+            infos[name] = formats.VideoInfo(run.source.fps)
+            echo(f'{video}: {count(found, "segment")}')
     if infos:
         for loss in formats.write_annotations(segments, args.segments,
                                               args.to, videos=infos):

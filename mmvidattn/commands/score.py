@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import one_line_errors
-from ..utils.printable import echo, printable
+from ..utils.printable import count, echo, printable
 from ._options import add_columns, add_fps, at_least
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
 def note_missing(predicted: 'Annotations', true: 'Annotations') -> None:
     """Name the videos that have events, but no predictions."""
     from ..datasets.annotations.formats.base import subset_of
-    from ..datasets.annotations.labeled_videos import count, some
+    from ..datasets.annotations.labeled_videos import some
 
     seen = {one.video for one in predicted.segments}
     events = {video: segments for video, segments in true.by_video().items()
@@ -151,11 +151,11 @@ def add_other_videos(true: 'Annotations', path: Path) -> None:
             except ValueError:
                 unreadable.append(name)
     if added:
-        echo(f'note: {len(added)} videos of {path} have no annotations and '
-             f'count as videos without events: {some(added)}')
+        echo(f'note: {count(added, "video")} of {path} without annotations, '
+             f'counted as videos without events: {some(added)}')
     if unreadable:
-        echo(f'note: {len(unreadable)} videos of {path} without annotations '
-             f'cannot be read and are left out: {some(unreadable)}')
+        echo(f'note: {count(unreadable, "unreadable video")} of {path} '
+             f'without annotations left out: {some(unreadable)}')
 
 
 def renamed(segments: 'Sequence[VideoSegment]', videos: Mapping[str, Any]
@@ -230,9 +230,9 @@ def number(value: float) -> str:
 def format_report(scores: 'EventScores', values: 'Mapping[str, Interval]',
                   rows: Sequence[Mapping[str, Any]], hours: float) -> str:
     events = scores.events
-    text = (f'{len(events.videos)} videos ({hours:.2f} h), '
-            f'{len(events.true)} annotated and {len(events.predicted)} '
-            'predicted events\n\n')
+    text = (f'{count(events.videos, "video")} ({hours:.2f} h), '
+            f'{count(events.true, "annotated event")} and '
+            f'{count(events.predicted, "predicted event")}\n\n')
     text += table([('metric', 'value', '95 % interval', 'meaning')] + [
         (name, number(value), f'{number(low)} to {number(high)}'
          if not math.isnan(low) else '-', MEANINGS[name])

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..online import MIN_DURATION, OFF, ON
 from ..utils.exits import CTRL_C, Stopped, one_line_errors, program_name
-from ..utils.printable import LAYOUT, echo, printable
+from ..utils.printable import LAYOUT, count, echo, printable
 from ._options import add_cfg_options, add_compute, add_model, positive
 
 if TYPE_CHECKING:
@@ -280,12 +280,12 @@ def describe_report(report: dict[str, Any]) -> str:
     """Describe counts and latency of :meth:`StreamRun.report` in one line."""
     stages = ', '.join(f'{stage} {ms["median"]:.1f}'
                        for stage, ms in report['latency'].items())
-    lost = ''.join(f', {number} items lost by {name}'
+    lost = ''.join(f', {count(number, "item")} lost by {name}'
                    for name, number in report['lost'].items())
     duration = f'step of {1000 / report["rate"]:g} ms'
     timing = (f'median ms of a {duration}: {stages}' if stages else
               f'no complete {duration}')
-    return (f'{report["steps"]} steps, {report["dropped"]} dropped, '
+    return (f'{count(report["steps"], "step")}, {report["dropped"]} dropped, '
             f'{report["missing"]} missing{lost}; {timing}')
 
 

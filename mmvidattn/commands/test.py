@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> None:
     from ..apis.build_runner import build_runner, load_runner_config
     from ..apis.models import find_weights
     from ..apis.show_predictions_hook import ShowPredictionsHook
+    from ..datasets.skipping_loader import SampleError
     from ..utils.half_precision import amp
 
     with one_line_stop():
@@ -58,5 +59,8 @@ def run(args: argparse.Namespace) -> None:
             runner.register_hook(ShowPredictionsHook(
                 args.show_dir, args.show, args.interval, args.wait_time))
         with amp(get_device(), args.amp and cfg.test_cfg.fp16):
-            runner.test()
+            try:
+                runner.test()
+            except SampleError as error:
+                end_program(str(error))
     end_program()

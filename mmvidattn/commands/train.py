@@ -145,6 +145,7 @@ def run(args: argparse.Namespace) -> None:
         load_runner_config,
         lock_work_dir,
     )
+    from ..datasets.skipping_loader import SampleError
 
     with ExitStack() as stack:
         stack.enter_context(one_line_stop('; --resume continues', quick=True))
@@ -155,5 +156,8 @@ def run(args: argparse.Namespace) -> None:
             runner = build_runner(cfg, strict=False, compile=args.compile)
             # Build the training set now, to find errors in it.
             runner.train_loop  # noqa: B018
-        runner.train()
+        try:
+            runner.train()
+        except SampleError as error:
+            end_program(str(error))
     end_program(checkpoint_error(runner))

@@ -13,7 +13,7 @@ import math
 from pathlib import Path
 
 from ..utils.exits import one_line_errors
-from ..utils.printable import echo
+from ..utils.printable import count, echo
 from ._options import add_columns, add_fps
 
 
@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> None:
     echo(f'{args.objective} of all classes: {tuned.value:.3f}, with the '
          f'default thresholds '
          f'{"undefined" if before is None else f"{before:.3f}"} '
-         f'({tuned.about["videos"]} videos, '
-         f'{tuned.about["segments"]} events)')
+         f'({count(tuned.about["videos"], "video")}, '
+         f'{count(tuned.about["segments"], "event")})')
     if tuned.warning:
         echo(f'note: {tuned.warning}')
     echo(args.out)

@@ -2,6 +2,7 @@
 """Workarounds for wrong results and for errors in training, testing and
 decoding."""
 import atexit
+import difflib
 import functools
 import gc
 import importlib
@@ -269,3 +270,34 @@ def refuse_files_that_decord_misreads() -> None:
                            self.num_threads)
 
     wrap(DecordInit, '_get_video_reader', open_video)
+
+
+@workaround(after=['mmengine.registry'])
+def suggest_class_names() -> None:
+    """Name the registered class whose name is closest to an unknown one.
+
+    Symptom: `LinearAttenton is not in the mmaction::model registry`, without
+        a suggestion
+    Until: mmengine suggests a name
+    """
+    from mmengine.registry import Registry
+
+    def build(original, self, cfg, *args, **kwargs):
+        try:
+            return original(self, cfg, *args, **kwargs)
+        except KeyError as error:
+            name = cfg.get('type') if isinstance(cfg, dict) else None
+            with self.switch_scope_and_registry(None) as one:
+                if not isinstance(name, str) or '_scope_' in cfg or (
+                        one.get(name)):
+                    raise
+                # Classes of this package may not be imported yet.
+                known = {*one.module_dict, *getattr(one, 'names', list)(),
+                         *getattr(one.parent, 'module_dict', ())}
+            close = difflib.get_close_matches(name, sorted(known), 1)
+            if not close:
+                raise
+            raise KeyError(f'{name} is not in the registry {self.name!r}; did '
+                           f'you mean {close[0]}?') from error
+
+    wrap(Registry, 'build', build)

@@ -24,6 +24,13 @@ ON_ERROR = ('skip', 'raise')
 NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
 
 
+class SampleError(RuntimeError):
+    """A sample cannot be loaded; a worker's traceback is not shown."""
+
+    def __str__(self) -> str:
+        return super().__str__().rpartition('SampleError: ')[2].strip()
+
+
 @check_arguments
 class SkippingLoader:
     """Loader of a dataset's samples that skips and reports failures.
@@ -67,7 +74,7 @@ class SkippingLoader:
 
         Raises:
             RemoteError: If the server of a remote file cannot be reached.
-            RuntimeError: If loading fails and ``on_error`` is ``'raise'``, or
+            SampleError: If loading fails and ``on_error`` is ``'raise'``, or
                 ``max_failures`` consecutive samples fail.
         """
         info = dataset.get_data_info(idx)
@@ -84,8 +91,10 @@ class SkippingLoader:
             raise
         except Exception as error:
             if self.on_error == 'raise':
-                raise RuntimeError(
-                    f'cannot load {name}: {brief(error)}') from error
+                raise SampleError(
+                    f'cannot load {name}: {brief(error)}; to leave out such '
+                    "videos, set the dataset's on_error to 'skip'"
+                ) from error
             self._count(name, error)
             return None
         if data is None:
@@ -113,7 +122,7 @@ class SkippingLoader:
         self._failures.append((name, brief(error)))
         if len(self._failures) >= self.max_failures:
             failed, self._failures = self._failures, []
-            raise RuntimeError(
+            raise SampleError(
                 f'loading failed {len(failed)} times in a row; is the data '
                 'folder right, and does the pipeline work? The last error: '
                 f'{brief(error)}. The videos: {", ".join(dict(failed))}'

@@ -11,6 +11,7 @@ from mmengine.fileio import exists
 from mmengine.logging import print_log
 
 from ..utils.arguments import Count, Positive, check_arguments
+from ..utils.printable import count
 from ..utils.remote_files import is_url, join_url
 from .annotations.segment_csv import read_segment_file
 from .annotations.video_list import check_inside
@@ -158,7 +159,7 @@ class VideoSegmentDataset(CheckedVideoDataset):
         message = (
             f'{self.ann_file}: {len(missing)} of {len(counts)} videos are '
             f'missing, with {sum(counts[name] for name in missing)} of '
-            f'{len(data_list)} segments')
+            f'{count(data_list, "segment")}')
         if len(missing) == len(counts):
             raise FileNotFoundError(
                 f'{message}; check data_prefix and filename_tmpl, which give '

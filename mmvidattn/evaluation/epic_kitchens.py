@@ -16,6 +16,7 @@ from torch import Tensor
 from ..utils.arguments import Count, check_arguments
 from ..utils.checks import check_finite
 from ..utils.files import replacing
+from ..utils.printable import count
 from .segment_scores import (
     PARTS,
     SegmentSubset,
@@ -272,7 +273,7 @@ class EpicSubmission(BaseMetric):
                     file.writestr('test.json', text)
             else:
                 part.write_text(text, encoding='utf-8')
-        print_log(f'{self.out_file}: {len(segments)} segments for '
+        print_log(f'{self.out_file}: {count(segments, "segment")} for '
                   f'{results[0]["challenge"]}', 'current')
         return {}
 

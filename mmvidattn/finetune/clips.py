@@ -18,11 +18,10 @@ from ..apis.build_runner import build_runner
 from ..apis.bundle import save_bundle
 from ..apis.labels import read_labels
 from ..apis.models import DEFAULT, find_weights, load_config
-from ..datasets.annotations.labeled_videos import count
 from ..layers.lora import add_lora
 from ..utils.checkpoint import read_checkpoint, save_tensors
 from ..utils.files import replacing
-from ..utils.printable import echo
+from ..utils.printable import count, echo
 from ..utils.video_backend import OPENS
 from .options import FEW_CLIPS, FROZEN, LOSSES, RANK, FineTuneOptions
 from .plan import Plan, progress_bar

@@ -11,11 +11,11 @@ from ..datasets.annotations.formats.base import merge
 from ..datasets.annotations.labeled_videos import (
     SPLITS,
     LabeledVideo,
-    count,
     some,
 )
 from ..datasets.annotations.video_segment import read_table
 from ..datasets.prepare.feature_targets import BACKGROUND
+from ..utils.printable import count
 from .options import FineTuneOptions
 
 

@@ -17,7 +17,6 @@ from rich.progress import Progress
 from ..datasets.annotations.labeled_videos import (
     SPLITS,
     LabeledVideo,
-    count,
     read_labeled_videos,
     similar_names,
     some,
@@ -32,7 +31,7 @@ from ..datasets.check_files import check_files
 from ..datasets.prepare.feature_targets import BACKGROUND
 from ..datasets.video_facts import VideoFacts, read_facts
 from ..utils.files import write_atomically
-from ..utils.printable import echo
+from ..utils.printable import count, echo
 from .events import read_events
 from .options import FineTuneOptions
 from .split import describe_copies, find_copies, split_videos
@@ -234,7 +233,7 @@ def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
             if one.frames < 2}
     if bad.keys() == files.keys():
         name, why = next(iter(bad.items()))
-        raise ValueError(f'cannot read any of the {len(bad)} videos; first '
+        raise ValueError(f'none of {count(bad, "video")} can be read; first '
                          f'error: {name}: {why}')
     return {name: one for name, one in facts.items() if name not in bad}, bad
 

@@ -21,7 +21,7 @@ from ..online.frame_scores import FrameScores
 from ..utils.files import write_atomically
 from ..utils.frame_times import frame_times
 from ..utils.modules import unwrap
-from ..utils.printable import format_table
+from ..utils.printable import count, format_table
 from ..utils.text_files import read_lines
 from ..utils.video_reader import VideoReader
 from ..visualization.report_images import draw_clip_rows, draw_training_curves
@@ -172,7 +172,8 @@ def format_metrics(metrics: dict[str, Any]) -> str:
         (one['name'], one['videos'], percent(one['recall']),
          percent(one['precision']), percent(one['f1']))
         for one in metrics['classes']]) + [
-        f'top-1 {percent(metrics["top1"])} % of {metrics["videos"]} videos, '
+        f'top-1 {percent(metrics["top1"])} % of '
+        f'{count(metrics["videos"], "video")}, '
         f'with 95 % confidence {percent(low)} to {percent(high)} %',
         f'chance {percent(metrics["chance"])} %, class mean '
         f'{percent(metrics["mean_class_accuracy"])} %']
@@ -216,9 +217,9 @@ def draw_mistakes(path: Path, answers: Sequence[Answer],
                       f'{classes[one.truth]}: {name}{at}')
     draw_clip_rows(
         path, [_frames(one) for one in shown], titles,
-        f'{len(shown)} most confident of {len(mistakes)} mistakes on '
-        f'{len(answers)} videos' if shown else
-        f'no mistakes on {len(answers)} videos')
+        f'{len(shown)} most confident of {count(mistakes, "mistake")} on '
+        f'{count(answers, "video")}' if shown else
+        f'no mistakes on {count(answers, "video")}')
     return shown
 
 
@@ -302,7 +303,8 @@ def format_labels(metrics: dict[str, Any]) -> str:
              f'{one["threshold"]:.3f}', percent(one['f1']))
             for one in metrics['classes']]) + [
         f'mAP {percent(metrics["mean_average_precision"])} %, F1 of all '
-        f'classes {percent(metrics["f1"])} %, {metrics["videos"]} videos'])
+        f'classes {percent(metrics["f1"])} %, '
+        f'{count(metrics["videos"], "video")}'])
 
 
 def measure_events(detected: Sequence[VideoSegment],
@@ -318,8 +320,9 @@ def measure_events(detected: Sequence[VideoSegment],
         classes: Class names, the background first.
 
     Returns:
-        Values by name, their 95 % ``intervals`` over videos, and F1@50 of the
-        ``classes``.
+        Values by name, their 95 % ``intervals`` over videos, F1@50 of the
+        ``classes``, and ``chance``, the mAP of frames with random scores: the
+        mean share of the time that events of a class take.
     """
     found = score_events(
         detected, truth, {name: len(each.scores) / each.rate
@@ -327,11 +330,14 @@ def measure_events(detected: Sequence[VideoSegment],
         frame_scores=scores, classes=classes)
     f1 = SegmentF1(label_events(detected, truth, list(scores)), (OVERLAP, ))
     labels = [one.labels['action'] for one in truth]
+    seconds = sum(len(each.scores) / each.rate for each in scores.values())
+    taken = sum(one.end - one.start for one in truth)
 
     def number(value: float) -> float | None:
         return None if math.isnan(value) else round(float(value), 4)
 
     return {name: number(one.value) for name, one in found.items()} | dict(
+        chance=number(taken / seconds / max(1, len({*labels}))),
         intervals={name: [number(one.low), number(one.high)]
                    for name, one in found.items()},
         classes=[dict(name=name, events=labels.count(name), f1=number(value))
@@ -349,6 +355,7 @@ def format_events(metrics: dict[str, Any]) -> str:
     mean = next(value for name, value in metrics['frames'].items()
                 if '/mAP' in name)
     return '\n'.join(format_table(rows) + [
-        f'{metrics["split"]}: {metrics["videos"]} videos, mAP of frames '
-        f'{percent(mean)} %, recall {percent(tuned["recall"])} %, '
+        f'{metrics["split"]}: {count(metrics["videos"], "video")}, mAP of '
+        f'frames {percent(mean)} % (chance {percent(tuned["chance"])} %), '
+        f'recall {percent(tuned["recall"])} %, '
         f'{tuned["false_alarms_per_hour"]:.1f} false alarms per hour'])

@@ -14,12 +14,11 @@ from mmengine.runner import Runner
 
 from ..apis.build_runner import build_runner, checkpoint_error
 from ..apis.models import load_config
-from ..datasets.annotations.labeled_videos import count
 from ..engine.hooks import find_hook
 from ..utils.checkpoint import find_resumable
 from ..utils.exits import end_program, one_line_errors, one_line_stop
 from ..utils.lock import lock_folder
-from ..utils.printable import echo
+from ..utils.printable import count, echo
 from . import clips, streams
 from .options import MAX_EPOCHS, MINUTES, FineTuneOptions
 from .plan import Plan, make_plan, read_source
@@ -173,7 +172,7 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
         The runner, or the one that trained on smaller images.
     """
     out = options.out
-    echo(f'{len(runner.train_dataloader)} steps per epoch; full log: '
+    echo(f'{count(len(runner.train_dataloader), "step")} per epoch; full log: '
          f'{Path(runner.log_dir, runner.timestamp)}.log')
     console, steps = ConsoleHook(), None
     runner.register_hook(console)

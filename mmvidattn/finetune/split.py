@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ..datasets.annotations.labeled_videos import (
     LabeledVideo,
-    count,
     some,
 )
 from ..utils.files import hash_file
+from ..utils.printable import count
 
 
 def find_copies(root: Path, files: Iterable[str]) -> dict[str, str]:

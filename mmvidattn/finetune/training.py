@@ -19,6 +19,7 @@ from mmengine.runner import Runner
 
 from ..apis.build_runner import add_default_runtime, build_runner
 from ..apis.bundle import SUFFIXES, save_release
+from ..apis.bundle_file import WEIGHTS, is_bundle
 from ..apis.config import KNOWN_KEYS, load_config
 from ..apis.models import DEFAULT, find_default, get_model
 from ..engine import NewClassifierHook
@@ -57,9 +58,13 @@ def find_start(weights: Path | str | None, model: str) -> Path | str | None:
     """Return the start weights of a model: a file, ``'default'`` or None.
 
     Raises:
-        ValueError: If the package should have weights of the model, but
-            lacks them.
+        ValueError: If the package lacks weights of the model that it should
+            have, or if the weights are a bundle.
     """
+    if is_bundle(weights):
+        raise ValueError(
+            f'--weights {weights} is a bundle: give its {WEIGHTS} as --weights'
+            ', and the config of this model as --model')
     if str(weights) == 'auto':
         with suppress(ValueError, FileNotFoundError):
             find_default(model)

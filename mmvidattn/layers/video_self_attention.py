@@ -114,16 +114,17 @@ class VideoSelfAttention(nn.Module):
         super().__init__()
         check_divides(num_heads=num_heads, embed_dims=embed_dims)
         if (pattern == 'window') != (window_frames is not None):
-            raise ValueError("window_frames must be set for attention in "
-                             f'windows, and only then, got {window_frames} '
-                             f'with pattern={pattern!r}')
+            raise ValueError(
+                'window_frames must be set for attention in windows, and only '
+                f'then, got window_frames={window_frames} with attention '
+                + 'not ' * (pattern != 'window') + 'in windows')
         if fixation_first and (fixation is None or not shifts):
             raise ValueError('fixation_first=True requires fixation and '
                              f'shifts, got fixation={fixation} and '
                              f'shifts={list(shifts)}')
         if decay is not None and pattern != 'causal':
             raise ValueError("decay requires pattern='causal', got "
-                             f'decay={decay} with {pattern!r}')
+                             f'decay={decay} with another pattern')
         if pattern == 'causal':
             shifts = [dict(shift, causal=True) for shift in shifts]
         head_dims = embed_dims // num_heads

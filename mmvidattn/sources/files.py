@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..datasets.video_facts import list_images, read_image
+from ..utils.arguments import Positive, check_arguments
 from ..utils.frame_times import ConstantRate
 from ..utils.printable import brief
 from ..utils.video_reader import VideoReader
@@ -215,10 +216,11 @@ class VideoFile(RecordedSource):
                      if start <= index + 1 < stop), index + 1)
 
 
+@check_arguments
 class FrameFolder(RecordedSource):
     """Source of a folder of images, ordered by the numbers in their names."""
 
-    def __init__(self, path: str | Path, fps: float,
+    def __init__(self, path: str | Path, fps: Positive,
                  realtime: bool = False) -> None:
         self._paths = list_images(path)
         self.num_frames = len(self._paths)

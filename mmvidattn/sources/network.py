@@ -9,6 +9,7 @@ import av
 import cv2
 import numpy as np
 
+from ..utils.arguments import Positive, check_arguments
 from ..utils.frame_times import MAX_FPS
 from ..utils.remote_files import without_secrets
 from ..utils.video_reader import keep_in_forks, to_rgb, video_stream
@@ -133,6 +134,7 @@ class Camera:
         self._capture.release()
 
 
+@check_arguments
 class LiveSource(Source):
     """Source of a camera or a network stream, with reconnection.
 
@@ -151,7 +153,7 @@ class LiveSource(Source):
             stays lost.
     """
 
-    def __init__(self, address: int | str, fps: float | None = None,
+    def __init__(self, address: int | str, fps: Positive | None = None,
                  timeout: float = TIMEOUT, patience: float = 60.) -> None:
         self._address = address
         self._timeout = timeout

@@ -19,7 +19,14 @@ from torch import Tensor, nn
 
 from .files import hash_file
 from .printable import brief
-from .remote_files import HUB, STORES, hub_file, is_url, local_path
+from .remote_files import (
+    HUB,
+    STORES,
+    download_file,
+    hub_file,
+    is_url,
+    local_path,
+)
 
 # Keys under which common training programs store the tensors; the last three
 # are V-JEPA's, whose probes are a list.
@@ -90,7 +97,9 @@ def download(url: str, sha256: str | None = None) -> Path:
     # Only one process per machine downloads.
     if get_local_rank() == 0 and not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        torch.hub.download_url_to_file(url, str(path), progress=False)
+        # torch keeps a file that is cut off.
+        if download_file(url, folder) is None:
+            torch.hub.download_url_to_file(url, str(path), progress=False)
     barrier()
     try:
         _check_hash(path, url, hashes)

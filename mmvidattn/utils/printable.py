@@ -2,7 +2,7 @@
 """Text for terminals: control characters are escaped, tables are aligned."""
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TextIO
 
 # Unprintable characters that are safe in a message.
@@ -41,6 +41,13 @@ def brief(error: BaseException) -> str:
     text = str(error).split('WeightsUnpickler error:')[-1]
     message = ' '.join(text.split('Stack trace')[0].split())
     return f'{type(error).__name__}: {message[:200]}'
+
+
+def count(things: Collection | int, noun: str) -> str:
+    """Format a number of things: ``1 video``, ``3 videos``."""
+    number = things if isinstance(things, int) else len(things)
+    plural = f'{noun}es' if noun.endswith('s') else f'{noun}s'
+    return f'{number} {noun if number == 1 else plural}'
 
 
 def format_table(rows: Sequence[Sequence[Any]]) -> list[str]:

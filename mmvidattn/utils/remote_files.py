@@ -134,7 +134,9 @@ def download_file(url: str, folder: str | os.PathLike,
     """
     parts = urlsplit(url)
     host = parts.netloc.rpartition('@')[2]
-    request = urllib.request.Request(parts._replace(netloc=host).geturl())
+    # Some servers refuse the name of Python's client.
+    request = urllib.request.Request(parts._replace(netloc=host).geturl(),
+                                     headers={'User-Agent': 'mmvidattn'})
     if parts.username is not None:
         words = f'{unquote(parts.username)}:{unquote(parts.password or "")}'
         request.add_header('Authorization', 'Basic ' + base64.b64encode(
@@ -154,11 +156,13 @@ def download_file(url: str, folder: str | os.PathLike,
             return None
         size = response.length
         path = Path(folder, Path(parts.path).name or 'video')
-        with path.open('wb') as file:
-            shutil.copyfileobj(response, file)
-    if path.stat().st_size < size:
-        raise RemoteError(f'the connection ended after {path.stat().st_size} '
-                          f'of {size} bytes')
+        with replacing(path) as part:
+            with part.open('wb') as file:
+                shutil.copyfileobj(response, file)
+            copied = part.stat().st_size
+            if copied < size:
+                raise RemoteError(
+                    f'the connection ended after {copied} of {size} bytes')
     return path
 
 

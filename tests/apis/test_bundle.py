@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import os
 import resource
 import shutil
 import sys
@@ -113,6 +114,18 @@ def test_keeps_an_existing_file(trained, bundle, tmp_path):
             save_bundle(tmp_path / name, *trained[:2], replace=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         'copy', 'other', 'other.zip']
+
+
+@pytest.mark.parametrize('name', ['b', 'b.zip'])
+def test_files_of_a_killed_writer_are_removed(trained, tmp_path, name):
+    child = os.fork()
+    if not child:
+        Path.replace = lambda *_: os._exit(9)
+        save_bundle(tmp_path / name, *trained[:2])
+    os.waitpid(child, 0)
+    assert len([*tmp_path.iterdir()]) == 1
+    path = save_bundle(tmp_path / name, *trained[:2])
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def compress(path):

@@ -164,6 +164,16 @@ def test_used_option_does_not_warn():
             'env_cfg.type': 'opencv'})
 
 
+def test_missing_module_is_one_line(tmp_path):
+    (tmp_path / 'beside.py').write_text('import no_such_package')
+    for name, lost in ('no_such_parts', ) * 2, ('beside', 'no_such_package'):
+        path = tmp_path / f'{name}_config.py'
+        path.write_text(f"custom_imports = dict(imports=['{name}'])")
+        with pytest.raises(ImportError, match=(
+                f"{path}: No module named '{lost}'.*{tmp_path}.*PYTHONPATH$")):
+            load_config(path)
+
+
 def test_modules_beside_a_config_can_be_imported(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, 'path', [
         path for path in sys.path if path not in ('', str(tmp_path))])

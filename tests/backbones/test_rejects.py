@@ -22,11 +22,11 @@ TSM = dict(mode='tsm', divisor=4)
 ARCH = TINY[DualFormer]['arch']
 CASES = {
     LinearVideoTransformer: (
-        (dict(window_frames=2), 'window_frames'),
-        (dict(pattern='windowed'), 'window_frames'),
+        (dict(window_frames=2), 'window_frames=2 .* not in windows$'),
+        (dict(pattern='windowed'), 'window_frames=None .* attention in win'),
         (dict(patch_frames=2), 'patch_frames must be an odd number, got 2'),
         (dict(temporal_shift=dict(mode='x', divisor=4)), "'tsm'.*'x'"),
-        (dict(decay={}), "decay requires pattern='causal'"),
+        (dict(decay={}), "decay requires pattern='causal'.* another pattern"),
         (dict(pattern='causal', temporal_shift=dict(
             TSM, boundary='self')), "boundary='zero', got 'self'"),
         (dict(pattern='causal', attention=dict(type='CosFormerAttention')),

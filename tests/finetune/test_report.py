@@ -178,4 +178,5 @@ def test_measures_events():
         split='test', videos=1, frames={'online/mAP_stream': .5},
         tuned=metrics))
     assert text.splitlines()[-2].split() == ['all', '3', '40.0']
+    assert 'test: 1 video, mAP of frames 50.0 % (chance 15.0 %)' in text
     assert 'recall 33.3 %, 36.0 false alarms per hour' in text

@@ -14,6 +14,8 @@ from mmvidattn.live.file_sinks import SegmentSink
 from mmvidattn.live.networks import OpticalFlow
 from mmvidattn.live.sinks import WebhookSink
 from mmvidattn.live.step_reader import StepMaker
+from mmvidattn.sources.files import FrameFolder
+from mmvidattn.sources.network import LiveSource
 
 IMAGE = np.zeros((48, 64, 3), np.uint8)
 
@@ -136,6 +138,8 @@ RUN = SimpleNamespace(source=SimpleNamespace(fps=8.), rate=4.)
 @pytest.mark.parametrize('function, args, options, message', [
     (open_source, ['clip'], dict(fps=10), 'has its own rate'),
     (open_source, ['folder'], dict(fps=0), 'fps must be a positive number'),
+    (FrameFolder, ['folder', 0], {}, 'fps must be a positive number, got 0'),
+    (LiveSource, [97], dict(fps=-1), 'fps must be a positive number .*got -1'),
     (StepMaker, [2, 4, 0], {}, 'fps .* at least the 4 .*got 2'),
     (SegmentSink, ['folder', RUN], dict(before=-1), 'before must be'),
     (SegmentSink, ['folder', RUN], dict(after=math.nan), 'after must be'),

@@ -51,6 +51,16 @@ def test_converts_to_each_format_and_back(folder, run_main, capsys, name):
     assert sorted(found) == sorted(wanted)
 
 
+def test_writes_before_a_reader_may_stop(folder, run_main, monkeypatch):
+    def closed(*_, **__):
+        raise BrokenPipeError
+
+    monkeypatch.setattr('mmvidattn.commands.annotations.echo', closed)
+    with pytest.raises(OSError):
+        run_main('annotations', folder / 'mine.csv', folder / 'out.csv')
+    assert len(read_annotations(folder / 'out.csv').segments) == 5
+
+
 def test_reports_what_does_not_fit_the_videos(folder, run_main, capsys):
     duration = LENGTH / FPS
     tasks = [dict(data=dict(video='http://host/day/a.mp4', fps=FPS + 1),

@@ -134,3 +134,26 @@ def test_training_finishes_with_a_twentieth_of_broken_videos(
     assert sum('loss' in log for log in read_scalars(tmp_path / 'work')) == 10
     assert torch.load(tmp_path / 'work/epoch_1.pth',
                       weights_only=True)['meta']['iter'] == 10
+
+
+def test_a_text_file_in_a_test_is_named_or_left_out(
+        run_main, small_config, small_checkpoint, motion_dir, tmp_path,
+        monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'notes.txt').write_text('no video')
+    lines = (motion_dir / 'val.txt').read_text().splitlines()[:3]
+    (tmp_path / 'list.txt').write_text('\n'.join(
+        [f'{motion_dir}/{line}' for line in lines] + ['notes.txt 0\n']))
+    data = 'test_dataloader.dataset.'
+    words = ['test', small_config, small_checkpoint, '--cfg-options',
+             f'{data}ann_file={tmp_path}/list.txt', f'{data}data_root=.',
+             f'{data}data_prefix.video=', 'test_dataloader.num_workers=1']
+    with pytest.raises(SystemExit) as end:
+        run_main(*words)
+    assert str(end.value).startswith(
+        'mmvidattn test: error: cannot load ./notes.txt: ')
+    assert "on_error to 'skip'" in str(end.value)
+    run_main(*words, f'{data}on_error=skip')
+    printed = capsys.readouterr()
+    assert 'cannot read 1 of 4 videos, which are left out' in (
+        printed.out + printed.err)

@@ -211,3 +211,21 @@ def test_writes_formats_and_continues_after_a_broken_video(
     assert f'written: {out}' in capsys.readouterr().out
     if 'scores' not in FORMATS[name].lacks:
         assert all(0 < one.score <= 1 for one in found.segments)
+
+
+def test_ctrl_c_says_that_segments_are_not_written(predict, day, tmp_path,
+                                                   capsys, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('mmvidattn.live.segments.find_segments', stop)
+    with pytest.raises(SystemExit) as end:
+        predict(day, ['--segments', tmp_path / 'out.csv', '--windows', 1])
+    assert end.value.code == 130
+    assert 'after 0 of 1 videos; nothing is written' in capsys.readouterr().err
+
+
+def test_notes_that_a_picture_has_no_motion(predict, tmp_path, capsys):
+    cv2.imwrite(str(tmp_path / 'a.jpg'), np.zeros((64, 64, 3), np.uint8))
+    predict(tmp_path / 'a.jpg', [])
+    assert 'a.jpg: a single picture has no motion' in capsys.readouterr().err

@@ -59,7 +59,8 @@ def rows(text):
 def test_prints_a_table_with_intervals(files, capsys):
     found = rows(text := run(capsys, 'score', 'predictions.csv', 'truth.csv',
                              '--draws', 50))
-    assert '2 videos (0.01 h), 3 annotated and 4 predicted events' in text
+    assert ('2 videos (0.01 h), 3 annotated events and 4 predicted events'
+            in text)
     assert found['F1@50'][:2] == ['0.857', '0.667 to 1.000']
     assert found['edit'][0] == '0.750'
     assert found['run'] == ['1', '2', '1.000', '0.667', '0', '1']
@@ -69,7 +70,7 @@ def test_prints_a_table_with_intervals(files, capsys):
 def test_subset(files, capsys):
     text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--subset',
                'Test')
-    assert '1 videos (0.00 h), 1 annotated and 2 predicted events' in text
+    assert '1 video (0.00 h), 1 annotated event and 2 predicted events' in text
     # One video has no interval.
     assert rows(text)['F1@50'][:2] == ['0.667', '-']
 
@@ -87,7 +88,7 @@ def test_ambiguous_is_no_class_of_thumos14(files, capsys):
     (files / 'truth.csv').write_text(TRUTH + 'w.mp4,6.5,9,Ambiguous,test\n')
     text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--protocol',
                'thumos14')
-    assert '3 annotated and 3 predicted events' in text
+    assert '3 annotated events and 3 predicted events' in text
     found = rows(text)
     assert 'Ambiguous' not in found and found['F1@50'][0] == '1.000'
     assert found['run'][:2] + found['run'][3:] == ['1', '1', '1.000', '0', '0']
@@ -124,9 +125,10 @@ def test_videos_give_lengths_and_background(files, capsys, motion_dir):
     text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--videos',
                'videos')
     assert 'pass --videos' not in text
-    assert 'note: 1 videos of videos have no annotations and count as ' \
+    assert 'note: 1 video of videos without annotations, counted as ' \
         'videos without events: z.mp4' in text
-    assert 'cannot be read and are left out: bad.mp4' in text
+    assert 'note: 1 unreadable video of videos without annotations left ' \
+        'out: bad.mp4' in text
     assert '3 videos (' in text
 
 

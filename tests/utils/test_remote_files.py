@@ -187,6 +187,14 @@ def test_files_and_streams_of_a_web_server(web, tmp_path):
             download_file(f'http://{address}/{name}', tmp_path)
 
 
+def test_cut_checkpoint_does_not_stay(web, tmp_path, monkeypatch):
+    monkeypatch.setenv('TORCH_HOME', str(tmp_path))
+    for _ in range(2):
+        with pytest.raises(OSError, match='ended after 3 of 6 bytes'):
+            download(f'http://{web[0]}/short.pth')
+    assert not [path for path in tmp_path.rglob('*') if path.is_file()]
+
+
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     """Replace the Hub by one file, and return the list of requests to it."""

@@ -3,10 +3,11 @@
 import math
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ...utils.printable import count
 from ..video_facts import VIDEO_SUFFIXES
 from .video_segment import read_table, seconds
 
@@ -251,13 +252,6 @@ def similar_names(kind: str, names: Iterable[str]) -> Iterator[str]:
     if similar:
         yield (f'several names of a {kind} differ only in blanks or case: '
                f'{some(similar)}')
-
-
-def count(things: Collection | int, noun: str) -> str:
-    """Format a number of things: ``1 video``, ``3 videos``."""
-    number = things if isinstance(things, int) else len(things)
-    plural = f'{noun}es' if noun.endswith('s') else f'{noun}s'
-    return f'{number} {noun if number == 1 else plural}'
 
 
 def some(names: Iterable[str]) -> str:

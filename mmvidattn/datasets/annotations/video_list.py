@@ -7,6 +7,7 @@ import os.path as osp
 from mmengine.fileio import exists, get
 from mmengine.logging import print_log
 
+from ...utils.printable import count
 from ...utils.text_files import refuse_pickle, split_lines
 from .video_segment import decode_text
 
@@ -74,13 +75,13 @@ def read_video_list(ann_file: str, *, delimiter: str = ' ',
     if faults:
         raise ValueError(
             f'{ann_file}, {faults[0]}; expected {shape!r}'
-            + f'. {len(faults) - 1} more lines are invalid' * (
+            + f'. {count(len(faults) - 1, "other line")} also invalid' * (
                 len(faults) > 1))
     if not entries:
         raise ValueError(f'{ann_file} lists no videos; expected lines of '
                          f'{shape}')
     if repeated:
-        print_log(f'{ann_file}: {len({*repeated})} videos are listed more '
+        print_log(f'{ann_file}: {count({*repeated}, "video")} listed more '
                   f'than once, such as {repeated[0]}', logger='current',
                   level=logging.WARNING)
     return entries

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...utils.printable import count
 from ..annotations.published import FPS
 from ..annotations.video_segment import Fault, VideoSegment, videos_of
 from .feature_targets import (
@@ -109,8 +110,8 @@ def prepare_segments(args: argparse.Namespace,
     output = Output(args.out, args.force)
     for name, (content, segments) in files.items():
         output.write(args.out / name, content)
-        print(f'{args.out / name}: {len(segments)} segments of '
-              f'{len(videos_of(segments))} videos')
+        print(f'{args.out / name}: {count(segments, "segment")} of '
+              + count(videos_of(segments), 'video'))
     if classes:
         output.write(args.out / class_file, join_lines(classes))
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...utils.printable import count
 from ..annotations.labeled_videos import some
 from ..annotations.video_segment import (
     Fault,
@@ -200,6 +201,8 @@ def write_targets(output: Output, segments: Sequence[VideoSegment],
     list_texts = ', '.join(f'{name}.txt ({len(names)})'
                            for name, names in lists.items())
     notes = describe(counts)
-    return (f'{output.root}: {len(videos)} videos, {len(segments)} segments'
+    return (f'{output.root}: {count(videos, "video")}, '
+            + count(segments, 'segment')
             + f' ({notes})' * bool(notes) + f'; lists: {list_texts}; '
-            f'{output.written} files written, {output.kept} already existed')
+            f'{count(output.written, "file")} written, {output.kept} already '
+            'existed')

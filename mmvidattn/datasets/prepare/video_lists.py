@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from ...utils.printable import count
 from ..annotations.formats.base import Entry
 from ..annotations.video_segment import (
     Fault,
@@ -261,8 +262,8 @@ def prepare_lists(args: argparse.Namespace, files: Sequence[VideoList],
         if not lines:
             raise ValueError(f'all {len(missing)} videos are missing in '
                              f'{args.out / one.folder}, such as {missing[0]}')
-        print(f'{args.out / one.ann_file}: {len(lines)} videos, '
-              f'{len({line.rpartition(" ")[2] for line in lines})} classes'
+        print(f'{args.out / one.ann_file}: {count(lines, "video")}, '
+              + count({line.rpartition(' ')[2] for line in lines}, 'class')
               + (f'; {len(missing)} are missing in {args.out / one.folder} '
                  f'and left out, such as {missing[0]}' if missing else ''))
         # An earlier run may have found no folder of videos.
@@ -270,7 +271,7 @@ def prepare_lists(args: argparse.Namespace, files: Sequence[VideoList],
                      join_lines(one.lines))
     if classes:
         if len(classes) not in num_classes:
-            print(f'{len(classes)} classes; the published data set has '
+            print(f'{count(classes, "class")}; the published data set has '
                   + ' or '.join(map(str, num_classes)))
         output.write(args.out / 'label_map.txt', join_lines(classes))
 

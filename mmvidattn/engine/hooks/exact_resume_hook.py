@@ -50,10 +50,9 @@ class ExactResumeHook(Hook):
     The loop gets a copy of its data loader in which the random numbers of a
     sample, except in a ``collate_fn``, depend only on its position in the run
     (:class:`mmvidattn.engine.seeded_samples.SeededBatches`), and which starts
-    at the position of the checkpoint. In an epoch that is resumed, the log
-    counts iterations from there. With another training loop than mmengine's
-    ``EpochBasedTrainLoop``, or another data loader than torch's, the hook
-    warns that a run cannot resume exactly within an epoch.
+    at the position of the checkpoint. With another training loop than
+    mmengine's ``EpochBasedTrainLoop``, or another data loader than torch's,
+    the hook warns that a run cannot resume exactly within an epoch.
 
     A run can resume with another number of processes if the number of samples
     per step of all processes stays the same; otherwise, the hook raises an
@@ -142,6 +141,9 @@ class ExactResumeHook(Hook):
         loop = runner.train_loop
         start, self.batches.epoch = self.batches.start, loop.epoch
         self._first = loop.epoch, loop.iter - start
+        # The loop counts batches from 0 in an epoch that is resumed, too.
+        loop.run_iter = lambda number, batch: type(loop).run_iter(
+            loop, number + start, batch)
         if start:
             # Restore again, because a hook may have changed the generators.
             self._restore_generators(runner)

@@ -12,6 +12,7 @@ from mmengine.hooks import Hook, LoggerHook
 from mmengine.runner import Runner
 
 from ...utils.files import write_atomically
+from ...utils.printable import count
 from . import metainfos
 
 MAX_NAMES = 20
@@ -117,8 +118,8 @@ class SkippedVideosHook(Hook):
         try:
             write_atomically(
                 Path(runner.work_dir, 'skipped_videos.txt'),
-                ''.join(f'{count}\t{name}\t{reasons.get(name, "")}\n'
-                        for name, count in counts.most_common()))
+                ''.join(f'{number}\t{name}\t{reasons.get(name, "")}\n'
+                        for name, number in counts.most_common()))
         except OSError as error:
             runner.logger.error(f'cannot write skipped_videos.txt: {error}')
 
@@ -126,12 +127,12 @@ class SkippedVideosHook(Hook):
         counts, _ = self._gather()
         if not counts:
             return
-        names = [f'{name} ({count})'
-                 for name, count in counts.most_common(MAX_NAMES)]
+        names = [f'{name} ({number})'
+                 for name, number in counts.most_common(MAX_NAMES)]
         names += ['...'] * (len(counts) > MAX_NAMES)
         runner.logger.warning(
-            f'{len(counts)} unreadable videos were skipped, {counts.total()} '
-            f'times in all: {", ".join(names)}')
+            f'skipped {count(counts, "unreadable video")}, '
+            f'{count(counts.total(), "time")} in all: {", ".join(names)}')
 
     def _gather(self) -> tuple[Counter[str], dict[str, str]]:
         """Return the count and the error of each file over all ranks."""

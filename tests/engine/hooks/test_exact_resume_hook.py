@@ -80,6 +80,9 @@ def test_resumed_run_ends_bit_equal(tmp_path, full_run, stop, options):
         build_run(tmp_path, stop=stop, **options).train()
     resumed = trained(build_run(tmp_path, resume=True, **options))
     assert not [*differences(full, resumed)]
+    if 'save' in options:
+        # Run 2 starts in the middle of epoch 2, and logs the end of it.
+        assert log_of(tmp_path).count('[2][4/4]') == 1
 
 
 def test_run_without_a_seed_resumes_bit_equal(tmp_path):

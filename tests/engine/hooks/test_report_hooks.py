@@ -53,8 +53,8 @@ def test_reports_skipped_videos_of_all_ranks(tmp_path, monkeypatch):
         assert path.read_text() == (
             f'{2 * epochs}\ta.mp4\tValueError: no frames\n1\tb\tOSError\n')
     line, = [line for line in log_of(tmp_path).splitlines()
-             if 'were skipped' in line]
-    assert line.endswith(' - WARNING - 2 unreadable videos were skipped, '
+             if ' unreadable ' in line]
+    assert line.endswith(' - WARNING - skipped 2 unreadable videos, '
                          '9 times in all: a.mp4 (8), b (1)')
 
 

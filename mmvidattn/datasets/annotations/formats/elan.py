@@ -24,7 +24,7 @@ from xml.etree.ElementTree import (
 import numpy as np
 
 from ....utils.files import write_atomically
-from ..labeled_videos import count
+from ....utils.printable import count
 from ..video_segment import VideoSegment, parse_number
 from .base import Annotations
 

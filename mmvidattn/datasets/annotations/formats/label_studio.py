@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from ....utils.files import write_atomically
+from ....utils.printable import count
 from ...video_facts import VIDEO_SUFFIXES
-from ..labeled_videos import count
 from ..video_segment import VideoSegment
 from .base import Annotations, Entry, VideoInfo, subset_of, write_json
 

@@ -2,7 +2,7 @@
 """Summary of annotations, and comparison with the videos."""
 from collections.abc import Mapping, Sequence
 
-from ....utils.printable import format_table
+from ....utils.printable import count, format_table
 from ..labeled_videos import some
 from ..video_segment import VideoSegment
 from .base import Annotations, VideoInfo
@@ -38,7 +38,8 @@ def summarize(annotations: Annotations) -> list[str]:
     times = [one[1:4] for one in segments if not one.is_open]
     equal = len(times) - len({*times})
     if equal:
-        lines.append(f'{equal} segments have the same times as another one')
+        lines.append(
+            f'{count(equal, "segment")} with the same times as another one')
     overlaps = 0
     for group in groups.values():
         last = 0.
@@ -47,7 +48,8 @@ def summarize(annotations: Annotations) -> list[str]:
                 overlaps += one.start < last
                 last = max(last, one.end)
     if overlaps:
-        lines.append(f'{overlaps} segments start during another one')
+        lines.append(
+            f'{count(overlaps, "segment")} starting during another one')
     return lines
 
 
