@@ -254,13 +254,25 @@ def trains_tests_and_predicts_without_decord(motion: Path) -> None:
     assert sys.modules['decord'] is None
 
 
+def a_classifier_imports_only_what_it_uses(motion: Path) -> None:
+    from mmvidattn import VideoClassifier
+    VideoClassifier('linear_ff_tiny_motion', 'default')
+    names = [name for name in sys.modules if name.startswith('mmvidattn')]
+    assert len(names) <= 70
+    unused = tuple(f'mmvidattn.{folder}.' for folder in (
+        'engine', 'evaluation', 'live', 'convert', 'export', 'online',
+        'losses', 'datasets.annotations'))
+    assert not [name for name in names if name.startswith(unused)]
+
+
 CHECKS: dict[str, Callable[[Path], None]] = {
     function.__name__: function for function in (
         import_changes_exactly_what_it_lists,
         workers_of_any_start_method_import_the_package,
         first_lookup_registers_the_classes,
         config_of_a_user_needs_only_our_import,
-        trains_tests_and_predicts_without_decord)}
+        trains_tests_and_predicts_without_decord,
+        a_classifier_imports_only_what_it_uses)}
 
 
 def run(name: str, folder: Path, motion: Path) -> None:

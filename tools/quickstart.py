@@ -215,8 +215,7 @@ class Quickstart:
             runner = self._build(
                 self.work / 'test', load_from=str(checkpoint))
             runner.register_hook(ShowPredictionsHook(
-                out_dir=str(self.work / 'test_pictures'), show=False,
-                interval=20, wait_time=0.))
+                out_dir=str(self.work / 'test_pictures'), interval=20))
             runner.register_hook(progress_hook(Progress(1, out)))
             return 100 * runner.test()['acc/top1']
 

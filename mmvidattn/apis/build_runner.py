@@ -62,14 +62,12 @@ def add_default_runtime(cfg: Config) -> None:
     cfg.setdefault('runner_type', ours.runner_type)
     # setdefault stores a converted copy and returns the original.
     cfg.setdefault('default_hooks', {})
-    hooks = cfg.default_hooks
     for name, hook in ours.default_hooks.items():
-        hook_cfg = hooks.get(name)
-        if hook_cfg is None:
-            hooks[name] = hook
-        elif name in ('checkpoint', 'logger') and hook_cfg.get('type') in (
+        if cfg.default_hooks.get(name) is None:
+            cfg.default_hooks[name] = hook
+        elif cfg.default_hooks[name].get('type') in (
                 None, 'CheckpointHook', 'LoggerHook'):
-            hooks[name] = dict(hook_cfg, type=hook.type)
+            cfg.default_hooks[name].type = hook.type
 
 
 def build_runner(cfg: Config, strict: bool,
@@ -133,9 +131,9 @@ def drop_slow_bfloat16(cfg: Config) -> list[str]:
     Returns:
         Names of the changed options.
     """
-    dropped = []
     if not is_bfloat16_slow(get_device()):
-        return dropped
+        return []
+    dropped = []
     wrapper = cfg.get('optim_wrapper') or {}
     if (wrapper.get('type') == 'AmpOptimWrapper'
             and wrapper.get('dtype') in (None, 'bfloat16', torch.bfloat16)):
@@ -152,11 +150,7 @@ def drop_slow_bfloat16(cfg: Config) -> list[str]:
 
 
 def _check_classes(cfg: Config) -> None:
-    """Check that the head has a score for each label of the data.
-
-    Raises:
-        ValueError: If a data set allows more classes than the head has.
-    """
+    """Raise a ``ValueError`` if data have more classes than the head."""
     # Recognizers of features lack a head.
     classes = (cfg.model.get('cls_head') or {}).get('num_classes')
     for name in 'train', 'val', 'test':
@@ -191,12 +185,7 @@ def _check_labels(data: Config, classes: int) -> None:
 
 
 def _check_resume(runner: Runner, checkpoint: str) -> None:
-    """Check that training can resume from a checkpoint.
-
-    Raises:
-        ValueError: If its optimizer state lacks an option that the config's
-            optimizer needs.
-    """
+    """Raise a ``ValueError`` if the optimizer lacks an option to resume."""
     if checkpoint.endswith('.safetensors'):
         return
     loaded = load_weights_only(checkpoint, mmap=True)
@@ -217,7 +206,7 @@ def _check_resume(runner: Runner, checkpoint: str) -> None:
 
 
 def _find_resumable(runner: Runner) -> str | None:
-    paths = [None]
+    path = None
     if runner.rank == 0:
         path, passed = find_resumable(runner.work_dir)
         for skipped, reason in passed:
@@ -225,18 +214,14 @@ def _find_resumable(runner: Runner) -> str | None:
         if path is None:
             runner.logger.info(f'no checkpoint in {runner.work_dir}: training '
                                'starts from the beginning')
-        paths = [path and str(path)]
+    paths = [path and str(path)]
     broadcast_object_list(paths)
     return paths[0]
 
 
 @contextmanager
 def lock_work_dir(cfg: Config) -> Iterator[None]:
-    """Lock the config's work directory in the first process.
-
-    Raises:
-        ValueError: If another run has locked it.
-    """
+    """Lock the config's work directory in the first process."""
     rank = os.environ.get(RANKS.get(cfg.launcher, ''), '0')
     with lock_folder(cfg.work_dir) if rank == '0' else nullcontext():
         yield

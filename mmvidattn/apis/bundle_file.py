@@ -57,14 +57,12 @@ class Bundle:
         name: Name of the model's config.
         config: Config of the model, without training and data sets.
         labels: Class names; empty if they are unknown.
-        versions: Version of each package that wrote the bundle.
         sha256: SHA-256 of the weights.
     """
     path: Path
     name: str
     config: BundleConfig
     labels: list[str]
-    versions: dict[str, str]
     sha256: str
 
     def load_weights(self) -> dict[str, Tensor]:
@@ -117,29 +115,25 @@ def load_bundle(path: str | Path) -> Bundle:
     try:
         text = _read(path, MANIFEST).decode()
         content = json.loads(text, object_hook=_to_tuple)
-        number = content['format']
-        if number > FORMAT:
+        if content['format'] > FORMAT:
             raise ValueError(
-                f'the bundle {path} has format {number}, and mmvidattn '
-                f'{__version__} reads formats up to {FORMAT}: update '
-                'mmvidattn')
+                f'the bundle {path} has format {content["format"]}, and '
+                f'mmvidattn {__version__} reads formats up to {FORMAT}: '
+                'update mmvidattn')
         config = clean_config(content['config'])
         check_config(config, f'the bundle {path}')
-        bundle = Bundle(
+        return Bundle(
             path, printable(str(content['name'])), BundleConfig({
                 # Bundles of version 0.1 lack this key.
                 'video_backend': 'pyav', **config,
                 'default_scope': 'mmaction'}, text, path),
             [printable(str(name)) for name in content['labels']],
-            {printable(str(key)): printable(str(value))
-             for key, value in content['versions'].items()},
             str(content['weights']['sha256']))
     except (KeyError, TypeError, AttributeError, RecursionError,
             json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(printable(
             f'{MANIFEST} of the bundle {path} is damaged: '
             f'{type(error).__name__}: {error}')) from error
-    return bundle
 
 
 def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
@@ -156,9 +150,9 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
     """
     out = Path(out)
     if out.exists() and not (replace and is_bundle(out)):
-        raise FileExistsError(f'{out} exists; choose another name'
-                              + (', or replace it with --force'
-                                 if is_bundle(out) else ''))
+        raise FileExistsError(
+            f'{out} exists; choose another name'
+            + ', or replace it with --force' * is_bundle(out))
     # safetensors needs contiguous tensors that do not share memory.
     data = save({key: value.detach().cpu().clone().contiguous()
                  for key, value in weights.items()})
@@ -197,21 +191,20 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
 
 def clean_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a config that predictions need, as plain types."""
+    def part(source: Mapping[str, Any], keys: tuple[str, ...]) -> dict:
+        return {key: source[key] for key in keys if key in source}
+
     kept = {key: config[key] for key in CONFIG_KEYS if config.get(key)}
-    if kept['model'].get('type') in TRAINERS:
-        model = kept['model']
-        kept['model'] = dict(type='Recognizer3D', **{
-            key: value for key, value in model.items()
-            if key in RECOGNIZER_KEYS})
+    model = kept['model']
+    if model.get('type') in TRAINERS:
+        kept['model'] = dict(type='Recognizer3D',
+                             **part(model, RECOGNIZER_KEYS))
         if model.get('pool_clips', 1) > 1:
-            kept['model'].update(type=model['type'],
-                                 pool_clips=model['pool_clips'])
-    dataset = kept.pop('test_dataloader', {}).get('dataset') or {}
-    kept['test_dataloader'] = dict(dataset={
-        key: dataset[key] for key in DATASET_KEYS if key in dataset})
-    kept['online'] = {key: value for key, value in kept.get(
-        'online', {}).items() if key in ONLINE_KEYS}
-    head = kept['model'].get('cls_head') or {}
+            kept['model'].update(part(model, ('type', 'pool_clips')))
+    kept['test_dataloader'] = dict(dataset=part(kept.get(
+        'test_dataloader', {}).get('dataset') or {}, DATASET_KEYS))
+    kept['online'] = part(kept.get('online', {}), ONLINE_KEYS)
+    head = model.get('cls_head') or {}
     kept = _without(kept, DROPPED)
     if kept['model'].get('type') == 'OnlineActionDetector':
         # Probabilities leave out the class that a loss ignores.

@@ -19,14 +19,10 @@ from .bundle_types.registry import types_of
 
 
 class Complexity(NamedTuple):
-    """Cost of one forward pass.
-
-    Attributes:
-        params: Number of parameters.
-        macs: Multiply-accumulates of matrix products and convolutions, which
-            papers call "FLOPs".
-    """
+    """Cost of one forward pass."""
     params: int
+    # Multiply-accumulates of matrix products and convolutions, which papers
+    # call "FLOPs".
     macs: int
 
 
@@ -103,19 +99,6 @@ def shape_of(cfg: Config) -> tuple[tuple[int, ...], int]:
     return view_of(cfg.test_pipeline)
 
 
-def inputs_of(model: nn.Module,
-              shape: Sequence[int]) -> Tensor | dict[str, Tensor]:
-    """Return an uninitialized view for a model."""
-    if isinstance(model.backbone, OnlineVideoEncoder):
-        return dict(frames=torch.empty(1, 3, *shape))
-    if isinstance(model, OnlineActionDetector):
-        return {
-            name: torch.empty(1, *shape, channels)
-            for name, channels in model.backbone.in_channels.items()
-        }
-    return torch.empty(1, 1, 3, *shape)
-
-
 def build_on_meta(cfg: Config, shape: Sequence[int]
                   ) -> tuple[nn.Module, Tensor | dict[str, Tensor]]:
     """Build a config's model and a view without values."""
@@ -125,10 +108,16 @@ def build_on_meta(cfg: Config, shape: Sequence[int]
     model_cfg.data_preprocessor = dict(type='ActionDataPreprocessor')
     with torch.device('meta'), types_of(cfg):
         model = MODELS.build(model_cfg)
-        return model, inputs_of(model, shape)
+        if isinstance(model.backbone, OnlineVideoEncoder):
+            return model, dict(frames=torch.empty(1, 3, *shape))
+        if isinstance(model, OnlineActionDetector):
+            return model, {
+                name: torch.empty(1, *shape, channels)
+                for name, channels in model.backbone.in_channels.items()}
+        return model, torch.empty(1, 1, 3, *shape)
 
 
 def count_config(cfg: Config, shape: Sequence[int]) -> Complexity:
     """Count a config's model on a view."""
-    model, view = build_on_meta(cfg, shape)
-    return count_complexity(model, view, mode='tensor', stage='head')
+    return count_complexity(*build_on_meta(cfg, shape), mode='tensor',
+                            stage='head')

@@ -72,35 +72,26 @@ def list_models(pattern: str = '*', ablations: bool = False) -> list[str]:
 
 
 class Row(NamedTuple):
-    """Row of an ablation table.
-
-    Attributes:
-        name: Name of the row, which is the name of its config.
-        file: File that defines the row.
-        table: Number of the table in the paper, e.g. 'Table 3'.
-        title: Title of the row in the table.
-        paper: Results that the paper reports, or ''.
-        note: Remark on these results.
-        base: Name of the inherited config or row.
-        options: Changes to the base, as for ``--cfg-options``.
-    """
+    """Row of an ablation table, which is a config."""
     name: str
+    # File that defines the row.
     file: Path
+    # Number of the table in the paper, e.g. 'Table 3', and title in the table.
     table: str
-    title: str
-    paper: str
-    note: str
+    row: str
+    # Name of the inherited config or row, and changes as for --cfg-options.
     base: str
-    options: dict[str, Any]
+    options: dict[str, Any] = {}
+    # Results that the paper reports, and a remark on them.
+    paper: str = ''
+    note: str = ''
 
 
 def list_rows() -> Iterator[Row]:
     """List the rows of all ablation tables."""
     for file in sorted(config_folder().glob(f'*/{ABLATIONS}/*.py')):
         for name, row in runpy.run_path(str(file))['rows'].items():
-            yield Row(name, file, row['table'], row['row'],
-                      row.get('paper', ''), row.get('note', ''), row['base'],
-                      row.get('options', {}))
+            yield Row(name, file, **row)
 
 
 def find_row(name: str) -> Row | None:
@@ -183,10 +174,9 @@ def load_config(name: str | Path | Config,
         ValueError: If the ``video_backend`` is invalid, or if the file is a
             table of ablations.
     """
-    path = None if isinstance(name, Config) else find_config(name)
-    if path is None:
+    if isinstance(name, Config):
         cfg = name
-    elif is_bundle(path):
+    elif is_bundle(path := find_config(name)):
         cfg = load_bundle(path).config
     elif path.is_file():
         cfg = _load_file(path)
@@ -320,8 +310,8 @@ def dependent_options(leaves: Mapping[str, Any], name: str, value: Any
     for key, item in leaves.items():
         last = key.rpartition('.')[2]
         # Items of lists change with their list.
-        new = item if key == name or last.isdigit() else changed(last, item)
-        if new != item:
+        if key != name and not last.isdigit() and (
+                new := changed(last, item)) != item:
             found[key] = new
     return found
 

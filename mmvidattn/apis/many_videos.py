@@ -51,10 +51,8 @@ def plan_videos(inputs: Iterable[str | Path]) -> dict[str, str]:
         names = None
         if path.lower().endswith(LIST_SUFFIXES):
             found, names = _read_list(path)
-            shown = [*map(without_secrets, found)]
-            first, last = min(shown), max(shown)
-            shared = os.path.commonprefix([first, last])
-            begin = (first if first == last else shared).rfind('/') + 1
+            shared = os.path.commonprefix([*map(without_secrets, found)])
+            begin = shared.rfind('/') + 1
         elif is_url(path):
             found, begin = [path], without_secrets(path).rfind('/') + 1
         elif os.path.isdir(path):
@@ -133,8 +131,8 @@ def open_folder(folder: Path, name: str, settings: Mapping[str, Any],
 
 
 def process_videos(task: str, videos: Mapping[str, str], out: Path,
-                   suffix: str, make: Callable[[], Callable[[str, str], Any]],
-                   *, engine: str | None, processes: int, device: str) -> None:
+                   suffix: str, work: Callable[[str, str], Any], *,
+                   engine: str | None, processes: int, device: str) -> None:
     """Write a file for each video that has none, and report the failed ones.
 
     Args:
@@ -142,9 +140,9 @@ def process_videos(task: str, videos: Mapping[str, str], out: Path,
         videos: Names by the paths of the videos.
         out: Folder of the files.
         suffix: Suffix of the files after the names.
-        make: Function that returns the function of a video and its name, which
-            writes the file. Ray calls it for each video, so it must keep the
-            model in its process.
+        work: Function of a video and its name, which writes the file. Ray
+            pickles it for each video, so it must keep the model in its
+            process.
         engine: 'ray', or None for a loop in this process.
         processes: Maximum number of Ray's processes. Each has a CPU, and a GPU
             if the device is a CUDA device.
@@ -162,8 +160,8 @@ def process_videos(task: str, videos: Mapping[str, str], out: Path,
     with one_line_stop(lambda: (
             f' after {sum(map(exists, left.values()))} of {len(left)} videos; '
             'the same command continues')):
-        done = _run(left, make()) if engine is None else run_with_ray(
-            left, make, processes, device)
+        done = _run(left, work) if engine is None else run_with_ray(
+            left, work, processes, device)
         for source, fault in track(done, task, total=len(left),
                                    console=Console(stderr=True)):
             if fault:
@@ -190,8 +188,7 @@ def _run(videos: Mapping[str, str], work: Callable[[str, str], Any]
             yield source, brief(error)
 
 
-def run_with_ray(videos: Mapping[str, str],
-                 make: Callable[[], Callable[[str, str], Any]],
+def run_with_ray(videos: Mapping[str, str], work: Callable[[str, str], Any],
                  processes: int, device: str) -> Iterator[tuple[str, str]]:
     """Process videos on the cluster of ``RAY_ADDRESS``, or on a local one.
 
@@ -219,7 +216,7 @@ def run_with_ray(videos: Mapping[str, str],
         os.chdir(folder)
         fault = ''
         try:
-            make()(row['source'], row['name'])
+            work(row['source'], row['name'])
         except Exception as error:
             fault = brief(error)
         return dict(source=row['source'], fault=fault)

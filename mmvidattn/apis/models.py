@@ -35,11 +35,7 @@ WITHOUT_EFFECT = re.compile(
 
 
 def find_default(name: str | Path) -> Path:
-    """Return the bundle with the weights that come with the package.
-
-    Raises:
-        ValueError: If the package has no weights of this model.
-    """
+    """Return the bundle of the package for a model, or raise ValueError."""
     folder = DEFAULTS / find_config(name).stem
     if not is_bundle(folder):
         raise ValueError(
@@ -179,13 +175,9 @@ def model_options(model: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_model_options(model: Mapping[str, Any], meta: Mapping[str, Any],
                         path: Any) -> None:
-    """Check that a checkpoint was saved for the options of ``model``.
+    """Raise a ``ValueError`` if a checkpoint has other options than a model.
 
-    Nothing is checked if the metadata ``meta`` of the checkpoint at ``path``
-    lack the model options.
-
-    Raises:
-        ValueError: If options differ.
+    Nothing is checked if its metadata ``meta`` lack the model options.
     """
     saved = meta.get(MODEL_OPTIONS)
     if not isinstance(saved, Mapping) or 'backbone' not in model:

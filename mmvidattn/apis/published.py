@@ -22,18 +22,12 @@ _SHA256 = re.compile(r'[0-9a-f]{64}')
 
 
 class Published(NamedTuple):
-    """Entry of ``configs/published.yml``.
-
-    Attributes:
-        name: Name of the weights, and of their config if they have one.
-        weights: ``hf://OWNER/MODEL@REVISION``.
-        source: Key of ``mmvidattn.convert.SOURCES``.
-        license: License of the weights.
-        megabytes: Size of the file.
-        sha256: SHA-256 of the file, if known.
-    """
+    """Entry of ``configs/published.yml``."""
+    # Name of the weights, and of their config if they have one.
     name: str
+    # hf://OWNER/MODEL@REVISION.
     weights: str
+    # Key of mmvidattn.convert.SOURCES.
     source: str
     license: str
     megabytes: int
@@ -72,11 +66,9 @@ def published_checkpoint(name: str) -> Path:
 
         weights, labels = _files(entry, folder)
         # The Hub names the files in its cache by their SHA-256.
-        stored = weights.resolve().name
-        sha256 = entry.sha256 or (
-            stored if _SHA256.fullmatch(stored) else None)
-        tensors = convert(entry.source,
-                          dict(read_checkpoint(weights, sha256)))
+        stored = _SHA256.fullmatch(weights.resolve().name)
+        tensors = convert(entry.source, dict(read_checkpoint(
+            weights, entry.sha256 or (stored and stored[0]))))
         meta = dict(source=entry.source, source_file=entry.weights,
                     license=entry.license)
         if 'cls_head.fc_cls.bias' in tensors:
@@ -101,6 +93,6 @@ def _files(entry: Published, folder: Path) -> list[Path]:
         return [hub_file(f'{entry.weights}/{path.name}') for path in copies]
     except (OSError, ImportError) as error:
         raise type(error)(
-            f'{error}. Without a network, copy the two files '
-            f'{WEIGHTS} and {LABELS} of https://huggingface.co/{repository}/'
-            f'tree/{revision} to {folder}') from error
+            f'{error}. Without a network, copy {WEIGHTS} and {LABELS} of '
+            f'https://huggingface.co/{repository}/tree/{revision} to {folder}'
+        ) from error

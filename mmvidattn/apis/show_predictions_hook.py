@@ -1,9 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Hook that draws predictions during a test."""
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import cv2
 from mmengine.dist import get_dist_info
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
@@ -19,18 +17,13 @@ class ShowPredictionsHook(Hook):
     Unlike mmaction2's ``VisualizationHook``, it supports several views.
 
     Args:
-        out_dir: Folder to write the images to, or None.
-        show: Show the images on the screen.
+        out_dir: Folder to write the images to.
         interval: Draw every ``interval``-th video.
-        wait_time: Seconds to show each image.
     """
 
-    def __init__(self, out_dir: str | None, show: bool, interval: int,
-                 wait_time: float) -> None:
+    def __init__(self, out_dir: str, interval: int) -> None:
         self.out_dir = out_dir
-        self.show = show
         self.interval = interval
-        self.wait_time = wait_time
 
     def after_test_iter(self, runner: Runner, batch_idx: int,
                         data_batch: dict, outputs: list) -> None:
@@ -56,13 +49,5 @@ class ShowPredictionsHook(Hook):
                 lines.append(f'truth: {truth}')
             # [views, C, T, H, W], or [frames, C, H, W] of a 2D recognizer.
             frames = clips[0].transpose(0, 1) if clips.ndim == 5 else clips
-            self._draw(runner, f'{index:06d}_{name}.png',
-                       frames.permute(0, 2, 3, 1).byte().numpy(), lines)
-
-    def _draw(self, runner, name, frames, lines) -> None:
-        with TemporaryDirectory() as folder:
-            path = Path(self.out_dir or folder, name)
-            write_sheet(path, frames, lines)
-            if self.show:
-                runner.visualizer.show(
-                    cv2.imread(str(path))[..., ::-1], name, self.wait_time)
+            write_sheet(Path(self.out_dir, f'{index:06d}_{name}.png'),
+                        frames.permute(0, 2, 3, 1).byte().numpy(), lines)

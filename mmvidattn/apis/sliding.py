@@ -47,16 +47,8 @@ class FramePipeline:
 
     def __init__(self, cfg: Config) -> None:
         steps = test_steps(cfg)
-        sampling = [
-            dict(step, **{key: value for key, value in ONE_VIEW.items()
-                          if key in step}) for step in steps.sample]
-        with types_of(cfg):
-            self._sampling = Compose(sampling)
-        for step in self._sampling.transforms:
-            if not getattr(step, 'test_mode', True):
-                raise ValueError(
-                    'the test pipeline samples frames at random: set '
-                    f'test_mode=True in {type(step).__name__}')
+        sampling = [{key: ONE_VIEW.get(key, value)
+                     for key, value in step.items()} for step in steps.sample]
         spatial = [
             dict(type='CenterCrop', crop_size=step['crop_size'])
             if step['type'] in CROPS else step for step in steps.rest
@@ -73,13 +65,15 @@ class FramePipeline:
                     'for a stream, input_format of FormatShape must be '
                     f"'NCTHW', got {step['input_format']!r}")
         with types_of(cfg):
-            self._spatial = Compose(spatial)
+            self._sampling, self._spatial = Compose(sampling), Compose(spatial)
+        for step in self._sampling.transforms:
+            if not getattr(step, 'test_mode', True):
+                raise ValueError(
+                    'the test pipeline samples frames at random: set '
+                    f'test_mode=True in {type(step).__name__}')
 
     def span(self, fps: float) -> int | None:
-        """Return the number of frames that a clip spans at a frame rate.
-
-        None if a clip always spans the entire video.
-        """
+        """Return the number of frames of a clip; None for the entire video."""
         for step in self._sampling.transforms:
             interval = getattr(step, 'frame_interval', None)
             # UniformSample and similar steps span the video, without an
@@ -145,9 +139,7 @@ class SlidingClassifier:
             cannot process single frames.
 
     Attributes:
-        model: The model.
-        labels: Class names.
-        fps: Frame rate of the stream.
+        model, labels, fps: As above.
         window_frames: Length of the window in frames.
         stride_frames: Distance between scores in frames.
         num_frames: Number of frames passed to :meth:`step`.
@@ -190,20 +182,16 @@ class SlidingClassifier:
         self._seconds, self._stride = seconds, stride
         self.fps = fps
         self.encoder = CachedFrameEncoder(self.model.backbone)
-        if seconds is None:
-            window = self._pipeline.span(fps)
-            if window is None:
-                raise ValueError(
-                    'seconds must be set (--seconds of stream, --windows of '
-                    'predict), because the clips of the test pipeline span '
-                    'entire videos')
-        else:
-            window = max(1, round(seconds * fps))
+        window = self._pipeline.span(fps) if seconds is None else (
+            max(1, round(seconds * fps)))
+        if window is None:
+            raise ValueError(
+                'seconds must be set (--seconds of stream, --windows of '
+                'predict), because the clips of the test pipeline span '
+                'entire videos')
         self.window_frames = window
-        if stride is None:
-            self.stride_frames = self._group_distance()
-        else:
-            self.stride_frames = max(1, round(stride * fps))
+        self.stride_frames = self._group_distance() if stride is None else (
+            max(1, round(stride * fps)))
         if self.stride_frames > window:
             raise ValueError(
                 'stride must be at most the length of the window, '
@@ -231,16 +219,16 @@ class SlidingClassifier:
         window, stride = self.window_frames, self.stride_frames
         text = (f'scores the last {window / self.fps:.2f} s '
                 f'({count(window, "frame")}) every {stride / self.fps:.2f} s '
-                f'({count(stride, "frame")}); ')
-        name = type(self.model.backbone).__name__
+                f'({count(stride, "frame")}); each score ')
         if not self.encoder.shares:
-            return (f'{text}each score costs a complete clip, because {name} '
-                    'mixes all frames from the start')
+            return (f'{text}costs a complete clip, because '
+                    f'{type(self.model.backbone).__name__} mixes all frames '
+                    'from the start')
         groups = self._window_groups()
         earlier = {tuple(i - shift for i in group) for group in groups
                    for shift in range(stride, window, stride)}
         new = sum(group not in earlier for group in groups)
-        return (f'{text}each score encodes {new} of the {len(groups)} groups '
+        return (f'{text}encodes {new} of the {len(groups)} groups '
                 'of frames, and reuses the others')
 
     def step(self, frame: np.ndarray | None) -> Tensor | None:
@@ -261,9 +249,8 @@ class SlidingClassifier:
         if frame is not None:
             self.add(self.num_frames, frame)
         self.num_frames += 1
-        if self.num_frames % self.stride_frames:
-            return None
-        encoded = self.encode(self.num_frames)
+        encoded = None if self.num_frames % self.stride_frames else (
+            self.encode(self.num_frames))
         return None if encoded is None else self.classify(encoded)
 
     def add(self, number: int, frame: np.ndarray) -> None:

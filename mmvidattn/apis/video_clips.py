@@ -3,10 +3,8 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
 
 import numpy as np
 from mmaction.utils import get_str_type
@@ -26,30 +24,22 @@ VideoSource: TypeAlias = str | Path | np.ndarray | Tensor
 
 
 class Clip(NamedTuple):
-    """Input of a :class:`ClipPipeline`: a video, or a window of a video.
-
-    Attributes:
-        start: Start in seconds.
-        end: End in seconds; None if the frame rate is unknown.
-        sample: Keys that the first steps of a pipeline would add.
-    """
+    """Input of a :class:`ClipPipeline`: a video, or a window of a video."""
+    # In seconds; the end is None if the frame rate is unknown.
     start: float
     end: float | None
+    # Keys that the first steps of a pipeline would add.
     sample: dict[str, Any]
 
 
 class TestSteps(NamedTuple):
-    """Steps of a test pipeline, with types as names.
-
-    Attributes:
-        open: The step that opens the file, if there is one.
-        sample: Other steps before decoding.
-        decode: The step that decodes frames.
-        rest: Steps after decoding.
-    """
-    open: list[dict]
+    """Steps of a test pipeline, with types as names."""
+    # The step that opens the file; by default VideoReaderInit.
+    open: dict
+    # Other steps before decoding.
     sample: list[dict]
     decode: dict
+    # Steps after decoding.
     rest: list[dict]
 
 
@@ -69,10 +59,11 @@ def test_steps(cfg: Config) -> TestSteps:
         dataset.get('pipeline') or cfg.get('test_pipeline') or ()]
     for i, step in enumerate(steps):
         if 'Decode' in step['type']:
-            is_open = [one['type'].endswith('Init') for one in steps[:i]]
+            openings = [one for one in steps[:i]
+                        if one['type'].endswith('Init')]
             return TestSteps(
-                [*compress(steps, is_open)],
-                [one for one, opens in zip(steps, is_open) if not opens],
+                (openings or [dict(type='VideoReaderInit')])[0],
+                [one for one in steps[:i] if one not in openings],
                 step, steps[i + 1:])
     raise ValueError(
         'the test pipeline of the config must decode videos, got '
@@ -104,8 +95,7 @@ class ClipPipeline:
 
     def __init__(self, cfg: Config) -> None:
         steps = test_steps(cfg)
-        init = (steps.open or [dict(type='VideoReaderInit')])[0]
-        decode = steps.decode
+        init, decode = steps.open, steps.decode
         if init['type'] == 'DecordInit':
             init['type'] = 'DecordSegmentInit'
         if decode['type'] == 'RawFrameDecode':
@@ -149,8 +139,8 @@ def _open_source(source: VideoSource, pipeline: ClipPipeline, fps: float | None
         end of the last one in seconds, [T + 1]; None without frame rate.
     """
     if isinstance(source, (np.ndarray, Tensor)):
-        name, frames = 'frames', (
-            source.cpu().numpy() if isinstance(source, Tensor) else source)
+        name, frames = 'frames', np.asarray(
+            source.cpu() if isinstance(source, Tensor) else source)
         check_frames(frames)
         read = frames.__getitem__
     elif Path(source).is_dir():
@@ -212,16 +202,11 @@ def read_clips(source: VideoSource, pipeline: ClipPipeline, fps: float | None,
 @contextmanager
 def local_source(source: VideoSource) -> Iterator[VideoSource]:
     """Copy a video file from a URL; yield other sources unchanged."""
-    parts = urlsplit(source if isinstance(source, str) else '')
-    if parts.scheme in remote_files.STORES:
-        try:
-            path = remote_files.local_path(source)
-        except OSError as error:
-            raise ValueError(str(error)) from error
-        yield path
-        return
-    if parts.scheme not in ('http', 'https'):
+    if not isinstance(source, str) or not remote_files.is_url(source):
         yield source
+        return
+    if not source.startswith('http'):
+        yield remote_files.local_path(source)
         return
     with tempfile.TemporaryDirectory() as folder:
         try:

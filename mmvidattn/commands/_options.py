@@ -84,8 +84,8 @@ class ColumnsAction(argparse.Action):
         setattr(namespace, self.dest, dict(pairs))
 
 
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add the options that select columns of a table, or tiers of ELAN."""
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how to read files of annotations."""
     parser.add_argument(
         '--columns', nargs='+', action=ColumnsAction, metavar='NAME=COLUMN',
         help='columns of a table (csv or tsv) of any program, such as video='
@@ -94,14 +94,10 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--tier', nargs='+', dest='tiers', metavar='NAME',
         help='names of the tiers of ELAN to read (default: all)')
-
-
-def add_fps(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the frame rate of annotations."""
     parser.add_argument(
         '--fps', type=positive,
         help='frames per second, for files that count frames and state no '
-        "rate (default: the program's, 24 for Label Studio)")
+        "rate (default: the videos' or the program's, 24 for Label Studio)")
 
 
 def add_amp(parser: argparse.ArgumentParser) -> None:

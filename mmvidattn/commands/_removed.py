@@ -2,7 +2,7 @@
 """Removed commands and options, each with its replacement."""
 from collections.abc import Sequence
 
-# The last commit that had all of them.
+# A commit that has all of them.
 LAST = '1ec24a0'
 
 COMMANDS: dict[str, str] = {
@@ -29,6 +29,8 @@ COMMANDS: dict[str, str] = {
 
 # By command and option.
 OPTIONS: dict[tuple[str, str], str] = {
+    ('test', '--show'): 'use --show-dir',
+    ('test', '--wait-time'): 'use --show-dir',
     ('train', '--amp force'): 'set MMVIDATTN_BFLOAT16=force, with --amp',
     ('finetune', '--cache-features'): '--freeze computes the features of each '
                                       'clip once',
@@ -51,6 +53,7 @@ OPTIONS: dict[tuple[str, str], str] = {
        for option in ('--shard-size', '--shard', '--lease')},
     ('check-videos', '--engine'): 'use --workers',
     ('extract-features', '--store'): 'read the .npy files',
+    ('targets', '--split'): 'use mmvidattn prepare for published data sets',
 }
 
 
@@ -68,5 +71,5 @@ def refuse_removed(command: str, arguments: Sequence[str]) -> None:
         if name == command and f' {option} ' in line})
     for name, instead in found.items():
         raise SystemExit(
-            f'mmvidattn: error: {name} was removed; the last commit with it '
-            f'is {LAST}. Instead: {instead}')
+            f'mmvidattn: error: {name} was removed; commit {LAST} has it. '
+            f'Instead: {instead}')

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..utils.exits import one_line_errors
 from ..utils.printable import echo
-from ._options import add_columns, add_fps
+from ._options import add_reading
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,12 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '(default: only check and count)')
     add('--from', dest='source_format', metavar='FORMAT',
         help='format of IN (default: recognized by its content)')
-    add_columns(parser)
+    add_reading(parser)
     add('--to', metavar='FORMAT',
         help='format of OUT (default: by its suffix: .csv, .eaf for elan)')
     add('--videos', type=Path, metavar='FOLDER',
         help='folder of the videos; OUT has their paths in this folder')
-    add_fps(parser)
     add('--url', help='start of the addresses of videos in Label Studio '
         '(default: /data/local-files/?d=)')
 

@@ -57,25 +57,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class Model(NamedTuple):
-    """Config to compare.
-
-    Attributes:
-        name: Name in the report and of the folders.
-        options: Options of `mmvidattn finetune` for this config.
-        start: Start weights: a file name, 'default' or 'none'.
-    """
+    """Config to compare."""
+    # Name in the report and of the folders.
     name: str
+    # Options of `mmvidattn finetune` for this config.
     options: list[str]
+    # Start weights: a file name, 'default' or 'none'.
     start: str = 'none'
 
 
 def parse_models(texts: Sequence[str]) -> list[Model]:
-    """Parse CONFIG or CONFIG=WEIGHTS of each candidate.
-
-    Raises:
-        ValueError: If a config or its weights do not exist, or only some
-            configs have start weights.
-    """
+    """Parse and check CONFIG or CONFIG=WEIGHTS of each candidate."""
     from ..apis.config import find_config, load_config
     from ..apis.models import find_default
 
@@ -110,17 +102,12 @@ def parse_models(texts: Sequence[str]) -> list[Model]:
 class Runs:
     """Fine-tuning runs in a folder. Finished runs are not repeated.
 
-    Args:
-        source: Videos.
-        options: Options of `mmvidattn finetune` for all runs.
-        out: Folder of the runs.
-
-    Attributes:
-        metrics: Metrics of the finished runs by model and seed.
+    All runs have the same videos and options of `mmvidattn finetune`.
     """
 
     def __init__(self, source: Path, options: Sequence[str],
                  out: Path) -> None:
+        # Metrics of the finished runs by model and seed.
         self.metrics: dict[str, dict[int, dict[str, Any]]] = {}
         self._source = source
         self._options = options
@@ -128,17 +115,11 @@ class Runs:
         self._running: list[subprocess.Popen] = []
 
     def __call__(self, model: Model, seed: int) -> None:
-        """Train and test a model with a seed.
-
-        Raises:
-            ValueError: If the run fails.
-        """
+        """Train and test a model with a seed; a failure is a ValueError."""
         name = re.sub(r'\W+', '_', model.name)
         folder = self._out / f'{name}_seed{seed}'
         file, log = folder / 'metrics.json', self._out / f'{folder.name}.log'
         if not file.is_file():
-            from ..utils.text_files import read_lines
-
             with log.open('w') as output:
                 child = subprocess.Popen(
                     [sys.executable, '-m', 'mmvidattn', 'finetune',
@@ -149,9 +130,9 @@ class Runs:
                 self._running.append(child)
                 child.wait()
             if child.returncode or not file.is_file():
-                lines = read_lines(log) or ['']
-                raise ValueError(f'{model.name}, seed {seed} failed: '
-                                 f'{lines[-1]} (see {log})')
+                *_, last = '', *log.read_text().splitlines()
+                raise ValueError(f'{model.name}, seed {seed} failed: {last} '
+                                 f'(see {log})')
         metrics = json.loads(file.read_text())
         self.metrics.setdefault(model.name, {})[seed] = metrics
         echo(f'{model.name}, seed {seed}: '
@@ -221,10 +202,10 @@ def format_report(report: dict[str, Any]) -> str:
     words = {'above': 'better', 'below': 'worse',
              'none': f'no difference (below {MARGIN:g} point)',
              '': 'undecided'}
-    rows = [('model', 'start', 'seeds', 'mean', 'deviation', 'lowest',
-             'highest', 'difference', 'verdict')]
+    rows = [('model', 'start', 'seeds', 'mean', 'deviation', 'difference',
+             'verdict')]
     for row in report['rows']:
-        scores, verdict = [*row['scores'].values()], row['verdict']
+        scores, verdict = row['scores'].values(), row['verdict']
         deviation = (f'{statistics.stdev(scores):.1f}' if len(scores) > 1
                      else '-')
         cells = '-', 'baseline'
@@ -233,8 +214,7 @@ def format_report(report: dict[str, Any]) -> str:
             cells = (f'{verdict["mean"]:+.1f}{half}',
                      words[verdict['difference']])
         rows.append((row['model'], row['start'], str(len(scores)),
-                     f'{statistics.fmean(scores):.1f}', deviation,
-                     f'{min(scores):.1f}', f'{max(scores):.1f}', *cells))
+                     f'{statistics.fmean(scores):.1f}', deviation, *cells))
     looks = ', '.join(map(str, LOOKS[:-1])) + f' and {LOOKS[-1]}'
     text = table(rows) + (
         f'\nTop-1 accuracy on the test videos in percent (chance: '
@@ -255,11 +235,7 @@ def format_report(report: dict[str, Any]) -> str:
 
 def check(args: argparse.Namespace, models: Sequence[Model],
           options: Sequence[str]) -> None:
-    """Check the options, and that the folder has no unrelated runs.
-
-    Raises:
-        ValueError: If an option is wrong.
-    """
+    """Check the options, and that the folder has no unrelated runs."""
     from ..utils.files import write_atomically
 
     names = [model.name for model in models]

@@ -89,8 +89,6 @@ def check_versions(versions: dict[str, str]) -> Iterator[tuple[str, str, str]]:
     yield 'ok', 'python', f'{platform.python_version()} in {sys.prefix}'
     yield 'ok', 'system', f'{platform.platform()}, {os.cpu_count()} processors'
     yield 'ok', 'packages', ', '.join(' '.join(x) for x in versions.items())
-    if sys.version_info < (3, 10):
-        yield 'problem', 'python', 'mmvidattn needs Python 3.10 or newer'
     for names, folder in (
             (OPENCV, 'cv2'), (('mmcv', 'mmcv-lite', 'onedl-mmcv'), 'mmcv')):
         found = {name: versions[name] for name in names if name in versions}
@@ -109,24 +107,21 @@ def check_versions(versions: dict[str, str]) -> Iterator[tuple[str, str, str]]:
         yield 'note', 'mmvidattn', (
             f'not installed, but found in {PACKAGE.parent}: its requirements '
             'are not checked')
-    for owner in 'mmvidattn', 'mmaction2', 'mmengine':
-        if owner not in versions:
+    # Another package may provide the module.
+    replaceable = OPENCV + ('decord', ) * ('eva-decord' in versions)
+    for owner, line in [
+            (owner, line) for owner in ('mmvidattn', 'mmaction2', 'mmengine')
+            if owner in versions
+            for line in importlib.metadata.requires(owner) or ()]:
+        needed = Requirement(line)
+        if needed.marker and not needed.marker.evaluate({'extra': ''}):
             continue
-        for line in importlib.metadata.requires(owner) or ():
-            needed = Requirement(line)
-            if needed.marker and not needed.marker.evaluate({'extra': ''}):
-                continue
-            needed.marker = None
-            version = find_version(needed.name)
-            # Builds such as 2.13.0+cpu meet a requirement of 2.13.0.
-            if version and needed.specifier.contains(
-                    version.partition('+')[0], prereleases=True):
-                continue
-            if not version and (needed.name in OPENCV
-                                or needed.name == 'decord'
-                                and 'eva-decord' in versions):
-                # Another package may provide the module.
-                continue
+        needed.marker = None
+        version = find_version(needed.name)
+        # Builds such as 2.13.0+cpu meet a requirement of 2.13.0.
+        if not (needed.specifier.contains(
+                version.partition('+')[0], prereleases=True) if version
+                else needed.name in replaceable):
             yield 'problem', needed.name, (
                 f'{owner} needs {needed}, found {version or "none"}: pip '
                 f'install "{needed}"')
@@ -141,13 +136,7 @@ def find_version(name: str) -> str | None:
 
 
 def run_check(name: str, code: str, limit: int = 600) -> tuple[str, str, str]:
-    """Run Python code in a process, and return a finding.
-
-    Args:
-        name: Topic of the finding.
-        code: Code that prints the finding in its last line.
-        limit: Time limit in seconds.
-    """
+    """Run code whose last line is a finding, for at most ``limit`` seconds."""
     # Pass on the search path, which a new process may lack. An empty working
     # directory has no modules.
     path = os.pathsep.join([*filter(None, sys.path), str(PACKAGE.parent)])
@@ -160,8 +149,8 @@ def run_check(name: str, code: str, limit: int = 600) -> tuple[str, str, str]:
                 stdin=subprocess.DEVNULL, timeout=limit)
         except subprocess.TimeoutExpired:
             return 'problem', name, f'it took more than {limit} s'
-    output = (done.stderr if done.returncode else done.stdout).strip()
-    text = output.splitlines()[-1] if output else ''
+    output = done.stderr if done.returncode else done.stdout
+    text = ['', *output.strip().splitlines()][-1]
     if not done.returncode:
         return 'ok', name, text
     return 'problem', name, f'exit status {done.returncode}: {text}'

@@ -19,7 +19,6 @@ shares a long list among processes of a Ray cluster.
 import argparse
 import hashlib
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,9 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('videos', nargs='+', metavar='VIDEO', help='video file, folder of '
         'videos, or list of videos (.txt or .csv)')
     add('out', type=Path, help='folder to write to')
-    add('config', help='config file or name of a recognizer, '
-        'MODULE:CALLABLE, or hf://OWNER/MODEL@REVISION for a network of '
-        'transformers')
+    add('config', help='config of a recognizer, MODULE:CALLABLE, or '
+        'hf://OWNER/MODEL@REVISION for a network of transformers')
     add('--checkpoint', help='checkpoint of the network, or the name of '
         'published weights (default: random weights)')
     steps = parser.add_mutually_exclusive_group()
@@ -117,26 +115,21 @@ def load_extractor(options: dict[str, Any]) -> 'VideoFeatures':
     return extractor
 
 
-def make_extract(options: dict[str, Any], out: Path
-                 ) -> Callable[[str, str], None]:
-    """Return the function of a video and its name, for this process."""
+def write_features(options: dict[str, Any], out: Path, source: str,
+                   name: str) -> None:
+    """Write the features of a video, with the extractor of this process."""
     import numpy as np
 
     from ..utils.files import replacing
     from ..utils.half_precision import amp
     from ..utils.remote_files import local_path
 
-    extractor = load_extractor(options)
-
-    def extract(source: str, name: str) -> None:
-        with amp(options['device'], options['amp']):
-            rows = extractor(local_path(source))
-        # Another program may write the same file.
-        with replacing(out / f'{name}.npy', shared=True) as part, part.open(
-                'wb') as file:
-            np.save(file, rows)
-
-    return extract
+    with amp(options['device'], options['amp']):
+        rows = load_extractor(options)(local_path(source))
+    # Another program may write the same file.
+    with replacing(out / f'{name}.npy', shared=True) as part, part.open(
+            'wb') as file:
+        np.save(file, rows)
 
 
 def settings_of(options: dict[str, Any]) -> dict[str, Any]:
@@ -179,5 +172,5 @@ def run(args: argparse.Namespace) -> None:
                     'extract-features')
         process_videos(
             'Extracting', videos, args.out, '.npy',
-            partial(make_extract, options, args.out.absolute()),
+            partial(write_features, options, args.out.absolute()),
             engine=args.engine, processes=args.processes, device=args.device)

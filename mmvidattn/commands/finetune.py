@@ -31,21 +31,17 @@ from pathlib import Path
 from ..finetune import options
 from ..finetune.options import FineTuneOptions
 from ..utils.exits import one_line_errors
-from ._options import add_columns, at_least, positive
+from ._options import add_reading, at_least, positive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add('source', type=Path, metavar='FOLDER', nargs='+',
         help='folder with a folder for each class, or CSV files; with '
-        '--stream, files of annotated events; several files are merged')
-    add_columns(parser)
-    add('--fps', type=positive,
-        help='frames per second, for files that count frames (default: as in '
-        'the file, or else as in the videos)')
+        '--stream, files of annotated events')
+    add_reading(parser)
     add('--multi-label', action='store_true',
-        help='several labels per clip: a CSV file with a line for each label '
-        'of a video or segment')
+        help='several labels per clip: a CSV file with a line for each label')
     add('--loss', choices=[*options.LOSSES], default=FineTuneOptions.loss,
         help='with --multi-label: binary cross-entropy, or the asymmetric '
         'loss for many classes (default: %(default)s)')
@@ -54,28 +50,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--videos', type=Path, metavar='FOLDER',
         help='with --stream: folder of the videos')
     add('--model', metavar='CONFIG',
-        help='config to inherit, or its name (default: '
-        f'{options.DEFAULT_MODEL}); with --stream: '
-        f'{" or ".join(options.STREAM_MODELS)} (default: '
+        help=f'config to inherit (default: {options.DEFAULT_MODEL}); with '
+        f'--stream: {" or ".join(options.STREAM_MODELS)} (default: '
         f'{options.STREAM_MODELS[0]})')
     add('--features', metavar='NETWORK', default=FineTuneOptions.features,
         help='with --stream: frozen network of --model features, a config or '
         'another name of extract-features, with the checkpoint --weights '
         '(default: %(default)s)')
     add('--weights', default='auto', metavar='FILE|default|auto|none',
-        help='checkpoint of that model to start from, with any classes; '
-             'default: the weights in the package; none: random weights; '
-             'auto: default if the package has weights of the model, or else '
-             'none (default: auto)')
+        help='checkpoint to start from, with any classes; default: the '
+        'weights in the package; none: random weights; auto: default if the '
+        'package has weights of the model, or else none (default: auto)')
     add('--work-dir', type=Path, metavar='FOLDER',
         help='where to write (default: work_dirs/finetune_<name of FOLDER>)')
     add('--epochs', type=_number_or_word, default='auto', metavar='N',
         help='number of epochs, with --minutes at most, or auto: as many as '
         'fit into --minutes (default: auto)')
     add('--minutes', type=positive, metavar='M',
-        help='time of the whole run, from start to results (default: no limit '
-        f'with --epochs N, or else at most {options.MINUTES}, and at most '
-        f'{options.MAX_EPOCHS} epochs)')
+        help='time of the whole run (default: no limit with --epochs N, or '
+        f'else {options.MINUTES}, and at most {options.MAX_EPOCHS} epochs)')
     add('--freeze', type=_number_or_word, default='auto',
         metavar='auto|none|backbone|spatial|N',
         help='backbone: train only the head; spatial: also the temporal '
@@ -88,9 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--lora', type=at_least(1), metavar='RANK',
         help="train only low-rank updates of the backbone's attention "
         'projections; best.pth has them merged')
-    add('--layer-decay', type=float, metavar='F',
-        help='learning rate of a layer divided by that of the next layer, '
-             'such as 0.75')
+    add('--layer-decay', type=float, metavar='F', help='learning rate of a '
+        'layer divided by that of the next layer, such as 0.75')
     add('--balance', choices=options.BALANCES, default='none',
         help='for unbalanced classes: weights in the loss (inverse '
         "frequency), focal (mmaction2's CBFocalLoss), sampler (mmengine's "
@@ -120,16 +112,11 @@ def _number_or_word(word: str) -> str | int:
 
 
 def make_options(args: argparse.Namespace) -> FineTuneOptions:
-    """Return the options.
-
-    Raises:
-        ValueError: If they do not belong together.
-    """
+    """Return the options, or raise a ValueError if they do not fit."""
     values = {name: value for name, value in vars(args).items()
               if name not in ('dry_run', 'run')}
-    values['source'], *values['more'] = args.source
-    values['more'] = tuple(values['more'])
-    return FineTuneOptions(**values)
+    source, *more = values.pop('source')
+    return FineTuneOptions(source=source, more=tuple(more), **values)
 
 
 def run(args: argparse.Namespace) -> None:

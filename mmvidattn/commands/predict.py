@@ -14,12 +14,12 @@ import logging
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..utils.exits import one_line_errors, one_line_stop, program_name
 from ..utils.printable import count, echo, printable
@@ -27,6 +27,7 @@ from ._options import (
     add_compute,
     add_engine,
     add_model,
+    at_least,
     check_engine,
     positive,
 )
@@ -75,8 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--fps', type=float,
         help='frame rate of folders of frames, and of live sources with '
         '--segments')
-    add('--batch-size', type=int, default=1,
-        help='number of videos or windows per batch (default: %(default)s)')
+    add('--batch-size', type=at_least(1),
+        help='number of videos or windows per batch (default: 1)')
     add('--compile', action='store_true',
         help='compile the model first, which pays off for many videos')
     add_compute(parser)
@@ -92,16 +93,10 @@ def to_folder(args: argparse.Namespace) -> bool:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Check that the options belong together.
-
-    Raises:
-        ValueError: If they do not.
-    """
+    """Raise a ``ValueError`` unless the options belong together."""
     def refuse(names: Sequence[str], mode: str) -> None:
         for name in names:
-            value = getattr(args, name)
-            unset = 1 if name == 'batch_size' else None
-            if value != unset and value is not False:
+            if getattr(args, name) not in (None, False):
                 raise ValueError(f'--{name.replace("_", "-")} {mode}')
 
     check_engine(args)
@@ -147,14 +142,12 @@ def plan_outputs(videos: dict[str, Path], out: Path | None
     for video in videos:
         if Path(video).is_dir() or '://' in video:
             raise ValueError(f'--out needs video files, got {video}')
-    if out.suffix.lower() in OUTPUTS:
-        if len(videos) > 1:
-            raise ValueError(f'--out {out} must be a folder for '
-                             f'{len(videos)} videos, got one file')
-        outputs = {video: out for video in videos}
-    else:
-        outputs = {video: out / name.with_suffix('.mp4')
-                   for video, name in videos.items()}
+    is_file = out.suffix.lower() in OUTPUTS
+    if is_file and len(videos) > 1:
+        raise ValueError(f'--out {out} must be a folder for {len(videos)} '
+                         'videos, got one file')
+    outputs = {video: out if is_file else out / name.with_suffix('.mp4')
+               for video, name in videos.items()}
     taken = {Path(video).resolve() for video in videos}
     count = Counter(outputs.values())
     for video, path in outputs.items():
@@ -209,11 +202,7 @@ def predict_windows(
 def load_classifier(device: str, labels: str | None, config: str,
                     checkpoint: str | None, compile: bool = False
                     ) -> 'VideoClassifier':
-    """Build a classifier, with the class names of a file.
-
-    Raises:
-        ValueError: If the number of names is wrong.
-    """
+    """Build a classifier, with the class names of a file."""
     from ..apis import VideoClassifier, read_labels
 
     names = read_labels(labels) if labels else None
@@ -242,6 +231,7 @@ def run(args: argparse.Namespace) -> None:
     MMLogger.get_current_instance().setLevel(logging.ERROR)
     with one_line_errors():
         check(args)
+        args.batch_size = args.batch_size or 1
         sources, *model = split_model([*args.videos, *args.model])
         pictures = [source for source in sources
                     if Path(source).suffix.lower() in IMAGE_SUFFIXES]
@@ -263,11 +253,7 @@ def run(args: argparse.Namespace) -> None:
 def predict_videos(args: argparse.Namespace, videos: dict[str, Path],
                    config: str, checkpoint: str | None
                    ) -> tuple[list[str], int]:
-    """Classify videos or windows of them.
-
-    Returns:
-        Videos that failed, and the number of all videos.
-    """
+    """Classify videos or windows; return the failed videos, and a count."""
     from rich.console import Console
     from rich.progress import track
 
@@ -323,22 +309,18 @@ def predict_videos(args: argparse.Namespace, videos: dict[str, Path],
     return failed, len(videos)
 
 
-def make_predict(out: Path, with_amp: bool, device: str, *model: Any
-                 ) -> Callable[[str, str], None]:
-    """Return the function of a video and its name, for this process."""
+def write_prediction(out: Path, with_amp: bool, model: tuple, source: str,
+                     name: str) -> None:
+    """Write the prediction of a video, with this process's classifier."""
     from ..utils.files import write_atomically
     from ..utils.half_precision import amp
     from ..utils.remote_files import local_path
 
-    classifier = classifier_of_process(device, *model)
-
-    def predict(source: str, name: str) -> None:
-        with amp(device, with_amp):
-            result = classifier(local_path(source)).as_dict()
-        text = json.dumps(dict(result, video=source))
-        write_atomically(out / f'{name}.json', f'{text}\n', shared=True)
-
-    return predict
+    classifier = classifier_of_process(*model)
+    with amp(model[0], with_amp):
+        result = classifier(local_path(source)).as_dict()
+    text = json.dumps(dict(result, video=source))
+    write_atomically(out / f'{name}.json', f'{text}\n', shared=True)
 
 
 def predict_to_folder(args: argparse.Namespace, sources: Sequence[str],
@@ -358,18 +340,14 @@ def predict_to_folder(args: argparse.Namespace, sources: Sequence[str],
         **dict(amp=True) if args.amp else {}), 'predict')
     process_videos(
         'Predicting', videos, args.json, '.json',
-        partial(make_predict, args.json.absolute(), args.amp, *model),
+        partial(write_prediction, args.json.absolute(), args.amp, model),
         engine=args.engine, processes=args.processes, device=args.device)
 
 
 def predict_segments(args: argparse.Namespace, videos: dict[str, Path],
                      config: str, checkpoint: str | None
                      ) -> tuple[list[str], int]:
-    """Find the actions in long videos, and write them as annotations.
-
-    Returns:
-        Videos that failed, and the number of all videos.
-    """
+    """Write the actions in long videos as annotations; return as above."""
     from ..datasets.annotations import formats
     from ..live import StreamRun, load_live_model
     from ..live.segments import find_segments

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import one_line_errors
 from ..utils.printable import count, echo, printable
-from ._options import add_columns, add_fps, at_least
+from ._options import add_reading, at_least
 
 if TYPE_CHECKING:
     from ..datasets.annotations.formats import Annotations
@@ -53,8 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'false alarms per hour, and videos that the annotations do not list '
         'count as videos without events, unless --subset is given (default: '
         'the lengths in the annotations, or else the last end in each video)')
-    add_fps(parser)
-    add_columns(parser)
+    add_reading(parser)
     add('--subset', help='evaluate only the videos of this subset of the '
         'annotations, such as test')
     add('--scores', type=Path, metavar='FOLDER', help='scores of steps from '
@@ -79,13 +78,10 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
     true = read_annotations(args.annotations, videos=args.videos,
                             fps=args.fps, columns=args.columns,
                             tiers=args.tiers)
-    for remark in true.remarks:
-        echo(f'note: {remark}')
-    for remark in similar_names('class', {
+    for remark in dict.fromkeys([*true.remarks, *similar_names('class', {
             str(one.labels.get('action'))
-            for one in predicted.segments + true.segments}):
-        if remark not in true.remarks:
-            echo(f'note: {remark}')
+            for one in predicted.segments + true.segments})]):
+        echo(f'note: {remark}')
     predicted.segments, others = renamed(predicted.segments, true.videos)
     if others and len(others) == len(
             {one.video for one in predicted.segments}):
@@ -108,10 +104,10 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
             for each in (true, predicted))
     else:
         note_missing(predicted, true)
-    if others and args.subset is None:
-        echo(f'note: {len(others)} of the predicted videos have no '
-             f'annotations, such as {others[0]}; all their events count as '
-             'false')
+        if others:
+            echo(f'note: {len(others)} of the predicted videos have no '
+                 f'annotations, such as {others[0]}; all their events count '
+                 'as false')
     if not true.segments and not predicted.segments:
         raise ValueError(f'{args.annotations} has no events')
     if args.videos is not None and args.subset is None:
@@ -191,8 +187,8 @@ def lengths(predicted: 'Annotations', true: 'Annotations') -> dict[str, float]:
 
 def class_rows(scores: 'EventScores') -> list[dict[str, Any]]:
     """Return the values of each class."""
-    ap = scores.metrics.get('SegmentAP')
-    f1, alarms = (scores.metrics.get(name) for name in ('SegmentF1', 'Alarms'))
+    ap, f1, alarms = map(scores.metrics.get,
+                         ('SegmentAP', 'SegmentF1', 'Alarms'))
     events, rows = scores.events, []
     for k, name in enumerate(events.classes):
         row: dict[str, Any] = {
@@ -281,7 +277,7 @@ def compute(args: argparse.Namespace
             frame_scores={names.find(name) or name: each
                           for name, each in scored.videos.items()},
             classes=scored.classes, ignore=scored.ignore)
-        if not {*options['frame_scores']} & {*durations}:
+        if options['frame_scores'].keys().isdisjoint(durations):
             raise ValueError(f'{args.scores} has no scores of the annotated '
                              f'videos: {", ".join([*scored.videos][:3])}')
         actions = [name for k, name in enumerate(scored.classes)

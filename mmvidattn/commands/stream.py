@@ -39,21 +39,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('sources', nargs='+', metavar='SOURCE',
         help='video file, folder of frames, number of a camera, or URL')
     add_model(parser)
-    add('--rgb', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
-        help="network that computes the features 'rgb' (see "
-        "extract-features) and its checkpoint, or '-' for the network's "
-        "default weights (default: the config's online.extractors.rgb)")
-    add('--flow', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
-        help="network of optical flow that computes the features 'flow', with "
-        "its checkpoint (default: the config's online.extractors.flow)")
-    add('--seconds', type=positive,
-        help='length of the sliding window of a clip model '
-        "(default: the config's online.seconds, or else the span of a "
-        'clip in its test pipeline)')
-    add('--stride', type=positive,
-        help='seconds between windows of a clip model '
-        "(default: the config's online.stride, or else the distance between "
-        'frames or tubelets that it encodes independently)')
+    for name, kind in ('rgb', ''), ('flow', ' of optical flow'):
+        add(f'--{name}', nargs=2, metavar=('CONFIG', 'CHECKPOINT'),
+            help=f"network{kind} that computes the features '{name}' (see "
+            "extract-features), and its checkpoint, or '-' for its default "
+            f"weights (default: the config's online.extractors.{name})")
+    add('--seconds', type=positive, help='length of the sliding window of a '
+        "clip model (default: the config's online.seconds, or else the span "
+        'of a clip in its test pipeline)')
+    add('--stride', type=positive, help='seconds between windows of a clip '
+        "model (default: the config's online.stride, or else the distance "
+        'between frames or tubelets that it encodes independently)')
     add('--flow-method', metavar='METHOD', help='method to compute flow: dis, '
         "tvl1 or farneback (default: the config's, or else dis)")
     add('--events', type=Path, metavar='FILE', help='write the start and end '
@@ -111,11 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Check the options early.
-
-    Raises:
-        ValueError: If an option is wrong.
-    """
+    """Raise a ``ValueError`` early if an option is wrong."""
     from ..live.sinks import check_webhook
     from ..utils.arguments import NotNegative, check_type
 
@@ -141,14 +133,10 @@ def make_runs(args: argparse.Namespace) -> 'list[StreamRun]':
     args.sources, args.config, args.checkpoint = split_model(
         [*args.sources, *args.model])
     cfg = load_config(args.config, args.cfg_options)
-    extractors = {}
-    for name in 'rgb', 'flow':
-        given = getattr(args, name)
-        if given:
-            config, checkpoint = given
-            extractors[name] = dict(
-                config=config,
-                checkpoint=None if checkpoint == '-' else checkpoint)
+    extractors = {
+        name: dict(config=given[0],
+                   checkpoint=None if given[1] == '-' else given[1])
+        for name, given in dict(rgb=args.rgb, flow=args.flow).items() if given}
     if args.flow or args.flow_method:
         configured = cfg.get('online', {}).get('extractors', {}).get(
             'flow', {}).get('flow', 'dis')
@@ -162,19 +150,16 @@ def make_runs(args: argparse.Namespace) -> 'list[StreamRun]':
         cfg, args.checkpoint, extractors=extractors or None,
         events=event_options(args), thresholds=args.thresholds,
         device=args.device, seconds=args.seconds, stride=args.stride)
-    return [
-        StreamRun(
-            model, source, events_file=file_of_source(args.events, i, args),
-            queue_size=args.queue,
-            state_file=file_of_source(args.state, i, args))
-        for i, source in enumerate(sources)
-    ]
+    return [StreamRun(
+        model, source, events_file=file_of_source(args.events, i, args),
+        queue_size=args.queue, state_file=file_of_source(args.state, i, args))
+        for i, source in enumerate(sources)]
 
 
 def event_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options of the event detector that the user gave."""
-    given = dict(on=args.on, off=args.off, min_duration=args.min_duration)
-    given = {k: v for k, v in given.items() if v is not None}
+    given = {name: value for name in ('on', 'off', 'min_duration')
+             if (value := getattr(args, name)) is not None}
     if given and args.thresholds is not None:
         option = next(iter(given)).replace('_', '-')
         raise ValueError('--thresholds has the thresholds of each class, so '
@@ -212,37 +197,26 @@ def make_page(args: argparse.Namespace,
               runs: 'Sequence[StreamRun]') -> 'LivePage':
     from ..live.server import LivePage, is_loopback
 
-    token = args.token
-    if not token and not is_loopback(args.host):
-        # Other machines can reach the page.
-        token = secrets.token_urlsafe(16)
+    # Other machines may reach the page.
+    token = args.token or (
+        None if is_loopback(args.host) else secrets.token_urlsafe(16))
     return LivePage(runs, host=args.host, port=args.port, token=token,
                     read_only=args.read_only)
 
 
 class Worker(threading.Thread):
-    """Thread that follows a source, and prints its events.
+    """Thread that follows a source, and prints its events after a prefix.
 
     The threads of all sources share the model; the steps that wait are scored
-    as one batch (``live/scorers.py``).
-
-    Args:
-        source_run: The run.
-        log: Function to print a line.
-        prefix: Text before each event.
-        context: Function that returns the context of the computation.
-
-    Attributes:
-        error: Error that ended the run, or None.
+    as one batch (``live/scorers.py``). ``error`` is the error that ended the
+    run, or None.
     """
 
-    def __init__(self, source_run: 'StreamRun',
-                 log: Callable[[str], None], prefix: str,
+    def __init__(self, source_run: 'StreamRun', prefix: str,
                  context: Callable[[], AbstractContextManager]) -> None:
         super().__init__(daemon=True)
         self.source_run = source_run
         self.error: Exception | None = None
-        self._log = log
         self._prefix = prefix
         self._context = context
         recent = source_run.events.recent
@@ -257,7 +231,7 @@ class Worker(threading.Thread):
         except Exception as error:
             # The other sources continue. The program reports the error last.
             self.error = error
-            self._log(f'{self.source_run.source.name}: {error}')
+            log(f'{self.source_run.source.name}: {error}')
         # A source that ended has ended its actions, too.
         self._log_events()
 
@@ -265,7 +239,12 @@ class Worker(threading.Thread):
         for event in self.source_run.events.recent:
             if event['id'] > self._last_id:
                 self._last_id = event['id']
-                self._log(self._prefix + describe_event(event))
+                log(self._prefix + describe_event(event))
+
+
+def log(line: str) -> None:
+    """Print a line at once, because several threads print."""
+    echo(f'{line}\n', end='')
 
 
 def describe_event(event: dict) -> str:
@@ -302,8 +281,7 @@ def describe_peaks(run: 'StreamRun') -> str:
             'for --min-duration')
 
 
-def wait_for(workers: Sequence[Worker], forever: bool,
-             log: Callable[[str], None]) -> None:
+def wait_for(workers: Sequence[Worker], forever: bool) -> None:
     """Wait until all runs have ended; log each loss and return of a source."""
     wait = threading.Event()
     sources = [worker.source_run.source for worker in workers]
@@ -330,10 +308,6 @@ def run(args: argparse.Namespace) -> None:
 
     signal.signal(signal.SIGTERM, stop_service)
 
-    def log(line: str) -> None:
-        # One write, because several threads print.
-        echo(f'{line}\n', end='')
-
     with one_line_errors(), ExitStack() as stack:
         check(args)
         runs = make_runs(args)
@@ -352,13 +326,13 @@ def run(args: argparse.Namespace) -> None:
                 run.add_sink(page.sink(i))
         context = partial(amp, args.device, args.amp)
         workers = [
-            Worker(run, log, f'{run.source.name}: ' * (len(runs) > 1), context)
+            Worker(run, f'{run.source.name}: ' * (len(runs) > 1), context)
             for run in runs]
         for worker in workers:
             worker.start()
         code = 0
         try:
-            wait_for(workers, args.serve, log)
+            wait_for(workers, args.serve)
         except (KeyboardInterrupt, Stopped) as stop:
             code = getattr(stop, 'code', CTRL_C)
             can_resume = args.state and any(w.is_alive() for w in workers)

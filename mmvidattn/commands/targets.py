@@ -25,20 +25,16 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add('format', help='format of the annotations: csv, json, thumos14, '
-        'tvseries or ek100')
-    add('annotations', type=Path,
-        help="annotations: a file, or THUMOS'14's folder")
+    add('format', help='format of the annotations: csv or json')
+    add('annotations', type=Path, help='file of annotations')
     add('out', type=Path, help='folder to write to')
     add('--features', type=Path, required=True,
         help='folder of features, to get the number of steps')
     add('--rate', type=positive, default=4,
         help='steps per second (default: 4)')
     add('--classes', type=Path,
-        help='file with one class name per line (default: the classes of '
-        'released targets, or all annotated classes, sorted)')
-    add('--split', default='', help="split of THUMOS'14, val or test; or name "
-        'of the list of videos for tvseries and ek100')
+        help='file with one class name per line (default: all annotated '
+        'classes, sorted)')
     add('--lenient', action='store_true',
         help='warn about invalid segments and skip them')
     add('--force', action='store_true',
@@ -62,79 +58,35 @@ class Faults:
 
 def read(args: argparse.Namespace, fault: Faults) -> 'list[VideoSegment]':
     """Read the segments of the annotations."""
-    from ..datasets.annotations import published
     from ..datasets.annotations.formats import activitynet
     from ..datasets.annotations.segment_csv import read_segment_csv
     from ..datasets.annotations.video_segment import checked
 
-    path, split = args.annotations, args.split
-    readers = dict(
-        csv=lambda: read_segment_csv(path, fault=fault),
-        json=lambda: checked(activitynet.read(path).segments, fault=fault),
-        thumos14=lambda: published.read_thumos14(path, split, fault=fault),
-        tvseries=lambda: published.read_tvseries(
-            path, split or 'all', fault=fault),
-        ek100=lambda: published.read_rulstm(
-            path, num_classes=published.EK100_CLASSES, fault=fault))
-    if args.format not in readers:
-        raise ValueError(f'format must be one of {", ".join(readers)}, got '
-                         f'{args.format}')
+    path = args.annotations
     if not path.exists():
         raise ValueError(f'{path} does not exist')
-    return readers[args.format]()
-
-
-def write(args: argparse.Namespace) -> None:
-    from ..datasets.annotations.published import EK100_CLASSES
-    from ..datasets.prepare import feature_targets as targets
-    from ..datasets.prepare.files import Output
-
-    fault = Faults(args.lenient)
-    lengths = targets.feature_lengths([args.features])
-    segments = read(args, fault)
+    if args.format == 'csv':
+        segments = read_segment_csv(path, fault=fault)
+    elif args.format == 'json':
+        segments = checked(activitynet.read(path).segments, fault=fault)
+    else:
+        raise ValueError(f'format must be csv or json, got {args.format}; for '
+                         'published data sets, use mmvidattn prepare')
     if not segments and not fault.number:
-        raise ValueError(f'{args.annotations} has no segments')
-    if args.classes is not None and not args.classes.is_file():
-        raise ValueError(f'--classes: file {args.classes} does not exist')
-    videos = targets.with_features(segments, lengths, args.features, fault)
-    output = Output(args.out, args.force)
-    if args.format == 'ek100':
-        name = args.split or args.annotations.stem
-        echo(targets.write_targets(
-            output, segments, lengths,
-            targets.numbered_targets(EK100_CLASSES), args.rate,
-            lists={name: videos}))
-        return
-    classes = class_names(args, segments)
-    segments = targets.known_classes(segments, classes, fault)
-    subsets: dict[str, list[str]] = {}
-    subset_of = {segment.video: segment.subset
-                 for segment in reversed(segments)}
-    for video in sorted(videos):
-        if video in subset_of:
-            subsets.setdefault(subset_of[video], []).append(video)
-    # In a user's own data set, videos without segments are background. In a
-    # published one, they may belong to another split.
-    background = [] if args.format in ('thumos14', 'tvseries') else [
-        video for video in lengths if video not in subset_of]
-    echo(targets.write_targets(
-        output, segments, lengths, targets.named_targets(classes), args.rate,
-        lists=subsets, classes=classes, background=background))
+        raise ValueError(f'{path} has no segments')
+    return segments
 
 
 def class_names(args: argparse.Namespace,
                 segments: 'Sequence[VideoSegment]') -> list[str]:
     """Return the class names, background first."""
-    from ..datasets.annotations.published import THUMOS14, TVSERIES
     from ..datasets.prepare.feature_targets import BACKGROUND
     from ..utils.text_files import read_lines
 
-    # Classes in the order of released targets and checkpoints.
-    released = dict(thumos14=THUMOS14, tvseries=TVSERIES)
     if args.classes is not None:
+        if not args.classes.is_file():
+            raise ValueError(f'--classes: file {args.classes} does not exist')
         names = read_lines(args.classes)
-    elif args.format in released:
-        names = released[args.format]
     else:
         names = sorted({segment.labels.get('action', '')
                         for segment in segments})
@@ -152,11 +104,30 @@ def class_names(args: argparse.Namespace,
             raise ValueError(
                 f'{path} has {len(existing)} classes from an earlier run, '
                 f'which differ from the {len(names)} classes of the '
-                'annotations: '
-                f'use --classes {path} to keep them, or remove the file')
+                f'annotations: use --classes {path} to keep them, or remove '
+                'the file')
     return names
 
 
+@one_line_errors()
 def run(args: argparse.Namespace) -> None:
-    with one_line_errors():
-        write(args)
+    from ..datasets.prepare import feature_targets as targets
+    from ..datasets.prepare.files import Output
+
+    fault = Faults(args.lenient)
+    lengths = targets.feature_lengths([args.features])
+    segments = read(args, fault)
+    videos = targets.with_features(segments, lengths, args.features, fault)
+    classes = class_names(args, segments)
+    segments = targets.known_classes(segments, classes, fault)
+    subsets: dict[str, list[str]] = {}
+    subset_of = {segment.video: segment.subset
+                 for segment in reversed(segments)}
+    for video in sorted(videos):
+        if video in subset_of:
+            subsets.setdefault(subset_of[video], []).append(video)
+    echo(targets.write_targets(
+        Output(args.out, args.force), segments, lengths,
+        targets.named_targets(classes), args.rate, lists=subsets,
+        classes=classes,
+        background=[video for video in lengths if video not in subset_of]))

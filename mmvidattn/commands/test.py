@@ -16,11 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='write the predictions to this file, as mmaction2 does')
     add('--show-dir', metavar='FOLDER', help='write a picture of each video '
         'with its prediction to this folder')
-    add('--show', action='store_true', help='show these pictures in a window')
     add('--interval', type=at_least(1), default=1,
-        help='write or show one of this many videos (default: 1)')
-    add('--wait-time', type=float, default=2,
-        help='seconds to show each picture (default: 2)')
+        help='draw one of this many videos (default: 1)')
     add_runner_arguments(parser)
 
 
@@ -55,9 +52,9 @@ def run(args: argparse.Namespace) -> None:
             runner = build_runner(cfg, strict=True, compile=args.compile)
             # Build the test set now, to find errors in it.
             runner.test_loop  # noqa: B018
-        if args.show_dir or args.show:
+        if args.show_dir:
             runner.register_hook(ShowPredictionsHook(
-                args.show_dir, args.show, args.interval, args.wait_time))
+                args.show_dir, args.interval))
         with amp(get_device(), args.amp and cfg.test_cfg.fp16):
             try:
                 runner.test()

@@ -6,6 +6,7 @@
 """
 import argparse
 from contextlib import ExitStack
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import end_program, one_line_errors, one_line_stop
@@ -45,11 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def set_numbers(cfg: 'Config', args: argparse.Namespace) -> None:
-    """Set epochs, batch size and learning rate from the command line.
-
-    Raises:
-        ValueError: If the config lacks the key, or ``--cfg-options`` sets it.
-    """
+    """Set epochs, batch size and learning rate from the command line."""
     for option, key in KEYS.items():
         value = getattr(args, option)
         if value is None:
@@ -57,24 +54,17 @@ def set_numbers(cfg: 'Config', args: argparse.Namespace) -> None:
         name = f'--{option.replace("_", "-")}'
         if key in (args.cfg_options or {}):
             raise ValueError(f'give either {name} or --cfg-options {key}')
-        *outer, last = key.split('.')
-        parent = cfg
-        for part in outer:
-            parent = parent.get(part) or {}
-        if parent.get(last) is None:
+        parts = key.split('.')
+        before = reduce(lambda part, each: (part or {}).get(each), parts, cfg)
+        if before is None:
             raise ValueError(f'{name} needs {key} in the config')
         if option == 'epochs':
-            stretch_schedules(cfg, value / parent[last])
-        parent[last] = value
+            stretch_schedules(cfg, value / before)
+        cfg.merge_from_dict({key: value})
 
 
 def stretch_schedules(cfg: 'Config', ratio: float) -> None:
-    """Multiply all times of the config's schedulers by a ratio.
-
-    Raises:
-        ValueError: If ``param_scheduler`` is neither a scheduler nor a list of
-            schedulers.
-    """
+    """Multiply all times of the config's schedulers by a ratio."""
     schedulers = cfg.get('param_scheduler') or []
     if isinstance(schedulers, dict):
         schedulers = [schedulers]
@@ -101,9 +91,6 @@ def use_amp(cfg: 'Config') -> None:
 
     On a CPU where it would be slower, ``drop_slow_bfloat16`` of
     apis/build_runner.py restores float32.
-
-    Raises:
-        ValueError: If its optimizer wrapper does not support it.
     """
     wrapper = cfg.optim_wrapper.setdefault('type', 'OptimWrapper')
     if wrapper not in ('OptimWrapper', 'AmpOptimWrapper'):
@@ -128,14 +115,12 @@ def apply_args(cfg: 'Config', args: argparse.Namespace) -> None:
             raise ValueError('--auto-scale-lr needs auto_scale_lr = '
                              'dict(base_batch_size=...) in the config')
         cfg.auto_scale_lr.enable = True
-    randomness = dict(cfg.get('randomness') or dict(seed=None))
+    cfg.randomness = dict(cfg.get('randomness') or dict(seed=None))
     if args.seed is not None:
-        randomness['seed'] = args.seed
-    if args.diff_rank_seed:
-        randomness['diff_rank_seed'] = True
-    if args.deterministic:
-        randomness['deterministic'] = True
-    cfg.randomness = randomness
+        cfg.randomness.seed = args.seed
+    for name in 'diff_rank_seed', 'deterministic':
+        if getattr(args, name):
+            cfg.randomness[name] = True
 
 
 def run(args: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..utils.exits import one_line_errors
 from ..utils.printable import count, echo
-from ._options import add_columns, add_fps
+from ._options import add_reading
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'hour that each class may have, for --objective recall')
     add('--videos', type=Path, metavar='FOLDER',
         help='folder of the videos, to find them by other names')
-    add_fps(parser)
-    add_columns(parser)
+    add_reading(parser)
 
 
 def run(args: argparse.Namespace) -> None:

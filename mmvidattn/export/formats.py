@@ -2,6 +2,7 @@
 """File formats of captured programs: how to write, read and run them."""
 import logging
 import warnings
+import zipfile
 from pathlib import Path
 
 import torch
@@ -13,9 +14,6 @@ from .programs import Function, Program
 FORMATS = 'pt2', 'onnx'
 # Template for the names of metadata files inside a .pt2 file.
 METADATA = 'mmvidattn_{}'
-KEYS = ('classes', 'config', 'inputs', 'mmvidattn_version', 'normalization',
-        'output', 'outputs', 'preprocessing', 'script', 'state', 'stream',
-        'torch_version')
 # Size limit of Protocol Buffers, and thus of an ONNX file.
 MAX_BYTES = 2**31
 
@@ -125,8 +123,8 @@ def read_metadata(path: str | Path) -> dict[str, str]:
         import onnx
 
         model = onnx.load(path, load_external_data=False)
-        return {x.key: x.value for x in model.metadata_props if x.key in KEYS}
-    files = {METADATA.format(key): '' for key in KEYS}
-    torch.export.load(path, extra_files=files)
-    return {key: x if isinstance(x, str) else x.decode()
-            for key in KEYS if (x := files[METADATA.format(key)])}
+        return {x.key: x.value for x in model.metadata_props}
+    start = '/' + METADATA.format('')
+    with zipfile.ZipFile(path) as archive:
+        return {name.rpartition(start)[2]: archive.read(name).decode()
+                for name in archive.namelist() if start in name}

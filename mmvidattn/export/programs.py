@@ -27,29 +27,19 @@ AXIS_NAMES = 'batch', 'channels', 'frames', 'height', 'width'
 
 
 class Program(nn.Module):
-    """Model as a function from tensors to tensors.
-
-    Attributes:
-        model: The model.
-        output: 'logits' or 'probabilities'.
-        input_names: Names of the arguments of ``forward``.
-        output_names: Names of the results of ``forward``.
-        axes: Names of each input's dynamic axes, by position.
-    """
+    """Model as a function from tensors to tensors."""
     model: nn.Module
+    # One of OUTPUTS.
     output: str
+    # Names of the arguments and of the results of ``forward``.
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    # Names of each input's dynamic axes, by position.
     axes: tuple[dict[int, str], ...]
 
     def examples(self, batch_size: int, larger: bool = False
                  ) -> tuple[Tensor, ...]:
-        """Return random inputs.
-
-        Args:
-            batch_size: Batch size B.
-            larger: Also increase the other dynamic axes. Defaults to False.
-        """
+        """Return random inputs, ``larger`` also in the other dynamic axes."""
         raise NotImplementedError
 
     def try_out(self, function: Function, batch_size: int,
@@ -239,8 +229,8 @@ class StreamProgram(Program):
 
     def states(self, batch_size: int) -> tuple[Tensor, ...]:
         """Return the state at the start of streams."""
-        state = self.step.initial_state(batch_size)
-        return tuple(map(_as_numpy_can, state.values()))
+        return tuple(map(_as_numpy_can, self.step.initial_state(
+            batch_size).values()))
 
     def frames(self, batch_size: int, number: int
                ) -> list[tuple[Tensor, ...]]:
@@ -298,10 +288,9 @@ def program_of(model: nn.Module,
 
     Args:
         model: Model from :func:`mmvidattn.get_model`.
-        shape: (T, H, W) of a clip; only for clip models.
+        shape, normalize, dynamic: See :class:`ClipProgram`; only for clip
+            models.
         output: 'logits' or 'probabilities'. Defaults to 'logits'.
-        normalize: See :class:`ClipProgram`; only for clip models.
-        dynamic: See :class:`ClipProgram`; only for clip models.
         kernel: See :class:`mmvidattn.online.StreamSession`; only for stream
             models.
 
@@ -325,10 +314,7 @@ def program_of(model: nn.Module,
 
 
 def frame_steps(cfg: Any) -> list[dict[str, Any]]:
-    """Return the steps of a test pipeline that choose and change frames.
-
-    Empty if no test pipeline of the config decodes videos.
-    """
+    """Return the steps that choose and change frames, if it decodes videos."""
     try:
         steps = test_steps(cfg)
     except ValueError:

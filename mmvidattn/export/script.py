@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from mmengine.dataset import Compose, pseudo_collate
 
 from ..apis import video_clips
@@ -62,6 +61,9 @@ def script_settings(program: Program) -> dict[str, Any]:
     short, long = sorted(scale) if keep_ratio else (1, None)
     width, height = np.broadcast_to(steps[2]['crop_size'], 2).tolist()
     inside = program.normalize is not None
+    mean, std = ([default] * 3 if values is None or inside else
+                 values.flatten().tolist() for values, default in (
+                     (program.mean, 0.), (program.std, 1.)))
     settings = dict(
         frames=_record(model.cfg), max_frames=MAX_FRAMES,
         clip_len=steps[0]['clip_len'],
@@ -70,9 +72,7 @@ def script_settings(program: Program) -> dict[str, Any]:
         long=None if short == -1 else long,
         crop=[height, width], corners=CROPS[kinds[2]],
         channels=[2, 1, 0] if program.to_rgb and not inside else [0, 1, 2],
-        mean=_listed(program.mean, 0., inside),
-        std=_listed(program.std, 1., inside),
-        dtype=program.normalize or 'float32',
+        mean=mean, std=std, dtype=program.normalize or 'float32',
         device=str(next(model.parameters()).device),
         log=program.output == 'probabilities', mean_first=average == 'score')
     _check(settings, program)
@@ -88,31 +88,23 @@ def copy_script(file: Path) -> Path:
 
 def _record(cfg: Any) -> str:
     """Record the frame numbers for 1, 2, ... frames, as compressed text."""
-    steps = video_clips.test_steps(cfg).sample
     with types_of(cfg):
-        sampler = Compose(steps)
+        sampler = Compose(video_clips.test_steps(cfg).sample)
 
     def sample(n: int, fps: float = 30.) -> np.ndarray:
-        sample = video_clips.sample_of(n, avg_fps=fps)
-        return np.ravel(sampler(sample)['frame_inds'])
+        return np.ravel(sampler(video_clips.sample_of(n, avg_fps=fps))[
+            'frame_inds'])
 
     for n in 7, 300:
         # Random samplers differ in one of ten trials.
         trials = [sample(n, fps) for fps in (30., 12.5, 60., *[30.] * 7)]
-        if not all(np.array_equal(trial, trials[0]) for trial in trials):
+        if np.ptp(trials, axis=0).any():
             raise ValueError('the frames that the test pipeline chooses '
                              'depend on the frame rate or on chance')
     table = np.stack([sample(n) for n in range(1, MAX_FRAMES + 1)])
     changes = np.diff(table, axis=0, prepend=0)
     return base64.b64encode(zlib.compress(
         changes.astype('<i2').tobytes(), 9)).decode()
-
-
-def _listed(values: torch.Tensor | None, default: float, inside: bool
-            ) -> list[float]:
-    """Return a value for each channel; the default if the program has it."""
-    return [default] * 3 if values is None or inside else (
-        values.flatten().tolist())
 
 
 def _check(settings: dict[str, Any], program: ClipProgram) -> None:

@@ -77,15 +77,13 @@ def test_data_root_changes_no_folder_beside_it(tmp_path):
 
 
 def test_data_root_of_a_loader_takes_precedence():
-    cfg = load_config('linear_ff_ssv2', {
-        'data_root': '/a', 'val_dataloader.dataset.data_root': '/b'})
-    assert cfg.train_dataloader.dataset.data_root == '/a'
-    assert cfg.val_dataloader.dataset.data_root == '/b'
     # A folder inside the old one changes paths once.
-    cfg = load_config('linear_ff_ssv2', {'data_root': 'data/sthv2/small'})
-    for split in 'train', 'val', 'test':
+    cfg = load_config('linear_ff_ssv2', {
+        'data_root': 'data/sthv2/small',
+        'val_dataloader.dataset.data_root': '/b'})
+    for split, root in ('train', 'data/sthv2/small'), ('val', '/b'):
         dataset = cfg[f'{split}_dataloader'].dataset
-        assert dataset.data_root == 'data/sthv2/small'
+        assert dataset.data_root == root
         assert dataset.metainfo.classes == 'data/sthv2/small/label_map.txt'
 
 

@@ -57,6 +57,13 @@ def frames():
     return np.array(make_images(34))
 
 
+def session_of(name, **options):
+    """Make a session with options in frames."""
+    return mmvidattn.SlidingClassifier(
+        model_of(name) if isinstance(name, str) else name, fps=FPS,
+        **{key: value / FPS for key, value in options.items()})
+
+
 def push(session, frames):
     """Return the scores after each stride."""
     got = [session.step(frame) for frame in frames]
@@ -87,10 +94,8 @@ def check_same(found, expected):
         'dualformer_tiny_motion')),
     (FACT, 1), (XVIT, 5)])
 def test_matches_naive(frames, name, stride):
-    model = model_of(name)
-    session = mmvidattn.SlidingClassifier(
-        model, fps=FPS, seconds=WINDOW / FPS, stride=stride / FPS)
-    check_same(push(session, frames), naive(model, frames, stride))
+    session = session_of(name, seconds=WINDOW, stride=stride)
+    check_same(push(session, frames), naive(session.model, frames, stride))
 
 
 @pytest.mark.parametrize('name, stride, shared', [
@@ -101,8 +106,7 @@ def test_matches_naive(frames, name, stride):
     (FACT, 5, 0),
     (XVIT, 2, 7 / 8)])
 def test_shared_groups_are_encoded_once(frames, name, stride, shared):
-    session = mmvidattn.SlidingClassifier(
-        model_of(name), fps=FPS, stride=stride / FPS)
+    session = session_of(name, stride=stride)
     assert session.window_frames == WINDOW
     groups = 8 if name == XVIT else 4
     assert f'encodes {groups - shared * groups:.0f} of the {groups} ' in (
@@ -125,8 +129,8 @@ def test_shared_groups_are_encoded_once(frames, name, stride, shared):
 
 def test_model_without_groups_shares_nothing(frames):
     # The model has overlapping patches of 3 frames.
-    session = mmvidattn.SlidingClassifier(
-        model_of(MIXED), fps=FPS)
+    session = session_of(MIXED)
+    push(session, frames)
     assert session.stride_frames == WINDOW
     assert 'LinearVideoTransformer mixes' in session.describe()
     assert not session.encoder.num_shared
@@ -134,12 +138,11 @@ def test_model_without_groups_shares_nothing(frames):
 
 def test_replaces_missing_frames(frames):
     """Replace a missing frame by the previous one, or by the first one."""
-    model = model_of(FACT)
-    session = mmvidattn.SlidingClassifier(model, fps=FPS)
+    session = session_of(FACT)
     missing = {0, 1, 9, 10, 15, 16, 17}
     got = [session.step(None if i in missing else frame)
            for i, frame in enumerate(frames)]
-    classifier = mmvidattn.VideoClassifier(model)
+    classifier = mmvidattn.VideoClassifier(session.model)
     for stop in range(4, len(frames), 4):
         seen = []
         for i in range(max(0, stop - WINDOW), stop):
@@ -160,13 +163,11 @@ def test_uses_one_view_of_a_config_with_several(with_steps, frames):
     model = with_steps(MIXED, lambda step: (
         dict(step, num_clips=5) if 'num_clips' in step else
         dict(type='ThreeCrop', crop_size=64) if 'crop_size' in step else step))
-    session = mmvidattn.SlidingClassifier(model, fps=FPS, stride=8 / FPS)
-    check_same(push(session, wide), expected)
+    check_same(push(session_of(model, stride=8), wide), expected)
 
 
 def test_sessions_only_share_the_model(frames):
-    one = mmvidattn.SlidingClassifier(
-        model_of(FACT), fps=FPS)
+    one = session_of(FACT)
     expected = push(one, frames)
     one.reset()
     other = one.spawn()
@@ -199,12 +200,11 @@ def test_span_respects_target_fps_of_pipeline(with_steps):
 def test_rejects_invalid_pipelines(with_steps, name, kind, step, error):
     model = with_steps(name, lambda old: step if old['type'] == kind else old)
     with pytest.raises(ValueError, match=error):
-        mmvidattn.SlidingClassifier(model, fps=FPS)
+        session_of(model)
 
 
 def test_rejects_invalid_frames(frames):
-    session = mmvidattn.SlidingClassifier(
-        model_of(MIXED), fps=FPS)
+    session = session_of(MIXED)
     with pytest.raises(ValueError, match=r'got float32 \[64, 64, 3\]'):
         session.step(frames[0].astype(np.float32))
     for shape in (9, 3), (1, 9, 9, 3), (9, 9, 4), (0, 9, 3):

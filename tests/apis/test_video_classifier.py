@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 import torch
 from live_fixtures import close, serve
-from mmaction.apis import inference_recognizer
+from mmaction.apis import MMAction2Inferencer, inference_recognizer
+from mmengine.config import Config
 
 import mmvidattn
-from mmvidattn.apis.video_clips import read_clips
+from mmvidattn.apis import find_config, load_config
+from mmvidattn.apis.labels import probabilities
+from mmvidattn.apis.video_clips import ClipPipeline, read_clips
 
 NAME = 'linear_ff_tiny_motion'
 FPS = 10
@@ -89,6 +92,43 @@ def test_matches_mmaction(classifier, video, average, monkeypatch):
     assert len(classifier(video, topk=100).predictions) == 8
     for p in result:
         assert p.label == ('abcdefg'[p.index] if p.index < 7 else 'class 7')
+
+
+def test_inferencer_of_mmaction_reads_files_and_frames(video, tmp_path):
+    classifier = mmvidattn.VideoClassifier(mmvidattn.get_model(NAME))
+    checkpoint = tmp_path / 'model.pth'
+    torch.save(dict(state_dict=classifier.model.state_dict()), checkpoint)
+    for form, source in ('video', str(video)), ('array', frames_of(video)):
+        inferencer = MMAction2Inferencer(
+            str(find_config(NAME)), str(checkpoint), 'cpu', input_format=form)
+        one, = inferencer(source, batch_size=2)['predictions']
+        torch.testing.assert_close(
+            probabilities(classifier.model, torch.tensor(
+                one['rec_scores'][0])),
+            # The inferencer decodes with decord.
+            classifier(video).probabilities, atol=1e-3, rtol=0)
+
+
+# One pipeline samples by seconds, the others sample consecutive frames; the
+# last one reads images.
+@pytest.mark.parametrize('cfg', [
+    load_config('dualformer_tiny_k400'), load_config('laps_tiny_motion'),
+    Config(dict(test_pipeline=[
+        dict(type='SampleFrames', clip_len=4, num_clips=2, test_mode=True),
+        dict(type='RawFrameDecode'),
+        dict(type='FormatShape', input_format='NCTHW'),
+        dict(type='PackActionInputs')]))], ids=['seconds', 'frames', 'images'])
+def test_pipelines_read_files_and_frames(cfg, video):
+    pipeline, frames = ClipPipeline(cfg), frames_of(video)
+    fps = decord.VideoReader(str(video), num_threads=1).get_avg_fps()
+    expected, got = (
+        pipeline(next(read_clips(source, pipeline, fps)).sample)['inputs']
+        for source, fps in ((video, None), (frames, fps)))
+    assert expected.dtype == torch.uint8 and expected.ndim == 5
+    assert torch.equal(expected, got)
+    if len(cfg) == 1:
+        for clip, part in zip(got.movedim(1, -1), (frames[:4], frames[-4:])):
+            assert torch.equal(clip, torch.from_numpy(part))
 
 
 def test_frames_in_memory_and_in_a_folder_match_the_file(

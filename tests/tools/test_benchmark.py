@@ -54,7 +54,7 @@ def test_page_of_attentions_compares_every_attention():
     assert types == {cls.__name__ for cls in classes_of('layers')}
     page = attentions.PAGE.read_text('utf-8')
     for row in attentions.ROWS.values():
-        assert f'| {row.title} | {row.note} |' in page, row.title
+        assert f'| {row.row} | {row.note} |' in page, row.row
 
 
 def test_attentions_resume_and_write_the_page(tmp_path, monkeypatch):

@@ -146,25 +146,22 @@ def test_failed_videos_are_named_without_secrets(
     videos = plan_videos(['http://u:secret@127.0.0.1:9/a.mp4?token=secret'])
     with pytest.raises(ValueError, match='http://127.0.0.1:9/a.mp4: '):
         process_videos(
-            'Reading', videos, tmp_path, '.npy', lambda: (
-                lambda source, name: local_path(source)),
+            'Reading', videos, tmp_path, '.npy',
+            lambda source, name: local_path(source),
             engine=None, processes=1, device='cpu')
     assert 'secret' not in ''.join(capsys.readouterr())
 
 
-def make_work(out):
-    """Return a function of videos that behaves as their names say."""
-    def work(source, name):
-        with (out / 'calls').open('a') as file:
-            file.write(f'{source}\n')
-        if 'crash' in name:
-            faulthandler.disable()
-            os.kill(os.getpid(), signal.SIGSEGV)
-        if 'bad' in name:
-            raise ValueError('no frames')
-        (out / f'{name}.npy').write_text(source)
-
-    return work
+def work(out, source, name):
+    """Behave as the name of a video says."""
+    with (out / 'calls').open('a') as file:
+        file.write(f'{source}\n')
+    if 'crash' in name:
+        faulthandler.disable()
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if 'bad' in name:
+        raise ValueError('no frames')
+    (out / f'{name}.npy').write_text(source)
 
 
 @pytest.fixture(scope='module')
@@ -186,7 +183,7 @@ def test_ray_reports_bad_videos_and_crashes(ray, tmp_path):
     names = [f'v{i}' for i in range(8)]
     names[2], names[5] = 'bad', 'crash'
     found = dict(run_with_ray({f'{name}.mp4': name for name in names},
-                              partial(make_work, tmp_path), 2, 'cpu'))
+                              partial(work, tmp_path), 2, 'cpu'))
     assert found.keys() == {f'{name}.mp4' for name in names}
     assert found.pop('bad.mp4') == 'ValueError: no frames'
     assert found.pop('crash.mp4') == (

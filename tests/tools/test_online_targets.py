@@ -84,25 +84,6 @@ def test_classes_of_an_earlier_run_are_kept(write):
     assert np.flatnonzero(read(out, 'one')[:, 1]).tolist() == [4, 5, 6, 7]
 
 
-def test_ek100(write, tmp_path):
-    # 30 frames per second, 7.5 per step; classes from 0.
-    (tmp_path / 'training.csv').write_text(
-        '0, one, 15, 31, 3, 5, 7\n1, one, 20, 40, 3, 5, 7\n'
-        '2, two, 0, 8, 96, 299, 3805\n')
-    out = write('ek100', tmp_path / 'training.csv')
-    for folder, width, label, last in (
-            ('target_perframe', 3807, 7, 3805), ('verb_perframe', 98, 3, 96),
-            ('noun_perframe', 301, 5, 299)):
-        one = read(out, 'one', folder)
-        assert one.shape == (40, width)
-        assert np.flatnonzero(one[:, label + 1]).tolist() == [2, 3, 4, 5]
-        assert np.flatnonzero(read(out, 'two', folder)[:, last + 1]).tolist(
-        ) == [0, 1]
-    counts = np.loadtxt(out / 'training_class_counts.txt')
-    assert counts[8] == 2 and counts[3806] == 1 and counts.sum() == 3
-    assert (out / 'training.txt').read_text() == 'one\ntwo\n'
-
-
 @pytest.mark.parametrize('text, error', [
     ('one,2,1,run\n', 'line 2: a segment must have 0 <= start < end, got 2'),
     ('one,-1,1,run\n', 'line 2: a segment must have 0 <= start < end'),

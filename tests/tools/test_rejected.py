@@ -164,7 +164,7 @@ ROWS = {
          'segments of day/a.mp4, b.mp4, but'),
         ('csv {IN}/notes.txt x --features {IN}/features',
          'columns video, start, end and label .*got no'),
-        ('thumos14 {IN} x --features {IN}/features', 'must be val or test'),
+        ('thumos14 {IN} x --features {IN}/features', 'must be csv or json'),
         ('csv {IN}/mine.csv x --features {IN}/empty', 'no .npy files in'),
         ('csv none.csv x --features {IN}/features', 'none.csv does not')],
     'test': [

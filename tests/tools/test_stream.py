@@ -181,7 +181,7 @@ def test_signal_keeps_the_outputs(files, camera):
     assert cv2.VideoCapture('out.mp4').read()[0]
 
 
-def test_losses_of_a_source_are_logged():
+def test_losses_of_a_source_are_logged(capsys):
     source = SimpleNamespace(name='rtsp://door', status='running')
     statuses = iter(['lost, reconnecting', 'lost, reconnecting', 'running',
                      'failed: gone'])
@@ -190,11 +190,11 @@ def test_losses_of_a_source_are_logged():
         source.status = next(statuses, '')
         return source.status != ''
 
-    lines = []
     worker = SimpleNamespace(source_run=SimpleNamespace(source=source),
                              is_alive=is_alive)
-    stream.wait_for([worker], False, lines.append)
-    assert lines == ['rtsp://door: lost, reconnecting', 'rtsp://door: running']
+    stream.wait_for([worker], False)
+    assert capsys.readouterr().out == (
+        'rtsp://door: lost, reconnecting\nrtsp://door: running\n')
 
 
 def test_recognizer_of_the_command_line(run_main, files, clip, capsys):

@@ -15,8 +15,7 @@ def test_scores_metrics_and_pictures_are_those_of_the_model(
         run_main, small_config, small_checkpoint, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_main('test.py', small_config, small_checkpoint, '--dump', 'out.pkl',
-             '--show-dir', 'pictures', '--show', '--wait-time', 0.001,
-             '--interval', 3)
+             '--show-dir', 'pictures', '--interval', 3)
     model = mmvidattn.get_model(small_config, small_checkpoint)
     loader = Runner.build_dataloader(load_config(small_config).test_dataloader)
     with torch.no_grad():

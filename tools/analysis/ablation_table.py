@@ -81,7 +81,7 @@ def read_page(path: Path) -> Page:
     tables = content['tables']
     titles = {number: body['title'] for number, body in tables.items()}
     known = {row.name: Row(row.file.with_name(f'{row.name}.py'), row.table,
-                           row.title, row.paper, row.note, row.file.name)
+                           row.row, row.paper, row.note, row.file.name)
              for row in list_rows() if row.file.parent == path.parent}
     rows, listed = [], Counter()
     for number, body in tables.items():

@@ -101,20 +101,17 @@ STORAGES = 'io_backend', 'file_client_args', 'backend_args'
 MAX_SHOWN = 60
 
 
-def check_config(config: Mapping[str, Any], name: str) -> None:
+def check_config(value: Any, name: str, place: str = '') -> None:
     """Check that a config has only permitted content.
 
     Args:
-        config: Config, as plain types.
+        value: Config, or a part of it, as plain types.
         name: Name of the bundle, for the error.
+        place: Dotted key of the part. Defaults to '', the entire config.
 
     Raises:
         ValueError: If it has anything else; the error names the key.
     """
-    _check(config, '', name)
-
-
-def _check(value: Any, place: str, name: str) -> None:
     if isinstance(value, Mapping):
         if 'type' in value:
             _check_type(value, place, name)
@@ -124,10 +121,10 @@ def _check(value: Any, place: str, name: str) -> None:
                     key in STORAGES and (key, item) != ('io_backend', 'disk')):
                 _refuse(where, item, name, 'a bundle reads files on the local '
                         'disk only, and only with listed classes')
-            _check(item, where, name)
+            check_config(item, name, where)
     elif isinstance(value, (list, tuple)):
         for number, item in enumerate(value):
-            _check(item, f'{place}[{number}]', name)
+            check_config(item, name, f'{place}[{number}]')
     elif isinstance(value, str):
         if not WORD.fullmatch(value):
             _refuse(place, value, name, 'a text in a bundle is one plain '
@@ -138,17 +135,17 @@ def _check(value: Any, place: str, name: str) -> None:
 
 
 def _check_type(part: Mapping[str, Any], place: str, name: str) -> None:
-    kind = part['type']
-    where = f'{place}.type'.lstrip('.')
-    if not isinstance(kind, str) or not is_allowed(kind):
-        _refuse(where, kind, name, 'a bundle may contain only listed classes '
-                'of mmvidattn and mmaction2, by name. If it is a class of '
-                'yours, use the config and the checkpoint instead of the '
+    kind, place = part['type'], f'{place}.'.lstrip('.')
+    if not isinstance(kind, str) or not (kind in INTERNAL_NAMES or any(
+            find_class(each, kind) for each in (MODELS, TRANSFORMS))):
+        _refuse(f'{place}type', kind, name, 'a bundle may contain only listed '
+                'classes of mmvidattn and mmaction2, by name. If it is a class '
+                'of yours, use the config and the checkpoint instead of the '
                 'bundle, or import its module first in Python')
     unknown = {*part} - {'type', *STEPS.get(OLD_NAMES.get(kind, kind), part)}
     if unknown:
         key = min(unknown, key=str)
-        _refuse(f'{place}.{key}'.lstrip('.'), part[key], name,
+        _refuse(f'{place}{key}', part[key], name,
                 f'{kind} in a bundle may have '
                 f'{", ".join(STEPS[kind]) or "no options"}')
 
@@ -159,12 +156,6 @@ def _refuse(place: str, value: Any, name: str, reason: str) -> None:
         shown = f'{shown[:MAX_SHOWN]}...'
     raise ValueError(printable(
         f'{name} is refused: {place}={shown}: {reason}'))
-
-
-def is_allowed(name: str) -> bool:
-    """Return True for a class that a bundle may name."""
-    return name in INTERNAL_NAMES or any(
-        find_class(registry, name) for registry in (MODELS, TRANSFORMS))
 
 
 def find_class(registry: Registry, name: str) -> type | None:

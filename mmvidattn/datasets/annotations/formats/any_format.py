@@ -93,7 +93,7 @@ def recognize(path: Path) -> str:
         f'{", ".join(FORMATS)}. A csv has a header with the columns video, '
         'start, end and label; --columns names the columns of another table. '
         'The lists of published data sets are read by mmvidattn prepare '
-        "(THUMOS'14, TVSeries, EPIC-Kitchens, EGTEA) and mmvidattn targets")
+        "(THUMOS'14, TVSeries, EPIC-Kitchens, EGTEA)")
 
 
 @check_arguments
