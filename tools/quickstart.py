@@ -208,14 +208,10 @@ class Quickstart:
                    key=lambda path: path.stat().st_mtime)
 
     def test(self, checkpoint: Path) -> float:
-        """Return the accuracy in percent, and write some pictures."""
-        from mmvidattn.apis.show_predictions_hook import ShowPredictionsHook
-
+        """Return the accuracy in percent."""
         with self._quiet() as out:
             runner = self._build(
                 self.work / 'test', load_from=str(checkpoint))
-            runner.register_hook(ShowPredictionsHook(
-                out_dir=str(self.work / 'test_pictures'), interval=20))
             runner.register_hook(progress_hook(Progress(1, out)))
             return 100 * runner.test()['acc/top1']
 

@@ -54,10 +54,8 @@ def save_bundle(out: str | Path,
             and ``thresholds`` of some classes; see
             :class:`~mmvidattn.live.EventDetector`. Defaults to
             ``online.events`` of the config.
-        seconds: Length of the sliding window in a stream. Defaults to
-            ``online.seconds`` of the config.
-        stride: Seconds between windows in a stream. Defaults to
-            ``online.stride`` of the config.
+        seconds, stride: Length of the sliding windows in a stream, and seconds
+            between them. Default to ``online`` of the config.
         replace: Replace an existing bundle. Defaults to False.
 
     Returns:
@@ -69,11 +67,10 @@ def save_bundle(out: str | Path,
         ValueError: If the checkpoint does not fit, the number of labels is
             wrong, a threshold is unknown, or the config contains code.
     """
-    allowed = *THRESHOLDS, 'thresholds'
-    unknown = sorted({*(thresholds or {})} - {*allowed})
+    unknown = sorted({*(thresholds or {})} - {*THRESHOLDS, 'thresholds'})
     if unknown:
-        raise ValueError(f'thresholds may have {", ".join(allowed)}, got '
-                         f'{", ".join(unknown)}')
+        raise ValueError(f'thresholds may have {", ".join(THRESHOLDS)} and '
+                         f'thresholds, got {", ".join(unknown)}')
     model = get_model(config, checkpoint)
     labels = find_labels(model) if labels is None else list(labels)
     number = model.cls_head.num_classes

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -78,11 +77,7 @@ class Bundle:
                 f'{WEIGHTS} of the bundle {self.path} was changed or damaged: '
                 f'its SHA-256 must be {self.sha256}, got {digest}. Copy the '
                 'bundle again')
-        try:
-            return load(data)
-        except SafetensorError as error:
-            raise ValueError(f'{WEIGHTS} of the bundle {self.path} is not a '
-                             f'safetensors file: {error}') from error
+        return load(data)
 
 
 def is_bundle(path: Any) -> bool:
@@ -141,12 +136,8 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
                  replace: bool = False) -> Path:
     """Write a bundle completely or not at all.
 
-    Arguments as in :func:`mmvidattn.apis.save_bundle`, with a config from
-    :func:`clean_config`, its name, and tensors by name.
-
-    Raises:
-        FileExistsError: If ``out`` exists.
-        ValueError: If the config has a value that a bundle may not contain.
+    Arguments and errors as in :func:`mmvidattn.apis.save_bundle`, with a
+    config from :func:`clean_config`, its name, and tensors by name.
     """
     out = Path(out)
     if out.exists() and not (replace and is_bundle(out)):

@@ -100,13 +100,10 @@ def find_row(name: str) -> Row | None:
 
 
 def find_config(name: str | Path) -> Path:
-    """Find the path of a config.
+    """Find the path of a config by its name or path; see above.
 
     For a row of an ablation table, it is the virtual path ``<row>.py`` beside
     the table, which :func:`load_config` can read.
-
-    Args:
-        name: Name or path; see above.
 
     Raises:
         FileNotFoundError: If ``name`` is a path that does not exist.
@@ -286,10 +283,7 @@ def dependent_options(leaves: Mapping[str, Any], name: str, value: Any
     * Numbers: all options in :data:`NUMBERS` that have the old value.
     * ``img_size``: also the scales of pipelines, in proportion.
 
-    Args:
-        leaves: Options of the config by dotted keys, with the variable.
-        name: Name of the variable.
-        value: New value.
+    ``leaves`` are the options of the config by dotted keys.
     """
     old = leaves[name]
 

@@ -35,16 +35,11 @@ def find_labels(model: nn.Module) -> list[str]:
     A config may name a file with the class names. A checkpoint may not,
     because its author could read any file in this way.
 
-    Args:
-        model: Model from :func:`mmvidattn.get_model`.
-
     Returns:
         The names, with unprintable characters escaped; empty if neither the
         checkpoint nor the config has names.
     """
-    sources = []
-    if not isinstance(model.dataset_meta.get('classes', ''), str):
-        sources.append(model.dataset_meta)
+    sources = [model.dataset_meta]
     for split in 'test_dataloader', 'train_dataloader':
         dataset = (model.cfg.get(split) or {}).get('dataset', {})
         sources.append(dataset.get('metainfo') or {})
@@ -52,7 +47,7 @@ def find_labels(model: nn.Module) -> list[str]:
         classes = source.get('classes', '')
         if not isinstance(classes, str):
             return [printable(str(name)) for name in classes]
-        if Path(classes).is_file():
+        if source is not model.dataset_meta and Path(classes).is_file():
             return read_labels(classes)
     return []
 
@@ -79,10 +74,8 @@ def top_predictions(probabilities: Tensor, labels: Sequence[str],
                     topk: int) -> list[Prediction]:
     """Return the ``topk`` best classes of probabilities [K], best first."""
     best = probabilities.topk(min(topk, len(probabilities)))
-    return [
-        Prediction(i, label_of(labels, i), score)
-        for score, i in zip(best.values.tolist(), best.indices.tolist())
-    ]
+    return [Prediction(i, label_of(labels, i), score) for score, i in zip(
+        best.values.tolist(), best.indices.tolist())]
 
 
 def label_of(labels: Sequence[str], index: int) -> str:

@@ -103,10 +103,7 @@ def open_folder(folder: Path, name: str, settings: Mapping[str, Any],
     """Create a folder, or check that its results have these options.
 
     The file ``name`` in the folder has the options that determine the results,
-    as JSON. Errors name the command that writes the folder.
-
-    Raises:
-        ValueError: If the folder has other options or other files.
+    as JSON. Other options or other files in the folder are a ValueError.
     """
     file = folder / name
     if file.is_file():

@@ -46,13 +46,10 @@ def find_default(name: str | Path) -> Path:
 
 
 def find_weights(name: str | Path, checkpoint: str | Path) -> str | Path:
-    """Return the path of a checkpoint.
+    """Return the path of a checkpoint, which may not be a config or a bundle.
 
     It may be ``'default'``, ``'published'`` or a name from
     :func:`~mmvidattn.apis.published.list_published`.
-
-    Raises:
-        ValueError: If it is a config or a bundle.
     """
     if checkpoint == DEFAULT:
         return find_default(name) / WEIGHTS

@@ -112,16 +112,13 @@ class SlidingClassifier:
     After each ``stride``, it scores the last ``seconds`` of the stream (fewer
     at the start). It uses a single view, one clip and the center crop, even if
     the config's test pipeline has several; :meth:`VideoClassifier.windows`
-    computes the same scores with this view. Some models encode groups of
-    frames independently, before they mix them across time. Groups that occur
-    in several windows are then encoded only once
-    (:class:`mmvidattn.online.CachedFrameEncoder`).
-
-    Memory holds only the resized frames of a window, and their encodings.
+    computes the same scores with this view. Groups of frames that a model
+    encodes independently, before it mixes them across time, are encoded only
+    once (:class:`mmvidattn.online.CachedFrameEncoder`). Memory holds only the
+    resized frames of a window, and their encodings.
 
     Args:
-        model: See :class:`VideoClassifier`.
-        checkpoint: See :class:`VideoClassifier`.
+        model, checkpoint, device, labels: See :class:`VideoClassifier`.
         fps: Frame rate of the stream.
         seconds: Length of the window, rounded to whole frames. Defaults to the
             span of a clip in the config's test pipeline. Required if a clip
@@ -130,8 +127,6 @@ class SlidingClassifier:
             frame to ``seconds``. Defaults to the distance between groups of
             frames that the model encodes independently, or else to
             ``seconds``.
-        device: Device of the model. Defaults to 'cpu'.
-        labels: Class names; see :class:`VideoClassifier`.
         **kwargs: Other arguments of :func:`mmvidattn.get_model`.
 
     Raises:
@@ -167,11 +162,7 @@ class SlidingClassifier:
 
     @check_arguments
     def spawn(self, fps: Positive | None = None) -> 'SlidingClassifier':
-        """Create a session for another stream that shares the model.
-
-        Args:
-            fps: Frame rate. Defaults to the rate of this session.
-        """
+        """Create a session with the model for another stream, of this rate."""
         other = copy.copy(self)
         other._start(self.fps if fps is None else fps, self._seconds,
                      self._stride)
@@ -257,8 +248,8 @@ class SlidingClassifier:
         """Store a frame by its number, for :meth:`encode`.
 
         Raises:
-            ValueError: If the type or shape of the frame is not as in
-                :meth:`step`, or its number is not greater than the last one.
+            ValueError: If the frame is not as in :meth:`step`, or its number
+                is not greater than the last one.
         """
         check_frames(frame, '[H, W, 3]')
         if self._frames and number <= self._frames[-1][0]:
@@ -270,11 +261,7 @@ class SlidingClassifier:
         self._frames.append((number, self._pipeline.prepare(frame)))
 
     def encode(self, stop: int) -> Tensor | None:
-        """Encode the window that ends before frame ``stop``.
-
-        Returns:
-            Input of :meth:`classify`; None if the window lacks frames.
-        """
+        """Encode the window before frame ``stop``; None without frames."""
         start = max(0, stop - self.window_frames)
         self.encoder.forget(start)
         present = [number for number, _ in self._frames

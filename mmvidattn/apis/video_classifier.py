@@ -177,12 +177,10 @@ class VideoClassifier:
         decoded. For a camera or a live stream, use ``mmvidattn stream``.
 
         Args:
-            source: A source (see above).
+            source, topk, batch_size: See :meth:`__call__`.
             seconds: Length of a window.
             stride: Seconds between the starts of consecutive windows.
                 Defaults to ``seconds``.
-            topk: Maximum number of predicted classes. Defaults to 5.
-            batch_size: Number of windows per batch. Defaults to 1.
             fps: Frame rate. Required for frames in memory or in a folder.
 
         Raises:

@@ -117,11 +117,7 @@ class ClipPipeline:
             self._rest = Compose([*steps.sample, take, *steps.rest])
 
     def open(self, path: Path) -> dict:
-        """Open a video file for the following steps of the pipeline.
-
-        Returns:
-            Sample of mmaction2's pipelines with the reader of the video.
-        """
+        """Return the sample of mmaction2's pipelines that reads a file."""
         return self._open(dict(filename=str(path), label=-1, start_index=0,
                                modality='RGB'))
 

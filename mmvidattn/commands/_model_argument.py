@@ -24,11 +24,6 @@ def split_model(words: Sequence[str], with_sources: bool = True
     Returns:
         Sources, config or bundle, and checkpoint. The checkpoint of a bundle
         is None.
-
-    Raises:
-        ValueError: If config, checkpoint or source is missing, or there are
-            sources but ``with_sources`` is False.
-        FileNotFoundError: If no model is given and a source does not exist.
     """
     for word in words:
         if Path(word).suffix in EXPORTED:

@@ -29,15 +29,13 @@ COMMANDS: dict[str, str] = {
 
 # By command and option.
 OPTIONS: dict[tuple[str, str], str] = {
-    ('test', '--show'): 'use --show-dir',
-    ('test', '--wait-time'): 'use --show-dir',
+    **{('test', option): 'mmvidattn predict VIDEOS ... --out FOLDER'
+       for option in ('--show', '--show-dir', '--interval', '--wait-time')},
     ('train', '--amp force'): 'set MMVIDATTN_BFLOAT16=force, with --amp',
-    ('finetune', '--cache-features'): '--freeze computes the features of each '
-                                      'clip once',
-    ('finetune', '--variants'): '--freeze computes the features of each clip '
-                                'once',
-    ('finetune', '--add'): 'give finetune several annotation files',
-    ('finetune', '--continue'): 'give finetune several annotation files',
+    **{('finetune', option): '--freeze computes the features of each clip once'
+       for option in ('--cache-features', '--variants')},
+    **{('finetune', option): 'give finetune several annotation files'
+       for option in ('--add', '--continue')},
     ('stream', '--marks'): 'correct events in a labeling tool',
     ('stream', '--compile'): 'nothing; sources are scored in batches',
     ('stream', '--duration'): 'timeout SECONDS mmvidattn stream ...',

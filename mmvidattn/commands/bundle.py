@@ -41,20 +41,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ..apis import load_bundle, read_labels, save_bundle
     from ..apis.bundle import THRESHOLDS
+    from ..datasets.annotations.labeled_videos import some
 
-    thresholds = {name: getattr(args, name) for name in THRESHOLDS}
+    thresholds = {name: value for name in THRESHOLDS
+                  if (value := getattr(args, name)) is not None}
     with one_line_errors():
         bundle = load_bundle(save_bundle(
             args.out, args.config, args.checkpoint,
             read_labels(args.labels) if args.labels else None,
-            {k: v for k, v in thresholds.items() if v is not None},
-            args.seconds, args.stride, args.force))
+            thresholds, args.seconds, args.stride, args.force))
     echo(f'{bundle.path}: {bundle.name}, sha256 of the weights '
          f'{bundle.sha256}')
     if bundle.labels:
-        echo(f'{count(bundle.labels, "class")}: '
-             + ', '.join(bundle.labels[:5])
-             + (', ...' if len(bundle.labels) > 5 else ''))
+        echo(f'{count(bundle.labels, "class")}: {some(bundle.labels)}')
     else:
         echo('note: neither the checkpoint nor the config names the classes; '
              'add them with --labels FILE')

@@ -49,23 +49,21 @@ def run(args: argparse.Namespace) -> None:
         rows = read_video_list(
             args.ann_file, delimiter=args.delimiter,
             multi_class=args.multi_class, num_classes=args.num_classes)
-    names = {os.path.join(args.root, name): name for name, _ in rows}
-    bar = ProgressBar(len(names), file=sys.stderr)
-    with one_line_errors():
-        bad = dict(check_files(list(names), args.workers, args.timeout,
-                               not args.quick, bar.update))
+        names = {os.path.join(args.root, name): name for name, _ in rows}
+        bar = ProgressBar(len(names), file=sys.stderr)
+        bad = dict(sorted(check_files(list(names), args.workers, args.timeout,
+                                      not args.quick, bar.update)))
     echo(file=sys.stderr)
     # Before the output, whose reader may be `head`.
+    lines = [f'{path}\t{fault}\n' for path, fault in bad.items()]
     if args.out:
-        args.out.write_text(''.join(
-            f'{path}\t{fault}\n' for path, fault in sorted(bad.items())))
+        args.out.write_text(''.join(lines))
     if args.good:
         args.good.write_text(''.join(
             args.delimiter.join(
                 [name, *map(str, label if args.multi_class else [label])])
             + '\n' for name, label in rows
             if os.path.join(args.root, name) not in bad))
-    for path, fault in sorted(bad.items()):
-        echo(f'{path}\t{fault}')
+    echo(*lines, sep='', end='')
     echo(f'{len(bad)} of {len(names)} videos are unreadable')
     raise SystemExit(bool(bad))

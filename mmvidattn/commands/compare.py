@@ -58,12 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 class Model(NamedTuple):
     """Config to compare."""
-    # Name in the report and of the folders.
+    # Name in the report and of the folders: config and start weights.
     name: str
     # Options of `mmvidattn finetune` for this config.
     options: list[str]
-    # Start weights: a file name, 'default' or 'none'.
-    start: str = 'none'
 
 
 def parse_models(texts: Sequence[str]) -> list[Model]:
@@ -91,11 +89,10 @@ def parse_models(texts: Sequence[str]) -> list[Model]:
                     f"the weights of {config} must be a file, 'default' or "
                     f"'none', got {weights}")
             weights = str(Path(weights).resolve())
-        start = Path(weights).name
-        name = Path(config).stem if start == 'none' else (
-            f'{Path(config).stem} {Path(weights).stem}')
+        name = Path(config).stem + (
+            f' {Path(weights).stem}' * (weights != 'none'))
         models.append(Model(name, [
-            '--model', str(path.resolve()), '--weights', weights], start))
+            '--model', str(path.resolve()), '--weights', weights]))
     return models
 
 
@@ -187,7 +184,7 @@ def make_report(models: Sequence[Model], runs: Runs) -> dict[str, Any]:
     for model in models:
         verdict = None if model is baseline else runs.verdict(model, baseline)
         rows.append(dict(
-            model=model.name, start=model.start, options=model.options,
+            model=model.name, options=model.options,
             scores=runs.scores(model), verdict=verdict and asdict(verdict)))
     chance = [metrics['chance'] for by_seed in runs.metrics.values()
               for metrics in by_seed.values()]
@@ -202,8 +199,7 @@ def format_report(report: dict[str, Any]) -> str:
     words = {'above': 'better', 'below': 'worse',
              'none': f'no difference (below {MARGIN:g} point)',
              '': 'undecided'}
-    rows = [('model', 'start', 'seeds', 'mean', 'deviation', 'difference',
-             'verdict')]
+    rows = [('model', 'seeds', 'mean', 'deviation', 'difference', 'verdict')]
     for row in report['rows']:
         scores, verdict = row['scores'].values(), row['verdict']
         deviation = (f'{statistics.stdev(scores):.1f}' if len(scores) > 1
@@ -213,7 +209,7 @@ def format_report(report: dict[str, Any]) -> str:
             half = f' ± {verdict["half"]:.1f}' * (verdict['seeds'] > 1)
             cells = (f'{verdict["mean"]:+.1f}{half}',
                      words[verdict['difference']])
-        rows.append((row['model'], row['start'], str(len(scores)),
+        rows.append((row['model'], str(len(scores)),
                      f'{statistics.fmean(scores):.1f}', deviation, *cells))
     looks = ', '.join(map(str, LOOKS[:-1])) + f' and {LOOKS[-1]}'
     text = table(rows) + (

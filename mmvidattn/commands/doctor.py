@@ -180,8 +180,6 @@ def run(args: argparse.Namespace) -> None:
         if not args.json:
             print(printable(f'{level:8} {topic}: {text}'), flush=True)
     count = sum(item['level'] == 'problem' for item in findings)
-    if args.json:
-        print(json.dumps(dict(ok=not count, findings=findings), indent=2))
-    else:
-        print(f'{count or "no"} problem{"s" * (count != 1)}')
+    print(json.dumps(dict(ok=not count, findings=findings), indent=2)
+          if args.json else f'{count or "no"} problem{"s" * (count != 1)}')
     raise SystemExit(bool(count))

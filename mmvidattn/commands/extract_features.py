@@ -66,8 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='input of a network that is not a recognizer: takes=frames or '
         'clips, mean, std, value_range=1 or 255, resize, crop, '
         'interpolation, color=RGB or BGR')
-    add('--flow', metavar='METHOD', help='method to compute optical flow, for '
-        'recognizers of flow: dis, tvl1 or farneback')
+    add('--flow', metavar='METHOD', help='optical flow for a recognizer of '
+        'flow: dis, tvl1 or farneback')
     add('--flow-side', type=at_least(1), default=180, help='short side of the '
         'frames that flow is computed from (default: 180)')
     add('--bound', type=positive, default=20.,

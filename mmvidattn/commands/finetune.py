@@ -54,9 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f'--stream: {" or ".join(options.STREAM_MODELS)} (default: '
         f'{options.STREAM_MODELS[0]})')
     add('--features', metavar='NETWORK', default=FineTuneOptions.features,
-        help='with --stream: frozen network of --model features, a config or '
-        'another name of extract-features, with the checkpoint --weights '
-        '(default: %(default)s)')
+        help='with --stream: frozen network of --model features, as for '
+        'extract-features, with the checkpoint --weights (default: '
+        '%(default)s)')
     add('--weights', default='auto', metavar='FILE|default|auto|none',
         help='checkpoint to start from, with any classes; default: the '
         'weights in the package; none: random weights; auto: default if the '
@@ -84,9 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--layer-decay', type=float, metavar='F', help='learning rate of a '
         'layer divided by that of the next layer, such as 0.75')
     add('--balance', choices=options.BALANCES, default='none',
-        help='for unbalanced classes: weights in the loss (inverse '
-        "frequency), focal (mmaction2's CBFocalLoss), sampler (mmengine's "
-        'ClassBalancedDataset repeats rare classes)')
+        help='for unbalanced classes: weights (inverse frequency, in the '
+        "loss), focal (mmaction2's CBFocalLoss), sampler (mmengine's "
+        'ClassBalancedDataset)')
     add('--batch-size', type=at_least(1), metavar='N',
         help="clips per step (default: the config's, less for a small set)")
     add('--lr', type=positive, metavar='F',

@@ -49,10 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add('--labels', help='file with one class name per line (default: the '
         "names in the checkpoint, or else the config's)")
-    add('--out', type=Path, metavar='FILE_OR_FOLDER',
-        help='write the captioned video to an .mp4 file, or some captioned '
-        'frames to a .png or .jpg file, or an .mp4 file per video to a '
-        'folder')
+    add('--out', type=Path, metavar='FILE_OR_FOLDER', help='write the '
+        'captioned video to an .mp4 file, or some of its frames to a .png or '
+        '.jpg file, or an .mp4 file per video to a folder')
     add('--json', type=Path, metavar='FILE_OR_FOLDER',
         help='write the predictions to a file, or a .json file per video to a '
         'folder (a path without a suffix), where the same command continues')
@@ -64,10 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--stride', type=positive, metavar='SECONDS',
         help='seconds between the starts of consecutive windows (default: '
         'their length)')
-    add('--segments', type=Path, metavar='OUT',
-        help='find the actions in long videos and write them with their '
-        'scores as annotations, to be corrected in an annotation program. '
-        'Clip models use windows (default: as in mmvidattn stream)')
+    add('--segments', type=Path, metavar='OUT', help='write the actions in '
+        'long videos with their scores as annotations. Clip models use '
+        'windows (default: as in mmvidattn stream)')
     add('--to', metavar='FORMAT', help='format of --segments, as in mmvidattn '
         'annotations (default: by the suffix of OUT)')
     add('--thresholds', type=Path, metavar='FILE',
@@ -94,27 +92,21 @@ def to_folder(args: argparse.Namespace) -> bool:
 
 def check(args: argparse.Namespace) -> None:
     """Raise a ``ValueError`` unless the options belong together."""
-    def refuse(names: Sequence[str], mode: str) -> None:
-        for name in names:
-            if getattr(args, name) not in (None, False):
-                raise ValueError(f'--{name.replace("_", "-")} {mode}')
-
     check_engine(args)
-    if to_folder(args):
-        refuse(FILE_ONLY, 'does not work with --json FOLDER')
-        return
-    if args.engine is not None:
-        raise ValueError('--engine needs --json FOLDER')
-    if args.segments is not None:
-        refuse(('labels', 'out', 'json', 'json_lines', 'compile',
-                'batch_size'), 'does not work with --segments')
-        return
-    refuse(('to', 'thresholds'), 'needs --segments')
-    if args.windows is None and args.stride is not None:
-        raise ValueError('--stride needs --windows or --segments')
-    if args.windows is not None and args.json:
-        raise ValueError('--windows supports --json-lines, but not --json, '
-                         'which needs all predictions in memory')
+    folder, segments, windows = to_folder(args), args.segments, args.windows
+    for applies, names, reason in (
+            (folder, FILE_ONLY, 'does not work with --json FOLDER'),
+            (not folder, ('engine', ), 'needs --json FOLDER'),
+            (segments, ('labels', 'out', 'json', 'json_lines', 'compile',
+                        'batch_size'), 'does not work with --segments'),
+            (not segments, ('to', 'thresholds'), 'needs --segments'),
+            (not segments and not windows, ('stride', ),
+             'needs --windows or --segments'),
+            (windows and not segments, ('json', ),
+             'does not work with --windows: use --json-lines')):
+        for name in names:
+            if applies and getattr(args, name) not in (None, False):
+                raise ValueError(f'--{name.replace("_", "-")} {reason}')
 
 
 def name_videos(inputs: list[str]) -> dict[str, Path]:

@@ -48,11 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add('predictions', type=Path, help='file of predicted events')
     add('annotations', type=Path, help='file of annotated events')
-    add('--videos', type=Path, metavar='FOLDER',
-        help='folder of the evaluated videos. Their lengths are used for '
-        'false alarms per hour, and videos that the annotations do not list '
-        'count as videos without events, unless --subset is given (default: '
-        'the lengths in the annotations, or else the last end in each video)')
+    add('--videos', type=Path, metavar='FOLDER', help='folder of the '
+        'evaluated videos, for their lengths. Videos that the annotations do '
+        'not list count as videos without events, unless --subset is given '
+        '(default: the lengths in the annotations, or else the last ends)')
     add_reading(parser)
     add('--subset', help='evaluate only the videos of this subset of the '
         'annotations, such as test')
@@ -73,11 +72,10 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
     from ..datasets.annotations.formats.base import video_subsets
     from ..datasets.annotations.labeled_videos import similar_names
 
-    predicted = read_annotations(args.predictions, videos=args.videos,
-                                 fps=args.fps)
-    true = read_annotations(args.annotations, videos=args.videos,
-                            fps=args.fps, columns=args.columns,
-                            tiers=args.tiers)
+    options = dict(videos=args.videos, fps=args.fps)
+    predicted = read_annotations(args.predictions, **options)
+    true = read_annotations(args.annotations, columns=args.columns,
+                            tiers=args.tiers, **options)
     for remark in dict.fromkeys([*true.remarks, *similar_names('class', {
             str(one.labels.get('action'))
             for one in predicted.segments + true.segments})]):
@@ -301,14 +299,13 @@ def run(args: argparse.Namespace) -> None:
     if args.report is None:
         return
 
-    def plain(value: float) -> float | None:
-        return None if isinstance(value, float) and math.isnan(value) else (
-            value)
+    def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+        # NaN differs from itself.
+        return {key: None if x != x else x for key, x in values.items()}
 
     write_atomically(args.report / 'scores.json', json.dumps(dict(
-        values={name: {key: plain(x) for key, x in each._asdict().items()}
-                for name, each in values.items()},
-        classes=[{key: plain(x) for key, x in row.items()} for row in rows],
+        values={key: plain(each._asdict()) for key, each in values.items()},
+        classes=[*map(plain, rows)],
         left_out=scores.left_out, hours=hours, videos=len(durations),
         protocol=args.protocol), indent=1, ensure_ascii=False) + '\n')
     draw(args.report / 'timelines.png', scores.events, actions)

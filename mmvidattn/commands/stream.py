@@ -53,9 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--flow-method', metavar='METHOD', help='method to compute flow: dis, '
         "tvl1 or farneback (default: the config's, or else dis)")
     add('--events', type=Path, metavar='FILE', help='write the start and end '
-        'of each action to this file immediately, as JSON Lines. With several '
-        'sources, each source has its own file of each output: FILE_1, FILE_2 '
-        'and so on, in their order')
+        'of each action to this file immediately, as JSON Lines. Several '
+        'sources have a file of each output each: FILE_1, FILE_2, ...')
     add('--out', type=Path, metavar='FILE',
         help='write the video with its scores to this .mp4 file')
     add('--plot', type=Path, metavar='FILE', help='write an image of the '
@@ -70,22 +69,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--thresholds', type=Path, metavar='FILE',
         help='thresholds of each class, from mmvidattn tune-thresholds, '
         'instead of --on, --off and --min-duration')
-    add('--scores', type=Path, metavar='FOLDER',
-        help='write the scores of all steps to this folder, for mmvidattn '
-        'tune-thresholds and mmvidattn score')
+    add('--scores', type=Path, metavar='FOLDER', help='write the scores of '
+        'all steps to this folder, for tune-thresholds and score')
     add('--realtime', action='store_true', help='play files at their frame '
         'rate, and drop steps if the machine is too slow, like with a camera')
     add('--fps', type=float, help='frame rate of a folder (default: 25) or '
         'camera (default: the rate that it reports)')
     add('--queue', type=int, default=4, help='maximum number of waiting steps '
         'before the oldest one is dropped (default: %(default)s)')
-    add('--state', type=Path, metavar='FILE',
-        help='save the state to this file; if the program was stopped or '
-        'killed, the same command resumes from the file, and appends to the '
-        'file of events')
-    add('--segments', type=Path, metavar='FOLDER',
-        help='write a clip of each action to this folder, named by the number '
-        'of its start event')
+    add('--state', type=Path, metavar='FILE', help='save the state to this '
+        'file; after a stop or a kill, the same command resumes from it, and '
+        'appends to the file of events')
+    add('--segments', type=Path, metavar='FOLDER', help='write a clip of each '
+        'action to this folder, named by the number of its start event')
     add('--segment-margin', type=float, nargs=2, default=(2., 2.),
         metavar=('BEFORE', 'AFTER'), help='seconds before and after the '
         'action in its clip (default: 2 2)')
@@ -146,25 +142,20 @@ def make_runs(args: argparse.Namespace) -> 'list[StreamRun]':
     sources = [
         open_source(source, args.realtime or args.serve, args.fps)
         for source in args.sources]
+    events = {name: value for name in ('on', 'off', 'min_duration')
+              if (value := getattr(args, name)) is not None}
+    if events and args.thresholds is not None:
+        option = next(iter(events)).replace('_', '-')
+        raise ValueError('--thresholds has the thresholds of each class, so '
+                         f'--{option} must be left out')
     model = load_live_model(
         cfg, args.checkpoint, extractors=extractors or None,
-        events=event_options(args), thresholds=args.thresholds,
+        events=events, thresholds=args.thresholds,
         device=args.device, seconds=args.seconds, stride=args.stride)
     return [StreamRun(
         model, source, events_file=file_of_source(args.events, i, args),
         queue_size=args.queue, state_file=file_of_source(args.state, i, args))
         for i, source in enumerate(sources)]
-
-
-def event_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of the event detector that the user gave."""
-    given = {name: value for name in ('on', 'off', 'min_duration')
-             if (value := getattr(args, name)) is not None}
-    if given and args.thresholds is not None:
-        option = next(iter(given)).replace('_', '-')
-        raise ValueError('--thresholds has the thresholds of each class, so '
-                         f'--{option} must be left out')
-    return given
 
 
 def make_sinks(args: argparse.Namespace, i: int,

@@ -93,9 +93,8 @@ def class_names(args: argparse.Namespace,
         if '' in names:
             raise ValueError(f'{args.annotations} has segments without label')
     # The background is always class 0.
-    names = [BACKGROUND] + [
-        name for name in names if name and name != BACKGROUND
-    ]
+    names = [BACKGROUND, *(
+        name for name in names if name not in ('', BACKGROUND))]
     path = args.out / 'classes.txt'
     if args.classes is None and path.is_file():
         existing = read_lines(path)

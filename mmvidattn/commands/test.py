@@ -6,18 +6,14 @@
 import argparse
 
 from ..utils.exits import end_program, one_line_errors, one_line_stop
-from ._options import add_config, add_runner_arguments, at_least
+from ._options import add_config, add_runner_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
-    add = parser.add_argument
-    add('--dump', metavar='FILE.pkl',
+    parser.add_argument(
+        '--dump', metavar='FILE.pkl',
         help='write the predictions to this file, as mmaction2 does')
-    add('--show-dir', metavar='FOLDER', help='write a picture of each video '
-        'with its prediction to this folder')
-    add('--interval', type=at_least(1), default=1,
-        help='draw one of this many videos (default: 1)')
     add_runner_arguments(parser)
 
 
@@ -26,7 +22,6 @@ def run(args: argparse.Namespace) -> None:
 
     from ..apis.build_runner import build_runner, load_runner_config
     from ..apis.models import find_weights
-    from ..apis.show_predictions_hook import ShowPredictionsHook
     from ..datasets.skipping_loader import SampleError
     from ..utils.half_precision import amp
 
@@ -52,9 +47,6 @@ def run(args: argparse.Namespace) -> None:
             runner = build_runner(cfg, strict=True, compile=args.compile)
             # Build the test set now, to find errors in it.
             runner.test_loop  # noqa: B018
-        if args.show_dir:
-            runner.register_hook(ShowPredictionsHook(
-                args.show_dir, args.interval))
         with amp(get_device(), args.amp and cfg.test_cfg.fp16):
             try:
                 runner.test()

@@ -60,9 +60,9 @@ def run(args: argparse.Namespace) -> None:
              f'{rules["min_duration"]:g} s; '
              + ('no annotated events, so these are the defaults'
                 if math.isnan(value) else f'{args.objective} {value:.3f}'))
+    before = 'undefined' if before is None else f'{before:.3f}'
     echo(f'{args.objective} of all classes: {tuned.value:.3f}, with the '
-         f'default thresholds '
-         f'{"undefined" if before is None else f"{before:.3f}"} '
+         f'default thresholds {before} '
          f'({count(tuned.about["videos"], "video")}, '
          f'{count(tuned.about["segments"], "event")})')
     if tuned.warning:

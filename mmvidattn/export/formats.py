@@ -19,11 +19,7 @@ MAX_BYTES = 2**31
 
 
 def choose_format(path: Path) -> str:
-    """Return the name of a file's format, which is its suffix.
-
-    Raises:
-        ValueError: If no format has the suffix.
-    """
+    """Return the name of a file's format, which is its suffix."""
     if path.suffix[1:] not in FORMATS:
         raise ValueError(f'{path} must end with .pt2 or .onnx')
     return path.suffix[1:]
@@ -45,11 +41,7 @@ def check_format(path: Path) -> None:
 
 def write_program(exported: ExportedProgram, program: Program,
                   metadata: dict[str, str], path: Path) -> None:
-    """Write a captured program with its metadata.
-
-    Raises:
-        ValueError: If ONNX cannot represent the program.
-    """
+    """Write a program with metadata; a ValueError if ONNX cannot have it."""
     if choose_format(path) == 'pt2':
         torch.export.save(exported, path, extra_files={
             METADATA.format(name): text for name, text in metadata.items()})

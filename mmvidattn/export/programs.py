@@ -166,13 +166,11 @@ class StreamProgram(Program):
 
     The inputs are, first, the features of a frame, ``{modality}`` [B,
     channels], or the frame itself, ``frames`` [B, 3, H, W] and ``elapsed`` [B]
-    (:class:`~mmvidattn.online.online_video_encoder.VideoStep`). The other
-    inputs, ``state_{name}`` [B, ...], are the tensors of the state. The
-    outputs are the scores ``action`` [B, 1 + A, K], with ``verb`` and ``noun``
-    if the head has them; ``bad_frame`` [B]; and the new state,
-    ``new_state_{name}``. See
-    :func:`mmvidattn.online.make_stream_step`. The metadata ``state`` contains
-    the state at the start of a stream: one value for each tensor.
+    (:class:`~mmvidattn.online.online_video_encoder.VideoStep`), then the
+    tensors of the state, ``state_{name}`` [B, ...]. The outputs are the scores
+    ``action`` [B, 1 + A, K], with ``verb`` and ``noun`` if the head has them;
+    ``bad_frame`` [B]; and the new state, ``new_state_{name}``. The metadata
+    ``state`` contains the start value of each tensor of the state.
 
     Args:
         step: Module from :func:`mmvidattn.online.make_stream_step`.
@@ -241,12 +239,7 @@ class StreamProgram(Program):
 
     def try_out(self, function: Function, batch_size: int,
                 larger: bool = False) -> dict[str, Tensor]:
-        """Run several steps, each from the state of the previous step.
-
-        Returns:
-            The scores of all steps and the last state, by name, without the
-            rounding errors of sums.
-        """
+        """Run steps; return all scores and the last state, by name."""
         state = self.states(batch_size)
         scores = []
         for features in self.frames(batch_size, self.num_steps):
@@ -254,11 +247,11 @@ class StreamProgram(Program):
             state = tuple(outputs[-len(state):])
             scores.append(outputs[:-len(state)])
         stacked = map(torch.stack, zip(*scores))
-        outputs = dict(zip(self.output_names, (*stacked, *state)))
         # Do not compare the carried rounding errors, which may differ between
         # programs. The other outputs must agree.
-        return {name: x for name, x in outputs.items()
-                if not name.endswith('.carry')}
+        return {name: x for name, x in zip(
+            self.output_names, (*stacked, *state))
+            if not name.endswith('.carry')}
 
     def metadata(self) -> dict[str, str]:
         state = {

@@ -173,8 +173,7 @@ def test_missing_module_is_one_line(tmp_path):
 
 
 def test_modules_beside_a_config_can_be_imported(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, 'path', [
-        path for path in sys.path if path not in ('', str(tmp_path))])
+    monkeypatch.setattr(sys, 'path', [path for path in sys.path if path])
     (tmp_path / 'my_parts_beside.py').write_text('')
     (tmp_path / 'mine.py').write_text(
         "custom_imports = dict(imports=['my_parts_beside'])")

@@ -103,8 +103,7 @@ def test_ends_quietly_if_its_reader_has_gone(tmp_path):
         'rate', 'every', 'sample-fps', 'flow-side', 'bound', 'clip-len',
         'frame-interval', 'processes', 'threads', 'batch-size'], 0),
     ('finetune', ['minutes', 'timeout', 'lr', 'batch-size', 'lora'], 0),
-    ('finetune', ['workers'], -1), ('targets', ['rate'], 0),
-    ('test', ['interval'], 0)])
+    ('finetune', ['workers'], -1), ('targets', ['rate'], 0)])
 def test_rejects_numbers_out_of_range(run_main, capsys, command, options,
                                       value):
     for option in options:

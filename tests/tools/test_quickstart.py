@@ -99,5 +99,3 @@ def test_a_run_and_its_repetition(checkout, options, name):
     assert outputs[1].count('from an earlier run') == 2
     # The programs' own output is in the log.
     assert len(outputs[0].splitlines()) < 60 and 'INFO' not in outputs[0]
-    if not options:
-        assert len([*work.glob('test_pictures/*')]) == 10

@@ -114,7 +114,7 @@ ROWS = {
         (f'{{VIDEO}} {SMALL} --windows 1 --out x.png', 'must be an .mp4 file'),
         ('x --stride 2', '--stride needs --windows'),
         ('x --windows -1', 'argument --windows: must be positive'),
-        ('x --windows 2 --json x.json', 'not --json'),
+        ('x --windows 2 --json x.json', 'use --json-lines'),
         ('x --to csv', '--to needs --segments'),
         ('x --thresholds f', '--thresholds needs --segments'),
         ('x --segments x.csv --json-lines y', '--json-lines does not work'),

@@ -162,7 +162,7 @@ def measure_row(name: str, args: argparse.Namespace) -> None:
 
 def write_page(found: dict[str, dict], args: argparse.Namespace) -> None:
     """Write the tables and the picture of the page from the rows' files."""
-    names = {name: ROWS[name].title for name in found}
+    names = {name: ROWS[name].row for name in found}
     sizes = ' / '.join(f'{tokens // 1024}k' for tokens in args.tokens)
     text = ['| attention | result for a query q | operations', '|---' * 3]
     text += [f'| {names[name]} | {ROWS[name].note}' for name in found]

@@ -139,8 +139,8 @@ def _check_type(part: Mapping[str, Any], place: str, name: str) -> None:
     if not isinstance(kind, str) or not (kind in INTERNAL_NAMES or any(
             find_class(each, kind) for each in (MODELS, TRANSFORMS))):
         _refuse(f'{place}type', kind, name, 'a bundle may contain only listed '
-                'classes of mmvidattn and mmaction2, by name. If it is a class '
-                'of yours, use the config and the checkpoint instead of the '
+                'classes of mmvidattn and mmaction2, by name. For a class of '
+                'yours, use the config and the checkpoint instead of the '
                 'bundle, or import its module first in Python')
     unknown = {*part} - {'type', *STEPS.get(OLD_NAMES.get(kind, kind), part)}
     if unknown:
@@ -152,21 +152,16 @@ def _check_type(part: Mapping[str, Any], place: str, name: str) -> None:
 
 def _refuse(place: str, value: Any, name: str, reason: str) -> None:
     shown = repr(value)
-    if len(shown) > MAX_SHOWN:
-        shown = f'{shown[:MAX_SHOWN]}...'
+    shown = shown[:MAX_SHOWN] + '...' * (len(shown) > MAX_SHOWN)
     raise ValueError(printable(
         f'{name} is refused: {place}={shown}: {reason}'))
 
 
 def find_class(registry: Registry, name: str) -> type | None:
-    """Return a class of a registry, if a bundle may contain it.
+    """Return a class of MODELS or TRANSFORMS, if a bundle may contain it.
 
     Besides the listed ones, these are the classes that a user's own module
     has registered. No other module is imported for a name.
-
-    Args:
-        registry: ``MODELS`` or ``TRANSFORMS`` of mmaction2.
-        name: Name in the registry.
     """
     name = OLD_NAMES.get(name, name)
     node: Registry | None = registry
@@ -214,11 +209,7 @@ REGISTRIES = [
 
 @contextmanager
 def types_of(cfg: Config) -> Iterator[None]:
-    """Look up types as a config may: those of a bundle are restricted.
-
-    Args:
-        cfg: Config whose parts are built in the ``with`` block.
-    """
+    """Look up types as ``cfg`` may: those of a bundle are restricted."""
     scope = SCOPE if isinstance(cfg, BundleConfig) else cfg.get(
         'default_scope', 'mmaction')
     with DefaultScope.overwrite_default_scope(scope):
