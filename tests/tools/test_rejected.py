@@ -174,7 +174,7 @@ ROWS = {
          r'does not fit the model Recognizer3D\(LinearVideoTransformer, .*: '
          r'\d+ of \d+ tensors match. missing \d+: backbone.blocks.1'),
         (f'{SMALL} --cfg-options test_dataloader.dataset.num_classes=2',
-         'val.txt, line 3: .*label 2 is out of range'),
+         "val.txt, line 3: .*from 0 to 1, got '2'"),
         (f'{SMALL} --dump x.json', '--dump must end with .pkl')],
     'train': [
         ('{CONFIG} --work-dir x --cfg-options '

@@ -5,11 +5,16 @@
 videos in a folder, and ``summary`` counts the classes and compares with the
 videos.
 """
-from .any_format import FORMATS, read_annotations, write_annotations
+from .any_format import (
+    FORMATS,
+    choose_format,
+    read_annotations,
+    write_annotations,
+)
 from .base import Annotations, VideoInfo
 from .summary import summarize
 from .videos import VideoFolder
 
 __all__ = [
-    'FORMATS', 'Annotations', 'VideoFolder', 'VideoInfo', 'read_annotations',
-    'summarize', 'write_annotations']
+    'FORMATS', 'Annotations', 'VideoFolder', 'VideoInfo', 'choose_format',
+    'read_annotations', 'summarize', 'write_annotations']

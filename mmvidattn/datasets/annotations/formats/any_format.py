@@ -233,7 +233,7 @@ def write_annotations(segments: Sequence[VideoSegment], path: str | Path,
     for name in [*annotations.videos,
                  *(one.video for one in annotations.segments)]:
         annotations.add_video(name, fps=fps)
-    name = _choose_format(path, format, len(annotations.videos))
+    name = choose_format(path, format, len(annotations.videos))
     kind = FORMATS[name]
     for one in annotations.segments:
         if 'action' not in one.labels and name != 'csv':
@@ -278,7 +278,7 @@ def describe_losses(annotations: Annotations, kind: Format) -> list[str]:
             if number and name in kind.lacks]
 
 
-def _choose_format(path: Path, format: str | None, num_videos: int) -> str:
+def choose_format(path: Path, format: str | None, num_videos: int) -> str:
     """Return ``format``, or the name of the only format with the suffix."""
     if format is None:
         suffix = path.suffix.lower()
