@@ -160,8 +160,7 @@ class ImageInput:
     """Conversion of uint8 images to the input of a network.
 
     Images are resized and rounded to bytes like in image libraries, cropped at
-    the center, and scaled to the range from 0 to ``value_range``. Then the
-    mean is subtracted, and the result is divided by the standard deviation.
+    the center, scaled to the range from 0 to ``value_range``, and normalized.
 
     Attributes:
         takes: Input of the network. 'frames' are images [B, C, H, W], whose

@@ -194,10 +194,9 @@ class StreamRun:
         """Return the status of the source, counts and latency until now.
 
         ``bad_frames`` counts empty frames, and steps with non-finite features.
-        ``lost`` has the number of lost items of each sink that lost any, and
-        ``latency`` the ``median`` and ``p95`` of each stage of the latest
-        steps, in milliseconds. Only live sources have a lag: frames of a file
-        wait until the steps before them are scored.
+        ``lost`` has the lost items by sink, and ``latency`` the ``median`` and
+        ``p95`` of each stage of the latest steps, in milliseconds. Only live
+        sources have a lag: frames of a file wait for the steps before them.
         """
         lost = Counter()
         for thread in self._sinks:

@@ -191,9 +191,7 @@ def check_webhook(url: str) -> SplitResult:
 
 
 class WebhookSink(EventSink):
-    """Sink that posts events as JSON to a web server.
-
-    Each event has an entry ``source``, the name.
+    """Sink that posts events as JSON, with ``source``, to a web server.
 
     Events are sent in order. If sending fails, it is repeated every 1 to 60
     seconds until the event is delivered; up to :data:`MAX_WAITING` events may

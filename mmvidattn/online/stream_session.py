@@ -273,11 +273,10 @@ class StreamSession:
         self._write(self.step.initial_state())
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as numbers, strings and tensors, to save it.
+        """Return the state, which ``weights_only=True`` can load.
 
-        ``torch.load`` can read it with ``weights_only=True``. A session of the
-        same model and options that loads this state continues with bit-equal
-        results.
+        A session of the same model and options that loads this state continues
+        with bit-equal results.
         """
         return dict(
             version=VERSION,

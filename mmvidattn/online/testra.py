@@ -50,9 +50,8 @@ class OnlineDecoder(nn.Module):
     def project(self, x: Tensor) -> Tensor:
         """Project each token [*, C] separately to [*, R].
 
-        A projection contains everything that is computed before tokens mix:
-        the token, its query, key and value in the first self-attention, and
-        its keys and values in the attentions to the work memory.
+        A projection contains the token, its query, key and value in the first
+        self-attention, and those in the attentions to the work memory.
         """
         attention = self.transformer.blocks[0].self_attn
         rows = [x, attention.q(x), attention.kv(x)]

@@ -216,13 +216,9 @@ def test_rejects_damaged_files_and_other_sources(
 
 def test_event_log_is_synced_and_continues_with_any_characters(
         tmp_path, monkeypatch):
-    sizes, fsync = [], os.fsync
-
-    def note(descriptor):
-        sizes.append(os.fstat(descriptor).st_size)
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, 'fsync', note)
+    sizes = []
+    monkeypatch.setattr(os, 'fsync', lambda descriptor: sizes.append(
+        os.fstat(descriptor).st_size))
     path = tmp_path / 'new' / 'events.jsonl'
     first, second, third = (
         {'id': i, 'class': 'ä\u2028\x85\x0c\r\nx'} for i in range(3))

@@ -28,57 +28,49 @@ def cut(maker, indices):
 
 
 def test_frames_of_steps():
-    # 24 frames per second at 4 Hz: the fourth of six.
-    assert [frame_indices(t, 24, 4, 1, 1).item() for t in range(3)] == [
-        3, 9, 15]
-    # Clips end with the step, and start with the video.
-    assert frame_indices(0, 24, 4, 4, 2).tolist() == [0, 1, 3, 5]
-    assert frame_indices(2, 24, 4, 4, 2).tolist() == [11, 13, 15, 17]
-    assert frame_indices(2, 30, 4, 2, 1).tolist() == [21, 22]
-    assert num_steps(72, 24, 4) == 12
-    assert num_steps(71, 24, 4) == 11
-
-
-def test_frames_are_sampled_at_another_rate():
     # At 24 frames per second a step has 6 frames, and a single frame is the
-    # 4th. At 12 each frame is used twice, at 48 every other one.
-    indices = frame_indices(3, 24, 4, 6, 1)
-    assert indices.tolist() == [*range(18, 24)]
-    assert frame_indices(3, 24, 4, 1, 1).tolist() == [21]
+    # 4th. Clips end with the step, and start with the video.
+    for step, fps, num, interval, want in (
+            (0, 24, 1, 1, [3]), (2, 24, 1, 1, [15]),
+            (0, 24, 4, 2, [0, 1, 3, 5]), (2, 24, 4, 2, [11, 13, 15, 17]),
+            (2, 30, 2, 1, [21, 22])):
+        assert frame_indices(step, fps, 4, num, interval).tolist() == want
+    assert (num_steps(72, 24, 4), num_steps(71, 24, 4)) == (12, 11)
+    # At 12 frames per second each is used twice, at 48 every other one.
     for fps, want in ((24, [*range(18, 24)]), (12, [9, 9, 10, 10, 11, 11]),
                       (48, [36, 38, 40, 42, 44, 46])):
-        assert source_frames(indices, 24, fps, 3, 4).tolist() == want
+        assert source_frames(np.arange(18, 24), 24, fps, 3, 4).tolist() == want
     # No frame is later than the step; at 30 per second it has 8 frames.
-    late = source_frames(np.arange(8), 24, 30, 0, 4)
-    assert late.max() == 7
-
-
-@pytest.mark.parametrize('fps, rate', RATES)
-def test_frame_belongs_to_the_step_of_its_time(fps, rate):
-    exact = Fraction(str(rate)) / Fraction(str(fps))
-    maker = StepMaker(fps, rate, 0)
-    steps = cut(maker, range(200))
-    assert [step.number for step in steps] == list(
-        range(num_steps(200, fps, rate)))
-    for step in steps:
-        for frame in step.new_frames:
-            assert math.floor(frame.index * exact) == step.number
-    new = [f.index for step in steps for f in step.new_frames]
-    assert new == list(range(last_frame(steps[-1].number, fps, rate) + 1))
-    assert maker.missing == 0
+    assert source_frames(np.arange(8), 24, 30, 0, 4).max() == 7
 
 
 @pytest.mark.parametrize('fps, rate', RATES)
 @pytest.mark.parametrize('clip_len, interval', [(1, 1), (2, 1), (5, 3)])
 def test_live_clips_match_clips_of_the_file(fps, rate, clip_len, interval):
-    steps = cut(StepMaker(fps, rate, (clip_len - 1) * interval), range(150))
-    assert len(steps) >= 20
+    """Also of a reader that starts later."""
+    reach = (clip_len - 1) * interval
+    maker = StepMaker(fps, rate, reach)
+    exact = Fraction(str(rate)) / Fraction(str(fps))
+    steps = cut(maker, range(150))
+    assert [step.number for step in steps] == list(
+        range(num_steps(150, fps, rate)))
+    assert len(steps) >= 20 and maker.missing == 0
     for step in steps:
-        assert len(step.frames) <= (
-            (clip_len - 1) * interval + math.ceil(fps / rate) + 1)
+        assert {math.floor(frame.index * exact) for frame in step.new_frames
+                } == {step.number}
+        assert len(step.frames) <= reach + math.ceil(fps / rate) + 1
         expected = frame_indices(step.number, fps, rate, clip_len, interval)
         images = step.images_at(expected)
         assert [int(image[0, 0, 0]) for image in images] == expected.tolist()
+    new = [f.index for step in steps for f in step.new_frames]
+    assert new == list(range(last_frame(steps[-1].number, fps, rate) + 1))
+    for step in steps[::3]:
+        maker = StepMaker(fps, rate, reach)
+        later = cut(maker, range(maker.start_at(step.number), 150))
+        for one, other in zip(later, steps[step.number:], strict=True):
+            assert (one.number, one.num_new) == (other.number, other.num_new)
+            assert [f.index for f in one.frames] == [
+                f.index for f in other.frames]
 
 
 def test_earlier_frame_replaces_missing_frame():
@@ -101,21 +93,6 @@ def test_steps_without_frames_are_missing():
                                                                     [40, 41]]
 
 
-@pytest.mark.parametrize('fps, rate', RATES)
-def test_starting_later_gives_the_same_steps(fps, rate):
-    steps = cut(StepMaker(fps, rate, 12), range(120))
-    for step in steps[::3]:
-        maker = StepMaker(fps, rate, 12)
-        first = maker.start_at(step.number)
-        later = cut(maker, range(first, 120))
-        assert [x.number for x in later] == [
-            x.number for x in steps[step.number:]]
-        for one, other in zip(later, steps[step.number:]):
-            assert [f.index for f in one.frames] == [
-                f.index for f in other.frames]
-            assert one.num_new == other.num_new
-
-
 def test_old_frame_does_not_replace_missing_frames():
     *_, last = cut(StepMaker(24, 4, 12), [*range(24), *range(48, 54)])
     assert [f.index for f in last.frames] == list(range(48, 54))
@@ -129,10 +106,6 @@ def test_old_frame_does_not_replace_missing_frames():
     assert last.jumped_back
 
 
-def test_late_and_empty_frames_are_ignored():
-    maker = StepMaker(24, 4, 0)
-    step, = cut(maker, [0, 2, 2, 1, 5, 5])
+def test_late_frames_are_ignored():
+    step, = cut(StepMaker(24, 4, 0), [0, 2, 2, 1, 5, 5])
     assert [f.index for f in step.new_frames] == [0, 2, 5]
-    assert not maker.add(Frame(np.zeros((0, 0, 3), np.uint8), 6, 0., 0.))
-    assert maker.bad_frames == 1
-    assert [step.number for step in cut(maker, range(7, 12))] == [1]

@@ -92,12 +92,11 @@ class DataTimeHook(Hook):
 class SkippedVideosHook(Hook):
     """Count the unreadable videos that data sets skip in training.
 
-    ``CheckedVideoDataset`` and the wrapper ``SkipUnreadable`` replace an
-    unreadable video by another one, and name it in the meta information of the
-    next sample (``SkippingLoader``). The hook counts the skipped videos over
-    all workers and ranks. After each epoch, it writes ``skipped_videos.txt``
-    to the work directory, one video per line (count, path and error, separated
-    by tabs). At the end of training, it logs the counts.
+    ``CheckedVideoDataset`` and the wrapper ``SkipUnreadable`` name these in
+    the meta information of the next sample (``SkippingLoader``). The hook
+    counts them over all workers and ranks. After each epoch, it writes
+    ``skipped_videos.txt`` to the work directory, one video per line (count,
+    path and error, separated by tabs). At the end, it logs the counts.
     """
 
     def before_train(self, runner: Runner) -> None:

@@ -26,37 +26,29 @@ def _batches(count=5):
             for i in range(count)]
 
 
-def test_statistics_cover_all_batches():
+class Recorded(BaseDataPreprocessor):
+    """Keep the modes; mixup, for example, changes the statistics."""
+    seen: set = set()
+
+    def forward(self, data, training=False):
+        self.seen.add(training)
+        return data
+
+
+def test_statistics_cover_all_batches_as_in_training():
     model, batches = Model().train(), _batches()
+    model.data_preprocessor = Recorded()
+    model.register_forward_pre_hook(
+        lambda module, args, kwargs: Recorded.seen.add(kwargs['mode']),
+        with_kwargs=True)
     assert precise_bn(model, batches) == 5
+    assert Recorded.seen == {True, 'loss'}
     with torch.no_grad():
         y = torch.cat([model.conv(batch['inputs']) for batch in batches])
     var, mean = torch.var_mean(y, (0, 2, 3))
     assert torch.allclose(model.norm.running_mean, mean, atol=1e-4)
     assert torch.allclose(model.norm.running_var, var, rtol=0.01)
     assert model.norm.momentum == 0.1
-
-
-def test_batches_are_processed_as_in_training():
-    """Mixup in the preprocessor, for example, changes the statistics."""
-    seen = []
-
-    class Recorded(Model):
-
-        def forward(self, inputs, mode='tensor'):
-            seen.append(mode)
-            return super().forward(inputs, mode)
-
-    class Preprocessor(BaseDataPreprocessor):
-
-        def forward(self, data, training=False):
-            seen.append(training)
-            return data
-
-    model = Recorded().train()
-    model.data_preprocessor = Preprocessor()
-    precise_bn(model, _batches(1))
-    assert seen == [True, 'loss']
 
 
 def test_frozen_or_absent_norms_need_no_batches():

@@ -77,7 +77,8 @@ def test_only_main_process_writes_test_metrics(tmp_path, monkeypatch,
         assert json.loads(path.read_text()) == dict(acc=.5)
 
 
-def test_training_continues_if_logs_cannot_be_written(tmp_path):
+def test_training_continues_if_logs_cannot_be_written(tmp_path, monkeypatch):
+    """But other errors are raised."""
     runner = build(
         tmp_path, logger=dict(type='TolerantLoggerHook', interval=1))
     # Put a folder in place of each log file.
@@ -91,9 +92,6 @@ def test_training_continues_if_logs_cannot_be_written(tmp_path):
     error, = [line for line in log_of(tmp_path).splitlines()
               if 'cannot write the logs' in line]
     assert 'Is a directory' in error
-
-
-def test_other_errors_are_raised(tmp_path, monkeypatch):
     runner = build(
         tmp_path, logger=dict(type='TolerantLoggerHook', interval=1))
     monkeypatch.setattr(runner.visualizer, 'add_scalars', lambda: None)
