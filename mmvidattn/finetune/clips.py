@@ -23,26 +23,9 @@ from ..utils.checkpoint import read_checkpoint, save_tensors
 from ..utils.files import replacing
 from ..utils.printable import count, echo
 from ..utils.video_backend import OPENS
+from . import report, training
 from .options import FEW_CLIPS, FROZEN, LOSSES, RANK, FineTuneOptions
 from .plan import Plan, progress_bar
-from .report import (
-    format_labels,
-    measure_labels,
-    read_answers,
-    read_label_scores,
-    tune_label_thresholds,
-    write_metrics,
-    write_report,
-)
-from .training import (
-    BUNDLE,
-    find_start,
-    finish_config,
-    no_prints,
-    read_notes,
-    run_test,
-    used_splits,
-)
 
 # Start weights that come with the package.
 START = 'data/start.safetensors'
@@ -74,7 +57,7 @@ def complete_options(options: FineTuneOptions) -> FineTuneOptions:
         ValueError: If the file is not a checkpoint.
         FileNotFoundError: If the file does not exist.
     """
-    weights = find_start(options.weights, options.model)
+    weights = training.find_start(options.weights, options.model)
     if weights == DEFAULT:
         echo(f'start weights: {options.model}, included in the package')
     elif weights is None:
@@ -148,7 +131,7 @@ def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
         options.out.resolve() / START if options.weights == DEFAULT else
         options.weights.resolve())
     _set_model(cfg, options, plan.counts)
-    for split, name in used_splits(cfg, plan.splits):
+    for split, name in training.used_splits(cfg, plan.splits):
         _set_loader(cfg, split, name, batch, options, plan)
     metric, averages = 'acc/top1', ('loss', 'top1_acc')
     if options.multi_label:
@@ -157,8 +140,9 @@ def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
         cfg.merge_from_dict(dict(default_hooks=dict(early_stop=dict(
             type='PatientStoppingHook', monitor=metric, min_delta=1e-4,
             patience=PATIENCE))))
-    finish_config(cfg, options.seed,
-                  metric if num_val >= MIN_TO_SELECT else None, averages)
+    training.finish_config(
+        cfg, options.seed, metric if num_val >= MIN_TO_SELECT else None,
+        averages)
 
 
 def choose_layers(options: FineTuneOptions, cfg: Config,
@@ -333,7 +317,7 @@ def write_features(cfg: Config, split: str, path: Path) -> None:
         sampler=dict(type='DefaultSampler', shuffle=False), dataset=dataset)
     cfg.test_cfg, cfg.test_evaluator = {}, dict(type='AccMetric')
     features, labels, lost = [], [], 0
-    with no_prints(), TemporaryDirectory() as folder:
+    with training.no_prints(), TemporaryDirectory() as folder:
         cfg.work_dir = folder
         # Not strict, because the head may have other classes.
         runner = build_runner(cfg, strict=False)
@@ -366,34 +350,35 @@ def write_results(out: Path, checkpoint: str) -> None:
     ``checkpoint`` is the name of the checkpoint with these weights.
     """
     cfg = load_config(out / 'config.py')
-    save_bundle(out / BUNDLE, cfg, out / 'best.pth',
-                seconds=read_notes(out).get('seconds'), replace=True)
+    save_bundle(out / training.BUNDLE, cfg, out / 'best.pth',
+                seconds=training.read_notes(out).get('seconds'), replace=True)
     if cfg.get('test_dataloader') is None:
         echo('note: there are no test videos, so metrics and mistakes.png are '
              'not written')
         return
     dataset = cfg.test_dataloader.dataset
     classes = read_labels(dataset.metainfo.classes)
-    tested = run_test(out, 'test')[:2]
+    tested = training.run_test(out, 'test')[:2]
     if not cfg.model.cls_head.get('multi_class', False):
-        echo(write_report(
-            out, read_answers(*tested), classes,
+        echo(report.write_report(
+            out, report.read_answers(*tested), classes,
             Path(dataset.data_prefix.video), checkpoint))
         return
-    tested = tuned = read_label_scores(*tested)
+    tested = tuned = report.read_label_scores(*tested)
     val = Path(dataset.ann_file).with_stem('val')
     if dataset.ann_file != str(val) and val.is_file():
         # With the views of the test.
-        tuned = read_label_scores(*run_test(
+        tuned = report.read_label_scores(*training.run_test(
             out, 'val', ann_file=str(val))[:2])
-    metrics = measure_labels(*tested, tune_label_thresholds(*tuned), classes)
-    write_metrics(out, dict(checkpoint=checkpoint, **metrics))
-    echo(format_labels(metrics))
+    metrics = report.measure_labels(
+        *tested, report.tune_label_thresholds(*tuned), classes)
+    report.write_metrics(out, dict(checkpoint=checkpoint, **metrics))
+    echo(report.format_labels(metrics))
 
 
 def describe_use(out: Path) -> str:
     """Return the commands that use the model."""
-    model, note = shlex.quote(str(out / BUNDLE)), (
+    model, note = shlex.quote(str(out / training.BUNDLE)), (
         'which runs on any machine with mmvidattn')
     imports = (load_config(out / 'config.py').get('custom_imports')
                or {}).get('imports') or []
@@ -405,7 +390,7 @@ def describe_use(out: Path) -> str:
         model = ' '.join(shlex.quote(str(out / name))
                          for name in ('config.py', 'best.pth'))
         note = f'with {" and ".join(own)} on PYTHONPATH'
-    seconds = read_notes(out).get('seconds')
+    seconds = training.read_notes(out).get('seconds')
     # Score four times per window. The default stride may be a whole window.
     window = (f' --seconds {seconds:g} --stride {seconds / 4:.2g}'
               if seconds else '')

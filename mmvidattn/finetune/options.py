@@ -92,13 +92,7 @@ class FineTuneOptions:
     def _problems(self) -> Iterator[str]:
         """Yield a message for each invalid option."""
         # With numpy, the help of the command would be slower.
-        from ..utils.arguments import (
-            Count,
-            Fraction,
-            Natural,
-            Share,
-            check_type,
-        )
+        from ..utils import arguments
         default = {field.name: field.default for field in fields(self)}
         is_random = self.weights in (None, 'none')
         freezes = self.freeze not in ('auto', 'none', None)
@@ -107,11 +101,12 @@ class FineTuneOptions:
             yield (f'--work-dir {self.out} must not be inside {self.source}: '
                    'it would become a class')
         for name, annotation in dict(
-                epochs=Count | Literal['auto'],
-                freeze=Natural | Literal[FREEZES] | None,
-                layer_decay=Share | None, val_share=Fraction).items():
-            check_type(f'--{name.replace("_", "-")}', getattr(self, name),
-                       annotation)
+                epochs=arguments.Count | Literal['auto'],
+                freeze=arguments.Natural | Literal[FREEZES] | None,
+                layer_decay=arguments.Share | None,
+                val_share=arguments.Fraction).items():
+            arguments.check_type(f'--{name.replace("_", "-")}',
+                                 getattr(self, name), annotation)
         if self.lora is not None and freezes:
             yield ('--lora freezes the backbone already: give either --lora '
                    'or --freeze')

@@ -19,22 +19,11 @@ from ..utils.checkpoint import find_resumable
 from ..utils.exits import end_program, one_line_errors, one_line_stop
 from ..utils.lock import lock_folder
 from ..utils.printable import count, echo
-from . import clips, streams
+from . import clips, streams, training
 from .options import MAX_EPOCHS, MINUTES, FineTuneOptions
 from .plan import Plan, make_plan, read_source
 from .report import draw_curves
 from .time_limit import TimeLimitHook, TooFewSteps
-from .training import (
-    NOTES,
-    ConsoleHook,
-    load_run_config,
-    no_prints,
-    read_notes,
-    save_best,
-    set_epochs,
-    write_config,
-    write_notes,
-)
 
 # A model learns little in fewer epochs or steps.
 FEW_EPOCHS, FEW_STEPS = 10, 200
@@ -73,8 +62,8 @@ def finetune(options: FineTuneOptions, dry_run: bool, began: float) -> None:
                 runner = _train(runner, options, began)
             with one_line_errors():
                 echo('testing the best model')
-                checkpoint = save_best(out)
-                draw_curves(out, read_notes(out).get('chance'))
+                checkpoint = training.save_best(out)
+                draw_curves(out, training.read_notes(out).get('chance'))
                 kind.write_results(out, checkpoint.name)
     names = ', '.join(sorted(path.name for path in out.glob('[!.]*')))
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
@@ -88,7 +77,8 @@ def _plan(options: FineTuneOptions, kind: ModuleType) -> tuple[Plan, Config]:
     cfg = kind.load_base(options)
     plan = make_plan(options)
     kind.set_config(cfg, options, plan)
-    set_epochs(cfg, MAX_EPOCHS if options.epochs == 'auto' else options.epochs)
+    training.set_epochs(
+        cfg, MAX_EPOCHS if options.epochs == 'auto' else options.epochs)
     return plan, cfg
 
 
@@ -98,8 +88,8 @@ def _prepare(options: FineTuneOptions, kind: ModuleType) -> None:
     out = options.out
     plan.write_lists(out / 'data')
     kind.write_data(cfg, options, plan)
-    write_config(out, cfg)
-    write_notes(out, dict(
+    training.write_config(out, cfg)
+    training.write_notes(out, dict(
         options=options.fixed(), videos=plan.number, chance=plan.chance,
         seconds=plan.median_seconds, tests=plan.tests))
 
@@ -116,12 +106,12 @@ def _choose_folder(options: FineTuneOptions) -> Path:
         out = options.out
         if number > 1:
             out = out.with_name(f'{out.name}_{number}')
-        if not (out / NOTES).exists():
+        if not (out / training.NOTES).exists():
             if not (out / 'run').exists():
                 return out
             continue
         with suppress(ValueError):
-            notes = read_notes(out)
+            notes = training.read_notes(out)
             if not _differences(options, notes) and not (
                     notes.get('done') and (
                         _has_other_time(options, notes)
@@ -137,20 +127,20 @@ def _has_other_time(options: FineTuneOptions, notes: dict) -> bool:
 def _start(options: FineTuneOptions, kind: ModuleType,
            began: float) -> Runner | None:
     """Build the training, or return None if it is complete."""
-    out = options.out
-    is_new, min_steps = not (out / NOTES).is_file(), 0
+    out, notes = options.out, options.out / training.NOTES
+    is_new, min_steps = not notes.is_file(), 0
     if is_new:
         if (out / 'run').exists():
-            raise ValueError(f'{out / "run"} exists, but {out / NOTES} does '
-                             'not: choose another --work-dir')
+            raise ValueError(f'{out / "run"} exists, but {notes} does not: '
+                             'choose another --work-dir')
         _prepare(options, kind)
         if options.stream and options.model == 'pixels':
             min_steps = streams.MIN_UPDATES
     else:
-        notes = _check_resumable(options)
+        earlier = _check_resumable(options)
         cfg = load_config(out / 'config.py')
-        if notes.get('done') == cfg.train_cfg.max_epochs:
-            if _has_other_time(options, notes):
+        if earlier.get('done') == cfg.train_cfg.max_epochs:
+            if _has_other_time(options, earlier):
                 raise ValueError(f'the training in {out} is complete: choose '
                                  'another --work-dir for other --minutes')
             echo('the training is complete')
@@ -161,7 +151,7 @@ def _start(options: FineTuneOptions, kind: ModuleType,
         if is_new:
             # Remove the files, so that a corrected command can use the folder.
             shutil.rmtree(out / 'run', ignore_errors=True)
-            (out / NOTES).unlink()
+            notes.unlink()
         raise
 
 
@@ -174,10 +164,10 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
     out = options.out
     echo(f'{count(len(runner.train_dataloader), "step")} per epoch; full log: '
          f'{Path(runner.log_dir, runner.timestamp)}.log')
-    console, steps = ConsoleHook(), None
+    console, steps = training.ConsoleHook(), None
     runner.register_hook(console)
     try:
-        with no_prints():
+        with training.no_prints():
             runner.train()
     except TooFewSteps as error:
         steps, = error.args
@@ -202,9 +192,9 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
                  f'; --minutes {minutes} would be enough')
     cfg = load_config(out / 'config.py')
     if cfg.train_cfg.max_epochs != epochs:
-        set_epochs(cfg, epochs)
-        write_config(out, cfg)
-    write_notes(out, read_notes(out) | dict(
+        training.set_epochs(cfg, epochs)
+        training.write_config(out, cfg)
+    training.write_notes(out, training.read_notes(out) | dict(
         done=epochs, minutes=options.minutes))
     return runner
 
@@ -216,7 +206,7 @@ def _check_resumable(options: FineTuneOptions) -> dict:
         ValueError: If the options differ.
     """
     out = options.out
-    notes = read_notes(out)
+    notes = training.read_notes(out)
     differing = _differences(options, notes)
     if differing:
         raise ValueError(
@@ -246,7 +236,7 @@ def _build_training(options: FineTuneOptions, began: float,
                     min_steps: int = 0) -> Runner:
     """Build the training; resume if there is a checkpoint."""
     out = options.out
-    cfg = load_run_config(out, out / 'run')
+    cfg = training.load_run_config(out, out / 'run')
     if find_resumable(cfg.work_dir)[0]:
         cfg.resume, cfg.load_from = True, None
     if options.epochs == 'auto' and options.minutes:
@@ -258,6 +248,6 @@ def _build_training(options: FineTuneOptions, began: float,
     if options.epochs == 'auto' or options.minutes:
         runner.register_hook(TimeLimitHook(
             began, 60 * (options.minutes or MINUTES),
-            read_notes(out).get('tests', 1.), cfg.train_cfg.max_epochs,
-            min_steps))
+            training.read_notes(out).get('tests', 1.),
+            cfg.train_cfg.max_epochs, min_steps))
     return runner

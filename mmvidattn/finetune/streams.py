@@ -33,17 +33,10 @@ from ..utils.printable import echo
 from ..utils.remote_files import HUB
 from ..utils.text_files import read_lines
 from ..visualization.score_curves import draw_timelines
+from . import training
 from .options import FineTuneOptions
 from .plan import Plan, progress_bar
 from .report import format_events, measure_events, write_metrics
-from .training import (
-    BUNDLE,
-    find_start,
-    finish_config,
-    run_test,
-    used_splits,
-    write_config,
-)
 
 # Configs that a run inherits, for each kind of model, and their metrics.
 BASES = dict(pixels='linear_ff_causal_tiny_synthetic',
@@ -76,7 +69,7 @@ def complete_options(options: FineTuneOptions) -> FineTuneOptions:
         ValueError: If the network needs weights.
     """
     network = options.features
-    weights = find_start(options.weights, network)
+    weights = training.find_start(options.weights, network)
     if weights is not None and Path(weights).is_file():
         weights = str(Path(weights).resolve())
     if options.model == 'features' and weights is None and (
@@ -115,7 +108,7 @@ def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
             config=options.features, checkpoint=options.weights))
         batch = FEATURE_ROWS
     cfg.model.cls_head.num_classes = len(plan.classes)
-    for split, name in used_splits(cfg, plan.splits):
+    for split, name in training.used_splits(cfg, plan.splits):
         loader = cfg[f'{split}_dataloader']
         loader.dataset.update(dataset, **dict(
             ann_file=f'{name}.csv', video_list=str(data / f'{name}_videos.txt')
@@ -130,8 +123,9 @@ def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
         cfg.optim_wrapper.optimizer.lr = options.lr
     cfg.param_scheduler = [cfg.param_scheduler]
     cfg.online.events.min_duration = round(min(durations) / 2, 2)
-    finish_config(cfg, options.seed,
-                  METRIC[options.model] if 'val' in plan.splits else None)
+    training.finish_config(
+        cfg, options.seed,
+        METRIC[options.model] if 'val' in plan.splits else None)
 
 
 def _is_pixels(cfg: Config) -> bool:
@@ -174,7 +168,7 @@ def reduce_images(out: Path, updates: int) -> None:
     cfg = load_config(out / 'config.py')
     large, small = SIDES
     _set_side(cfg, small)
-    write_config(out, cfg)
+    training.write_config(out, cfg)
     echo(f'images of {small} x {small}: only {updates} updates of '
          f'{large} x {large} fit into the time')
 
@@ -252,8 +246,8 @@ def write_results(out: Path, checkpoint: str) -> None:
         echo(format_events(metrics))
         events = dict(thresholds=tuned.classes)
     if _is_pixels(cfg):
-        save_bundle(out / BUNDLE, cfg, out / 'best.pth', classes, events,
-                    replace=True)
+        save_bundle(out / training.BUNDLE, cfg, out / 'best.pth', classes,
+                    events, replace=True)
 
 
 def _score(out: Path, cfg: Config, split: str, classes: list[str]
@@ -267,13 +261,13 @@ def _score(out: Path, cfg: Config, split: str, classes: list[str]
     videos = out / f'data/{split}_videos.txt'
     names = read_lines(videos)
     if _is_pixels(cfg):
-        runner, samples, frames = run_test(
+        runner, samples, frames = training.run_test(
             out, split, ann_file=f'{split}.csv', video_list=str(videos))
         loaded = runner.test_dataloader.dataset
         rates = dict(zip(loaded.videos, loaded.rates))
         names = {name: name for name in names}
     else:
-        _, samples, frames = run_test(
+        _, samples, frames = training.run_test(
             out, split, ann_file=f'{split}_features.txt', windows='stream')
         names = {stream_name(name): name for name in names}
         rates = dict.fromkeys(names, FEATURE_RATE)
@@ -292,8 +286,8 @@ def describe_use(out: Path) -> str:
     def quoted(name: str) -> str:
         return shlex.quote(str(out / name))
 
-    model = quoted(BUNDLE)
-    if not (out / BUNDLE).exists():
+    model = quoted(training.BUNDLE)
+    if not (out / training.BUNDLE).exists():
         model = f'{quoted("config.py")} {quoted("best.pth")}'
         if (out / THRESHOLDS).is_file():
             model += f' --thresholds {quoted(THRESHOLDS)}'

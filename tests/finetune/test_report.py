@@ -12,18 +12,7 @@ from sklearn.metrics import (
 )
 
 from mmvidattn.datasets.annotations.video_segment import VideoSegment
-from mmvidattn.finetune.report import (
-    Answer,
-    format_events,
-    format_labels,
-    format_metrics,
-    measure_events,
-    measure_labels,
-    metrics_of,
-    read_logs,
-    tune_label_thresholds,
-    write_report,
-)
+from mmvidattn.finetune import report
 from mmvidattn.online.frame_scores import FrameScores
 from mmvidattn.visualization.report_images import draw_clip_rows
 
@@ -31,14 +20,15 @@ CLASSES = ['a', 'b $x$ é', 'never']
 
 
 def answers(pairs):
-    return [Answer('v.mp4', None, *pair, 0.5) for pair in pairs]
+    return [report.Answer('v.mp4', None, *pair, 0.5) for pair in pairs]
 
 
 def test_metrics_match_scikit_learn():
     rng = np.random.default_rng(0)
     truth, predicted = rng.integers(5, size=(2, 60))
     # The last class has no videos.
-    metrics, matrix = metrics_of(answers(zip(truth, predicted)), 'abcdef')
+    metrics, matrix = report.metrics_of(
+        answers(zip(truth, predicted)), 'abcdef')
     expected = precision_recall_fscore_support(truth, predicted)
     for name, values in zip(('precision', 'recall', 'f1', 'videos'), expected):
         assert [one[name] for one in metrics['classes'][:5]] == pytest.approx(
@@ -53,7 +43,7 @@ def test_metrics_match_scikit_learn():
 
 
 def test_formats_metrics():
-    lines = format_metrics(metrics_of(answers(
+    lines = report.format_metrics(report.metrics_of(answers(
         [(0, 0), (0, 1), (1, 1)]), CLASSES)[0]).splitlines()
     assert lines[1].split() == ['a', '2', '50.0', '100.0', '66.7']
     assert lines[3].split() == ['never', '0', '-', '-', '-']
@@ -65,7 +55,7 @@ def test_formats_metrics():
     (4, 8, 'This result is within the noise of chance'),
     (6, 8, 'The interval is wide'), (380, 400, '')])
 def test_gives_advice(hits, total, advice):
-    metrics, _ = metrics_of(answers(
+    metrics, _ = report.metrics_of(answers(
         (i % 4, (i + (i >= hits)) % 4) for i in range(total)), 'abcd')
     assert metrics['chance'] == 0.25 and metrics['top1'] == hits / total
     # The Wilson interval contains the shares p with |p - hits / total| equal
@@ -73,16 +63,16 @@ def test_gives_advice(hits, total, advice):
     for p, sign in zip(metrics['interval'], (-1, 1)):
         assert p - hits / total == pytest.approx(
             sign * 1.96 * (p * (1 - p) / total)**0.5, rel=1e-3)
-    advised = '\n'.join(format_metrics(metrics).splitlines()[7:])
+    advised = '\n'.join(report.format_metrics(metrics).splitlines()[7:])
     assert advised.startswith(advice) and bool(advised) == bool(advice)
 
 
 def test_most_confident_mistakes_come_first(motion_dir, tmp_path):
     results = [
-        Answer(str(motion_dir / f'val/{i % 8:06d}.mp4'),
+        report.Answer(str(motion_dir / f'val/{i % 8:06d}.mp4'),
                (0., 0.5) if i % 2 else None, 0, int(i > 1), (i * 7 % 13) / 13)
         for i in range(13)]
-    write_report(tmp_path, results, CLASSES, motion_dir, 'x')
+    report.write_report(tmp_path, results, CLASSES, motion_dir, 'x')
     metrics = json.loads((tmp_path / 'metrics.json').read_text('utf-8'))
     assert metrics['classes'][1]['name'] == CLASSES[1]
     scores = [one['score'] for one in metrics['mistakes']]
@@ -90,7 +80,7 @@ def test_most_confident_mistakes_come_first(motion_dir, tmp_path):
     assert scores == sorted((a.score for a in results[2:]), reverse=True)[:10]
     assert metrics['checkpoint'] == 'x' and metrics['top1'] == 2 / 13
     ten = cv2.imread(str(tmp_path / 'mistakes.png'))
-    write_report(tmp_path, results[:2], CLASSES, motion_dir, 'x')
+    report.write_report(tmp_path, results[:2], CLASSES, motion_dir, 'x')
     none = cv2.imread(str(tmp_path / 'mistakes.png'))
     assert ten.std() > 10 and len(ten) > 5 * len(none)
 
@@ -103,7 +93,7 @@ def test_reads_logs_of_resumed_run(tmp_path):
         path = tmp_path / name / 'vis_data/scalars.json'
         path.parent.mkdir(parents=True)
         path.write_text('\n'.join(map(json.dumps, logs)) + '\n{"lo')
-    training, validation = read_logs(tmp_path)
+    training, validation = report.read_logs(tmp_path)
     assert [log['loss'] for log in training] == [3, 2]
     assert validation == [{'acc/top1': 0.5, 'step': 1}]
 
@@ -131,7 +121,7 @@ def test_thresholds_have_the_best_f1(seed):
     def f1(k, threshold):
         return f1_score(labels[:, k], scores[:, k] >= threshold)
 
-    thresholds = tune_label_thresholds(scores, labels)
+    thresholds = report.tune_label_thresholds(scores, labels)
     assert thresholds[2] == 0.5
     for k in 0, 1:
         assert f1(k, thresholds[k]) == pytest.approx(max(
@@ -143,7 +133,7 @@ def test_label_metrics_match_scikit_learn():
     scores, labels = rng.random((30, 4)), rng.random((30, 4)) < .4
     labels[:, 3] = False
     thresholds = np.array([.2, .5, .7, .5])
-    metrics = measure_labels(scores, labels, thresholds, 'abcd')
+    metrics = report.measure_labels(scores, labels, thresholds, 'abcd')
     aps = [average_precision_score(labels[:, k], scores[:, k])
            for k in range(3)]
     assert [one['ap'] for one in metrics['classes']] == pytest.approx(
@@ -156,7 +146,7 @@ def test_label_metrics_match_scikit_learn():
         f1_score(labels, predicted, average=None, zero_division=0)[:3])
     assert [one['threshold'] for one in metrics['classes']] == [
         .2, .5, .7, .5]
-    lines = format_labels(metrics).splitlines()
+    lines = report.format_labels(metrics).splitlines()
     assert len(lines) == 6 and lines[4].split()[:3] == ['d', '0', '-']
 
 
@@ -166,7 +156,8 @@ def test_measures_events():
         for rows in (((0, 10, 'a'), (20, 30, 'a'), (40, 50, 'b')),
                      ((1, 10, 'a'), (60, 70, 'a'))))
     scores = dict(v=FrameScores(2., np.zeros((200, 3), np.float32)))
-    metrics = measure_events(found, truth, scores, ['background', 'a', 'b'])
+    metrics = report.measure_events(
+        found, truth, scores, ['background', 'a', 'b'])
     # One of two predictions and one of three events match.
     assert metrics['F1@50'] == pytest.approx(2 / 5)
     assert metrics['recall'] == pytest.approx(1 / 3, abs=1e-4)
@@ -174,7 +165,7 @@ def test_measures_events():
     assert metrics['false_alarms_per_hour'] == pytest.approx(36)
     assert metrics['classes'] == [dict(name='a', events=2, f1=.5),
                                   dict(name='b', events=1, f1=0.)]
-    text = format_events(dict(
+    text = report.format_events(dict(
         split='test', videos=1, frames={'online/mAP_stream': .5},
         tuned=metrics))
     assert text.splitlines()[-2].split() == ['all', '3', '40.0']

@@ -219,7 +219,8 @@ def test_epochs_and_minutes_are_both_limits(options, monkeypatch, epochs,
             load_run_config=cfg, find_resumable=(None, []),
             read_notes=dict(tests=1.5), build_runner=SimpleNamespace(
                 train_loop=None, register_hook=hooks.append)).items():
-        monkeypatch.setattr(run, name, lambda *_, value=value, **__: value)
+        monkeypatch.setattr(run if hasattr(run, name) else run.training, name,
+                            lambda *_, value=value, **__: value)
     run._build_training(replace(options, epochs=epochs, minutes=minutes), 7.,
                         300)
     assert [vars(hook) | dict(
