@@ -20,7 +20,7 @@ def quiet_warnings() -> None:
     in setuptools), the missing CUDA operator of mmcv-lite, and the strides
     that torch gives to the gradient of a depth-wise convolution under DDP.
 
-    Symptom: Warnings that every process prints and no user can act on
+    Symptom: Warnings that no user can act on
     Until: mmengine and mmcv-lite no longer cause them
     Upstream: open-mmlab/mmcv#3325 (pkg_resources)
     """
@@ -83,8 +83,7 @@ def add_missing_drn() -> None:
 
     Symptom: `No module named 'mmaction.models.localizers.drn'`; from
         mmaction2's sources, `No module named 'torchvision'`
-    Until: the first release of mmaction2 that ships the folder, and needs no
-        torchvision for it
+    Until: mmaction2's wheel has the folder
     Upstream: open-mmlab/mmaction2#2714
     """
     name = 'mmaction.models.localizers.drn'
@@ -149,9 +148,8 @@ def know_frozen_modules() -> None:
     mmengine decides by the path of a module's file. Frozen modules have no
     file, and in a virtual environment, most files are elsewhere.
 
-    Symptom: `RuntimeError` without a message from a config in the new style
-        that has `import os.path as osp`, on Python 3.11 and later, or `from
-        functools import partial`, in a virtual environment
+    Symptom: `RuntimeError` from a config in the new style that imports
+        `os.path`, or `functools` in a virtual environment
     Until: mmengine uses `sys.stdlib_module_names`
     """
     from mmengine.config import config, utils
