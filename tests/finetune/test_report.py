@@ -4,12 +4,7 @@ import json
 import cv2
 import numpy as np
 import pytest
-from sklearn.metrics import (
-    average_precision_score,
-    balanced_accuracy_score,
-    f1_score,
-    precision_recall_fscore_support,
-)
+from sklearn import metrics as sklearn
 
 from mmvidattn.datasets.annotations.video_segment import VideoSegment
 from mmvidattn.finetune import report
@@ -29,7 +24,7 @@ def test_metrics_match_scikit_learn():
     # The last class has no videos.
     metrics, matrix = report.metrics_of(
         answers(zip(truth, predicted)), 'abcdef')
-    expected = precision_recall_fscore_support(truth, predicted)
+    expected = sklearn.precision_recall_fscore_support(truth, predicted)
     for name, values in zip(('precision', 'recall', 'f1', 'videos'), expected):
         assert [one[name] for one in metrics['classes'][:5]] == pytest.approx(
             values.tolist()), name
@@ -37,7 +32,7 @@ def test_metrics_match_scikit_learn():
         name='f', videos=0, recall=None, precision=None, f1=None)
     assert metrics['top1'] == (truth == predicted).mean()
     assert metrics['mean_class_accuracy'] == pytest.approx(
-        balanced_accuracy_score(truth, predicted))
+        sklearn.balanced_accuracy_score(truth, predicted))
     # Rows are the truth.
     assert matrix[2, 3] == ((truth == 2) & (predicted == 3)).sum()
 
@@ -119,7 +114,7 @@ def test_thresholds_have_the_best_f1(seed):
     labels[0, :2] = True
 
     def f1(k, threshold):
-        return f1_score(labels[:, k], scores[:, k] >= threshold)
+        return sklearn.f1_score(labels[:, k], scores[:, k] >= threshold)
 
     thresholds = report.tune_label_thresholds(scores, labels)
     assert thresholds[2] == 0.5
@@ -134,16 +129,16 @@ def test_label_metrics_match_scikit_learn():
     labels[:, 3] = False
     thresholds = np.array([.2, .5, .7, .5])
     metrics = report.measure_labels(scores, labels, thresholds, 'abcd')
-    aps = [average_precision_score(labels[:, k], scores[:, k])
+    aps = [sklearn.average_precision_score(labels[:, k], scores[:, k])
            for k in range(3)]
     assert [one['ap'] for one in metrics['classes']] == pytest.approx(
         [*aps, None])
     assert metrics['mean_average_precision'] == pytest.approx(np.mean(aps))
     predicted = scores >= thresholds
     assert metrics['f1'] == pytest.approx(
-        f1_score(labels, predicted, average='micro'))
+        sklearn.f1_score(labels, predicted, average='micro'))
     assert [one['f1'] for one in metrics['classes']][:3] == pytest.approx(
-        f1_score(labels, predicted, average=None, zero_division=0)[:3])
+        sklearn.f1_score(labels, predicted, average=None, zero_division=0)[:3])
     assert [one['threshold'] for one in metrics['classes']] == [
         .2, .5, .7, .5]
     lines = report.format_labels(metrics).splitlines()
