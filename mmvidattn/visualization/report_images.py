@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from .annotate import GAP
 from .style import save_figure
 
-WIDTH_INCHES, ROW_INCHES, CAPTION_INCHES = 9., 1.5, 0.4
+WIDTH_INCHES, ROW_INCHES, CAPTION_INCHES = 9., 1.5, 0.6
 FRAME_HEIGHT = 160
 CURVES_INCHES = 10., 3.6
 
@@ -26,11 +26,14 @@ def draw_clip_rows(path: str | Path, rows: Sequence[np.ndarray],
         caption: Caption of the image. Defaults to ''.
     """
     number = max(1, len(rows))
-    figure = Figure(figsize=(WIDTH_INCHES, CAPTION_INCHES
-                             + ROW_INCHES * number), layout='constrained')
+    height = CAPTION_INCHES + ROW_INCHES * number
+    figure = Figure(figsize=(WIDTH_INCHES, height))
     # parse_math=False, because names of files and classes may contain '$'.
-    figure.suptitle(caption, x=0.01, ha='left', fontsize=10, parse_math=False)
-    axes = figure.subplots(number, 1, squeeze=False)[:, 0]
+    figure.suptitle(caption, x=0.01, y=1 - 0.08 / height, ha='left', va='top',
+                    fontsize=10, parse_math=False)
+    axes = figure.subplots(number, 1, squeeze=False, gridspec_kw=dict(
+        left=0.01, right=0.99, bottom=0, hspace=0.25,
+        top=1 - CAPTION_INCHES / height))[:, 0]
     for axis, frames, title in zip(axes, rows, titles):
         axis.imshow(_side_by_side(frames))
         axis.set_anchor('W')

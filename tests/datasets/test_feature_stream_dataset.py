@@ -4,13 +4,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from feature_set import (
-    LENGTHS,
-    SEGMENTS,
-    options,
-    write_segments,
-    write_set,
-)
+from feature_set import LENGTHS, SEGMENTS, options, write_segments, write_set
 from mmaction.registry import DATASETS
 
 from mmvidattn.datasets import FeatureStreamDataset, RandomOffsetSampler

@@ -115,11 +115,13 @@ def test_segment_without_steps_has_zero_scores():
     (dict(actions='none.csv'), 'none.csv'),
     (dict(actions='actions.csv'), 'line 2: expected number 0, verb'),
     (dict(subsets=dict(unseen='none.csv')), 'none.csv does not exist'),
+    (dict(subsets=dict(tail_verb='verbs.csv')), "line 3: 'x' is not a .*"),
     (dict(subsets=dict(unseen='actions.csv')), "line 1: 'id,verb' is not a .*"
      'id'), (dict(k=0), 'k must .*got 0')])
 def test_rejects_invalid_options(tmp_path, monkeypatch, kwargs, error):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'actions.csv').write_text('id,verb\nx,1\n')
+    (tmp_path / 'verbs.csv').write_text('verb\n2\nx\n')
     with pytest.raises(ValueError, match=error):
         build(**kwargs)
 

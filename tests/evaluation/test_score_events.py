@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
 import math
-import random
 import statistics
 
 import event_twins as twins
@@ -79,48 +78,32 @@ def twin_values(predictions, truth, durations):
         'delay_median': median, 'delay_p90': p90}
 
 
-def entries(segments, video):
-    return [dict(segment=[one.start, one.end], label=one.labels['action'],
-                 score=one.score) for one in segments if one.video == video]
-
-
-def test_random_sets_with_empty_videos_and_subsets(tmp_path):
-    """All videos of a subset count, also those without events."""
-    rng = random.Random(0)
-    path, predicted_path = tmp_path / 'true.json', tmp_path / 'predicted.json'
-    empty = 0
+def test_matches_loops_over_all_given_videos():
+    """Videos without events count, and other videos do not."""
     for seed in range(14):
         predictions, truth, videos = drawn_case(seed)
-        videos += [f'empty{i}' for i in range(rng.randint(0, 2))]
-        predictions += [segment(video, 1, 2, 'b', rng.random())
-                        for video in videos if rng.random() < .3]
-        # Equal scores keep the order of the file.
-        predictions, truth = (
-            [one for video in videos for one in each if one.video == video]
-            for each in (predictions, truth))
-        infos = {video: dict(
-            duration=20 + rng.random(), subset=rng.choice(
-                ['train', 'val', 'test'])) for video in videos}
-        subset = rng.choice([None, *(
-            one['subset'] for one in infos.values())])
-        path.write_text(json.dumps(dict(database={
-            video: dict(info, annotations=entries(truth, video))
-            for video, info in infos.items()})))
-        predicted_path.write_text(json.dumps(dict(results={
-            video: entries(predictions, video) for video in videos})))
-        durations = {video: info['duration'] for video, info in infos.items()
-                     if subset in (None, info['subset'])}
-        chosen = [one for one in predictions if one.video in durations]
-        true = [one for one in truth if one.video in durations]
-        if not chosen and not true:
-            continue
-        empty += len(durations) - len({one.video for one in true})
-        scores, found, _ = score.compute(make_parser('score').parse_args(
-            [str(predicted_path), str(path)]
-            + ['--subset', subset] * (subset is not None)))
-        assert found == durations
-        values = scores.values()
+        durations = {video: 20 + i / 3 for i, video in enumerate(
+            [*videos[1:], 'empty', 'empty too'])}
+        chosen, true = ([one for one in each if one.video in durations]
+                        for each in (predictions, truth))
+        values = EventScores(predictions, truth, durations).values()
         for name, value in twin_values(chosen, true, durations).items():
             assert values[name] == pytest.approx(
                 value, abs=1e-9, rel=0, nan_ok=True), (seed, name)
-    assert empty > 8
+
+
+def test_videos_without_events_belong_to_a_subset(tmp_path):
+    event = dict(segment=[1, 3], label='x')
+    (tmp_path / 'true.json').write_text(json.dumps(dict(database={
+        name: dict(subset=subset, duration=duration, annotations=events)
+        for name, subset, duration, events in (
+            ('v', 'test', 20, [event]), ('empty', 'Test', 30, []),
+            ('w', 'train', 40, [event]))})))
+    (tmp_path / 'predicted.csv').write_text(
+        'video,start,end,label\nv,1,3,x\nempty,2,4,x\nw,5,6,x\n')
+    scores, durations, _ = score.compute(make_parser('score').parse_args([
+        f'{tmp_path}/predicted.csv', f'{tmp_path}/true.json', '--subset',
+        'test']))
+    assert durations == dict(v=20, empty=30)
+    found = scores.values()
+    assert (found['recall'], found['false_alarms_per_hour']) == (1, 72)

@@ -4,12 +4,7 @@ from ...online.frame_scores import FrameScores
 from .calibration import Calibration
 from .event_ap import ACTIVITYNET, OFFSETS, THUMOS14, SegmentAP, StartAP
 from .event_counts import Alarms, EditScore, SegmentF1
-from .labeled_events import (
-    Events,
-    LabeledEvents,
-    detect_events,
-    label_events,
-)
+from .labeled_events import Events, LabeledEvents, detect_events, label_events
 from .score_events import EventScores, Interval, bootstrap, score_events
 from .tune_thresholds import tune_thresholds
 

@@ -5,9 +5,7 @@ import random
 
 import pytest
 
-from mmvidattn.datasets.annotations.labeled_videos import (
-    read_labeled_videos,
-)
+from mmvidattn.datasets.annotations.labeled_videos import read_labeled_videos
 from mmvidattn.datasets.annotations.segment_csv import read_segment_file
 from mmvidattn.datasets.annotations.video_segment import (
     read_columns,

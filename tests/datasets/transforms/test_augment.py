@@ -13,9 +13,7 @@ from mmvidattn.datasets.transforms import (
     auto_augment,
 )
 from mmvidattn.datasets.transforms.auto_augment import OPS
-from mmvidattn.datasets.transforms.scenic_rand_augment import (
-    OPS as SCENIC_OPS,
-)
+from mmvidattn.datasets.transforms.scenic_rand_augment import OPS as SCENIC_OPS
 
 FRAMES, HEIGHT, WIDTH = 4, 32, 40
 MIDDLE = 128, 128, 128

@@ -11,13 +11,7 @@ from .. import segment_csv
 from ..labeled_videos import similar_names
 from ..video_segment import VideoSegment, checked, read_text
 from . import activitynet, elan, label_studio
-from .base import (
-    Annotations,
-    Format,
-    VideoInfo,
-    distinct_ids,
-    merge,
-)
+from .base import Annotations, Format, VideoInfo, distinct_ids, merge
 from .summary import compare
 from .videos import VideoFolder
 

@@ -9,8 +9,10 @@ import pytest
 
 from mmvidattn.datasets.annotations.formats import (
     FORMATS,
+    Annotations,
     VideoInfo,
     read_annotations,
+    summarize,
     write_annotations,
 )
 from mmvidattn.datasets.annotations.segment_csv import read_segment_csv
@@ -299,6 +301,12 @@ def test_reports_what_is_lost(tmp_path):
         'Label Studio: 1 segments of one frame become point events']
     assert write_annotations([one], tmp_path / 'x.csv', videos=VIDEOS) == [
         'csv: 1 videos without segments left out']
+
+
+def test_summary_counts_overlaps_but_no_touching_segments():
+    spans = (0, 20), (5, 6), (10, 12), (20, 30), (600, NAN)
+    found = Annotations([segment('a.mp4', *span, 'x') for span in spans])
+    assert summarize(found)[-1] == '2 segments start during another one'
 
 
 SPELLINGS = 'a b', 'a  b', 'a\xa0b', 'A b', 'c'
