@@ -72,9 +72,9 @@ class StreamSession:
     or by zeros if there was none. The session warns, counts the frame and
     marks the result as ``bad_frame``.
 
-    A model may have any number of sessions, in different threads; it stores no
-    state. It must stay in eval mode while sessions exist, and its weights must
-    not change.
+    A model may have any number of sessions, each used by one thread at a time;
+    it stores no state. It must stay in eval mode while sessions exist, and its
+    weights must not change.
 
     Args:
         model: ``OnlineActionDetector`` in eval mode. On a CPU without bfloat16
@@ -198,6 +198,9 @@ class StreamSession:
             number: Number of missing frames, 0 or more.
             elapsed: Duration of all these frames, in nominal frame intervals;
                 only for models of videos. Defaults to ``number``.
+
+        Raises:
+            ValueError: If ``number`` is negative, or ``elapsed`` not allowed.
         """
         check_type('number', number, Natural)
         first, options = self.num_steps, {}

@@ -117,11 +117,12 @@ def test_freezes_spatial_encoder(tmp_path):
     assert not any('frozen_features' in x for x in batch['data_samples'])
 
 
-@pytest.mark.parametrize('name', [
-    'vivit_tiny_motion', 'vivit_tiny_fact_encoder_motion', 'laps_tiny_motion',
-    'dualformer_tiny_motion'])
-@pytest.mark.parametrize(
-    'options', [dict(freeze=1), dict(lora=dict(rank=2))], ids=str)
+@pytest.mark.parametrize('name, options', [
+    *((f'{name}_motion', dict(freeze=1)) for name in (
+        'vivit_tiny', 'vivit_tiny_fact_encoder', 'laps_tiny',
+        'dualformer_tiny')),
+    *((f'{name}_motion', dict(lora=dict(rank=2))) for name in (
+        'laps_tiny', 'dualformer_tiny'))])
 def test_all_families_train(name, options):
     init_default_scope('mmaction')
     cfg = mmvidattn.apis.load_config(name).model
