@@ -26,7 +26,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import cv2
 import mmengine.analysis  # noqa: F401
@@ -46,21 +46,15 @@ from mmengine.optim import AmpOptimWrapper
 from mmengine.registry import init_default_scope
 from mmengine.runner import CheckpointLoader, Runner
 
-
-class Symptom(NamedTuple):
-    """A fault, the error without the workaround, and if imports show it."""
-    run: Callable[[], None]
-    shows: str
-    at_import: bool
-
-
-SYMPTOMS: dict[str, Symptom] = {}
+# For each workaround: its fault, a pattern of the error without it, and
+# whether an import shows the fault.
+SYMPTOMS: dict[str, tuple[Callable[[], None], str, bool]] = {}
 
 
 def symptom(shows: str, at_import: bool = False) -> Callable:
 
     def register(run: Callable[[], None]) -> Callable[[], None]:
-        SYMPTOMS[run.__name__] = Symptom(run, shows, at_import)
+        SYMPTOMS[run.__name__] = run, shows, at_import
         return run
 
     return register
@@ -472,12 +466,13 @@ def refuse_files_that_decord_misreads():
     assert got == [5, 2, 7], f'wrong frames: {got}'
 
 
-def show_symptom(symptom: Symptom, left_out: str) -> None:
+def show_symptom(name: str, left_out: str) -> None:
     """Apply all workarounds except one, and look for a symptom."""
     os.environ[COMPAT.SKIP] = left_out
-    if not symptom.at_import:
+    run, _, at_import = SYMPTOMS[name]
+    if not at_import:
         COMPAT.apply()
-    symptom.run()
+    run()
 
 
 def error_of(function: Callable, *args: Any) -> str | None:
@@ -525,9 +520,9 @@ def main(path: str, folder: str, motion: str) -> None:
             for part in 'models', 'datasets', 'evaluation', 'engine', 'utils':
                 importlib.import_module(f'mmaction.{part}')
             init_default_scope('mmaction')
-        for name, symptom in SYMPTOMS.items():
-            if symptom.at_import == at_import:
-                result[name] = [error_of(show_symptom, symptom, left_out)
+        for name, (*_, is_early) in SYMPTOMS.items():
+            if is_early == at_import:
+                result[name] = [error_of(show_symptom, name, left_out)
                                 for left_out in ('', name)]
     Path(folder, 'results.json').write_text(json.dumps(result))
 
