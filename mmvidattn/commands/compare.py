@@ -127,7 +127,7 @@ class Runs:
                 self._running.append(child)
                 child.wait()
             if child.returncode or not file.is_file():
-                *_, last = '', *log.read_text().splitlines()
+                last = log.read_text('utf-8').rstrip().rpartition('\n')[2]
                 raise ValueError(f'{model.name}, seed {seed} failed: {last} '
                                  f'(see {log})')
         metrics = json.loads(file.read_text())

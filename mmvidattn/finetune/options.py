@@ -25,25 +25,12 @@ DEFAULT_MODEL = 'linear_ff_tiny_motion'
 
 @dataclass(frozen=True)
 class FineTuneOptions:
-    """Options of ``mmvidattn finetune``, named like its arguments.
-
-    ``mmvidattn finetune --help`` describes them.
+    """Options of ``mmvidattn finetune``, whose ``--help`` describes them.
 
     Attributes:
-        source: Folder with a folder of videos for each class, or a file of
-            annotations.
         more: Further files of annotations, which are merged with ``source``.
-        model: Config to inherit, or its name; with ``stream``, a name in
-            ``STREAM_MODELS``. Defaults to ``DEFAULT_MODEL`` or ``'pixels'``.
-        weights: Checkpoint to start from, ``'default'``, ``'auto'``, or
-            ``'none'`` or None for random weights. With ``stream``, weights of
-            the frozen network ``features``.
-        work_dir: Folder for all results. Defaults to
-            ``work_dirs/finetune_<name of source>``; if it is in use, ``..._2``
-            and so on.
-        minutes: Time of the whole run. Defaults to None, at most ``MINUTES``.
-        columns: Columns of ``source`` if it is another program's table, see
-            :func:`~mmvidattn.datasets.annotations.video_segment.read_table`.
+        weights: With ``stream``, weights of the frozen network ``features``.
+        work_dir: If the default folder is in use, its name gets a number.
 
     Raises:
         ValueError: If an option is invalid or excludes another one.
