@@ -24,6 +24,7 @@ import torch
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
+from mmengine.utils.dl_utils import collect_env
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -140,8 +141,8 @@ def session_folders(tmp_path_factory) -> Iterator[Path]:
     """Give fixtures that several tests share empty folders, too.
 
     mmengine formats each config with yapf, collects garbage for each dataset,
-    and reads the bases of each config. This would take more than half of the
-    time of short runs.
+    reads the bases of each config, and starts git and a compiler for the log
+    of each run. This would take more than half of the time of short runs.
     """
     read, read_once = Config._file2dict, cache(Config._file2dict)
 
@@ -159,6 +160,9 @@ def session_folders(tmp_path_factory) -> Iterator[Path]:
         patch.setattr('mmengine.dataset.base_dataset.gc',
                       SimpleNamespace(collect=int))
         patch.setattr(Config, '_file2dict', staticmethod(read_config))
+        patch.setattr('mmengine.utils.version_utils._minimal_ext_cmd',
+                      lambda command: b'0' * 40)
+        patch.setattr('mmengine.runner.runner.collect_env', cache(collect_env))
         yield folder
 
 

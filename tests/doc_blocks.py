@@ -24,7 +24,6 @@ import argparse
 import ast
 import importlib
 import re
-import runpy
 import shlex
 import shutil
 import sys
@@ -34,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from helpers import ROOT, run_program
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
@@ -41,9 +41,7 @@ import mmvidattn
 from mmvidattn.apis import find_config, load_config
 from mmvidattn.apis.config import is_checkpoint
 from mmvidattn.commands import find_commands
-from mmvidattn.commands import main as run_command
 
-ROOT = Path(__file__).resolve().parent.parent
 RULES = 'run', 'parse', 'file', 'config'
 RULE = re.compile(r'<!-- test: (\w+) ?(\S*) -->')
 FENCE = re.compile(r'(?P<indent> *)```(?P<language>\w*)')
@@ -189,21 +187,6 @@ def main_of(words: list[str]) -> tuple[str, list[str]] | None:
     return None
 
 
-def start(program: str, args: list[str]) -> None:
-    """Run a program in this process."""
-    if program in find_commands():
-        run_command([program, *args])
-        return
-    sys.argv = [program, *args]
-    before = [*sys.path]
-    # Python does this for each program.
-    sys.path.insert(0, str((ROOT / program).parent))
-    try:
-        runpy.run_path(str(ROOT / program), run_name='__main__')
-    finally:
-        sys.path[:] = before
-
-
 def parse(words: list[str], monkeypatch: Any) -> None:
     """Check a command without running it.
 
@@ -216,8 +199,7 @@ def parse(words: list[str], monkeypatch: Any) -> None:
         words = words[:words.index('>')]
     if not words or words[0] in FOREIGN or words[:2] == ['pip', 'uninstall']:
         return
-    if words[:2] == ['pip', 'install'] or words[:4] == [
-            'python', '-m', 'pip', 'install']:
+    if 'install' in words[:4]:
         check_installed(words)
         return
     if words[:2] == ['python', '-c']:
@@ -238,9 +220,8 @@ def parse(words: list[str], monkeypatch: Any) -> None:
         for name in 'parse_args', 'parse_intermixed_args':
             patch.setattr(argparse.ArgumentParser, name, parsing(
                 getattr(argparse.ArgumentParser, name)))
-        patch.setattr(sys, 'argv', ['mmvidattn'])
         try:
-            start(*main)
+            run_program(main[0], *main[1])
         except Parsed as parsed:
             check_config(*parsed.args)
         except SystemExit as end:
@@ -269,12 +250,10 @@ def check_config(args: argparse.Namespace) -> None:
 
 
 def check_installed(words: list[str]) -> None:
-    extras = {*re.findall(r'^ {8}(\w+)=', (ROOT / 'setup.py').read_text(
-        'utf-8').partition('extras_require')[2], re.M)}
+    text = (ROOT / 'setup.py').read_text('utf-8').partition('extras_require')
+    extras = {*re.findall(r'^ {8}(\w+)=', text[2], re.M)}
     for named in re.findall(r'(?:\.|mmvidattn)\[([\w,]+)\]', ' '.join(words)):
         assert {*named.split(',')} <= extras, named
-    for flag, path in zip(words, words[1:]):
-        assert flag != '-c' or (ROOT / path).is_file(), path
 
 
 def check_imports(block: Block) -> None:
@@ -312,7 +291,6 @@ class Scratch:
         monkeypatch.chdir(folder)
         monkeypatch.setenv('MPLBACKEND', 'Agg')
         monkeypatch.setattr(sys, 'path', [*sys.path])
-        monkeypatch.setattr(sys, 'argv', [*sys.argv])
 
     def forget(self) -> None:
         """Unload the modules of the page, and the classes they registered."""
@@ -414,7 +392,7 @@ class Scratch:
         kind = next((kind for kind in kinds if kind in SMALLER), program)
         args = merge(args, shlex.split(SMALLER.get(kind, '')))
         try:
-            start(program, args)
+            run_program(program, *args)
         except SystemExit as end:
             assert not end.code, f'{" ".join(words)}: {end}'
 

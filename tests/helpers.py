@@ -2,15 +2,24 @@
 """Functions for tests of several folders."""
 import copy
 import json
-from collections.abc import Callable, Sequence
+import os
+import runpy
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import av
 import numpy as np
+import pytest
 import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 from torch import Tensor, nn
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def relative(a: Tensor, b: Tensor) -> float:
@@ -44,6 +53,44 @@ def read_scalars(work_dir: Path) -> list[dict]:
     return [json.loads(line)
             for path in sorted(work_dir.glob('**/vis_data/scalars.json'))
             for line in path.read_text().splitlines()]
+
+
+def run_program(name: str, *args: object) -> None:
+    """Run a command, or a program of the checkout, in this process."""
+    # compat_symptoms.py uses this file without mmvidattn.
+    from mmvidattn.commands import main
+    words = [name, *map(str, args)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, 'argv', words)
+        # Python does this for each program.
+        patch.setattr(sys, 'path', [str((ROOT / name).parent), *sys.path])
+        patch.setenv('LOCAL_RANK', '0')
+        if name.endswith('.py'):
+            runpy.run_path(str(ROOT / name), run_name='__main__')
+        else:
+            main(words)
+
+
+@contextmanager
+def sigterm(ready: Callable[[], object]) -> Iterator[None]:
+    """Send SIGTERM to this process as soon as a condition holds."""
+    has_ended = threading.Event()
+
+    def send():
+        while not has_ended.wait(0.02):
+            if ready():
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join()
+        signal.signal(signal.SIGTERM, before)
 
 
 def slow_down(path: Path, first: int, factor: int) -> np.ndarray:

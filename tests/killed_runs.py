@@ -98,6 +98,12 @@ def write_config(path: Path, kind: str, data: object, processes: int = 1,
     return path
 
 
+def free_port() -> int:
+    """Return a port of this machine that no program uses."""
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        return server.getsockname()[1]
+
+
 class Training:
     """Training in one or several processes, each with its own group.
 
@@ -110,8 +116,7 @@ class Training:
 
     def __init__(self, config: Path, work_dir: Path, processes: int = 1,
                  resume: bool = False) -> None:
-        with socket.create_server(('127.0.0.1', 0)) as server:
-            port = server.getsockname()[1]
+        port = free_port()
         command = [sys.executable, ROOT / 'tools/train.py', config,
                    '--work-dir', work_dir, '--default-runtime']
         command += ['--resume'] * resume

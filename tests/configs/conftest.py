@@ -118,9 +118,9 @@ def features_dir(tmp_path_factory):
             folder = root / dataset.data_root
             folder.mkdir(parents=True, exist_ok=True)
             (folder / dataset.ann_file).write_text('\n'.join(ONLINE_VIDEOS))
-            dims = dict(dataset.get('feature_dims')
-                        or cfg.model.backbone.in_channels)
-            dims.setdefault('gt_action', cfg.model.cls_head.num_classes)
+            dims = dict(
+                dict(gt_action=cfg.model.cls_head.num_classes),
+                **dataset.get('feature_dims', cfg.model.backbone.in_channels))
             (folder / 'classes.txt').write_text(
                 '\n'.join(map(str, range(dims['gt_action']))))
             for key, sub in dataset.data_prefix.items():

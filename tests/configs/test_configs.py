@@ -13,7 +13,6 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import list_models
-from mmvidattn.apis.complexity import view_of
 from mmvidattn.apis.config import list_rows
 from mmvidattn.convert import SOURCES
 
@@ -48,26 +47,12 @@ def test_dumped_config_loads(name, tmp_path, monkeypatch):
     assert again.to_dict() == cfg.to_dict()
 
 
-@pytest.mark.parametrize('name', ['ssv2', 'k400', 'k600'])
-def test_paper_network_differs_only_as_documented(name):
-    """test_released.py has the values of the paper."""
-    ours, other = (load_config(f'linear_ff_{infix}{name}')
-                   for infix in ('paper_', ''))
-    assert ours.test_dataloader == other.test_dataloader
-    assert ours.model.cls_head == other.model.cls_head
-    assert ours.model.data_preprocessor == other.model.data_preprocessor
-
-
 def test_every_model_of_the_start_weights_has_a_converter():
     page = (ROOT / 'configs/start_weights.md').read_text('utf-8')
-    table = page.partition('| model on the Hub |')[2]
-    rows = [line.split(' | ') for line in table.splitlines()
-            if line.startswith('| `')]
-    names = [row[0] for row in rows]
-    assert len(rows) > 15 and len({*names}) == len(names)
-    for _, _, size, _, sources in rows:
-        assert int(size) > 0
-        assert {*re.findall(r'`(\w+)`', sources)} <= {*SOURCES}
+    rows = re.findall(r'^\| `.* \| (.*)$',
+                      page.partition('| model on the Hub |')[2], re.M)
+    assert len(rows) > 15
+    assert {*re.findall(r'`(\w+)`', ''.join(rows))} <= {*SOURCES}
 
 
 @pytest.mark.parametrize('name', [
@@ -182,18 +167,3 @@ def test_defaults_equal_the_config(name):
     changed = {key for key in defaults.keys() & backbone.keys()
                if json.dumps(defaults[key]) != json.dumps(backbone[key])}
     assert changed == {*DEFAULTS[name]}
-
-
-def test_options_of_the_comments_select_other_test_clips():
-    cfg = load_config('dualformer_tiny_k400', {
-        'test_dataloader.dataset.pipeline.1.type': 'SampleFrames',
-        'test_dataloader.dataset.pipeline.4.type': 'ThreeCrop',
-        'test_dataloader.dataset.pipeline.1.num_clips': 10})
-    assert view_of(cfg.test_dataloader.dataset.pipeline) == (
-        (32, 224, 224), 30)
-
-
-def test_motion_teacher_is_the_wide_config():
-    teacher = load_config('dualformer_tiny_tl_motion').model.teacher
-    assert teacher.backbone.arch == load_config(
-        'dualformer_wide_motion').model.backbone.arch

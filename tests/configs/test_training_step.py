@@ -21,6 +21,7 @@ STEPS = {
     'vivit_dinov2_b14_fact_encoder_ucf101': (6, 8, 56),
     'vivit_tiny_frozen_motion': (6, 8, 64),
     'vivit_tiny_linear_distill_motion': (6, 8, 64),
+    'vjepa2_tiny_motion': (6, 8, 64),
     'dualformer_tiny_k400': (4, 16, 64),
     'dualformer_tiny_tl_k400': (4, 16, 64),
     'laps_visformer_k400': (15, 8, 64),

@@ -1,13 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import os
-import runpy
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from helpers import run_program
 from live_fixtures import (  # noqa: F401
     broken_clip,
     camera,
@@ -17,30 +14,9 @@ from live_fixtures import (  # noqa: F401
 )
 
 import mmvidattn
-from mmvidattn.commands import main
 
 ROOT = Path(__file__).resolve().parents[2]
 NUM_VAL = 7
-
-
-@pytest.fixture(scope='session')
-def run_tool():
-    """Run a program of tools/ or a command as a user does."""
-
-    def run(tool, *args, cwd, **env):
-        start = ['-m', 'mmvidattn', tool] if '.' not in tool else [
-            ROOT / 'tools' / tool]
-        # Scripts of the checkout use this environment.
-        path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
-        default = dict(
-            os.environ, OMP_NUM_THREADS='1', MPLBACKEND='Agg', PATH=path,
-            VIRTUAL_ENV=sys.prefix)
-        return subprocess.run(
-            ['bash' if tool.endswith('.sh') else sys.executable, *start,
-             *map(str, args)], cwd=cwd, env={**default, **env}, text=True,
-            capture_output=True, timeout=600)
-
-    return run
 
 
 @pytest.fixture(scope='session')
@@ -48,15 +24,7 @@ def run_main():
     """Run a program of tools/ or a command within this process."""
 
     def run(tool, *args):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, 'argv', [tool, *map(str, args)])
-            patch.setattr(sys, 'path', [*sys.path])
-            patch.setenv('LOCAL_RANK', '0')
-            if '.' in tool:
-                runpy.run_path(str(ROOT / 'tools' / tool),
-                               run_name='__main__')
-            else:
-                main([tool, *map(str, args)])
+        run_program(f'tools/{tool}' if '.' in tool else tool, *args)
 
     return run
 

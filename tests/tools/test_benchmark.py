@@ -27,15 +27,15 @@ from tools.benchmark import attentions, common
     ('decoding.py --seconds 1 --size 96 64 --patterns sparse',
      {'ours', 'PyAV'})],
     ids=lambda x: x.partition(' --dtype')[0] if isinstance(x, str) else '')
-def test_shortest_form(run_tool, tmp_path, words, variants):
+def test_shortest_form(run_main, tmp_path, capsys, words, variants):
     program, *options = words.split()
-    done = run_tool(f'benchmark/{program}', *options, '--repeats', 1,
-                    '--device', 'cpu', '--json', 'out.json', cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    result = json.loads((tmp_path / 'out.json').read_text())
-    assert result['machine'] in done.stdout and result['tables']
+    out = tmp_path / 'out.json'
+    run_main(f'benchmark/{program}', *options, '--repeats', 1, '--device',
+             'cpu', '--json', out)
+    result, printed = json.loads(out.read_text()), capsys.readouterr().out
+    assert result['machine'] in printed and result['tables']
     for title, table in result['tables'].items():
-        assert variants <= table['rows'].keys() and title in done.stdout
+        assert variants <= table['rows'].keys() and title in printed
         for row in table['rows'].values():
             assert row['seconds'] > 0 and row['ratio'] > 0
 
@@ -55,29 +55,3 @@ def test_page_of_attentions_compares_every_attention():
     page = attentions.PAGE.read_text('utf-8')
     for row in attentions.ROWS.values():
         assert f'| {row.row} | {row.note} |' in page, row.row
-
-
-def test_attentions_resume_and_write_the_page(tmp_path, monkeypatch):
-    """A row is measured once, and seeds are paired."""
-    calls = []
-    monkeypatch.setattr(attentions, 'train', lambda name, seed, args: (
-        calls.append((name, seed)) or 50 + seed + 10 * (name == 'mala')))
-    monkeypatch.setattr(attentions.subprocess, 'run', lambda words, check: (
-        run(*words[2:])))
-    page = tmp_path / 'page.md'
-    page.write_text('a\n<!-- generated -->\nold\n<!-- end of generated -->b')
-    words = [tmp_path, '--rows', 'softmax', 'mala', '--tokens', 256,
-             '--repeats', 1, '--data', tmp_path, '--page', page]
-
-    def run(*words):
-        monkeypatch.setattr('sys.argv', ['attentions.py', *map(str, words)])
-        attentions.main()
-
-    run(*words, '--seeds', 0, 1)
-    run(*words, '--seeds', 0, 1, 2)
-    assert calls == [(name, seed) for seeds in ((0, 1), (2, ))
-                     for name in ('softmax', 'mala') for seed in seeds]
-    text = page.read_text()
-    assert text.startswith('a\n') and text.endswith('b')
-    assert 'old' not in text and '| 61.0 ± 0.8 | +10.0 ± 0.0 |' in text
-    assert (tmp_path / attentions.PICTURE).stat().st_size > 1000

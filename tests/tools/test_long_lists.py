@@ -118,11 +118,10 @@ def test_predictions_continue_and_report_bad_videos(
 @pytest.mark.parametrize('text, error', [
     ('path\na.mp4\n', 'must have columns source, got path'),
     ('source,name\na.mp4\n', 'line 2: expected 2 fields'),
-    ('source\na.mp4,b\n', 'line 2: expected 1 fields'),
     ('source,name\na.mp4,../b\n', "name must be a file name, got '../b'"),
     ('source,name\na.mp4,x\nb.mp4,x\n', 'would both have the name x'),
     ('source,name\n,x\n', 'must have a path in each row'),
-    ('source\n', 'at least one row'), ('', 'must have columns source')])
+    ('source\n', 'at least one row')])
 def test_rejects_lists(tmp_path, text, error):
     (tmp_path / 'list.csv').write_text(text)
     with pytest.raises(ValueError, match=error):
@@ -180,8 +179,7 @@ def ray():
 
 
 def test_ray_reports_bad_videos_and_crashes(ray, tmp_path):
-    names = [f'v{i}' for i in range(8)]
-    names[2], names[5] = 'bad', 'crash'
+    names = 'a', 'bad', 'b', 'crash', 'c'
     found = dict(run_with_ray({f'{name}.mp4': name for name in names},
                               partial(work, tmp_path), 2, 'cpu'))
     assert found.keys() == {f'{name}.mp4' for name in names}
@@ -189,8 +187,7 @@ def test_ray_reports_bad_videos_and_crashes(ray, tmp_path):
     assert found.pop('crash.mp4') == (
         'its process crashed, or its machine was lost, 2 times')
     assert {*found.values()} == {''}
-    assert {path.stem for path in tmp_path.glob('*.npy')} == {
-        *names} - {'bad', 'crash'}
+    assert {path.stem for path in tmp_path.glob('*.npy')} == {*'abc'}
     calls = (tmp_path / 'calls').read_text().split()
     assert calls.count('crash.mp4') == 2 and calls.count('bad.mp4') == 1
 

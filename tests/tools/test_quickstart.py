@@ -1,11 +1,10 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-import re
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
-import cv2
 import pytest
 
 from tools import quickstart
@@ -48,20 +47,16 @@ def test_fails_below_ninety_percent(monkeypatch, tmp_path, capsys, top1,
             predict=[Path('a.png'), Path('a.mp4')]).items():
         monkeypatch.setattr(quickstart.Quickstart, name,
                             lambda *_, value=value: value)
-    if passes:
+    with nullcontext() if passes else pytest.raises(
+            SystemExit, match='expected at least 90 %'):
         quickstart.main()
-    else:
-        with pytest.raises(SystemExit, match='expected at least 90 %'):
-            quickstart.main()
     out = capsys.readouterr().out
     assert f'==> top-1 {top1:.1f} %' in out
-    stages = re.findall(r'^==> (\w+).*: \d+ s$', out, re.M)
-    assert stages == ['Videos', 'Training', 'Testing', 'Prediction']
     # The end of a run names a picture and the next command.
     assert ('a.png' in out and 'mmvidattn predict VIDEO' in out) == passes
 
 
-def test_passes_its_options_on(checkout, tmp_path):
+def test_passes_its_options_on_and_stops_at_a_failure(checkout, tmp_path):
     make_venv(tmp_path / 'other')
     (checkout / 'tools/quickstart.py').write_text(
         'import sys; print(sys.argv[1:])')
@@ -71,31 +66,6 @@ def test_passes_its_options_on(checkout, tmp_path):
     assert done.stdout.splitlines()[1:2] == ['prepared']
     assert '[]' in done.stdout
     assert run(checkout, '--long').returncode == 2
-
-
-def test_stops_at_the_first_failure(checkout):
     (checkout / 'tools/setup_env.sh').write_text('exit 3')
     done = run(checkout)
-    assert done.returncode == 3 and 'Videos' not in done.stdout
-
-
-# CI runs the complete quickstart.
-@pytest.mark.slow
-@pytest.mark.parametrize('options, name', [
-    (['--short'], 'quickstart_short'), ([], 'quickstart')])
-def test_a_run_and_its_repetition(checkout, options, name):
-    outputs, times = [], []
-    work = checkout / 'work_dirs' / name
-    for _ in range(2):
-        done = run(checkout, *options)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-        outputs.append(done.stdout)
-        times.append((work / 'last_checkpoint').stat().st_mtime_ns)
-        assert cv2.imread(str(work / 'prediction.png')).std() > 1
-        assert cv2.VideoCapture(str(work / 'prediction.mp4')).read()[0]
-    assert times[0] == times[1]
-    first, again = (re.findall('==> top-1 .*', out) for out in outputs)
-    assert first == again != []
-    assert outputs[1].count('from an earlier run') == 2
-    # The programs' own output is in the log.
-    assert len(outputs[0].splitlines()) < 60 and 'INFO' not in outputs[0]
+    assert done.returncode == 3 and '[]' not in done.stdout

@@ -2,9 +2,6 @@
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from helpers import sigterm
 from live_fixtures import Hook, write_clip
 
 from mmvidattn.commands import make_parser, stream
@@ -19,7 +17,6 @@ from mmvidattn.evaluation.events import detect_events, tune_thresholds
 from mmvidattn.live import load_live_model
 from mmvidattn.online.frame_scores import read_frame_scores
 
-ROOT = Path(__file__).resolve().parents[2]
 # Thresholds that the weak scores of the detector reach.
 LOW = '--on', '0.26', '--off', '0.1', '--min-duration', '0'
 
@@ -62,35 +59,27 @@ def test_video_plot_and_events(run_main, request, clip, capsys, model,
     assert all(map(out.__contains__, map(stream.describe_event, events)))
 
 
-@pytest.mark.parametrize('options, method', [
-    ([], 'farneback'), (['--flow-method', 'tvl1'], 'tvl1')])
-def test_flow_network_keeps_the_method_of_the_config(
-        clip, monkeypatch, options, method):
+def test_flow_network_keeps_the_method_of_the_config(clip, monkeypatch):
     seen = []
     monkeypatch.setattr('mmvidattn.live.load_live_model', lambda *_, **given: (
         seen.append(given['extractors']['flow']) or 1 / 0))
-    with pytest.raises(ZeroDivisionError):
-        stream.make_runs(make_parser('stream').parse_args([
-            str(clip), 'testra_thumos14', 'a.pth', '--flow', 'flow.py', '-',
-            *options, '--cfg-options',
-            'online.extractors.flow.flow=farneback']))
-    assert seen == [dict(config='flow.py', checkpoint=None, flow=method)]
+    for options in [], ['--flow-method', 'tvl1']:
+        with pytest.raises(ZeroDivisionError):
+            stream.make_runs(make_parser('stream').parse_args([
+                str(clip), 'testra_thumos14', 'a.pth', '--flow', 'flow.py',
+                '-', *options, '--cfg-options',
+                'online.extractors.flow.flow=farneback']))
+    assert seen == [dict(config='flow.py', checkpoint=None, flow=method)
+                    for method in ('farneback', 'tvl1')]
 
 
-def test_stream_without_events_reports_the_highest_scores(
-        run_main, files, clip, capsys):
-    run_main('stream.py', clip, *files, '--on', '0.99')
+def test_tuned_thresholds_of_scores_apply_live(run_main, files, clip, capsys):
+    run_main('stream.py', clip, *files, '--scores', 'scores', '--on', '0.99')
     out = capsys.readouterr().out
-    assert 'started' not in out
-    scores = re.search(r'no events\. Highest score .* \(--on\): (.*?)\. An '
-                       'action', out)[1]
-    scores = dict(re.findall(r'(\w+) (0\.\d\d) of 0\.99', scores))
-    assert {*scores} == {'jump', 'run', 'swim'}
-    assert max(map(float, scores.values())) > .25
-
-
-def test_tuned_thresholds_of_scores_apply_live(run_main, files, clip):
-    run_main('stream.py', clip, *files, '--scores', 'scores')
+    assert 'no events. Highest score' in out and 'started' not in out
+    peaks = dict(re.findall(r'(\w+) (0\.\d\d) of 0\.99', out))
+    assert {*peaks} == {'jump', 'run', 'swim'}
+    assert max(map(float, peaks.values())) > .25
     scored = read_frame_scores('scores')
     rate, scores = scored.videos[str(clip)]
     assert (rate, scores.shape, scored.ignore) == (4., (28, 4), {0})
@@ -163,21 +152,15 @@ def test_broken_video_keeps_its_outputs(run_main, files, broken_clip, clip,
     assert re.search(f'^{clip}: .* started at', out, re.MULTILINE)
 
 
-def test_signal_keeps_the_outputs(files, camera):
-    process = subprocess.Popen(
-        [sys.executable, ROOT / 'tools/stream.py', camera.url, *files, *LOW,
-         '--out', 'out.mp4', '--events', 'events.jsonl'],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env=dict(os.environ, OMP_NUM_THREADS='1',
-                            PYTHONUNBUFFERED='1'))
-    # Wait for the first event, which is written before it is printed.
-    assert 'started' in process.stdout.readline()
-    assert Path('events.jsonl').read_text().endswith('}\n')
-    # Like Ctrl-C, which background programs of a shell ignore.
-    process.send_signal(signal.SIGTERM)
-    out, error = process.communicate(timeout=60)
-    assert process.returncode == 0, error
-    assert 'stopped' in out and 'secret' not in out + error
+def test_signal_keeps_the_outputs(run_main, files, camera, capsys):
+    events = Path('events.jsonl')
+    with sigterm(lambda: events.exists() and events.read_text()):
+        run_main('stream.py', camera.url, *files, *LOW, '--out', 'out.mp4',
+                 '--events', events)
+    out, error = capsys.readouterr()
+    assert 'started' in out and 'stopped' in out
+    assert 'secret' not in out + error
+    assert events.read_text().endswith('}\n')
     assert cv2.VideoCapture('out.mp4').read()[0]
 
 

@@ -171,7 +171,6 @@ def test_charades_training_clips(total, low, high, monkeypatch):
     assert ranges == [(low, high + 1)] * 2
 
 
-# configs/test_released.py tests the configs of LAPS.
 @pytest.mark.parametrize('clip_len, interval', [(8, 8), (12, 32), (64, 8)])
 @pytest.mark.parametrize('total', LENGTHS)
 def test_laps_frames_match_torch_linspace(clip_len, interval, total):
