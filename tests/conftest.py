@@ -7,6 +7,7 @@ import faulthandler
 import gc
 import itertools
 import os
+import runpy
 import signal
 import sys
 import threading
@@ -145,11 +146,15 @@ def session_folders(tmp_path_factory) -> Iterator[Path]:
     of each run. This would take more than half of the time of short runs.
     """
     read, read_once = Config._file2dict, cache(Config._file2dict)
+    run_once = cache(runpy.run_path)
 
     def read_config(filename, *args, **kwargs):
         if ROOT / 'configs' in Path(filename).parents:
             return copy.deepcopy(read_once(str(filename), *args, **kwargs))
         return read(filename, *args, **kwargs)
+
+    def read_rows(file):
+        return dict(rows=copy.deepcopy(run_once(file)['rows']))
 
     folder = tmp_path_factory.mktemp('session')
     with user_folders(folder), pytest.MonkeyPatch.context() as patch:
@@ -160,6 +165,8 @@ def session_folders(tmp_path_factory) -> Iterator[Path]:
         patch.setattr('mmengine.dataset.base_dataset.gc',
                       SimpleNamespace(collect=int))
         patch.setattr(Config, '_file2dict', staticmethod(read_config))
+        patch.setattr('mmvidattn.apis.config.runpy',
+                      SimpleNamespace(run_path=read_rows))
         patch.setattr('mmengine.utils.version_utils._minimal_ext_cmd',
                       lambda command: b'0' * 40)
         patch.setattr('mmengine.runner.runner.collect_env', cache(collect_env))

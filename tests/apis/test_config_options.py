@@ -4,7 +4,6 @@ import re
 import sys
 import warnings
 
-import config_cache as cached
 import pytest
 import torch
 from mmaction.registry import MODELS
@@ -32,7 +31,7 @@ def test_every_listed_model_builds(family):
     init_default_scope('mmaction')
     for name in NAMES:
         if name.partition('_')[0] == family:
-            model = cached.load_config(name).model
+            model = load_config(name).model
             # Mixup cannot be built on the meta device.
             model.pop('data_preprocessor', None)
             # Equal layers take most of the time.
@@ -45,10 +44,10 @@ def test_every_listed_model_builds(family):
 @pytest.mark.parametrize('family', FAMILIES)
 def test_data_root_changes_all_paths(family):
     for name in list_models(f'{family}_*'):
-        old = cached.load_config(name)
+        old = load_config(name)
         with warnings.catch_warnings():
             warnings.simplefilter('error', UserWarning)
-            new = load_config(cached.load_config(name),
+            new = load_config(load_config(name),
                               {'data_root': '/elsewhere'})
         root = old.data_root
         assert re.fullmatch(r'data/\w+', root), name

@@ -2,10 +2,9 @@
 """Ablation rows: models, costs and figures of the papers' tables."""
 import pytest
 import torch
-from config_cache import load_config
 from mmaction.registry import MODELS
 
-from mmvidattn.apis import list_models
+from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.complexity import count_config, view_of
 
 PREFIX = 'linear_ff_'

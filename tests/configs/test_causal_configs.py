@@ -2,11 +2,12 @@
 """Configs of causal networks of videos, with narrow models."""
 import pytest
 import torch
-from config_cache import load_config
 from made_videos import write_opencv
 from mmaction.registry import DATA_SAMPLERS, DATASETS, METRICS
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import init_default_scope
+
+from mmvidattn.apis import load_config
 
 ONLINE = ['linear_ff_causal_thumos14_rgb', 'linear_ff_causal_ek100_rgb',
           'linear_ff_causal_tiny_synthetic']

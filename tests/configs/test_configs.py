@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from config_cache import load_config
 from mmaction.registry import MODELS, TRANSFORMS
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
-from mmvidattn.apis import list_models
+from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.config import list_rows
 from mmvidattn.convert import SOURCES
 

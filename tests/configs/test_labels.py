@@ -4,9 +4,10 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from config_cache import load_config
 from mmaction.registry import DATASETS, METRICS, MODELS
 from mmengine.dataset import pseudo_collate
+
+from mmvidattn.apis import load_config
 
 CHARADES = 'linear_ff_charades_released'
 

@@ -2,11 +2,10 @@
 """Configs of online detection, with narrow models on small features."""
 import pytest
 import torch
-from config_cache import load_config
 from mmaction.registry import DATA_SAMPLERS, DATASETS, METRICS, MODELS
 from mmengine.dataset import pseudo_collate
 
-from mmvidattn.apis import list_models
+from mmvidattn.apis import list_models, load_config
 
 FAMILIES = 'testra_*', 'lstr_*', 'mat_*', 'miniroad_*'
 # Other tests run the tiny configs on their datasets.

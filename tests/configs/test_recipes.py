@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from config_cache import load_config
 
 from docs import recipes
-from mmvidattn.apis import list_models
+from mmvidattn.apis import list_models, load_config
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = {'dualformer', 'laps', 'linear_ff', 'mat', 'miniroad', 'testra',

@@ -32,12 +32,11 @@ data code, or from the papers. Known differences that no config can show:
 from fnmatch import fnmatch
 
 import pytest
-from config_cache import load_config
 from mmaction.registry import MODELS
 from mmengine.optim import build_optim_wrapper
 
 from docs import recipes
-from mmvidattn.apis import list_models
+from mmvidattn.apis import list_models, load_config
 
 FOLDERS = [path.parent for path in sorted(
     recipes.ROOT.glob('configs/*/recipes.yml'))]

@@ -2,11 +2,11 @@
 """Networks of feature streams: TeSTra, LSTR, MAT and MiniROAD."""
 import pytest
 import torch
-from config_cache import load_config
 from mmaction.registry import MODELS
 from online.naive_mat import Sizes, shapes_of
 from torch import nn
 
+from mmvidattn.apis import load_config
 from mmvidattn.convert import convert
 
 THUMOS = Sizes(rgb=2048, flow=1024, width=1024, hidden=1024, classes=22,

@@ -6,11 +6,11 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from config_cache import load_config
 from convert.naive_vit import HEADS, LAYERS, D, run_blocks
 from helpers import relative
 from mmaction.registry import MODELS
 
+from mmvidattn.apis import load_config
 from mmvidattn.convert import convert
 
 # All published models use 16 frames of 224 x 224.

@@ -2,9 +2,9 @@
 """Compare VJEPA2 with transformers, and with names of the authors' files."""
 import pytest
 import torch
-from config_cache import load_config
 from mmaction.registry import MODELS
 
+from mmvidattn.apis import load_config
 from mmvidattn.convert import convert
 from mmvidattn.convert.rename import rename
 from mmvidattn.utils.checkpoint import load_state_dict_file

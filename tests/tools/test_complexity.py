@@ -3,8 +3,8 @@ import json
 
 import pytest
 import torch
-from config_cache import load_config
 
+from mmvidattn.apis import load_config
 from mmvidattn.apis.complexity import shape_of
 from mmvidattn.layers import (
     CosFormerAttention,

@@ -7,11 +7,10 @@ import zipfile
 
 import pytest
 import torch
-from config_cache import load_config
 from mmaction.registry import MODELS, TRANSFORMS
 
 import mmvidattn
-from mmvidattn.apis import load_bundle
+from mmvidattn.apis import load_bundle, load_config
 from mmvidattn.apis.bundle_file import clean_config, write_bundle
 from mmvidattn.apis.bundle_types import registry as bundle_types
 from mmvidattn.apis.bundle_types.registry import BundleConfig, types_of

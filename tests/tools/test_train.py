@@ -49,23 +49,22 @@ def test_trains_and_validates(trained):
         log.read_text('utf-8'))
 
 
-@pytest.mark.parametrize('kind', ['last', 'path'])
-def test_resumes_from_the_last_checkpoint_or_a_path(trained, train, tmp_path,
-                                                    kind):
-    words = ['--resume']
-    if kind == 'last':
-        (tmp_path / 'last_checkpoint').write_text(str(trained / 'epoch_1.pth'))
-    else:
-        words.append(trained / 'epoch_1.pth')
-    logs, val = train(*words)
+def test_resumes_from_the_last_checkpoint(trained, train, tmp_path):
+    (tmp_path / 'last_checkpoint').write_text(str(trained / 'epoch_2.pth'))
+    logs, _ = train('--resume', '--epochs', 3)
+    assert [log['step'] for log in logs] == [9, 10, 11, 12]
+    for epoch, path in (2, trained), (3, tmp_path):
+        state = torch.load(path / f'epoch_{epoch}.pth')['optimizer']['state']
+        assert state[0]['step'] == 4 * epoch
+
+
+def test_resumes_from_a_path(trained, train):
+    logs, val = train('--resume', trained / 'epoch_1.pth')
     assert [log['step'] for log in logs] == [5, 6, 7, 8]
     assert [log['step'] for log in val] == [2]
     # The same weights and rate; dropout and the order of videos differ.
     whole = scalars(trained)[0]
     assert [log['lr'] for log in logs] == [log['lr'] for log in whole[4:]]
-    for epoch, path in (1, trained), (2, tmp_path):
-        state = torch.load(path / f'epoch_{epoch}.pth')['optimizer']['state']
-        assert state[0]['step'] == 4 * epoch
 
 
 @pytest.mark.parametrize('is_forced', [True, False])
