@@ -6,13 +6,19 @@ import json
 import pytest
 from goldens.behavior import FILE, KINDS, compute, differences
 
+from mmvidattn.export import export
+
 STORED = json.loads(FILE.read_text())
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_results_are_those_of_the_last_accepted_state(kind):
+def test_results_are_those_of_the_last_accepted_state(kind, monkeypatch):
     if kind == 'export':
         pytest.importorskip('onnxruntime')
+        # Both files have the same graph.
+        capture, kept = export.capture, []
+        monkeypatch.setattr(export, 'capture', lambda program: (
+            kept or kept.append(capture(program)) or kept)[0])
     assert differences(compute(kind), STORED[kind], kind) == []
 
 

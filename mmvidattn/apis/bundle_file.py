@@ -160,6 +160,8 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
     place.parent.mkdir(parents=True, exist_ok=True)
     # A killed writer leaves this folder, and the next one removes it.
     folder = place.with_name(f'.{place.name}.part')
+    if folder.is_symlink():
+        folder.unlink()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:

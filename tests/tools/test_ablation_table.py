@@ -39,18 +39,3 @@ def test_text_on_the_pages_is_current(pages):
 def test_whole_pages_are_current(run_main, capsys):
     run_main('analysis/ablation_table.py', '--check')
     assert '[1/' in capsys.readouterr().err
-
-
-def test_check_fails_where_the_page_is_stale(pages, tmp_path, monkeypatch):
-    page = tmp_path / 'README.md'
-    monkeypatch.setattr(tool, 'PAGES', [None])
-    monkeypatch.setattr(tool, 'read_page', lambda path: pages[0]._replace(
-        path=page, rows=pages[0].rows[:1]))
-    monkeypatch.setattr(tool, 'count_both',
-                        lambda *args: (tool.Complexity(1, 2), None))
-    for words in [], ['--check']:
-        monkeypatch.setattr('sys.argv', ['ablation_table.py', *words])
-        tool.main()
-    page.write_text(page.read_text() + 'x')
-    with pytest.raises(SystemExit, match='README.md is stale'):
-        tool.main()

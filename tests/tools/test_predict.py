@@ -2,6 +2,7 @@
 import json
 import shutil
 
+import cv2
 import decord
 import numpy as np
 import pytest
