@@ -102,14 +102,11 @@ class StatefulVideoSampler(Sampler):
     clips. Rows with fewer clips repeat their first clips at the end.
 
     Args:
-        sampler: Sampler of single clips, whose dataset, ``shuffle``, ``seed``
-            and ``epoch`` are used, such as ``DefaultSampler``.
+        sampler: Sampler of single clips of a :class:`VideoStreamDataset` for
+            training, such as ``DefaultSampler``; its ``shuffle``, ``seed`` and
+            ``epoch`` are used.
         batch_size: Number of parallel videos in each process.
         drop_last: Ignored: all batches are complete.
-
-    Raises:
-        ValueError: If the dataset is not a training
-            :class:`VideoStreamDataset`.
     """
 
     def __init__(self, sampler: Any, batch_size: Count,

@@ -83,11 +83,6 @@ class VideoStreamDataset(VideoSegmentDataset):
             anticipates it (:class:`~.feature_windows.SegmentWindows`).
             Defaults to scoring each step.
         kwargs: Other arguments of :class:`VideoSegmentDataset`.
-
-    Raises:
-        ValueError: If a line of the CSV file is invalid, or arguments
-            contradict each other.
-        FileNotFoundError: If all videos are missing.
     """
 
     def __init__(self, ann_file: str, pipeline: Sequence[Any], *,

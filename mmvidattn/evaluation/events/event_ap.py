@@ -97,9 +97,6 @@ class ClassRankings(VideoMetric):
         is_thumos14: Follow THUMOS'14; see :class:`SegmentAP`. Defaults to
             False.
 
-    Raises:
-        ValueError: If a prediction lacks a score.
-
     Attributes:
         classes: Names of the K' classes that have annotated segments.
         rankings: ``Ranking`` of each of these classes.

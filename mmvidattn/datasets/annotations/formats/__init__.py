@@ -1,9 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Files of annotation programs: one module with a reader and a writer each.
 
-``any_format`` reads and writes all formats, ``videos`` finds the annotated
-videos in a folder, and ``summary`` counts the classes and compares with the
-videos.
+``any_format`` reads and writes all formats.
 """
 from .any_format import (
     FORMATS,
