@@ -15,5 +15,5 @@ lazy_package(__name__, dict(
     visformer=['Visformer'],
     vit=['VisionTransformerLAPS'],
     vivit=['ViViT'],
-    vjepa2=['VJEPA2'],
+    vjepa2=['VJEPA2', 'VJEPA2Predictor'],
     xvit=['XViT']))

@@ -5,13 +5,15 @@ from torch import Tensor, nn
 from ..utils.checkpoint import load_state_dict_file, report_fit
 
 
-def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
-    """Read the file in the ``init_cfg`` of a backbone.
+def read_pretrained(model: nn.Module, prefix: str = 'backbone.'
+                    ) -> tuple[dict[str, Tensor], str]:
+    """Read the file in the ``init_cfg`` of a backbone or neck.
 
     Args:
         model: Model with ``init_cfg=dict(type='Pretrained',
-            checkpoint=FILE)``, see :class:`BaseBackbone`. Tensor names may
-            begin with ``prefix``, by default 'backbone.'.
+            checkpoint=FILE)``, see :class:`BaseBackbone`.
+        prefix: Prefix that tensor names may have, unless ``init_cfg`` has
+            another. Defaults to 'backbone.'.
 
     Returns:
         Tensors with names without the prefix, and the path of the file.
@@ -26,7 +28,7 @@ def read_pretrained(model: nn.Module) -> tuple[dict[str, Tensor], str]:
                          "dict(type='Pretrained', checkpoint=...), got "
                          f'{init_cfg}')
     path = init_cfg['checkpoint']
-    prefix = init_cfg.get('prefix', 'backbone.')
+    prefix = init_cfg.get('prefix', prefix)
     state_dict = load_state_dict_file(path)
     if 'source' in init_cfg:
         from ..convert import convert

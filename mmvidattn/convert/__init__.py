@@ -18,7 +18,7 @@ from .linear_ff import linear_ff, xvit
 from .online import mat, miniroad, testra
 from .tsn import bn_inception, tsn_resnet
 from .vivit import vivit_hf, vivit_scenic, vivit_videomae
-from .vjepa2 import vjepa2
+from .vjepa2 import vjepa2, vjepa2_predictor
 
 SOURCES = dict(
     bn_inception=bn_inception,
@@ -43,6 +43,7 @@ SOURCES = dict(
     vivit_scenic=vivit_scenic,
     vivit_videomae=vivit_videomae,
     vjepa2=vjepa2,
+    vjepa2_predictor=vjepa2_predictor,
     xvit=xvit,
     xvit_image=xvit_image)
 

@@ -4,6 +4,7 @@ import logging
 import os.path as osp
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, Literal
 
 from mmaction.registry import DATASETS
@@ -59,6 +60,9 @@ class VideoSegmentDataset(CheckedVideoDataset):
             label: the number of its action, or the index of the action's name
             in ``metainfo['classes']``. With ``multi_class``, lines with the
             same video, start and end are one sample with several labels.
+        num_verbs: Number of verbs, for samples with an action as well: the
+            third label is ``num_nouns + num_verbs`` plus the action. Defaults
+            to None, no actions.
         kwargs: Other arguments of :class:`CheckedVideoDataset`.
 
     Raises:
@@ -70,29 +74,29 @@ class VideoSegmentDataset(CheckedVideoDataset):
     def __init__(self, ann_file: str, pipeline: Sequence[dict | Callable], *,
                  filename_tmpl: str = '{}', unit: Literal[UNITS] = 's',
                  fps: Positive = 30., num_nouns: Count | None = None,
-                 **kwargs: Any) -> None:
+                 num_verbs: Count | None = None, **kwargs: Any) -> None:
         if num_nouns is not None and not (
                 kwargs.get('multi_class')
-                and (kwargs.get('num_classes') or 0) > num_nouns):
+                and (kwargs.get('num_classes') or 0)
+                > num_nouns + (num_verbs or 0)):
             raise ValueError(
                 'num_nouns needs multi_class=True and num_classes, the number '
-                f'of nouns and verbs together, got num_nouns={num_nouns}, '
+                'of nouns and verbs (and of actions, with num_verbs) together,'
+                f' got num_nouns={num_nouns}, num_verbs={num_verbs}, '
                 f'multi_class={kwargs.get("multi_class", False)}, '
                 f'num_classes={kwargs.get("num_classes")}')
         self.filename_tmpl = filename_tmpl
         self.unit = unit
         self.fps = fps
         self.num_nouns = num_nouns
+        self.num_verbs = num_verbs
         super().__init__(ann_file, _opening_segments(pipeline), **kwargs)
 
     def load_data_list(self) -> list[dict]:
         """Read and check the CSV file, and report missing videos."""
         if not self.ann_file.endswith('.csv'):
             return super().load_data_list()
-        ranges = dict(action=self.num_classes)
-        if self.num_nouns is not None:
-            ranges = dict(noun=self.num_nouns,
-                          verb=self.num_classes - self.num_nouns)
+        ranges = self._parts() or dict(action=self.num_classes)
         segments = read_segment_file(
             self.ann_file, self.fps, num_classes={
                 part: number for part, number in ranges.items() if number})
@@ -113,6 +117,16 @@ class VideoSegmentDataset(CheckedVideoDataset):
         self._check_files(data_list)
         return data_list
 
+    def _parts(self) -> dict[str, int]:
+        """Return the number of classes of each part, in order."""
+        if self.num_nouns is None:
+            return {}
+        rest = self.num_classes - self.num_nouns
+        if self.num_verbs is None:
+            return dict(noun=self.num_nouns, verb=rest)
+        return dict(noun=self.num_nouns, verb=self.num_verbs,
+                    action=rest - self.num_verbs)
+
     def _filename(self, segment: VideoSegment) -> str:
         name = self.filename_tmpl.format(segment.video)
         if not osp.splitext(name)[1]:
@@ -124,19 +138,19 @@ class VideoSegmentDataset(CheckedVideoDataset):
         return path
 
     def _label(self, segment: VideoSegment) -> int | list[int]:
-        parts = ['action'] if self.num_nouns is None else ['noun', 'verb']
-        if self.num_nouns is not None and self.test_mode \
-                and not segment.labels:
+        parts = self._parts()
+        if parts and self.test_mode and not segment.labels:
             return []
-        if not segment.labels.keys() >= {*parts}:
+        if not segment.labels.keys() >= (parts.keys() or {'action'}):
             raise ValueError(
                 f'{segment.where}: a segment must have '
-                + ('a label (verbs and nouns need num_nouns)'
-                   if self.num_nouns is None else 'a verb and a noun')
+                + (f'the labels {", ".join(parts)}' if parts else
+                   'a label (verbs and nouns need num_nouns)')
                 + f', got {", ".join(segment.labels) or "none"}')
-        if self.num_nouns is not None:
-            return [segment.labels['noun'],
-                    self.num_nouns + segment.labels['verb']]
+        if parts:
+            firsts = accumulate(parts.values(), initial=0)
+            return [first + segment.labels[part]
+                    for part, first in zip(parts, firsts)]
         label = segment.labels['action']
         classes = list(self._metainfo.get('classes', ()))
         if label in classes:

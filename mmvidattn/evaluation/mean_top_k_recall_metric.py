@@ -15,6 +15,7 @@ from .segment_scores import (
     SegmentScores,
     SegmentSubset,
     read_actions,
+    read_clip_scores,
     read_segment_scores,
     stack_scores,
 )
@@ -60,8 +61,10 @@ class MeanTopKRecall(BaseMetric):
     row whose scores count, and is part of the names of the results, such as
     ``action_top5_recall_strict``, ``verb_top5_recall_testra_tail`` and
     ``noun_top5_recall_testra_stream_window``. The result of the actions comes
-    first. A segment that starts too early to be anticipated has zero scores.
-    Segments without labels (test sets of a challenge) are left out.
+    first. With ``parts``, it evaluates clips of
+    :class:`mmvidattn.datasets.VideoSegmentDataset`. A segment that starts too
+    early to be anticipated has zero scores. Segments without labels (test sets
+    of a challenge) are left out.
 
     If the model lacks verb and noun classifiers, their scores are sums of the
     softmax of the actions.
@@ -76,6 +79,9 @@ class MeanTopKRecall(BaseMetric):
             ``dict(unseen=..., tail_action=..., tail_verb=...,
             tail_noun=...)``. See
             :class:`~mmvidattn.evaluation.segment_scores.SegmentSubset`.
+        parts: For clips: ``parts`` of the head, such as ``dict(noun=300,
+            verb=97, action=3806)``. Results are called
+            ``action_top5_recall_clip`` and so on. Defaults to None.
         **kwargs: Arguments of mmengine's ``BaseMetric``.
     """
 
@@ -85,6 +91,7 @@ class MeanTopKRecall(BaseMetric):
                  k: Count = 5,
                  actions: str | Sequence[tuple[int, int]] | None = None,
                  subsets: Mapping[str, Any] | None = None,
+                 parts: Mapping[str, Count] | None = None,
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.k = k
@@ -92,6 +99,7 @@ class MeanTopKRecall(BaseMetric):
             actions)
         self.subsets = [SegmentSubset(*each)
                         for each in (subsets or {}).items()]
+        self.parts = parts
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
         """Store the scores of each segment."""
@@ -99,8 +107,9 @@ class MeanTopKRecall(BaseMetric):
             # Append one result per sample, as mmengine expects when it gathers
             # the results of all ranks.
             self.results.append(dict(
-                mode=sample['evaluation_mode'],
-                segments=read_segment_scores(sample),
+                mode='clip' if self.parts else sample['evaluation_mode'],
+                segments=[read_clip_scores(sample, self.parts)] if self.parts
+                else read_segment_scores(sample),
                 stream_cost=sample.get('stream_cost')))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:

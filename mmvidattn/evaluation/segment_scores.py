@@ -62,6 +62,32 @@ def read_segment_scores(sample: dict) -> list[SegmentScores]:
     return [_score(sample, None, *each)]
 
 
+def read_clip_scores(sample: dict, parts: Mapping[str, int]) -> SegmentScores:
+    """Read the scores of a clip, the sample of a recognizer.
+
+    Args:
+        sample: Sample with ``segment_id``, scores ``pred_score`` and labels
+            ``gt_label`` of the classes of all parts, ``(K,)``.
+        parts: Number of classes of each part, in order.
+
+    Raises:
+        ValueError: If the number of scores or labels is not the sum of
+            ``parts``, or a score is not finite.
+    """
+    check_finite(pred_score=sample['pred_score'])
+    values = {}
+    for key in 'pred_score', 'gt_label':
+        if len(sample[key]) != sum(parts.values()):
+            raise ValueError(f'{key} must have the {sum(parts.values())} '
+                             f'classes of parts, got {len(sample[key])}')
+        each = sample[key].float().cpu().split([*parts.values()])
+        values[key] = {part: one.numpy() for part, one in zip(parts, each)}
+    labels = {part: int(one.argmax())
+              for part, one in values['gt_label'].items() if one.any()}
+    return SegmentScores(str(sample['segment_id']), labels, True,
+                         values['pred_score'])
+
+
 def _score(sample: dict, place: int | None, identity: Any,
            labels: dict[str, int], rows: list[int]) -> SegmentScores:
     scores = {}

@@ -1,5 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Asymmetric loss for several labels per sample."""
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from mmaction.registry import MODELS
@@ -19,7 +21,8 @@ class AsymmetricLoss(nn.Module):
     log(1 - p_m)``.
 
     Differs from the paper: the loss is the mean over samples and classes, as
-    in ``BCELossWithLogits``, instead of the sum.
+    in ``BCELossWithLogits``, instead of the sum. With ``gamma_neg`` equal to
+    ``gamma_pos`` and no margin, it is the focal loss.
 
     Args:
         gamma_neg: Focusing of negatives. Defaults to 4, as in the paper.
@@ -28,16 +31,24 @@ class AsymmetricLoss(nn.Module):
         margin: Negatives with a probability below it do not count. Defaults to
             0.05, as in the paper.
         loss_weight: Factor of the loss. Defaults to 1.
+        alpha: Weight of positives; negatives have the weight 1 - alpha.
+            Defaults to None: both have the weight 1.
+        reduction: 'mean' or 'sum' over samples and classes. Defaults to
+            'mean'.
     """
 
     def __init__(self, gamma_neg: NotNegative = 4.,
                  gamma_pos: NotNegative = 1., margin: Fraction = 0.05,
-                 loss_weight: NotNegative = 1.) -> None:
+                 loss_weight: NotNegative = 1.,
+                 alpha: Fraction | None = None,
+                 reduction: Literal['mean', 'sum'] = 'mean') -> None:
         super().__init__()
         self.gamma_neg = gamma_neg
         self.gamma_pos = gamma_pos
         self.margin = margin
         self.loss_weight = loss_weight
+        self.alpha = alpha
+        self.reduction = reduction
 
     def forward(self, cls_score: Tensor, label: Tensor) -> Tensor:
         """Compute the loss.
@@ -67,8 +78,12 @@ class AsymmetricLoss(nn.Module):
         else:
             # log(1 - p) of large logits would be -inf.
             negative = -F.logsigmoid(-logits) * _power(p, self.gamma_neg)
+        if self.alpha is not None:
+            positive = self.alpha * positive
+            negative = (1 - self.alpha) * negative
         loss = label * positive + (1 - label) * negative
-        return self.loss_weight * loss.mean()
+        total = loss.sum() if self.reduction == 'sum' else loss.mean()
+        return self.loss_weight * total
 
 
 def _power(base: Tensor, exponent: float) -> Tensor:

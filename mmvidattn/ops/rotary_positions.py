@@ -13,7 +13,8 @@ def rotary_positions(x: Tensor,
                      shape: Sequence[int],
                      num_axes: int | None = None,
                      paired: bool = True,
-                     span: int | None = None) -> Tensor:
+                     span: int | None = None,
+                     times: Tensor | None = None) -> Tensor:
     """Rotate pairs of channels of queries or keys by angles of positions.
 
     Each axis has an equal, even number of channels, at most ``D / num_axes``;
@@ -35,6 +36,8 @@ def rotary_positions(x: Tensor,
         span: Scale the positions of rows and columns to
             [0, span - 1], for frames of any size. Defaults to None: positions
             are numbers of rows and columns.
+        times: Positions of the T frames of each sample, [B, T], for x of
+            [B, N, G, D] with three axes. Defaults to 0, 1, ..., T - 1.
 
     Returns:
         [*, N, G, D].
@@ -42,7 +45,8 @@ def rotary_positions(x: Tensor,
     Raises:
         ValueError: If ``shape`` does not have N tokens.
     """
-    angles = _angles(x, shape, num_axes or len(shape), paired, span)
+    angles = _angles(x, shape, num_axes or len(shape), paired, span,
+                     times)
     width = angles.shape[-1]
     pairs = x[..., :width].unflatten(-1, (-1, 2))
     turned = torch.stack((-pairs[..., 1], pairs[..., 0]), dim=-1)
@@ -52,8 +56,8 @@ def rotary_positions(x: Tensor,
 
 
 def _angles(x: Tensor, shape: Sequence[int], num_axes: int, paired: bool,
-            span: int | None) -> Tensor:
-    """Return the angle of each channel, [N, 1, num_axes * d]."""
+            span: int | None, times: Tensor | None) -> Tensor:
+    """Return the angle of each channel, [*, N, 1, num_axes * d]."""
     sizes = tuple(shape)[-num_axes:]
     count = torch.Size(shape).numel()
     if count != x.shape[-3]:
@@ -71,20 +75,33 @@ def _angles(x: Tensor, shape: Sequence[int], num_axes: int, paired: bool,
         if span is not None and num_axes - axis <= 2 and num_axes > 1:
             places = places * (span - 1) / max(size - 1, 1)
         axes.append(places)
-    places = torch.cartesian_prod(*axes).view(-1, num_axes, 1)
-    angles = (places * frequencies).flatten(1)
-    return angles.repeat(count // len(angles), 1).unsqueeze(1)
+    places = torch.cartesian_prod(*axes).view(-1, num_axes)
+    if times is not None:
+        frames = times.to(dtype).repeat_interleave(
+            count // shape[0], dim=1).unsqueeze(-1)
+        places = torch.cat(
+            [frames, places[:, 1:].expand(len(times), -1, -1)], dim=-1)
+    angles = (places.unsqueeze(-1) * frequencies).flatten(-2)
+    if times is None:
+        angles = angles.repeat(count // len(angles), 1)
+    return angles.unsqueeze(-2)
 
 
 def naive_rotary_positions(x: Tensor,
                            shape: Sequence[int],
                            num_axes: int | None = None,
                            paired: bool = True,
-                           span: int | None = None) -> Tensor:
-    """Reference of :func:`rotary_positions` for [N, G, D], by channels."""
+                           span: int | None = None,
+                           times: Tensor | None = None) -> Tensor:
+    """Reference of :func:`rotary_positions`, by channels.
+
+    x is [N, G, D], and ``times`` is [T].
+    """
     num_axes = num_axes or len(shape)
     d = x.shape[-1] // num_axes // 2 * 2
     places = torch.cartesian_prod(*map(torch.arange, shape)).view(len(x), -1)
+    if times is not None:
+        places[:, 0] = times[places[:, 0]]
     y = x.clone()
     for a, size in enumerate(tuple(shape)[-num_axes:]):
         place = places[:, a - num_axes, None].to(x.dtype)

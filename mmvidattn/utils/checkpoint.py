@@ -367,6 +367,10 @@ def _unwrap(checkpoint: Mapping, path: str | Path) -> dict[str, Tensor]:
         value[0] if isinstance(value, list) and value else value
         for value in values) if isinstance(value, Mapping)]
     state_dict = dict((wrapped or [checkpoint])[0])
+    if wrapped and isinstance(checkpoint.get('predictor'), Mapping):
+        # The second network in V-JEPA's files.
+        state_dict |= {f'predictor.{name}': value for name, value in
+                       checkpoint['predictor'].items()}
     wrong = [name for name, value in state_dict.items()
              if not torch.is_tensor(value)]
     if wrong or not state_dict:

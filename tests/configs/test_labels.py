@@ -92,3 +92,55 @@ def test_epic_kitchens_labels_have_a_noun_and_a_verb(narrow, motion_dir):
         dict(pred_score=s['data_samples'].gt_label,
              gt_label=s['data_samples'].gt_label) for s in samples])
     assert metric.evaluate(2)['acc/action'] == 1
+
+
+def test_vjepa2_anticipates_noun_verb_and_action(narrow, train_once,
+                                                 motion_dir):
+    cfg = narrow('vjepa2_l_ek100')
+    cfg.model.neck.update(in_channels=32, embed_dims=24, num_layers=1,
+                          num_heads=2)
+    cfg.model.backbone.mlp_dims = 32
+    cfg.model.backbone.num_frames = 4
+    cfg.optim_wrapper.type = 'OptimWrapper'
+    del cfg.optim_wrapper['dtype']
+    video = (motion_dir / 'val.txt').read_text().split()[0]
+    # RULSTM's frames at 30 per second, verb, noun, action.
+    (motion_dir / 'rulstm.csv').write_text(
+        f'7,{video},15,30,96,299,3805\n8,{video},18,24,0,0,0\n')
+    for split in 'train', 'test':
+        dataset = cfg[f'{split}_dataloader'].dataset
+        dataset.update(ann_file='rulstm.csv', filename_tmpl='{}')
+        dataset.pipeline[1].update(clip_len=4, fps=10)
+        for step in dataset.pipeline:
+            for key in {'scale', 'crop_size'} & {*step}:
+                step[key] = 32 if key == 'crop_size' else (
+                    (-1, 32) if split == 'test' else (32, 32))
+    model, unchanged = train_once(cfg)
+    # Only the probe learns.
+    assert {name.split('.')[0] for name in
+            model.state_dict().keys() - unchanged} == {'cls_head'}
+    assert unchanged >= {'neck.proj.weight', 'backbone.norm.bias'}
+    dataset = DATASETS.build(cfg.test_dataloader.dataset)
+    samples = [dataset[0], dataset[1]]
+    labels = [sample['data_samples'].gt_label for sample in samples]
+    assert [label.nonzero().flatten().tolist() for label in labels] == [
+        [299, 396, 4202], [0, 300, 397]]
+    with torch.no_grad():
+        results = model.test_step(pseudo_collate(samples))
+    assert results[0].pred_score.shape == (4203, )
+    cfg.test_evaluator.subsets = dict(tail_verb=['7'], unseen=['8'])
+    metric = METRICS.build(cfg.test_evaluator)
+    # The second prediction ranks its noun sixth.
+    scores = [label.clone() for label in labels]
+    scores[1][[0, 1, 2, 3, 4, 5]] = torch.tensor([.5, 1, 1, 1, 1, 1])
+    metric.process(None, [dict(result.to_dict(), pred_score=score)
+                          for result, score in zip(results, scores)])
+    got = metric.evaluate(2)
+    assert [*got.items()][:2] == [
+        ('online/action_top5_recall_clip', 1.),
+        ('online/action_top5_recall_clip_unseen', 1.)]
+    assert got['online/noun_top5_recall_clip'] == .5
+    assert got['online/verb_top5_recall_clip_tail'] == 1
+    with pytest.raises(ValueError, match='pred_score must have the 4203 cl'):
+        metric.process(None, [dict(results[0].to_dict(),
+                                   pred_score=torch.zeros(397))])

@@ -41,6 +41,18 @@ def test_asymmetric_loss_matches_naive(gamma_neg, gamma_pos, margin):
     assert loss(logits, labels).item() == pytest.approx(2 * expected)
 
 
+def test_focal_loss_of_v_jepa_2():
+    """Sum of -alpha (1 - p)^2 log p over samples and classes."""
+    torch.manual_seed(0)
+    logits = 4 * torch.randn(5, 7).double()
+    labels = (torch.rand(5, 7) < .3).double()
+    p = logits.sigmoid()
+    want = -(labels * .25 * (1 - p)**2 * p.log()
+             + (1 - labels) * .75 * p**2 * (1 - p).log()).sum()
+    loss = AsymmetricLoss(2, 2, 0, alpha=.25, reduction='sum')
+    assert loss(logits, labels).item() == pytest.approx(want.item())
+
+
 @pytest.mark.parametrize('margin', [0., .05, .5])
 @pytest.mark.parametrize('gamma', [0., .3, .5, 1., 1.5, 4.])
 def test_asymmetric_gradients_are_finite_and_right(margin, gamma):

@@ -370,6 +370,16 @@ def check_rotary_positions(data):
         lambda x: ops.rotary_positions(x, shape, **options),
         lambda x: _by_sequence(lambda tokens: naive.rotary_positions(
             tokens, shape, **options), x, 3), x)
+    if len(shape) == 3 and options != dict(num_axes=1):
+        # Each sample has its own times.
+        times = torch.tensor([[*range(shape[0])], [*range(5, 5 + shape[0])]])
+        times[:, -1] += 3
+        x = d.tensor(2, *x.shape[-3:])
+        d.compare(
+            lambda x: ops.rotary_positions(x, shape, times=times, **options),
+            lambda x: torch.stack([naive.rotary_positions(
+                one, shape, times=time, **options)
+                for one, time in zip(x, times)]), x)
 
 
 def check_feature_map(data):

@@ -30,7 +30,8 @@ BACKBONES = (
     # Of mmvidattn.
     'BNInception', 'DualFormer', 'InflatedBackbone',
     'LinearVideoTransformer', 'MAT', 'MiniROAD', 'OnlineVideoEncoder', 'ResT',
-    'TeSTra', 'VJEPA2', 'ViViT', 'Visformer', 'VisionTransformerLAPS', 'XViT',
+    'TeSTra', 'VJEPA2', 'VJEPA2Predictor', 'ViViT', 'Visformer',
+    'VisionTransformerLAPS', 'XViT',
     # Of mmaction2.
     'C2D', 'C3D', 'MViT', 'MobileNetV2', 'MobileNetV2TSM', 'ResNet',
     'ResNet2Plus1d', 'ResNet3d', 'ResNet3dSlowFast', 'ResNet3dSlowOnly',
@@ -80,6 +81,7 @@ STEPS: dict[str, tuple[str, ...]] = dict(
     ScenicSampleFrames=_SAMPLES, SegmentSampleFrames=_SAMPLES,
     SlowFastSampleFrames=_SAMPLES, SpreadSampleFrames=_SAMPLES,
     UniformSample=_SAMPLES,
+    AnticipationSampleFrames=('clip_len', 'fps', 'seconds', 'point'),
     UniformSampleFrames=(*_SAMPLES, 'seed'),
     DenseSampleFrames=(*_SAMPLES, 'sample_range', 'num_sample_positions'),
     UntrimmedSampleFrames=('clip_len', 'clip_interval', 'frame_interval'),

@@ -8,7 +8,8 @@ lazy_package(__name__, dict(
     crops=['FlowTenCrop', 'ScaleJitter', 'UniformThreeCrop'],
     mix_clip=['MixClip', 'MixClipPlusPlus'],
     sample_frames=[
-        'CenteredSampleFrames', 'CharadesSampleFrames', 'ClipLabels',
+        'AnticipationSampleFrames', 'CenteredSampleFrames',
+        'CharadesSampleFrames', 'ClipLabels',
         'ScenicSampleFrames', 'SegmentSampleFrames',
         'SlowFastSampleFrames', 'SpreadSampleFrames'],
     scenic_rand_augment=['ScenicRandAugment'],

@@ -8,7 +8,13 @@ from mmaction.datasets import SampleFrames, UniformSample
 from mmaction.registry import TRANSFORMS
 from mmcv.transforms import BaseTransform
 
-from ...utils.arguments import Count, Positive, check_arguments
+from ...utils.arguments import (
+    Count,
+    Fraction,
+    NotNegative,
+    Positive,
+    check_arguments,
+)
 
 # Argument types of mmaction2's SampleFrames.
 SAMPLE_FRAMES = dict(clip_len=Count, frame_interval=Count, num_clips=Count,
@@ -190,6 +196,51 @@ class CharadesSampleFrames(_CustomSpacing):
                 min(room, 0), max(room, 0) + 1, self.num_clips)
         within = np.arange(self.clip_len) * self.frame_interval
         return (starts[:, None] + within).clip(0, total - 1)
+
+
+@TRANSFORMS.register_module()
+@check_arguments
+class AnticipationSampleFrames(BaseTransform):
+    """Sample a clip that ends before an action, to anticipate it.
+
+    As in the released code of V-JEPA 2, the frames are ``int(rate / fps)``
+    apart, and the first frame of the video is repeated before its start. The
+    actions are segments of :class:`~mmvidattn.datasets.VideoSegmentDataset`.
+    Without segments, the clip ends with the video.
+
+    Args:
+        clip_len: Number of frames.
+        fps: Nominal frames per second of the clip. Defaults to 8.
+        seconds: Range of the time between the clip and the action. It is
+            drawn at random and stored as ``seconds_ahead``. Defaults to
+            (1, 1).
+        point: Range of the moment in the action that the clip precedes: 0 is
+            its start and 1 its end. Defaults to (0, 0).
+    """
+
+    def __init__(self, clip_len: Count, fps: Positive = 8.,
+                 seconds: tuple[NotNegative, NotNegative] = (1., 1.),
+                 point: tuple[Fraction, Fraction] = (0., 0.)) -> None:
+        self.clip_len = clip_len
+        self.fps = fps
+        self.seconds = seconds
+        self.point = point
+
+    def transform(self, results: dict) -> dict:
+        """Add ``frame_inds``, ``seconds_ahead`` and SampleFrames' keys."""
+        rate = results['avg_fps']
+        seconds = np.random.uniform(*self.seconds)
+        start, length = results['start_index'], results['total_frames']
+        end = start + length
+        if results.get('segment') is not None:
+            moment = start + np.random.uniform(*self.point) * length
+            end = int(moment - int(seconds * rate))
+        step = max(int(rate / self.fps), 1)
+        frames = np.arange(end - self.clip_len * step, end, step)
+        results.update(
+            frame_inds=frames.clip(0).astype(np.int32), seconds_ahead=seconds,
+            clip_len=self.clip_len, frame_interval=step, num_clips=1)
+        return results
 
 
 @TRANSFORMS.register_module()

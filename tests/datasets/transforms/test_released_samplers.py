@@ -9,6 +9,7 @@ from mmaction.registry import TRANSFORMS
 
 from mmvidattn.apis import load_config
 from mmvidattn.datasets.transforms import (
+    AnticipationSampleFrames,
     CenteredSampleFrames,
     CharadesSampleFrames,
     ScenicSampleFrames,
@@ -201,3 +202,30 @@ def test_adds_the_start_of_a_segment(sampler):
     first, = frames(sampler, 40)
     later, = frames(sampler, 40, start_index=7)
     assert later == [frame + 7 for frame in first]
+
+
+def test_anticipation_clips_end_before_the_action():
+    """Frames of V-JEPA 2's released code, for 8 frames per second."""
+    segment = dict(start_index=300, total_frames=120, avg_fps=59.94,
+                   segment=(5., 7., 's'))
+    build = functools.partial(AnticipationSampleFrames, 4)
+    for step, end in ((build(), 241), (build(seconds=(.5, .5)), 271),
+                      (build(point=(1, 1)), 361), (build(fps=30), 241)):
+        got = step(dict(segment))
+        gap = 1 if step.fps == 30 else 7
+        assert got['frame_inds'].tolist() == [
+            end - gap * i for i in (4, 3, 2, 1)]
+        assert got['seconds_ahead'] == step.seconds[0]
+    # Before the video, the first frame is repeated.
+    early = build()(segment | dict(start_index=75))['frame_inds']
+    assert early.tolist() == [0, 0, 2, 9]
+    # Training draws the time and the moment; a whole video is before them.
+    step = build(seconds=(.25, 1.75), point=(.75, 1))
+    drawn = [step(dict(segment)) for _ in range(100)]
+    ahead = np.array([one['seconds_ahead'] for one in drawn])
+    moments = [one['frame_inds'][-1] + 7 + int(s * 59.94)
+               for one, s in zip(drawn, ahead)]
+    assert .25 <= ahead.min() < .5 and 1.5 < ahead.max() < 1.75
+    assert 390 <= min(moments) < 395 and 415 < max(moments) < 420
+    whole = build()(dict(start_index=0, total_frames=50, avg_fps=30))
+    assert whole['frame_inds'].tolist() == [38, 41, 44, 47]
