@@ -44,6 +44,8 @@ COLUMNS = dict(
 PLUMBING = (
     'DecordInit', 'FormatShape', 'LoadFeatureWindow',
     'VideoReaderInit')
+# Mean and standard deviation of ImageNet.
+IMAGENET = [[123.675, 116.28, 103.53], [58.395, 57.12, 57.375]]
 SIZES = 'scale_range', 'scale', 'size', 'crop_size', 'input_size'
 # Configs of small models on synthetic data, which are not from a paper.
 MINIATURES = '*_motion', '*_synthetic', '*_videos'
@@ -177,9 +179,11 @@ def augmentation(cfg: Config) -> str:
     steps = [_call(step) for step in _flat(
         cfg.train_dataloader.dataset.pipeline) if _is_augmentation(step)]
     preprocessor = cfg.model.get('data_preprocessor') or {}
-    if preprocessor.get('mean'):
-        steps.append(f'normalize(mean={text_of(preprocessor["mean"])}, '
-                     f'std={text_of(preprocessor["std"])})')
+    mean, std = preprocessor.get('mean'), preprocessor.get('std')
+    if [mean, std] == IMAGENET:
+        steps.append('normalize(ImageNet)')
+    elif mean:
+        steps.append(f'normalize(mean={text_of(mean)}, std={text_of(std)})')
     blending = preprocessor.get('blending')
     if blending:
         steps.append(_call(blending))

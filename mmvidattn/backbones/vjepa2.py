@@ -267,11 +267,12 @@ class VJEPA2Predictor(BaseModule):
             [B, C, T + 1, H, W], and no losses.
         """
         B, _, T, H, W = x.shape
-        seconds = torch.tensor(
-            [sample.get('seconds_ahead', self.seconds)
-             for sample in data_samples or [{}]],
-            dtype=torch.float64, device=x.device)
-        seconds = seconds.repeat_interleave(B // len(seconds))
+        seconds = x.new_full((B, ), self.seconds, dtype=torch.float64)
+        if data_samples is not None:
+            seconds = seconds.new_tensor([
+                sample.get('seconds_ahead', self.seconds)
+                for sample in data_samples]).repeat_interleave(
+                    B // len(data_samples))
         # Round down, as the released code does.
         future = T + (seconds * self.tubelet_rate).long()
         times = torch.cat([torch.arange(T, device=x.device).expand(B, T),

@@ -370,7 +370,8 @@ def _unwrap(checkpoint: Mapping, path: str | Path) -> dict[str, Tensor]:
     if wrapped and isinstance(checkpoint.get('predictor'), Mapping):
         # The second network in V-JEPA's files.
         state_dict |= {f'predictor.{name}': value for name, value in
-                       checkpoint['predictor'].items()}
+                       checkpoint['predictor'].items()
+                       if torch.is_tensor(value)}
     wrong = [name for name, value in state_dict.items()
              if not torch.is_tensor(value)]
     if wrong or not state_dict:

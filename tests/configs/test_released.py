@@ -245,8 +245,8 @@ DETAILS = [
         f'{HEAD}.dropout_ratio': 0.5}),
     ('dualformer_*_k[46]00', {
         'steps': 'Resize(scale=(-1, 256)), RandomResizedCrop(), Resize(scale='
-        '(224, 224), keep_ratio=False), Flip(flip_ratio=0.5), normalize(mean='
-        '(123.675, 116.28, 103.53), std=(58.395, 57.12, 57.375))'}),
+        '(224, 224), keep_ratio=False), Flip(flip_ratio=0.5), '
+        'normalize(ImageNet)'}),
     ('dualformer_*[18]', {
         'model.data_preprocessor.mean': [104, 117, 128],
         'model.data_preprocessor.std': [1, 1, 1]}),
