@@ -53,10 +53,11 @@ DIFFERENCES = {
     ('released', 'decay', '1e-05'): 'linear_ff_k600',
     ('released', 'epochs', '40, cosine'): 'linear_ff_k600',
     ('released', 'rate', 'AdamW 0.0001 to 0.005, best of 20'):
-        'vjepa2_?_ssv2 vjepa2_l_k400',
+        'vjepa2_?_ssv2 vjepa2_l_k400 vjepa2_?_ek100',
     ('released', 'rate', 'AdamW 0.0001 to 0.001, best of 3'):
         'vjepa2_l_diving48',
     ('released', 'decay', '0.01 to 0.8'): 'vjepa2_?_ssv2 vjepa2_l_k400',
+    ('released', 'decay', '0.0001 to 0.1'): 'vjepa2_?_ek100',
     ('paper', 'warmup', '10 from 0'): 'testra_thumos14',
     ('paper', 'epochs', '25, cosine from 10'): 'testra_thumos14',
     ('paper', 'views', '4 x 1'): 'vivit_l16x2_fact_encoder_epic_released',
