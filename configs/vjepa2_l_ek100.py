@@ -76,9 +76,7 @@ test_pipeline = [
     dict(type='Resize', scale=(-1, 292)),
     dict(type='CenterCrop', crop_size=img_size),
     dict(type='FormatShape', input_format='NCTHW'),
-    dict(
-        type='PackActionInputs',
-        meta_keys=('img_shape', 'num_clips', 'clip_len', 'segment_id'))
+    dict(type='PackActionInputs')
 ]
 
 dataset = dict(
