@@ -29,9 +29,6 @@ from mmengine.utils.dl_utils import collect_env
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Tests list the registered classes.
-mmvidattn.registered.import_all()
-
 # Programs started by tests import this checkout, even if it is not installed.
 os.environ['PYTHONPATH'] = os.pathsep.join(
     filter(None, (str(ROOT), os.environ.get('PYTHONPATH'))))
@@ -84,6 +81,17 @@ def user_folders(folder: Path) -> Iterator[None]:
         patch.setenv('XDG_CACHE_HOME', str(folder / 'cache'))
         patch.delenv('XDG_CONFIG_HOME', raising=False)
         yield
+
+
+import_all = cache(mmvidattn.registered.import_all)
+
+
+def pytest_collectstart() -> None:
+    """Import all registered classes, which tests list.
+
+    xdist's main process collects nothing, so it saves the seconds.
+    """
+    import_all()
 
 
 def pytest_collection_finish():
@@ -146,15 +154,11 @@ def session_folders(tmp_path_factory) -> Iterator[Path]:
     of each run. This would take more than half of the time of short runs.
     """
     read, read_once = Config._file2dict, cache(Config._file2dict)
-    run_once = cache(runpy.run_path)
 
     def read_config(filename, *args, **kwargs):
         if ROOT / 'configs' in Path(filename).parents:
             return copy.deepcopy(read_once(str(filename), *args, **kwargs))
         return read(filename, *args, **kwargs)
-
-    def read_rows(file):
-        return dict(rows=copy.deepcopy(run_once(file)['rows']))
 
     folder = tmp_path_factory.mktemp('session')
     with user_folders(folder), pytest.MonkeyPatch.context() as patch:
@@ -166,7 +170,7 @@ def session_folders(tmp_path_factory) -> Iterator[Path]:
                       SimpleNamespace(collect=int))
         patch.setattr(Config, '_file2dict', staticmethod(read_config))
         patch.setattr('mmvidattn.apis.config.runpy',
-                      SimpleNamespace(run_path=read_rows))
+                      SimpleNamespace(run_path=cache(runpy.run_path)))
         patch.setattr('mmengine.utils.version_utils._minimal_ext_cmd',
                       lambda command: b'0' * 40)
         patch.setattr('mmengine.runner.runner.collect_env', cache(collect_env))

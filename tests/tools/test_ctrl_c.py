@@ -78,7 +78,7 @@ def test_fine_tuning(start, small_config, small_checkpoint, make_classes,
                      tmp_path):
     command = ['finetune', make_classes(tmp_path / 'mine', 'ab'),
                '--model', small_config, '--weights', small_checkpoint,
-               '--epochs', 1000, '--workers', 1]
+               '--epochs', 100, '--workers', 1]
     process = start(r'epoch +2/', *command)
     second = start('in use by another run', *command)
     assert second.wait() == 1
