@@ -29,8 +29,8 @@ class StreamStep(nn.Module):
     :meth:`skip`.
 
     Args:
-        model, long_memory_sample_rate, work_memory_sample_rate, kernel,
-            stretch_long_memory: See :class:`mmvidattn.online.StreamSession`.
+        model: Online network. The other arguments are those of
+            :class:`mmvidattn.online.StreamSession`.
 
     Raises:
         ValueError: If the model does not support an option.
