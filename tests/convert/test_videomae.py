@@ -23,16 +23,14 @@ def _authors(fine_tuned, version=1):
     torch.manual_seed(0)
     state = {'patch_embed.proj.weight': torch.randn(
         D, 3, 2, PATCH, PATCH) * 0.01, 'patch_embed.proj.bias': torch.randn(D)}
+    shapes = {'attn.q_bias': (D, ), 'attn.v_bias': (D, ),
+              'attn.qkv.weight': (3 * D, D)}
+    for name, *shape in (('norm1', D), ('attn.proj', D, D), ('norm2', D),
+                         ('mlp.fc1', 4 * D, D), ('mlp.fc2', D, 4 * D)):
+        shapes.update({f'{name}.weight': shape, f'{name}.bias': shape[:1]})
+    if version == 2:
+        shapes.update(gamma_1=(D, ), gamma_2=(D, ))
     for i in range(LAYERS):
-        shapes = {
-            'norm1.weight': (D, ), 'norm1.bias': (D, ), 'attn.q_bias': (D, ),
-            'attn.v_bias': (D, ), 'attn.qkv.weight': (3 * D, D),
-            'attn.proj.weight': (D, D), 'attn.proj.bias': (D, ),
-            'norm2.weight': (D, ), 'norm2.bias': (D, ),
-            'mlp.fc1.weight': (4 * D, D), 'mlp.fc1.bias': (4 * D, ),
-            'mlp.fc2.weight': (D, 4 * D), 'mlp.fc2.bias': (D, )}
-        if version == 2:
-            shapes.update(gamma_1=(D, ), gamma_2=(D, ))
         for name, shape in shapes.items():
             state[f'blocks.{i}.{name}'] = torch.randn(shape) * (
                 1 if len(shape) == 1 else 0.3)
