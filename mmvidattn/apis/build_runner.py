@@ -1,7 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Build the runner of a config, for the programs that train and test."""
 import argparse
+import difflib
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -29,7 +31,7 @@ from ..utils.half_precision import fallback_message, is_bfloat16_slow
 from ..utils.lock import lock_folder
 from ..utils.modules import unwrap
 from ..utils.remote_files import is_url
-from .config import load_config
+from .config import KNOWN_KEYS, load_config
 from .models import check_model_options
 
 # Environment variable with the rank of a process, for each launcher.
@@ -43,6 +45,16 @@ def load_runner_config(args: argparse.Namespace) -> Config:
     """Load ``args.config`` and apply the shared options."""
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = load_config(args.config, args.cfg_options)
+    root = cfg.get('data_root')
+    if root and str(cfg.to_dict()).count(f"'{root}") < 2:
+        warnings.warn(
+            f'data_root={root!r} in the config changes no path: pass '
+            f'--cfg-options data_root={root}, or set the data_root of each '
+            'dataset in the config')
+    for key in cfg.keys() - KNOWN_KEYS:
+        for close in difflib.get_close_matches(key, KNOWN_KEYS, 1, .87):
+            warnings.warn(f'nothing reads {key} of the config; did you mean '
+                          f'{close}?')
     cfg.launcher = args.launcher
     if args.default_runtime:
         add_default_runtime(cfg)

@@ -91,7 +91,8 @@ class VideoClassifier:
         **kwargs: Other arguments of :func:`mmvidattn.get_model`.
 
     Raises:
-        ValueError: If the config's test pipeline does not decode videos.
+        ValueError: If the config's test pipeline does not decode videos, or
+            the model is for streams.
     """
 
     def __init__(self,
@@ -102,6 +103,10 @@ class VideoClassifier:
                  **kwargs: Any) -> None:
         self.model = find_model(model, checkpoint, device, **kwargs)
         self._pipeline = ClipPipeline(self.model.cfg)
+        if type(self.model).__name__ == 'OnlineActionDetector':
+            raise ValueError(
+                'this model detects actions in streams: use mmvidattn stream, '
+                'predict --segments, or mmvidattn.OnlineDetector')
         self.labels = (find_labels(self.model) if labels is None else
                        list(labels))
 

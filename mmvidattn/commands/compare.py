@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..utils.exits import one_line_errors
-from ..utils.printable import echo
+from ..utils.printable import count, echo
 from . import finetune, make_parser
 from ._options import at_least
 
@@ -133,7 +133,8 @@ class Runs:
         metrics = json.loads(file.read_text())
         self.metrics.setdefault(model.name, {})[seed] = metrics
         echo(f'{model.name}, seed {seed}: '
-             f'{100 * metrics["top1"]:.1f} % of {metrics["videos"]} videos')
+             f'{100 * metrics["top1"]:.1f} % of '
+             + count(metrics['videos'], 'video'))
 
     def stop(self) -> None:
         """Let unfinished runs save a checkpoint and end."""
@@ -166,7 +167,7 @@ def train(models: Sequence[Model], runs: Runs, seeds: int,
             return
         pending = [(model, seed) for seed in range(done, min(look, seeds))
                    for model in (baseline, *open_models)]
-        echo(f'{len(pending)} runs, {jobs} at a time')
+        echo(f'{count(pending, "run")}, {jobs} at a time')
         with ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(runs, *run) for run in pending]
             try:

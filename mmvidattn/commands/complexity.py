@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from ..utils.exits import one_line_errors
-from ..utils.printable import echo
+from ..utils.printable import count, echo
 from ..version import __version__
 from ._options import add_cfg_options, add_config
 
@@ -44,7 +44,8 @@ def run(args: argparse.Namespace) -> None:
     macs = counts.macs / 1e9
     echo(f'{args.config}: {digits_of(counts.params / 1e6)} M parameters, '
          f'{digits_of(macs)} GMACs per view {"x".join(map(str, shape))}, '
-         f'{digits_of(macs * views)} GMACs per video of {views} views\n'
+         f'{digits_of(macs * views)} GMACs per video of '
+         f'{count(views, "view")}\n'
          'The papers\' "GFLOPs" are multiply-accumulates (GMACs).')
     if args.json:
         Path(args.json).write_text(json.dumps(dict(

@@ -269,7 +269,8 @@ def predict_videos(args: argparse.Namespace, videos: dict[str, Path],
             for video in videos)
     results, failed, number = [], [], 0
     with (args.json_lines.open('w') if args.json_lines else nullcontext()
-          ) as lines, one_line_stop(lambda: f' after {number} predictions'):
+          ) as lines, one_line_stop(
+              lambda: f' after {count(number, "prediction")}'):
         for number, prediction in enumerate(track(
                 predictions, 'Predicting', total=len(videos),
                 console=Console(stderr=True),

@@ -285,6 +285,8 @@ def wait_for(workers: Sequence[Worker], forever: bool) -> None:
             if status != shown[i] and not (
                     status.startswith(('ended', 'failed'))):
                 log(f'{source.name}: {status}')
+            if forever and status == 'ended' != shown[i]:
+                log(f'{source.name}: ended; the page stays until Ctrl-C')
             shown[i] = status
 
 
@@ -332,7 +334,12 @@ def run(args: argparse.Namespace) -> None:
             run.stop()
         for worker in workers:
             worker.join()
-        for run in runs:
+        for i, run in enumerate(runs):
+            files = [file_of_source(path, i, args) for path in (
+                args.events, args.out, args.plot, args.segments) if path]
+            written = [str(path) for path in files if path.exists()]
+            if written:
+                log(f'written: {", ".join(written)}')
             report = run.report()
             log(f'{report["name"]}: {describe_report(report)}')
             if report['steps'] and not run.events.recent:

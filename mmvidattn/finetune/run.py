@@ -188,8 +188,8 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
         if lacking > 0:
             minutes = math.ceil((options.minutes or MINUTES)
                                 + lacking * time_limit.step / 60)
-            echo(f'note: a model learns little in {count(runner.iter, "step")}'
-                 f'; --minutes {minutes} would be enough')
+            echo(f'note: {count(runner.iter, "step")} fit into the time, '
+                 f'fewer than usual; for more, --minutes {minutes}')
     cfg = load_config(out / 'config.py')
     if cfg.train_cfg.max_epochs != epochs:
         training.set_epochs(cfg, epochs)

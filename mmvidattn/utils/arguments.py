@@ -77,7 +77,6 @@ def check_arguments(target: Callable | None = None, **hints: Any) -> Any:
         try:
             given = signature.bind_partial(*args, **kwargs).arguments
         except TypeError:
-            _suggest(target, signature, kwargs)
             given = {}
         annotations = {**_hints(function), **hints}
         for name, value in given.items():
@@ -85,7 +84,11 @@ def check_arguments(target: Callable | None = None, **hints: Any) -> Any:
                     inspect.Parameter.VAR_POSITIONAL,
                     inspect.Parameter.VAR_KEYWORD):
                 check_type(name, value, annotations[name])
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            _suggest(target, kwargs)
+            raise
 
     if not is_class:
         return checked
@@ -104,10 +107,12 @@ def check_type(name: str, value: Any, annotation: Any) -> None:
         raise ValueError(f'{name} must be {text}, got {value!r}')
 
 
-def _suggest(target: Callable, signature: inspect.Signature,
-             names: Iterable[str]) -> None:
+def _suggest(target: Callable, names: Iterable[str]) -> None:
     """Raise a ``TypeError`` if an unknown name is similar to a known one."""
-    known = signature.parameters
+    functions = [one.__init__ for one in target.__mro__] if isinstance(
+        target, type) else [target]
+    known = {name for one in functions
+             for name in inspect.signature(one).parameters}
     for name in names:
         close = difflib.get_close_matches(name, known, 1)
         if close and name not in known:

@@ -149,8 +149,8 @@ def read_checkpoint(path: str | Path,
         names = re.findall(r'GLOBAL (\S+)', str(error))
         if not names:
             raise ValueError(
-                f'{path} is not a checkpoint of torch or safetensors '
-                f'({brief(error)})') from error
+                f'{path} is not a checkpoint of torch or safetensors, or it '
+                'is damaged') from error
         raise ValueError(
             f'{path} is refused: loading it would call {names[0]}. If you '
             'trust it, load it with the program that wrote it and save only '

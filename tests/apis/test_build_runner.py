@@ -6,7 +6,9 @@ from mmengine.registry import DefaultScope
 from mmvidattn.apis.build_runner import (
     add_default_runtime,
     build_runner,
+    load_runner_config,
 )
+from mmvidattn.commands import make_parser
 from mmvidattn.engine import VideoRunner
 
 OLD = dict(runner_type='Mine', default_hooks=dict(
@@ -25,6 +27,15 @@ def test_default_runtime_keeps_options():
     assert cfg.default_hooks.checkpoint == dict(
         type='AtomicCheckpointHook', interval=7)
     assert cfg.default_hooks.logger == dict(type='MyLogger')
+
+
+def test_warns_of_keys_that_change_nothing(tmp_path):
+    path = tmp_path / 'mine.py'
+    path.write_text("_base_ = 'mmvidattn::linear_ff_tiny_motion.py'\n"
+                    "data_root = 'mine'\ntrain_cgf = {}\n")
+    with pytest.warns(UserWarning, match="data_root='mine' .*no path"), \
+            pytest.warns(UserWarning, match='train_cgf .*mean train_cfg'):
+        load_runner_config(make_parser('train').parse_args([str(path)]))
 
 
 @pytest.mark.parametrize('added', [{}, dict(runner_type='VideoRunner')])

@@ -51,6 +51,8 @@ def checkpoint(classifier, tmp_path_factory):
     (lambda c: c('http://u:secret@[::1/x'), r'http://\[::1/x: .*IPv6'),
     (lambda c: read_labels('none.txt'), 'labels file none.txt'),
     # Models and checkpoints.
+    (lambda c: mmvidattn.VideoClassifier('linear_ff_causal_tiny_synthetic'),
+     'in streams: use mmvidattn stream, predict --segments'),
     (lambda c: model('linear_ff_tiny_motoin'),
      f"no model 'linear_ff_tiny_motoin'; did you mean {NAME}"),
     (lambda c: model('linear_ff_table05_rleu'), 'did you mean .*05_relu'),

@@ -42,8 +42,8 @@ def _mix(method):
 
 CASES = [
     *((_attention, (), options, message) for options, message in (
-        (dict(pattern='window'), "window_frames.*got None with .*'window'"),
-        (dict(pattern='time', window_frames=2), "got 2 with .*'time'"),
+        (dict(pattern='window'), 'got window_frames=None with attention in w'),
+        (dict(pattern='time', window_frames=2), 'window_frames=2 with .* not in windows'),
         (dict(fixation_first=True), 'fixation_first=True.*fixation=None'),
         (dict(fixation_first=True, fixation={}), r'shifts=\[\]'),
         (dict(decay={}), "decay requires pattern='causal'"),

@@ -4,6 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
+from ...utils.printable import count
 from ..annotations.published import (
     EGTEA_CLASSES,
     EK100_CLASSES,
@@ -77,8 +78,8 @@ def _thumos14(args: argparse.Namespace, fault: Fault) -> None:
         if released:
             compare(videos, released[split], split)
         elif len(videos) != THUMOS14_VIDEOS[split]:
-            print(f'{split}: {len(videos)} videos; the released protocol has '
-                  f'{THUMOS14_VIDEOS[split]}')
+            print(f'{split}: {count(videos, "video")}; the released protocol '
+                  f'has {THUMOS14_VIDEOS[split]}')
         parts.append(Part(segments, split))
     classes = [BACKGROUND, *THUMOS14]
     if not has_features(args, ONLINE_FOLDERS):
