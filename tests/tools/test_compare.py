@@ -91,7 +91,7 @@ def test_ends_its_runs_on_sigterm_and_continues_with_other_configs(
                'linear_ff_tiny_motion']
     pid, program = tmp_path / 'pid', tmp_path / 'python'
     program.write_text(f'#!/bin/sh\necho $$ > {pid}.new\nmv {pid}.new {pid}\n'
-                       'exec sleep 300\n')
+                       'exec sleep 3000\n')
     program.chmod(0o755)
     monkeypatch.setattr(sys, 'executable', str(program))
 
