@@ -33,13 +33,12 @@ def behave(path, every_frame):
         raise ValueError('no frames')
 
 
-@pytest.mark.parametrize('workers', [1, 3])
-def test_names_files_that_crash_or_block_their_process(names_decide, workers):
+def test_names_files_that_crash_or_block_their_process(names_decide):
     names = [f'{i}' for i in range(16)]
     names[2], names[5], names[6], names[15] = (
         'crash', 'bad', 'block', 'crash at the end')
     ticks = []
-    found = dict(check.check_files(names, workers, .5,
+    found = dict(check.check_files(names, 3, .5,
                                    tick=lambda: ticks.append(1)))
     crashed = 'it crashed the process that read it, or took more than 0.5 s'
     assert found == {

@@ -49,17 +49,11 @@ def events(videos, **options):
     predicted = detect_events(
         {name: FrameScores(RATE, scores)
          for name, (scores, _) in videos.items()}, CLASSES, {0}, **options)
-    truth = []
-    for name, (_, target) in videos.items():
-        for k in 1, 2, 3:
-            shown = [0, *target[:, k].tolist(), 0]
-            for t in range(1, len(shown)):
-                if shown[t] > shown[t - 1]:
-                    start = (t - 1) / RATE
-                if shown[t] < shown[t - 1]:
-                    truth.append(twins.segment(
-                        name, start, (t - 1) / RATE, CLASSES[k]))
-    return predicted, truth
+    return predicted, [
+        twins.segment(name, start / RATE, stop / RATE, CLASSES[k])
+        for name, (_, target) in videos.items() for k in (1, 2, 3)
+        for start, stop in np.flatnonzero(np.diff(
+            target[:, k], prepend=0, append=0)).reshape(-1, 2)]
 
 
 def test_values_are_those_of_the_detected_events(tmp_path):

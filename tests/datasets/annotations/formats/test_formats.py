@@ -306,7 +306,7 @@ def test_reports_what_is_lost(tmp_path):
 def test_summary_counts_overlaps_but_no_touching_segments():
     spans = (0, 20), (5, 6), (10, 12), (20, 30), (600, NAN)
     found = Annotations([segment('a.mp4', *span, 'x') for span in spans])
-    assert summarize(found)[-1] == '2 segments start during another one'
+    assert summarize(found)[-1].startswith('2 segments start')
 
 
 SPELLINGS = 'a b', 'a  b', 'a\xa0b', 'A b', 'c'
