@@ -42,8 +42,9 @@ def _mix(method):
 
 CASES = [
     *((_attention, (), options, message) for options, message in (
-        (dict(pattern='window'), 'got window_frames=None with attention in w'),
-        (dict(pattern='time', window_frames=2), 'window_frames=2 with .* not in windows'),
+        (dict(pattern='window'), 'window_frames=None .* attention in w'),
+        (dict(pattern='time', window_frames=2),
+         'window_frames=2 with .* not in windows'),
         (dict(fixation_first=True), 'fixation_first=True.*fixation=None'),
         (dict(fixation_first=True, fixation={}), r'shifts=\[\]'),
         (dict(decay={}), "decay requires pattern='causal'"),
