@@ -47,8 +47,9 @@ EPOCHS = 5
 ACCURACY = f"""The accuracy (mean and standard deviation of the seeds, in
 percent) is that of `linear_ff_tiny_motion`, or of
 `linear_ff_causal_tiny_motion`, with this attention and without feature
-fixation, after {EPOCHS} epochs: who learns slowly stands low. The last column is the mean difference from softmax with the same
-seeds, with an interval of 98.3 %."""
+fixation, after {EPOCHS} epochs, so slow learners have low values. The last
+column is the mean difference from softmax with the same seeds, with an
+interval of 98.3 %."""
 # Tokens of the picture, and of the columns on memory.
 SHOWN = 16384
 
