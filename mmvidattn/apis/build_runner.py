@@ -105,6 +105,11 @@ def build_runner(cfg: Config, strict: bool,
     dropped = drop_slow_bfloat16(cfg)
     # Another library of OpenMMLab may have set its own scope.
     init_default_scope(cfg.get('default_scope') or 'mmaction')
+    optimizer = (cfg.get('optim_wrapper') or {}).get('optimizer') or {}
+    kind = optimizer.get('type')
+    if isinstance(kind, str) and OPTIMIZERS.get(kind) is None:
+        # Raises an error that suggests a name, unlike mmengine's constructor.
+        OPTIMIZERS.build(dict(type=kind))
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:

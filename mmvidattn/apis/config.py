@@ -194,6 +194,8 @@ def _load_file(path: Path) -> Config:
         sys.path.append(folder)
     try:
         cfg = Config.fromfile(path)
+    except (SyntaxError, NameError) as error:
+        raise ValueError(f'{path} is not a config: {error}') from error
     except ImportError as error:
         # mmengine raises two other errors after the cause.
         cause = getattr(error.__cause__, '__context__', None) or error

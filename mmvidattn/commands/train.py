@@ -139,8 +139,9 @@ def run(args: argparse.Namespace) -> None:
             apply_args(cfg, args)
             stack.enter_context(lock_work_dir(cfg))
             runner = build_runner(cfg, strict=False, compile=args.compile)
-            # Build the training set and the optimizer now, to find errors.
+            # Build the data sets and the optimizer now, to find errors.
             runner.train_loop  # noqa: B018
+            runner.val_loop  # noqa: B018
             runner.optim_wrapper = runner.build_optim_wrapper(
                 runner.optim_wrapper)
         try:

@@ -188,6 +188,11 @@ ROWS = {
          "'num_layrs'; did you mean 'num_layers'"),
         ('{CONFIG} --cfg-options model.cls_head.droput_ratio=1',
          "'droput_ratio'; did you mean 'dropout_ratio'"),
+        ('{IN}/cut.py', 'cut.py is not a config: .*never closed.*line 1'),
+        ('{CONFIG} --cfg-options optim_wrapper.optimizer.type=AdamWW',
+         'AdamWW is not .*did you mean AdamW'),
+        ('{CONFIG} --cfg-options val_evaluator.type=AccMetrc',
+         'AccMetrc is not .*did you mean AccMetric'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.lr_rate=1',
          "AdamW.*'lr_rate'"),
         ('{CONFIG} --cfg-options model.backbone.type=NoSuchNet', 'NoSuchNet'),
@@ -237,7 +242,8 @@ def given(motion_dir, small_config, small_checkpoint, files, clip,
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(video, folder / name)
     for name, text in (
-            ('notes.txt', 'no weights'), ('bad/a/x.mp4', 'no video'),
+            ('notes.txt', 'no weights'), ('cut.py', 'model = dict('),
+            ('bad/a/x.mp4', 'no video'),
             ('bad/b/x.mp4', 'no video'),
             ('mine.csv', 'video,start,end,label,subset\n'
              'day/a.mp4,0.5,1.0,run,train\nb.mp4,1.5,2,jump,train\n'),
