@@ -143,10 +143,7 @@ def drop_slow_bfloat16(cfg: Config) -> list[str]:
     """Replace bfloat16 by float32 in a config where it would be slower.
 
     This applies to CPUs without bfloat16 units, unless the environment
-    variable ``MMVIDATTN_BFLOAT16`` is ``force``.
-
-    Returns:
-        Names of the changed options.
+    variable ``MMVIDATTN_BFLOAT16`` is ``force``. Return the changed options.
     """
     if not is_bfloat16_slow(get_device()):
         return []

@@ -49,19 +49,15 @@ TUPLE = 'tuple'
 
 @dataclass(frozen=True)
 class Bundle:
-    """Content of a bundle, except the weights; see :func:`load_bundle`.
-
-    Attributes:
-        path: Folder or zip file.
-        name: Name of the model's config.
-        config: Config of the model, without training and data sets.
-        labels: Class names; empty if they are unknown.
-        sha256: SHA-256 of the weights.
-    """
+    """Content of a bundle, except the weights; see :func:`load_bundle`."""
+    # Folder or zip file, and name of the model's config.
     path: Path
     name: str
+    # Config of the model, without training and data sets.
     config: BundleConfig
+    # Class names; empty if they are unknown.
     labels: list[str]
+    # SHA-256 of the weights.
     sha256: str
 
     def load_weights(self) -> dict[str, Tensor]:

@@ -130,7 +130,7 @@ def open_folder(folder: Path, name: str, settings: Mapping[str, Any],
 def process_videos(task: str, videos: Mapping[str, str], out: Path,
                    suffix: str, work: Callable[[str, str], Any], *,
                    engine: str | None, processes: int, device: str) -> None:
-    """Write a file for each video that has none, and report the failed ones.
+    """Write a file for each video that has none; failures are a ValueError.
 
     Args:
         task: Name for the progress, such as 'Extracting'.
@@ -144,9 +144,6 @@ def process_videos(task: str, videos: Mapping[str, str], out: Path,
         processes: Maximum number of Ray's processes. Each has a CPU, and a GPU
             if the device is a CUDA device.
         device: Device of each process.
-
-    Raises:
-        ValueError: If a video failed.
     """
     def exists(name: str) -> bool:
         return (out / f'{name}{suffix}').is_file()

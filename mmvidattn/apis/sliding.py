@@ -37,9 +37,6 @@ class FramePipeline:
     It uses a single view, one clip and the center crop, even if the config has
     several clips and crops.
 
-    Args:
-        cfg: Config; see :class:`~mmvidattn.apis.video_clips.ClipPipeline`.
-
     Raises:
         ValueError: If the pipeline does not decode videos, samples at random,
             or has a step that may not process frames independently.

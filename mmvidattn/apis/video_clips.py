@@ -44,14 +44,7 @@ class TestSteps(NamedTuple):
 
 
 def test_steps(cfg: Config) -> TestSteps:
-    """Return the steps of a config's test pipeline.
-
-    Args:
-        cfg: See :class:`ClipPipeline`.
-
-    Raises:
-        ValueError: If the pipeline does not decode videos.
-    """
+    """Return the steps of a config's test pipeline, which decodes videos."""
     init_default_scope(cfg.get('default_scope', 'mmaction'))
     dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
     steps = [

@@ -344,18 +344,14 @@ def predict_segments(args: argparse.Namespace, videos: dict[str, Path],
     from ..datasets.annotations import formats
     from ..live import StreamRun, load_live_model
     from ..live.segments import find_segments
-    from ..online.event_thresholds import read_thresholds
 
     names = {video: name.as_posix() for video, name in videos.items()}
     if len({*names.values()}) < len(names):
         names = {video: Path(video).as_posix() for video in names}
     # Fail before the computation.
     formats.choose_format(args.segments, args.to, len(names))
-    events = {}
-    if args.thresholds is not None:
-        events['thresholds'] = read_thresholds(args.thresholds).classes
     model = load_live_model(
-        config, checkpoint, events=events, device=args.device,
+        config, checkpoint, thresholds=args.thresholds, device=args.device,
         seconds=args.windows, stride=args.stride)
     segments, infos, failed = [], {}, []
     with one_line_stop(lambda: (

@@ -241,10 +241,7 @@ def format_report(scores: 'EventScores', values: 'Mapping[str, Interval]',
 
 
 def draw(path: Path, events: 'LabeledEvents', actions: Sequence[str]) -> None:
-    """Draw the events of each video.
-
-    The place of a class in ``actions`` chooses its color.
-    """
+    """Draw the events of each video; ``actions`` determines the colors."""
     from ..visualization.score_curves import draw_timelines
 
     def listed(each, video):

@@ -69,11 +69,7 @@ def export_program(program: Program,
 
 
 def capture(program: Program) -> ExportedProgram:
-    """Capture a program as a graph of torch's own operators.
-
-    Raises:
-        ValueError: If torch is too old, or torch.export fails on the program.
-    """
+    """Capture a program as a graph of torch's own operators."""
     if not hasattr(Dim, 'DYNAMIC'):
         raise ValueError('export needs torch 2.6 or newer, got '
                          f'{torch.__version__}')

@@ -30,11 +30,7 @@ SAMPLERS = ('UniformSample', 'SegmentSampleFrames', 'SampleFrames',
 # The script must not import these modules, not even indirectly.
 BLOCKED = """
 import runpy, sys
-class Blocker:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition('.')[0] in {blocked}:
-            raise ImportError(f'{{name}} is blocked')
-sys.meta_path.insert(0, Blocker())
+sys.modules.update(dict.fromkeys({blocked}))
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name='__main__')
 """
