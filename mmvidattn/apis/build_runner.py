@@ -199,7 +199,7 @@ def _check_labels(data: Config, classes: int) -> None:
 
 
 def _check_resume(runner: Runner, checkpoint: str) -> None:
-    """Raise a ``ValueError`` if the optimizer lacks an option to resume."""
+    """Raise a ``ValueError`` if the saved optimizer lacks a needed option."""
     if checkpoint.endswith('.safetensors'):
         return
     loaded = load_weights_only(checkpoint, mmap=True)

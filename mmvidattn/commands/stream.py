@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--flow-method', metavar='METHOD', help='method to compute flow: dis, '
         "tvl1 or farneback (default: the config's, or else dis)")
     add('--events', type=Path, metavar='FILE', help='write the start and end '
-        'of each action to this file immediately, as JSON Lines. Several '
-        'sources have a file of each output each: FILE_1, FILE_2, ...')
+        'of each action to this file immediately, as JSON Lines. With several '
+        'sources, each output has a file per source: FILE_1, FILE_2, ...')
     add('--out', type=Path, metavar='FILE',
         help='write the video with its scores to this .mp4 file')
     add('--plot', type=Path, metavar='FILE', help='write an image of the '
