@@ -154,8 +154,9 @@ def process_videos(task: str, videos: Mapping[str, str], out: Path,
     with one_line_stop(lambda: (
             f' after {sum(map(exists, left.values()))} of {len(left)} videos; '
             'the same command continues')):
-        done = _run(left, work) if engine is None else run_with_ray(
-            left, work, processes, device)
+        done = ((source, _attempt(work, source, name))
+                for source, name in left.items()) if engine is None else (
+                    run_with_ray(left, work, processes, device))
         for source, fault in track(done, task, total=len(left),
                                    console=Console(stderr=True)):
             if fault:
@@ -172,14 +173,13 @@ def process_videos(task: str, videos: Mapping[str, str], out: Path,
         raise ValueError('; '.join(named))
 
 
-def _run(videos: Mapping[str, str], work: Callable[[str, str], Any]
-         ) -> Iterator[tuple[str, str]]:
-    for source, name in videos.items():
-        try:
-            work(source, name)
-            yield source, ''
-        except Exception as error:
-            yield source, brief(error)
+def _attempt(work: Callable[[str, str], Any], source: str, name: str) -> str:
+    """Process a video; return its fault, '' for none."""
+    try:
+        work(source, name)
+        return ''
+    except Exception as error:
+        return brief(error)
 
 
 def run_with_ray(videos: Mapping[str, str], work: Callable[[str, str], Any],
@@ -208,12 +208,7 @@ def run_with_ray(videos: Mapping[str, str], work: Callable[[str, str], Any],
     def process(row: dict[str, str]) -> dict[str, str]:
         # Relative paths are those of the command.
         os.chdir(folder)
-        fault = ''
-        try:
-            work(row['source'], row['name'])
-        except Exception as error:
-            fault = brief(error)
-        return dict(source=row['source'], fault=fault)
+        return dict(source=row['source'], fault=_attempt(work, **row))
 
     if not ray.is_initialized():
         ray.init(log_to_driver=False)
