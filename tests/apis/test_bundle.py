@@ -100,6 +100,13 @@ def test_bundle_of_config(name, tmp_path):
     assert [*tmp_path.iterdir()] == [path]
 
 
+def test_drops_options_of_training():
+    model = dict(type='Recognizer3D', blending=1,
+                 cls_head=dict(num_classes=3, loss_cls=1, init_cfg=2))
+    assert clean_config(dict(model=model))['model'] == dict(
+        type='Recognizer3D', cls_head=dict(num_classes=3))
+
+
 def test_keeps_an_existing_file(trained, bundle, tmp_path):
     copy = shutil.copytree(bundle, tmp_path / 'copy')
     with pytest.raises(FileExistsError, match='--force'):
