@@ -192,7 +192,7 @@ def test_file_contains_labels_and_normalization(tmp_path):
     """The file accepts uint8 BGR clips like the data preprocessor."""
     needs('onnx')
     model, path = get_model(MODELS[QUICK].config), tmp_path / 'model.onnx'
-    model.backbone.encoder.blocks = nn.ModuleList()
+    model.backbone.encoder.blocks = model.backbone.encoder.blocks[:1]
     model.dataset_meta = dict(classes=[f'class {i}' for i in range(8)])
     preprocessor = model.data_preprocessor
     preprocessor.mean = torch.tensor([100., 120., 130.]).view(3, 1, 1, 1)
@@ -216,11 +216,14 @@ def test_file_contains_labels_and_normalization(tmp_path):
     assert graph.input[0].type.tensor_type.shape.dim[0].dim_param == 'batch'
     function = load_program(path)
     for size in 1, 5:
-        clips = torch.randint(256, (size, 3, 8, 64, 64), dtype=torch.uint8)
+        # Scores depend on a color more than on noise.
+        clips = torch.randint(256, (size, 3, 1, 1, 1), dtype=torch.uint8
+                              ).expand(-1, -1, 8, 64, 64).contiguous()
         with torch.no_grad():
             inputs = model.data_preprocessor(dict(
                 inputs=list(clips[:, None]), data_samples=None))['inputs']
             want = model(inputs, stage='head').softmax(-1)
+        assert size == 1 or want.std(dim=0).max() > 1e-3
         assert relative(function(clips)[0], want) < 1e-4
 
 
