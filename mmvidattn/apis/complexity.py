@@ -84,8 +84,7 @@ def view_of(pipeline: list[dict]) -> tuple[tuple[int, int, int], int]:
 def shape_of(cfg: Config) -> tuple[tuple[int, ...], int]:
     """Return the shape of a view and the number of views of a config.
 
-    For an online detector, the shape is (window length, ) of features, or
-    (1, H, W) of a frame.
+    For an online detector: (window length, ) of features, or (1, H, W).
     """
     if cfg.model.type == 'OnlineActionDetector':
         backbone = cfg.model.backbone

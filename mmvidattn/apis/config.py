@@ -232,9 +232,8 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
     An explicit option for a dependent value takes precedence. An unused
     option triggers a warning that suggests the closest valid one.
 
-    Args:
-        cfg: Config to change in place.
-        options: Values by dotted keys. A number is an index into a list.
+    The config changes in place. Options are values by dotted keys, in which a
+    number is an index into a list.
     """
     before = cfg.to_dict()
     leaves = dict(_leaves(before))

@@ -33,11 +33,8 @@ def find_labels(model: nn.Module) -> list[str]:
     """Return the class names in a model's checkpoint, or else in its config.
 
     A config may name a file with the class names. A checkpoint may not,
-    because its author could read any file in this way.
-
-    Returns:
-        The names, with unprintable characters escaped; empty if neither the
-        checkpoint nor the config has names.
+    because its author could read any file in this way. Unprintable characters
+    are escaped. Without names, the list is empty.
     """
     sources = [model.dataset_meta]
     for split in 'test_dataloader', 'train_dataloader':
@@ -56,10 +53,8 @@ def probabilities(model: nn.Module, scores: Tensor) -> Tensor:
     """Convert a model's ``pred_score`` to probabilities [K] on the CPU.
 
     Scores stay unchanged, unless the head averages the views before softmax,
-    or before the sigmoid of a head with ``multi_class``.
-
-    Raises:
-        ValueError: If a score is not finite, such as after divergence.
+    or before the sigmoid of a head with ``multi_class``. A score that is not
+    finite, such as after divergence, is a ValueError.
     """
     check_finite(pred_score=scores)
     average = getattr(model.cls_head, 'average_clips', None)

@@ -191,9 +191,6 @@ def run_with_ray(videos: Mapping[str, str], work: Callable[[str, str], Any],
 
     Yields:
         The path of each video, and its fault, '' for none.
-
-    Raises:
-        ImportError: If Ray is not installed.
     """
     try:
         import ray

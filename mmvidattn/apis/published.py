@@ -48,10 +48,6 @@ def published_checkpoint(name: str) -> Path:
     of the Hub, checks its hash, converts it, and adds the class names. The
     result is in ``$XDG_CACHE_HOME/mmvidattn/published/NAME``. If this folder
     has copies of the two files of the Hub, nothing is downloaded.
-
-    Raises:
-        ValueError: If there are no such weights, or a file is damaged.
-        OSError: If the files can neither be found nor downloaded.
     """
     entries = list_published()
     if name not in entries:

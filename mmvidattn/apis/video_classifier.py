@@ -154,9 +154,8 @@ class VideoClassifier:
              fps: Positive | None = None) -> Iterator[VideoPrediction]:
         """Classify several videos; yield the predictions one by one.
 
-        The prediction of an unreadable video has an ``error``.
-
-        Args: see :meth:`__call__`.
+        The prediction of an unreadable video has an ``error``. Arguments as in
+        :meth:`__call__`.
         """
         return self._batches(
             self._read_each(sources, fps), topk, batch_size)

@@ -44,10 +44,7 @@ class Program(nn.Module):
 
     def try_out(self, function: Function, batch_size: int,
                 larger: bool = False) -> dict[str, Tensor]:
-        """Call a function on :meth:`examples`; return its outputs by name.
-
-        The inputs are the same each time.
-        """
+        """Call a function on the same inputs; return its outputs by name."""
         inputs = self.examples(batch_size, larger)
         return dict(zip(self.output_names, function(*inputs)))
 
@@ -87,9 +84,6 @@ class ClipProgram(Program):
             already normalized.
         dynamic: Dynamic sizes besides the batch: 'frames', 'size' or both.
             Defaults to ().
-
-    Raises:
-        ValueError: If an argument is invalid.
     """
     input_names = 'clips',
 
@@ -178,9 +172,6 @@ class StreamProgram(Program):
             Defaults to 'logits'.
         frame_rate: Frames per second for the metadata of a network that
             reads frames. Defaults to None.
-
-    Raises:
-        ValueError: If ``output`` is invalid.
     """
     # Number of steps in a trial.
     num_steps = 12

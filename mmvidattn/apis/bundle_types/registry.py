@@ -190,11 +190,7 @@ class BundleRegistry(Registry):
     """Registry of the classes of one kind that a bundle may contain."""
 
     def get(self, key: str) -> type:
-        """Return a class by its name.
-
-        Raises:
-            ValueError: If a bundle may not contain it.
-        """
+        """Return a class by its name, which a bundle may contain."""
         sources = dict(model=MODELS, transform=TRANSFORMS)
         found = self.name in sources and find_class(sources[self.name], key)
         if not found:
