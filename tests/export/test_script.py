@@ -42,8 +42,6 @@ def model(monkeypatch):
     monkeypatch.setattr(script, 'MAX_FRAMES', 400)
     torch.manual_seed(0)
     model = get_model(CONFIG)
-    # tests/export/test_export.py exports complete networks.
-    model.backbone.blocks = torch.nn.ModuleList()
     # With initial weights, logits hardly depend on the video.
     for layer in model.cls_head.fc_cls, model.cls_head.fc_hidden:
         torch.nn.init.normal_(layer.weight, std=0.3)
@@ -175,7 +173,7 @@ def test_script_gives_the_answer_of_the_classifier(
     assert json.loads(read_metadata(path)['classes']) == list('abcdefgh')
     want, other = map(VideoClassifier(model), (
         video, motion_dir / 'val/000001.mp4'))
-    assert (want.probabilities - other.probabilities).abs().max() > 1e-2
+    assert (want.probabilities - other.probabilities).abs().max() > 1e-3
     assert [*got] == [p.label for p in want.predictions]
     for p in want.predictions:
         assert got[p.label] == pytest.approx(p.score, abs=2e-5)

@@ -70,7 +70,7 @@ def check_list(run_main, folder, tmp_path, capsys):
             expected(file, str(folder / VIDEOS[file.stem]))
         times = [file.stat().st_mtime_ns for file in files]
         files[1].unlink()
-        run('1 videos written, 2 existed already')
+        run('1 video written, 2 existed already')
         again = [file.stat().st_mtime_ns for file in files]
         assert again[::2] == times[::2] and again[1] > times[1]
         # Results of other options do not mix with them.
