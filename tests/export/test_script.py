@@ -171,9 +171,7 @@ def test_script_gives_the_answer_of_the_classifier(
     got = {label: float(score) for score, label in re.findall(
         r'^\S+ (\d\.\d+) (.+)$', done.stdout, re.MULTILINE)}
     assert json.loads(read_metadata(path)['classes']) == list('abcdefgh')
-    want, other = map(VideoClassifier(model), (
-        video, motion_dir / 'val/000001.mp4'))
-    assert (want.probabilities - other.probabilities).abs().max() > 1e-3
+    want = VideoClassifier(model)(video)
     assert [*got] == [p.label for p in want.predictions]
     for p in want.predictions:
         assert got[p.label] == pytest.approx(p.score, abs=2e-5)
