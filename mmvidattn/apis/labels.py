@@ -19,10 +19,7 @@ class Prediction(NamedTuple):
 
 
 def read_labels(path: str | Path) -> list[str]:
-    """Read class names from a file with one name per line.
-
-    Unprintable characters are escaped.
-    """
+    """Read class names, one per line; escape unprintable characters."""
     if not Path(path).is_file():
         raise FileNotFoundError(f'labels file {path} does not exist')
     return [printable(line.strip()) for line in read_lines(path)

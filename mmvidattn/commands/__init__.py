@@ -86,11 +86,7 @@ def parse(name: str, rest: Sequence[str]) -> argparse.Namespace | None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command.
-
-    Args:
-        argv: Name and arguments. Defaults to the command line.
-    """
+    """Run a command; its name and arguments are by default sys.argv's."""
     name, *rest = (sys.argv[1:] if argv is None else argv) or ['--help']
     try:
         with one_line_errors():

@@ -97,10 +97,7 @@ def parse_models(texts: Sequence[str]) -> list[Model]:
 
 
 class Runs:
-    """Fine-tuning runs in a folder. Finished runs are not repeated.
-
-    All runs have the same videos and options of `mmvidattn finetune`.
-    """
+    """Runs with equal videos and options; finished ones are not repeated."""
 
     def __init__(self, source: Path, options: Sequence[str],
                  out: Path) -> None:
