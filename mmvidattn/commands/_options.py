@@ -11,6 +11,8 @@ class DictAction(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser,
                  namespace: argparse.Namespace, values: Any,
                  option_string: str | None = None) -> None:
+        if wrong := [value for value in values if '=' not in value]:
+            parser.error(f'{option_string} must be KEY=VALUE, got {wrong[0]}')
         from mmengine.config import DictAction
         DictAction(self.option_strings, self.dest)(
             parser, namespace, values, option_string)

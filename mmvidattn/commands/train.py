@@ -5,8 +5,10 @@
     mmvidattn train linear_ff_ssv2 --epochs 20 --batch-size 8 --auto-scale-lr
 """
 import argparse
+import warnings
 from contextlib import ExitStack
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import end_program, one_line_errors, one_line_stop
@@ -138,6 +140,10 @@ def run(args: argparse.Namespace) -> None:
             cfg = load_runner_config(args)
             apply_args(cfg, args)
             stack.enter_context(lock_work_dir(cfg))
+            if not cfg.get('resume') and any(Path(cfg.work_dir).glob('*.pth')):
+                warnings.warn(f'{cfg.work_dir} has checkpoints of an earlier '
+                              'run, which this run overwrites; --resume would '
+                              'continue it')
             runner = build_runner(cfg, strict=False, compile=args.compile)
             # Build the data sets and the optimizer now, to find errors.
             runner.train_loop  # noqa: B018

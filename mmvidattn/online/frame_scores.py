@@ -81,8 +81,9 @@ def read_frame_scores(folder: str | Path) -> ScoredVideos:
             found.videos[name] = video
     except (OSError, KeyError, TypeError, AttributeError, RecursionError,
             EOFError, ValueError) as error:
-        raise ValueError(f'cannot read the scores {where}: '
-                         f'{type(error).__name__}: {error}') from error
+        raise ValueError(
+            f'cannot read the scores of stream --scores in {where}: '
+            f'{type(error).__name__}: {error}') from error
     return found
 
 

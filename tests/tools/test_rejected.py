@@ -182,6 +182,7 @@ ROWS = {
          'train_dataloader.dataset.num_classes=None',
          r'train.txt, line 4: label 3 is out of .*cls_head.num_classes=3'),
         ('none.py', 'no config file none.py'),
+        ('{CONFIG} --cfg-options foo', 'must be KEY=VALUE, got foo'),
         ('linear_ff_tiny_motoin', f'did you mean {TINY}'),
         (TINY, 'no annotation file data/motion/.*data_root='),
         ('{CONFIG} --cfg-options model.backbone.num_layrs=1',

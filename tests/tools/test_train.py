@@ -147,9 +147,12 @@ def test_different_optimizer_cannot_resume(trained, train):
               'optim_wrapper.optimizer.type=SGD')
 
 
-def test_error_names_a_checkpoint_that_was_not_saved(train, monkeypatch):
+def test_error_names_a_checkpoint_that_was_not_saved(train, tmp_path,
+                                                     monkeypatch):
+    (tmp_path / 'epoch_9.pth').touch()
     monkeypatch.setattr(AtomicCheckpointHook, '_write', lambda *_, **__: False)
-    with pytest.raises(SystemExit, match=(
+    with pytest.warns(UserWarning, match='earlier run, which this run over'), \
+            pytest.raises(SystemExit, match=(
             'train: error: .*epoch_1.pth could not be saved; the last '
             'complete checkpoint is none')):
         train('--no-validate', '--epochs', 1)

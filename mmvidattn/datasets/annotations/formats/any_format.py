@@ -82,6 +82,10 @@ def recognize(path: Path) -> str:
     for name, kind in FORMATS.items():
         if kind.recognizes(start):
             return name
+    if start.startswith('{"id"'):
+        raise ValueError(
+            f'{path} has events of stream --events, which do not name their '
+            'video: write a table of them with predict --segments')
     raise ValueError(
         f'{path}: no format recognized in {start[:40]!r}; the formats are '
         f'{", ".join(FORMATS)}. A csv has a header with the columns video, '

@@ -236,6 +236,7 @@ def test_columns_read_any_table(tmp_path):
      'no format recognized in .*Name,From.* csv, elan, label-studio, activity'
      '.* video, start, end and label; --columns .* mmvidattn prepare'),
     ('a.mp4,1,2,run\n', {}, 'no format recognized .* header with the columns'),
+    ('{"id": 0, "event": "start"}\n', {}, '--events, .* predict --segments'),
     ('video,id,tl,annotator,annotation_id\na.mp4,1,x,2,3\n', {},
      'export of Label Studio.*: export as JSON')])
 def test_a_table_that_does_not_fit_is_refused(tmp_path, text, options, error):
