@@ -144,7 +144,7 @@ CASES = [
     (dense, dict(name='TeSTra', long=8), r'long_indices must be \[W, 9\]'),
     (dense, dict(name='TeSTra', work=3), r'work_indices must be \[W, 4\]'),
     (session, dict(variant='laplace', kernel='box'),
-     "kernel must be 'window' or 'smoothing' or None, got 'box'"),
+     "kernel must be one of 'window', 'smoothing' or None, got 'box'"),
     (session, dict(variant='lstr', kernel='smoothing'),
      'the model has positions in its long'),
     (session, dict(variant='long-memory', kernel='smoothing'),
