@@ -138,8 +138,8 @@ def _rule(annotation: Any) -> tuple[str, Callable[[Any], bool]]:
         texts, checks = zip(*map(_rule, args))
         return ' or '.join(texts), lambda x: any(fits(x) for fits in checks)
     if origin is typing.Literal:
-        return 'one of ' * (len(args) > 1) + ', '.join(
-            map(repr, args)), lambda x: any(
+        names = ', '.join(map(repr, args))
+        return names if len(args) == 1 else f'one of {names}', lambda x: any(
             type(x) is type(arg) and x == arg for arg in args)
     kind = origin or annotation
     if kind is Callable:
