@@ -160,7 +160,7 @@ def test_documented_defaults_are_the_defaults():
      'a sequence of a sequence of an integer, an integer each'),
     (Sequence[int], 'ab', 'a sequence'), (str | None, 3, 'text or None'),
     (dict[str, int], dict(a='x'), 'a dict'), (Literal[1], True, '1'),
-    (Literal['a', 'b'], 'c', "one of 'a', 'b'")], ids=str)
+    (Literal['a', 'b'], 'c', "one of 'a', 'b'")])
 def test_names_wrong_argument(annotation, value, text):
     with pytest.raises(ValueError, match=f'^x must be {text}.*, got '):
         check_type('x', value, annotation)
