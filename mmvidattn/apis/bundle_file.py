@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -73,7 +74,11 @@ class Bundle:
                 f'{WEIGHTS} of the bundle {self.path} was changed or damaged: '
                 f'its SHA-256 must be {self.sha256}, got {digest}. Copy the '
                 'bundle again')
-        return load(data)
+        try:
+            return load(data)
+        except SafetensorError as error:
+            raise ValueError(f'{WEIGHTS} of the bundle {self.path} is not a '
+                             f'safetensors file: {error}') from error
 
 
 def is_bundle(path: Any) -> bool:
@@ -137,9 +142,8 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
     """
     out = Path(out)
     if out.exists() and not (replace and is_bundle(out)):
-        raise FileExistsError(
-            f'{out} exists; choose another name'
-            + ', or replace it with --force' * is_bundle(out))
+        raise FileExistsError(f'{out} exists; choose another name' + (
+            ', or replace it with --force' if is_bundle(out) else ''))
     # safetensors needs contiguous tensors that do not share memory.
     data = save({key: value.detach().cpu().clone().contiguous()
                  for key, value in weights.items()})

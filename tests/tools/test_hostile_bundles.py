@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Bundles of a stranger: each key of each config replaced by an attack."""
+import hashlib
 import json
 import re
 import sys
@@ -229,6 +230,16 @@ def test_links_out_of_a_bundle_are_refused(file, tmp_path):
     (tmp_path / file).rename(bundle / file)
     (tmp_path / 'link').symlink_to(bundle)
     assert load_bundle(tmp_path / 'link').load_weights()
+
+
+def test_weights_that_are_no_safetensors_are_refused(watch, tmp_path):
+    bundle = plain_bundle(tmp_path / 'bundle')
+    (bundle / 'model.safetensors').write_bytes(b'junk')
+    content = json.loads((bundle / 'bundle.json').read_text())
+    content['weights']['sha256'] = hashlib.sha256(b'junk').hexdigest()
+    (bundle / 'bundle.json').write_text(json.dumps(content))
+    assert 'is not a safetensors file' in watch.refused(
+        load_bundle(bundle).load_weights)
 
 
 def test_links_at_the_output_keep_other_files(tmp_path):
