@@ -50,7 +50,11 @@ _CLIP_HF = (
 )
 # OpenAI's and OpenCLIP's CLIP, complete or only the vision model. A complete
 # one needs the first rules, because its text model has some of the names.
-_COMPLETE = (r'^(?!visual\.)', 'text_model.'), (r'^visual\.', '')
+_COMPLETE = (
+    (r'^(?=(?:transformer|token_embedding|ln_final|text)\.|positional_embedding|'
+     r'text_projection|logit_scale|logit_bias)', 'text_model.'),
+    (r'^visual\.', ''),
+)
 _OPEN_CLIP = (
     (r'^class_embedding$', 'cls_token'),
     (r'^positional_embedding$', 'pos_embed'),

@@ -15,7 +15,7 @@ import re
 
 from torch import Tensor
 
-from .rename import missing_tensor, remark, rename_all
+from .rename import missing_tensor, named_by, remark, rename_all
 
 # Prefixes in some files, and the names of the classifier.
 _PREFIX = r'^(?:module\.)?(?:base_model\.)?'
@@ -85,7 +85,7 @@ def tsn_resnet(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _convert(state_dict: dict[str, Tensor], rules: tuple, ours: str,
              model: str) -> dict[str, Tensor]:
-    plain = {re.sub(_PREFIX, '', name): name for name in state_dict}
+    plain = named_by(state_dict, ((_PREFIX, ''), ))
     out = rename_all(
         {name: state_dict[source] for name, source in plain.items()},
         (_CLASSIFIER, *rules, _BACKBONE), model, unused=_DROPPED,

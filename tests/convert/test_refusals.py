@@ -61,6 +61,9 @@ CASES = [
      '^blocks.1.attn.q_norm.weight do not belong to a ViT$'),
     ('vivit_image', {**PATCH, 'blocks.9.ls1.gamma': (2, )},
      'needs blocks.9.attn.proj.weight'),
+    ('vivit_image', {'visual.class_embedding': (2, ), 'visual.conv1.weight':
+                     (2, 3, 4, 4), 'stem.bias': (2, )},
+     '^stem.bias do not belong to a ViT$'),
     ('vivit_videomae', {**TUBE, 'blocks.0.cross.weight': (2, )},
      '^blocks.0.cross.weight do not belong to a VideoMAE'),
     ('vivit_videomae', PATCH, '^not a VideoMAE'),
@@ -74,6 +77,8 @@ CASES = [
     ('bn_inception', {'fc.bias': ()}, 'there is no first convolution'),
     ('bn_inception', {**CONV, 'fc.bias': (), 'new_fc.bias': ()},
      'new_fc.bias and fc.bias are both cls_head.fc_cls.bias'),
+    ('bn_inception', {**CONV, f'module.{next(iter(CONV))}': ()},
+     'module.conv1_7x7_s2.weight and conv1_7x7_s2.weight are both'),
 ]
 
 
