@@ -21,9 +21,9 @@ def _on_cpu() -> bool:
 def run_on_numpy_2() -> None:
     """Add the names that numpy dropped to the modules that need them.
 
-    ``frame_extract``, pose transforms and the metrics of ActivityNet, AVA and
-    retrieval use such names; MultiSports' metric converts an array of one
-    element to an int. numpy itself is not changed.
+    Pose transforms and the metrics of ActivityNet, AVA and retrieval use such
+    names; MultiSports' metric converts an array of one element to an int.
+    numpy itself is not changed.
 
     Symptom: `np.Inf was removed in the NumPy 2.0 release`, and similar errors
     Until: mmaction2 supports numpy 2
@@ -39,7 +39,7 @@ def run_on_numpy_2() -> None:
              if not hasattr(np, name)}
     if not names:
         return
-    for name in ('utils.misc', 'datasets.transforms.pose_transforms',
+    for name in ('datasets.transforms.pose_transforms',
                  'evaluation.functional.accuracy',
                  'evaluation.functional.ava_evaluation.metrics',
                  'evaluation.metrics.multimodal_metric'):
@@ -48,6 +48,21 @@ def run_on_numpy_2() -> None:
     replace(importlib.import_module(
         'mmaction.evaluation.functional.multisports_utils'), 'int',
         lambda value: int(np.asarray(value).item()))
+
+
+# Apart from run_on_numpy_2, whose imports need the complete mmaction.utils.
+@workaround(after=['mmaction.utils.misc'])
+def extract_frames_on_numpy_2() -> None:
+    """Give ``frame_extract`` the name that numpy dropped.
+
+    Symptom: `np.Inf was removed in the NumPy 2.0 release` from
+        `frame_extract(short_side=...)`
+    Until: mmaction2 supports numpy 2
+    """
+    import numpy as np
+    from mmaction.utils import misc
+    if not hasattr(np, 'Inf'):
+        replace(misc, 'np', Overlay(np, Inf=np.inf))
 
 
 @workaround(after=['mmaction.datasets'])
