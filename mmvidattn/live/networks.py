@@ -59,7 +59,8 @@ def find_network(config: str | nn.Module, checkpoint: str | Path | None
         except (ImportError, AttributeError) as error:
             raise ValueError(f'{config} must be MODULE:CALLABLE that can be '
                              f'imported: {error}') from error
-        model = target if isinstance(target, nn.Module) else target()
+        is_function = callable(target) and not isinstance(target, nn.Module)
+        model = target() if is_function else target
         if not isinstance(model, nn.Module):
             raise ValueError(f'{config} must return an nn.Module, got a '
                              f'{type(model).__name__}')

@@ -52,6 +52,8 @@ def test_rejects_inputs_of_networks(change, message):
      'sample_fps must be a positive number'),
     (dict(config='os:getcwd', input=FRAMES),
      'os:getcwd must return an nn.Module, got a str'),
+    (dict(config='os:sep', input=FRAMES),
+     'os:sep must return an nn.Module, got a str'),
     (dict(config='no.such:thing', input=FRAMES),
      'must be MODULE:CALLABLE that can be imported: No module named'),
     (dict(config='linear_ff_tiny_motion', input=FRAMES),

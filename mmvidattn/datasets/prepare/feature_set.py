@@ -174,16 +174,19 @@ def write_lmdb_features(output: Output, source: Path, place: Path,
     """Write ``<video>.npy`` for each video, unless it exists.
 
     Raises:
-        ValueError: If the package lmdb is missing, or the LMDB lacks a video
-            or has rows of different widths.
+        ValueError: If the package lmdb is missing, the source is not an LMDB,
+            or it lacks a video or has rows of different widths.
     """
     try:
         import lmdb
     except ImportError:
         raise ValueError(f'{source} is an LMDB, which needs the package lmdb: '
                          'pip install lmdb') from None
-    with lmdb.open(os.fspath(source), readonly=True, lock=False) as env, \
-            env.begin(buffers=True) as transaction:
+    try:
+        env = lmdb.open(os.fspath(source), readonly=True, lock=False)
+    except lmdb.Error as error:
+        raise ValueError(f'{source} must be an LMDB: {error}') from None
+    with env, env.begin(buffers=True) as transaction:
         for video in videos:
             path = place / f'{video}.npy'
             if path.is_file():

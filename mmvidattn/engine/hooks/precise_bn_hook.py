@@ -61,17 +61,20 @@ def precise_bn(model: nn.Module, batches) -> int:
     momenta = [norm.momentum for norm in norms]
     # Means and mean squares of each layer, [2, channels].
     sums, count = [0.] * len(norms), 0
-    # With momentum 1, the running statistics are those of the last batch.
-    for norm in norms:
-        norm.momentum = 1.
-    for batch in batches:
-        model(**model.data_preprocessor(batch, True), mode='loss')
-        count += 1
-        for i, norm in enumerate(norms):
-            mean, var = norm.running_mean, norm.running_var
-            sums[i] = sums[i] + torch.stack([mean, var + mean**2])
-    for norm, momentum in zip(norms, momenta):
-        norm.momentum = momentum
+    try:
+        # With momentum 1, the running statistics are those of the last batch.
+        for norm in norms:
+            norm.momentum = 1.
+        for batch in batches:
+            model(**model.data_preprocessor(batch, True), mode='loss')
+            count += 1
+            for i, norm in enumerate(norms):
+                mean, var = norm.running_mean, norm.running_var
+                sums[i] = sums[i] + torch.stack([mean, var + mean**2])
+    finally:
+        # Ctrl-C in a notebook must not change later training.
+        for norm, momentum in zip(norms, momenta):
+            norm.momentum = momentum
     for norm, total in zip(norms, sums):
         moments = total / count
         all_reduce(moments, 'mean')

@@ -230,6 +230,9 @@ def test_features_from_lmdb(tmp_path):
                          ('P03', 'rows of P03 must have one')):
         with pytest.raises(SystemExit, match=error):
             convert(video)
+    (source / 'data.mdb').write_bytes(bytes(9000))
+    with pytest.raises(SystemExit, match=f'{source} must be an LMDB'):
+        convert('P04')
 
 
 @pytest.mark.parametrize('change, error', [

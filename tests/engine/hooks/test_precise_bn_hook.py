@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
 import torch
 from mmengine.model import BaseDataPreprocessor, BaseModel
 from torch import nn
@@ -61,6 +62,13 @@ def test_frozen_or_absent_norms_need_no_batches():
     absent = Model(lambda channels: nn.GroupNorm(2, channels)).train()
     for model in frozen, absent:
         assert precise_bn(model, fails()) == 0
+
+
+def test_error_restores_the_momentum():
+    model = Model().train()
+    with pytest.raises(TypeError):
+        precise_bn(model, [None])
+    assert model.norm.momentum == 0.1
 
 
 def test_runs_after_epochs_of_training(tmp_path):
