@@ -134,6 +134,7 @@ setup(
         # skipped.
         dev=['hypothesis', 'kubernetes-validate', 'lmdb', 'msgpack',
              'pympi-ling', 'pytest', 'pytest-xdist', 'scikit-learn',
-             'selenium', 'transformers', *DOCS, *ONNX, *REMOTE, *SERVE, *WEBHOOK],
+             'selenium', 'transformers', *DOCS, *ONNX, *REMOTE, *SERVE,
+             *WEBHOOK],
     ),
 )
