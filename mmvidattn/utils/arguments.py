@@ -21,12 +21,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Range:
-    """Range of numbers in an annotation such as :data:`Count`.
+    """Range of finite numbers in an annotation such as :data:`Count`.
 
-    Attributes:
-        text: Description for errors.
-        contains: Function that returns True if a finite number is in the
-            range.
+    ``text`` describes it in errors.
     """
     text: str
     contains: Callable[[float], bool]

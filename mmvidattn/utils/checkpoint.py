@@ -248,10 +248,7 @@ def load_tensors(model: nn.Module, state_dict: Mapping[str, Tensor],
 
 
 def require_overlap(model: nn.Module, path: str | Path) -> str:
-    """Check that start weights fit at least one tensor of the backbone.
-
-    Returns:
-        Report of matching and mismatching tensors.
+    """Check that start weights fit a tensor of the backbone; report all fits.
 
     Raises:
         ValueError: If no tensor of the backbone matches in name and shape.
@@ -302,13 +299,9 @@ def report_fit(model: nn.Module, state_dict: Mapping[str, Tensor],
 
 
 def check_opens(source: str | Path | bytes) -> Any:
-    """Check that a checkpoint is complete and safe.
+    """Open a file of ``torch.save``, or its contents, if complete and safe.
 
-    Args:
-        source: File of ``torch.save``, or its contents.
-
-    Returns:
-        The checkpoint. Tensors of a file are read when they are used.
+    Tensors of a file are read when they are used.
 
     Raises:
         ValueError: If the checkpoint cannot be opened with

@@ -9,11 +9,7 @@ import torch
 
 
 def check_finite(**values: Any) -> None:
-    """Raise a ``ValueError`` if a tensor or array has an inf or NaN value.
-
-    Args:
-        **values: Tensors or arrays of any shape, by name.
-    """
+    """Raise a ``ValueError`` if a tensor or array has an inf or NaN value."""
     for name, value in values.items():
         value = torch.as_tensor(value)
         number = value.numel() - int(value.isfinite().sum())
@@ -26,9 +22,7 @@ def check_finite(**values: Any) -> None:
 def check_divides(**values: int | Sequence[int]) -> None:
     """Raise a ``ValueError`` unless the first value divides all other values.
 
-    Args:
-        **values: A positive integer, followed by integers or sequences of
-            integers: ``check_divides(num_heads=8, embed_dims=512)``.
+    Example: ``check_divides(num_heads=8, embed_dims=512)``.
     """
     (name, divisor), *multiples = values.items()
     for multiple, value in multiples:

@@ -50,12 +50,7 @@ def _stdout_is_closed() -> bool:
 
 
 class Stopped(SystemExit):
-    """Exit of a run that a signal stopped.
-
-    Args:
-        code: Exit code.
-        reason: Text such as 'stopped after epoch 2'.
-    """
+    """Exit of a run that a signal stopped, with a reason for the user."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(code)

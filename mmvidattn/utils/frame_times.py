@@ -26,15 +26,9 @@ def middle_frames(steps: np.ndarray | int, fps: float,
 def frame_times(reader: Any) -> np.ndarray:
     """Return the start of each frame and the end of the last one, in seconds.
 
-    Time starts with the file. With decord, it starts with the first frame,
-    and without time stamps, all frames have the same duration.
-
-    Args:
-        reader: Reader of :func:`~mmvidattn.utils.video_reader.VideoReader`, or
-            decord's.
-
-    Returns:
-        [T + 1], ascending.
+    The result is [T + 1], ascending. Time starts with the file. With decord's
+    reader, it starts with the first frame, and without time stamps, all frames
+    have the same duration.
     """
     times = getattr(reader, 'times', None)
     if times is None:

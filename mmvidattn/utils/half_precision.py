@@ -52,10 +52,6 @@ def amp(device: torch.device | str, enabled: bool = True) -> Iterator[None]:
     The weights, the states of streams and the probabilities stay in float32.
     On a CPU where bfloat16 is slow, nothing changes, and a line on stderr
     reports this once.
-
-    Args:
-        device: Device of the model.
-        enabled: Value of the option ``--amp``. Defaults to True.
     """
     if enabled and is_bfloat16_slow(device):
         _report('--amp')

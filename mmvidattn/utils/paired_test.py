@@ -35,10 +35,9 @@ class Verdict:
 
 
 def decide(differences: Sequence[float]) -> Verdict:
-    """Return the verdict on differences, without regard to earlier tests.
+    """Return the verdict on each seed's difference in points, at least one.
 
-    Args:
-        differences: Difference of each seed in points, at least one.
+    Earlier tests are disregarded.
     """
     from scipy import stats
     count, mean, half = len(differences), statistics.fmean(differences), (
@@ -59,14 +58,8 @@ def decide_early(first: Mapping[int, float],
                  second: Mapping[int, float]) -> Verdict | None:
     """Return the first decisive verdict on two models, or else the last one.
 
-    Later seeds, which other comparisons may need, are ignored.
-
-    Args:
-        first: Scores of the first model, by seed.
-        second: Scores of the second model.
-
-    Returns:
-        The verdict; None without a seed that both models have.
+    The arguments are the scores of the two models by seed. Later seeds, which
+    other comparisons may need, are ignored. Return None without a common seed.
     """
     differences = [first[seed] - second[seed]
                    for seed in sorted(first.keys() & second.keys())]

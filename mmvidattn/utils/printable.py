@@ -13,11 +13,8 @@ def printable(text: str, keep: str = '') -> str:
     r"""Escape characters that are not printable, such as ``\x1b``.
 
     Names of classes and videos come from untrusted files. In a terminal, a
-    control sequence in a name could hide or forge lines.
-
-    Args:
-        text: Any text.
-        keep: Unprintable characters that stay unchanged. Defaults to none.
+    control sequence in a name could hide or forge lines. Characters in
+    ``keep`` stay unchanged.
     """
     if text.isprintable():
         return text

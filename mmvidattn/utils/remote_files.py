@@ -187,12 +187,11 @@ def hub_file(name: str) -> Path:
     Args:
         name: ``hf://OWNER/MODEL@REVISION``, followed by ``/FILE`` for a file
             other than model.safetensors, such as config.json. The revision is
-            the 40 hexadecimal digits of a commit, because branches and tags
-            can move.
+            a commit, because branches and tags can move.
 
     Raises:
-        ValueError: If the name has another form, or the file is neither a
-            .safetensors nor a .json file; other formats can run code.
+        ValueError: See :func:`match_hub`. Files other than .safetensors and
+            .json are refused, because they can run code.
         ImportError: If huggingface_hub is not installed.
         OSError: If the Hub does not have the file, or cannot be reached and
             the file is not in the cache.

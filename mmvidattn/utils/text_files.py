@@ -9,13 +9,7 @@ def split_lines(text: str) -> list[str]:
     r"""Split text only at ``\n``, ``\r\n`` and ``\r``.
 
     ``str.splitlines`` also splits at characters that a name may contain, such
-    as U+0085, U+2028 and form feeds.
-
-    Args:
-        text: Any text. A line end after the last line is optional.
-
-    Returns:
-        The lines, without their line ends.
+    as U+0085, U+2028 and form feeds. The last line may lack its end.
     """
     lines = text.replace('\r\n', '\n').replace('\r', '\n').split('\n')
     return lines if lines[-1] else lines[:-1]
@@ -24,9 +18,7 @@ def split_lines(text: str) -> list[str]:
 def refuse_pickle(path: str | Path, instead: str) -> None:
     """Raise a ``ValueError`` for the name of a pickle.
 
-    Args:
-        path: File of annotations.
-        instead: What to write instead, for the error.
+    ``instead`` says what the user can write instead.
     """
     if str(path).endswith(('.pkl', '.pickle')):
         raise ValueError(f'{path} is a pickle, which can run code and is not '

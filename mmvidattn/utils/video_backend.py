@@ -42,12 +42,7 @@ def apply_video_backend(cfg: Config) -> None:
 
 
 def with_video_backend(value: Any, backend: str) -> Any:
-    """Return a copy of a config, or of a part of it, with another backend.
-
-    Args:
-        value: Config, dict, list or single option.
-        backend: Name in ``BACKENDS``.
-    """
+    """Return a copy of a config, or of a part of it, with another backend."""
     if isinstance(value, Mapping):
         kind = value.get('type')
         kind = str(getattr(kind, '__name__', kind)).rpartition('.')[2]

@@ -33,12 +33,7 @@ _inherited: list = []
 
 def once_per_file(function: Callable[..., Any], size: int = 1 << 13
                   ) -> Callable[..., Any]:
-    """Cache the results of a function of a path until the file changes.
-
-    Args:
-        function: Function.
-        size: Largest number of results.
-    """
+    """Cache ``size`` results of a function of a path until a file changes."""
     @lru_cache(size)
     def of_version(path, time, size, *args):
         return function(path, *args)
@@ -170,11 +165,10 @@ class VideoReader:
         source: Path, URL (see :func:`~mmvidattn.utils.remote_files.
             local_path`) or contents of the file.
         num_threads: Number of decoding threads; 0 lets ffmpeg choose.
-            Defaults to 1.
 
     Attributes:
-        times: Start of each frame and end of the last one, in seconds from
-            the start of the file, [T + 1], ascending.
+        table: The :class:`FrameTable` of the file.
+        times: ``times`` of the table.
 
     Raises:
         ValueError: If the file lacks a video stream.
@@ -217,9 +211,7 @@ class VideoReader:
 
     def get_frames(self, indices: Sequence[int] | np.ndarray
                    ) -> list[np.ndarray]:
-        """Return frames like :meth:`get_batch`, without copying them to one
-        array.
-        """
+        """Return the frames of :meth:`get_batch` as a list."""
         indices = np.asarray(indices, dtype=np.int64).ravel()
         if indices.size and not (0 <= indices.min()
                                  and indices.max() < len(self)):
@@ -369,27 +361,21 @@ def video_stream(container: av.container.InputContainer
 
 def decode(container: av.container.InputContainer, skipped: int = 0
            ) -> Iterator[av.VideoFrame]:
-    """Decode the video stream from the position of the container.
+    """Decode the video stream from the container's position.
 
-    Args:
-        container: An opened file.
-        skipped: Number of packets to skip. Defaults to 0.
+    The first ``skipped`` packets are left out.
     """
     packets = container.demux(video_stream(container))
     for packet in islice(packets, skipped, None):
         yield from packet.decode()
 
 
-def to_rgb(frame: av.VideoFrame,
-           size: tuple[int, int] | None = None) -> np.ndarray:
+def to_rgb(frame: av.VideoFrame, size: tuple[int, int]) -> np.ndarray:
     """Convert a frame to RGB, uint8 [H, W, 3], with the file's rotation.
 
     The fields of an interlaced frame are converted as one picture, like in
-    decord and the ffmpeg program.
-
-    Args:
-        frame: Decoded frame.
-        size: Width and height before the rotation. Defaults to the frame's.
+    decord and the ffmpeg program. ``size`` is the width and height before the
+    rotation.
     """
     rotation = frame.rotation
     if frame.interlaced_frame:
@@ -400,10 +386,9 @@ def to_rgb(frame: av.VideoFrame,
             graph.add('setfield', 'prog'), graph.add('buffersink')).configure()
         graph.push(frame)
         frame = graph.pull()
-    width, height = size or (frame.width, frame.height)
     # Use one thread, because starting threads takes longer than converting a
     # small frame.
-    image = frame.to_ndarray(format='rgb24', width=width, height=height,
+    image = frame.to_ndarray(format='rgb24', width=size[0], height=size[1],
                              threads=1)
     return np.ascontiguousarray(np.rot90(image, rotation // 90))
 
@@ -468,11 +453,9 @@ def _decoded_stamps(source: str | bytes, skipped: int) -> list[int | None]:
 
 
 def _without_ties(stamps: Sequence[int], duration: float) -> np.ndarray:
-    """Spread frames with equal time stamps up to the next time stamp.
+    """Spread frames with equal, sorted time stamps up to the next time stamp.
 
-    Args:
-        stamps: Sorted time stamps.
-        duration: Duration of the last frame, in the same unit.
+    The last frame has the given duration, in the same unit.
     """
     values, counts = np.unique(stamps, return_counts=True)
     gaps = np.diff(values, append=values[-1] + duration)
@@ -482,10 +465,8 @@ def _without_ties(stamps: Sequence[int], duration: float) -> np.ndarray:
 
 
 def _leading(packets: Sequence[tuple]) -> Iterator[tuple[Any, int]]:
-    """Find frames that are shown before the key frame that they follow.
-
-    Yields:
-        Time stamps of the frame and of the key frame.
+    """Yield the time stamps of each frame that is shown before the key frame
+    that it follows, and of this key frame.
     """
     key = None
     for time, is_key, *_ in packets:
