@@ -115,7 +115,9 @@ def set_config(cfg: Config, options: FineTuneOptions, plan: Plan) -> None:
     """
     number, num_val = sum(plan.counts), len(plan.splits.get('val', ()))
     options = choose_layers(options, cfg, number)
-    batch = options.batch_size or _batch_size(cfg, number)
+    # At most the largest power of two with MIN_BATCHES batches.
+    largest = 1 << max(1, number // MIN_BATCHES).bit_length() - 1
+    batch = options.batch_size or min(cfg.train_dataloader.batch_size, largest)
     lr = options.lr or _learning_rate(cfg, batch, options)
     cfg.optim_wrapper.optimizer.lr = float(f'{lr:.3g}')
     if options.layer_decay is not None:
@@ -165,13 +167,6 @@ def choose_layers(options: FineTuneOptions, cfg: Config,
         # The backbone lacks attention projections.
         return replace(options, freeze='backbone')
     return replace(options, freeze=None, lora=RANK)
-
-
-def _batch_size(cfg: Config, number: int) -> int:
-    """Reduce the inherited batch size to have MIN_BATCHES batches."""
-    largest = max(1, number // MIN_BATCHES)
-    power_of_two = 1 << largest.bit_length() - 1
-    return min(cfg.train_dataloader.batch_size, power_of_two)
 
 
 def _learning_rate(cfg: Config, batch: int, options: FineTuneOptions) -> float:
@@ -231,10 +226,7 @@ def is_frozen(cfg: Config) -> bool:
 
 def _set_loader(cfg: Config, split: str, name: str, batch: int,
                 options: FineTuneOptions, plan: Plan) -> None:
-    """Set the data loader and the metric of a split.
-
-    The loader reads the videos of the split ``name``.
-    """
+    """Let a loader read the videos of the split ``name``; set its metric."""
     data, is_train = (options.out / 'data').resolve(), split == 'train'
     with_views = split == 'val' and (
         len(plan.splits['val']) <= MAX_WITH_VIEWS)

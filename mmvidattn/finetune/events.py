@@ -8,11 +8,7 @@ from ..datasets.annotations.formats import (
     read_annotations,
 )
 from ..datasets.annotations.formats.base import merge
-from ..datasets.annotations.labeled_videos import (
-    SPLITS,
-    LabeledVideo,
-    some,
-)
+from ..datasets.annotations.labeled_videos import SPLITS, LabeledVideo, some
 from ..datasets.annotations.video_segment import read_table
 from ..datasets.prepare.feature_targets import BACKGROUND
 from ..utils.printable import count

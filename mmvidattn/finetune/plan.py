@@ -208,10 +208,7 @@ def progress_bar() -> Progress:
 
 def check_videos(root: Path, files: Iterable[str], options: FineTuneOptions
                  ) -> tuple[dict[str, VideoFacts], dict[str, str]]:
-    """Decode all files.
-
-    Returns:
-        Facts of the readable files, and problems of the other files.
+    """Decode all files, and return facts of good and problems of bad ones.
 
     Raises:
         ValueError: If no file can be read.

@@ -49,11 +49,9 @@ def draw_curves(out: Path, chance: float | None) -> None:
 
 
 def read_logs(work_dir: Path) -> tuple[list[dict], list[dict]]:
-    """Read the logs of a training that may have been resumed.
+    """Read the logs of training and validation of a run, which may be resumed.
 
-    Returns:
-        Logs of training and of validation. If a step was logged several times,
-        the last log is returned.
+    If a step was logged several times, the last log is returned.
     """
     training, validation = {}, {}
     for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
@@ -115,11 +113,7 @@ def read_answers(runner: Runner, samples: Sequence) -> list[Answer]:
 
 def write_report(out: Path, answers: Sequence[Answer],
                  classes: Sequence[str], root: Path, checkpoint: str) -> str:
-    """Write ``metrics.json``, ``confusion.png`` and ``mistakes.png``.
-
-    ``checkpoint`` is an entry of ``metrics.json``. Return the metrics as a
-    table.
-    """
+    """Write the metrics and images, and return the metrics as a table."""
     metrics, matrix = metrics_of(answers, classes)
     draw_confusion(out / 'confusion.png', matrix, classes)
     shown = draw_mistakes(out / 'mistakes.png', answers, classes, root)
@@ -203,8 +197,7 @@ def draw_confusion(path: Path, matrix: Tensor,
 
 def draw_mistakes(path: Path, answers: Sequence[Answer],
                   classes: Sequence[str], root: Path) -> list[Answer]:
-    """Draw frames of the most confident mistakes to a file, and return them.
-    """
+    """Draw frames of the most confident mistakes, and return these."""
     mistakes = sorted((one for one in answers if one.predicted != one.truth),
                       key=lambda one: -one.score)
     shown = mistakes[:MAX_MISTAKES]
@@ -249,11 +242,8 @@ def tune_label_thresholds(scores: np.ndarray, labels: np.ndarray
     """Return the threshold of each class with the highest F1, [K].
 
     Thresholds lie midway between scores. If several are equally good, the
-    middle one is taken. A class without positives gets 0.5.
-
-    Args:
-        scores: Probabilities, [N, K].
-        labels: True labels, bool [N, K].
+    middle one is taken. A class without positives gets 0.5. The arguments are
+    those of :func:`measure_labels`.
     """
     found = np.full(scores.shape[1], UNTUNED)
     for k in np.flatnonzero(labels.any(axis=0)):
@@ -324,13 +314,13 @@ def measure_events(detected: Sequence[VideoSegment],
         ``classes``, and ``chance``, the mAP of frames with random scores: the
         mean share of the time that events of a class take.
     """
-    found = score_events(
-        detected, truth, {name: len(each.scores) / each.rate
-                          for name, each in scores.items()},
-        frame_scores=scores, classes=classes)
+    lengths = {name: len(each.scores) / each.rate
+               for name, each in scores.items()}
+    found = score_events(detected, truth, lengths, frame_scores=scores,
+                         classes=classes)
     f1 = SegmentF1(label_events(detected, truth, list(scores)), (OVERLAP, ))
     labels = [one.labels['action'] for one in truth]
-    seconds = sum(len(each.scores) / each.rate for each in scores.values())
+    seconds = sum(lengths.values())
     taken = sum(one.end - one.start for one in truth)
 
     def number(value: float) -> float | None:

@@ -34,10 +34,8 @@ NO_LIMIT = 10**6
 def finetune(options: FineTuneOptions, dry_run: bool, began: float) -> None:
     """Fine-tune a model, or resume, and write all results.
 
-    Args:
-        options: Options of the run.
-        dry_run: Only check the videos and print the config.
-        began: When the command began, by ``time.monotonic``.
+    With ``dry_run``, only check the videos and print the config. The command
+    ``began`` at this time of ``time.monotonic``.
     """
     kind = streams if options.stream else clips
     with one_line_stop('; the same command continues', quick=True):
@@ -158,8 +156,7 @@ def _start(options: FineTuneOptions, kind: ModuleType,
 def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
     """Train, and record in finetune.json that the training is complete.
 
-    Returns:
-        The runner, or the one that trained on smaller images.
+    Return the runner, or the one that trained on smaller images.
     """
     out = options.out
     echo(f'{count(len(runner.train_dataloader), "step")} per epoch; full log: '

@@ -6,10 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ..datasets.annotations.labeled_videos import (
-    LabeledVideo,
-    some,
-)
+from ..datasets.annotations.labeled_videos import LabeledVideo, some
 from ..utils.files import hash_file
 from ..utils.printable import count
 

@@ -254,9 +254,7 @@ def _score(out: Path, cfg: Config, split: str, classes: list[str]
            ) -> tuple[dict[str, FrameScores], dict[str, float]]:
     """Score the videos of a split with ``best.pth``, like a stream.
 
-    Returns:
-        Scores of each video, which are also written, and the metrics of
-        frames.
+    Return and write the scores of each video; also return metrics of frames.
     """
     videos = out / f'data/{split}_videos.txt'
     names = read_lines(videos)

@@ -85,8 +85,7 @@ def load_run_config(out: Path, work_dir: Path) -> Config:
 def save_best(out: Path) -> Path:
     """Write ``best.pth`` and ``best.safetensors``, the weights alone.
 
-    Returns:
-        The checkpoint with these weights, the last one if none is the best.
+    They are of the returned checkpoint: the best, or else the last one.
     """
     best = max((out / 'run').glob('best_*.pth'), default=None,
                key=lambda path: path.stat().st_mtime)
@@ -102,10 +101,8 @@ def save_best(out: Path) -> Path:
 
 def used_splits(cfg: Config, splits: Container[str]
                 ) -> Iterator[tuple[str, str]]:
-    """Remove the loaders of empty splits, and yield the other splits.
-
-    Yields:
-        Name of a loader, and of the split that it reads.
+    """Remove the loaders of empty splits, and yield the name of each other
+    loader and of the split that it reads.
     """
     for split in 'train', 'val', 'test':
         # Without test videos, the test uses the validation videos.
@@ -129,8 +126,7 @@ def finish_config(cfg: Config, seed: int, save_best: str | None,
         cfg: Config to change in place.
         seed: Seed of the training.
         save_best: Metric of the best checkpoint; None keeps the last one.
-        averages: Outputs of a step whose averages curves.png shows. Defaults
-            to the loss.
+        averages: Outputs of a step whose averages curves.png shows.
     """
     add_default_runtime(cfg)
     cfg.merge_from_dict(dict(
@@ -263,10 +259,8 @@ def run_test(out: Path, split: str, **dataset: Any
     """Test the best model of a work directory.
 
     ``split`` is the name of the folder of logs, and ``dataset`` has changes to
-    the test's data set.
-
-    Returns:
-        Runner, samples in the order of the data set, and metrics.
+    the test's data set. Return the runner, the samples in the order of the
+    data set, and the metrics.
     """
     cfg = load_run_config(out, out / f'run/{split}')
     cfg.load_from, cfg.resume = str(out / 'best.pth'), False
