@@ -81,10 +81,7 @@ class EventFrames:
     def get(self, index: int, start: float) -> list[tuple[float, bytes]]:
         """Return times and pictures of an event, oldest first.
 
-        The list is empty for an unknown or old event.
-
-        Args:
-            index: Index of the class.
-            start: Start of the event.
+        The arguments are the index of its class, and its start. An unknown or
+        old event has no pictures.
         """
         return list(self._clips.get((index, start), _Clip()).frames)

@@ -161,8 +161,7 @@ class FeatureExtractor:
         device: Device to compute on.
         flow: Method of :class:`OpticalFlow` for networks of flow. None for
             networks of images.
-        flow_side: Short side in pixels of the images for the flow.
-        bound: Flow in pixels that is mapped to 0 (negative) or 255 (positive).
+        flow_side, bound: ``side`` and ``bound`` of :class:`OpticalFlow`.
         clip_len: Number of images, or of flow fields, in a clip. Defaults to
             the clip length of the test pipeline or the network, or to 1 for
             networks of images.

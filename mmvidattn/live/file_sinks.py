@@ -97,10 +97,6 @@ class ScoreSink(Sink):
     of the first step. Other sources in the folder are kept
     (:meth:`~mmvidattn.online.frame_scores.ScoredVideos.write`).
 
-    Args:
-        folder: The folder.
-        run: The run.
-
     Raises:
         ValueError: If the folder has scores of other classes.
     """
@@ -157,8 +153,7 @@ class SegmentSink(Sink):
             number of the action's start event is 12 (:meth:`path`). A file of
             this name from an earlier run is deleted when the action starts.
         run: The run.
-        before: Seconds in a clip before the action.
-        after: Seconds in a clip after the action.
+        before, after: Seconds in a clip before and after the action.
         max_bytes: Maximum size of all buffered frames.
 
     Raises:
@@ -199,9 +194,9 @@ class SegmentSink(Sink):
                 self.path(event['id']).unlink(missing_ok=True)
             else:
                 self._waiting.append(event)
-        due = [event for event in self._waiting
-               if event['end'] + self.after <= detection.time]
-        self._write_clips(due)
+        for event in list(self._waiting):
+            if event['end'] + self.after <= detection.time:
+                self._write_clip(event)
         since = detection.active_since
         starts = [event['start'] for event in self._waiting]
         starts.append(detection.time if since is None else since)
@@ -217,7 +212,8 @@ class SegmentSink(Sink):
 
     def close(self) -> None:
         """Write the clips of the last actions."""
-        self._write_clips(list(self._waiting))
+        for event in list(self._waiting):
+            self._write_clip(event)
 
     def _add(self, time: float, image: np.ndarray) -> None:
         is_done, data = cv2.imencode(
@@ -233,12 +229,8 @@ class SegmentSink(Sink):
     def _drop_oldest(self) -> None:
         self._num_bytes -= self._frames.popleft()[1].nbytes
 
-    def _write_clips(self, events: Sequence[dict]) -> None:
-        for event in events:
-            self._waiting.remove(event)
-            self._write_clip(event)
-
     def _write_clip(self, event: dict) -> None:
+        self._waiting.remove(event)
         start, end = event['start'] - self.before, event['end'] + self.after
         # Times are multiples of a frame's length, up to rounding.
         frames = [(time, data) for time, data in self._frames

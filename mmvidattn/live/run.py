@@ -390,8 +390,7 @@ class OnlineDetector(StreamRun):
             print(detection.time, detection.scores)
 
     The model is an online detector of features or frames, or a clip model
-    whose window slides over the source. :meth:`with_source` runs the same
-    model on another source.
+    whose window slides over the source.
 
     Args:
         config: Config of :class:`FeatureStreamModel`,

@@ -100,12 +100,9 @@ def read_events(path: str | Path, start: int,
 
 
 class StateFile:
-    """File with the saved state of a run.
+    """File with the state of a run, which is saved every ``seconds``.
 
-    Args:
-        path: Path of the file.
-        seconds: Seconds between saves.
-        **about: Entries that identify this run in a state.
+    The entries ``about`` identify the run in a state.
     """
 
     def __init__(self, path: str | Path, seconds: float,

@@ -145,11 +145,7 @@ class Scorer:
 
     def scores(self, step: Step, has_next: bool = False
                ) -> tuple[np.ndarray, dict[str, float]]:
-        """Score a step.
-
-        Args:
-            step: The step.
-            has_next: True if another step of the source is waiting.
+        """Score a step; ``has_next`` if another step of the source is waiting.
 
         Returns:
             Class probabilities of this step and of the anticipated ones,
@@ -213,11 +209,8 @@ class ClipScorer(Scorer):
     """Scorer of each step by the window that ends with it.
 
     Stateless, because a step has the frames of its window, also after missing
-    steps and when a run resumes.
-
-    Args:
-        session: Session of the source.
-        max_gap: Longest gap in seconds that an action may span.
+    steps and when a run resumes. An action may span a gap of up to ``max_gap``
+    seconds.
     """
 
     def __init__(self, session: SlidingClassifier, max_gap: float) -> None:

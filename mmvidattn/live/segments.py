@@ -35,12 +35,9 @@ def score_steps(run: StreamRun) -> np.ndarray:
 
 def find_segments(run: StreamRun, detector: EventDetector,
                   name: str) -> list[VideoSegment]:
-    """Return the actions of a video; the score is the highest one.
+    """Return the actions of a video, each with its highest score.
 
-    Args:
-        run: Run of a model on the video.
-        detector: New event detector of the model.
-        name: Name of the video.
+    ``run`` reads the video ``name``; ``detector`` is a new one of its model.
     """
     scores = score_steps(run)
     events = []

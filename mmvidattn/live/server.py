@@ -140,7 +140,12 @@ class LivePage:
             log_config=None,
             server_header=False, timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
-        self._socket = _bind(host, port)
+        family = socket.AF_INET6 if ':' in host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise OSError(f'cannot listen on {host}, port {port}: {error}'
+                          ) from error
         self.port = self._socket.getsockname()[1]
 
     @property
@@ -337,11 +342,7 @@ class LivePage:
                     await websocket.send_text(json.dumps(answer))
 
     def _answer(self, text: str) -> dict | None:
-        """Return the answer to a message of a client, if there is one.
-
-        Raises:
-            ValueError: If the message is not expected.
-        """
+        """Return the answer to a message; a ``ValueError`` if unexpected."""
         try:
             message = json.loads(text)
         except RecursionError as error:
@@ -389,15 +390,6 @@ async def _file(path: Path) -> FileResponse:
         'Referrer-Policy': 'no-referrer',
         'Cache-Control': 'no-cache'
     })
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ':' in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise OSError(f'cannot listen on {host}, port {port}: {error}'
-                      ) from error
 
 
 def is_loopback(host: str) -> bool:

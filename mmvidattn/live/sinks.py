@@ -29,9 +29,7 @@ REFUSED = 400, 413, 422
 class TryAgain(OSError):
     """Error of :meth:`Sink.write` that requests the same item again.
 
-    Args:
-        reason: Reason, for the log.
-        seconds: Seconds until the item should be passed again.
+    It is passed again after ``seconds``. The log shows ``reason``.
     """
 
     def __init__(self, reason: str, seconds: float) -> None:
@@ -94,7 +92,6 @@ class SinkThread:
     """Thread that passes items from a bounded queue to a sink.
 
     Args:
-        sink: The sink.
         drop: See :class:`BoundedQueue`.
         log: Function that gets a line about each new error.
 
