@@ -148,9 +148,11 @@ def read_checkpoint(path: str | Path,
         # A file of a different format can raise any error.
         names = re.findall(r'GLOBAL (\S+)', str(error))
         if not names:
+            # Unlike torch's errors, ours say what to do.
+            reason = f' ({error})' if isinstance(error, ValueError) else ''
             raise ValueError(
                 f'{path} is not a checkpoint of torch or safetensors, or it '
-                'is damaged') from error
+                f'is damaged{reason}') from error
         raise ValueError(
             f'{path} is refused: loading it would call {names[0]}. If you '
             'trust it, load it with the program that wrote it and save only '
