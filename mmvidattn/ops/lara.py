@@ -75,12 +75,14 @@ def landmark_pool(x: Tensor,
                          f'not fit {x.shape[-3]} tokens')
     dtype = x.dtype
     x, = at_least_float32(x)
-    cells = [
-        _cells(length, num, len(grid) > 1, x)
-        for length, num in zip(shape, grid)
-    ]
+    y, rest = x, x.shape[-3:].numel()
     with without_autocast(x.device.type):
-        return _pool(x, cells).to(dtype)
+        for length, num in zip(shape, grid):
+            rest //= length
+            cells = _cells(length, num, len(grid) > 1, x)
+            y = cells @ y.reshape(-1, length, rest)
+    y = y.reshape(*x.shape[:-3], math.prod(grid), *x.shape[-2:])
+    return y.to(dtype)
 
 
 def _cells(length: int, num: int, overlap: bool, like: Tensor) -> Tensor:
@@ -97,16 +99,6 @@ def _cells(length: int, num: int, overlap: bool, like: Tensor) -> Tensor:
     token = torch.arange(length, device=like.device)
     inside = (token >= first[:, None]) & (token < last[:, None])
     return inside.to(like.dtype) / (last - first)[:, None]
-
-
-def _pool(x: Tensor, cells: list[Tensor]) -> Tensor:
-    """Pool [*, N, G, D] to [*, C, G, D], one axis at a time."""
-    y, rest, num = x, x.shape[-3:].numel(), 1
-    for weights in cells:
-        rest //= weights.shape[1]
-        num *= weights.shape[0]
-        y = weights @ y.reshape(-1, weights.shape[1], rest)
-    return y.reshape(*x.shape[:-3], num, *x.shape[-2:])
 
 
 def lara_attention(q: Tensor,

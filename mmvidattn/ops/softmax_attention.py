@@ -56,9 +56,12 @@ def softmax_attention(q: Tensor,
         # whose values are zeros now.
         key_mask = key_mask | ~key_mask.any(dim=-1, keepdim=True)
         key_mask = key_mask.reshape(k.shape[0], 1, 1, k.shape[1])
-    mask = key_mask if bias is None else _hide(
-        _flat_bias(bias, (*lead, q.shape[2], q.shape[1], k.shape[1]),
-                   q.dtype), key_mask)
+    mask = key_mask
+    if bias is not None:
+        mask = _flat_bias(
+            bias, (*lead, q.shape[2], q.shape[1], k.shape[1]), q.dtype)
+        if key_mask is not None:
+            mask = mask.masked_fill(~key_mask, -torch.inf)
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     y = F.scaled_dot_product_attention(
         q, k, v, attn_mask=mask, dropout_p=dropout_p, scale=scale).to(dtype)
@@ -68,11 +71,7 @@ def softmax_attention(q: Tensor,
 
 def _flat_bias(bias: Tensor, shape: tuple[int, ...],
                dtype: torch.dtype) -> Tensor:
-    """Reshape a bias that broadcasts to ``shape`` to four axes.
-
-    Returns:
-        [B or 1, G or 1, N or 1, M].
-    """
+    """Reshape a bias that broadcasts to ``shape`` to four axes."""
     if bias.dim() > len(shape) or any(
             have not in (1, want)
             for have, want in zip(bias.shape[::-1], shape[::-1])):
@@ -82,11 +81,6 @@ def _flat_bias(bias: Tensor, shape: tuple[int, ...],
     if bias.dim() > 3:
         return bias.expand(*shape[:-3], *bias.shape[-3:]).flatten(0, -4)
     return bias[(None, ) * (4 - bias.dim())]
-
-
-def _hide(bias: Tensor, key_mask: Tensor | None) -> Tensor:
-    return bias if key_mask is None else bias.masked_fill(
-        ~key_mask, -torch.inf)
 
 
 def naive_softmax_attention(q: Tensor,
