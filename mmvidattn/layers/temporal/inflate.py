@@ -140,7 +140,12 @@ class _Layout:
 
     def join(self, module: nn.Module, args: tuple,
              kwargs: dict[str, Any]) -> tuple[tuple, dict]:
-        _require_plain(module, args, kwargs)
+        names = inspect.signature(module.forward).parameters
+        for name, value in (*zip(names, args), *kwargs.items()):
+            if name in _UNSET and value is not _UNSET[name]:
+                raise ValueError(
+                    f'{name} is not supported by an inflated '
+                    f'{type(module).__name__}, got {value!r}')
         x, *rest = args
         # For a convolution, stack the frames vertically.
         if self.with_conv:
@@ -151,17 +156,11 @@ class _Layout:
 
     def part(self, module: nn.Module, args: tuple) -> Tensor:
         x, = args
-
         if self.with_conv:
-            x = self.mixing.part(x.permute(0, 2, 3, 1))
-            rows, columns = x.shape[1:3]
-            x = self._shift(x.flatten(1, 2)).unflatten(1, (rows, columns))
-            return x.permute(0, 3, 1, 2)
-        return self._shift(self.mixing.part(x))
-
-    def _shift(self, x: Tensor) -> Tensor:
-        x = x.unflatten(-1, (self.num_heads, -1))
-        return self.mixing.shift_heads(x).flatten(-2)
+            x = x.permute(0, 2, 3, 1)
+        x = self.mixing.part(x).unflatten(-1, (self.num_heads, -1))
+        x = self.mixing.shift_heads(x).flatten(-2)
+        return x.permute(0, 3, 1, 2) if self.with_conv else x
 
 
 def _attentions(model: nn.Module, name: str = '') -> list:
@@ -203,11 +202,7 @@ def _problem(module: nn.Module) -> str | None:
 
 @torch.no_grad()
 def _misbehavior(module: nn.Module) -> str | None:
-    """Test a copy of the attention with random tokens.
-
-    Returns:
-        Why the attention is not supported, or None.
-    """
+    """Test a copy of the attention with random tokens, as :func:`_problem`."""
     weight = module.qkv.weight
     channels, tokens = weight.shape[1], 6
     if weight.is_meta:
@@ -247,13 +242,3 @@ def _misbehavior(module: nn.Module) -> str | None:
     if torch.allclose(y[:, 0], changed[:, 0], atol=1e-6 * scale):
         return 'its tokens do not all attend to each other'
     return None
-
-
-def _require_plain(module: nn.Module, args: tuple, kwargs: dict) -> None:
-    given = dict(zip(inspect.signature(module.forward).parameters, args))
-    given.update(kwargs)
-    for name, value in given.items():
-        if name in _UNSET and value is not _UNSET[name]:
-            raise ValueError(
-                f'{name} is not supported by an inflated '
-                f'{type(module).__name__}, got {value!r}')
