@@ -49,17 +49,12 @@ class PositionEncodingGenerator(nn.Module):
 
     Args:
         embed_dims: Channels C.
-        kernel_size: Side of the kernel, odd. Defaults to 3.
     """
 
-    def __init__(self, embed_dims: int, kernel_size: int = 3) -> None:
+    def __init__(self, embed_dims: int) -> None:
         super().__init__()
         self.dwconv = nn.Conv3d(
-            embed_dims,
-            embed_dims,
-            kernel_size,
-            padding=kernel_size // 2,
-            groups=embed_dims)
+            embed_dims, embed_dims, 3, padding=1, groups=embed_dims)
 
     def forward(self, x: Tensor) -> Tensor:
         """Add positions to tokens [B, T, H, W, C]."""

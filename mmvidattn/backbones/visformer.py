@@ -192,17 +192,15 @@ class Visformer(LAPSBackbone):
     def encode_images(self, x: Tensor) -> Tensor:
         """Apply the first stage, or all if frames are independent."""
         x = self.stem(x.contiguous(memory_format=torch.channels_last))
-        return self._run_stages(x, *self._stages()[0])
+        return self._run_stages(
+            x, *((1, ) if self.mixes_frames else (1, 2, 3)))
 
     def forward_encoded(self, x: Tensor) -> Tensor:
         """Compute features [B, D, T, H / 32, W / 32]."""
         x = x.flatten(0, 1).contiguous(memory_format=torch.channels_last)
-        x = self._run_stages(x, *self._stages()[1])
+        if self.mixes_frames:
+            x = self._run_stages(x, 2, 3)
         return self.to_clips(self.norm(x))
-
-    def _stages(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the stages before and after frames are first mixed."""
-        return ((1, ), (2, 3)) if self.mixes_frames else ((1, 2, 3), ())
 
     def _run_stages(self, x: Tensor, *stages: int) -> Tensor:
         for stage in stages:

@@ -127,32 +127,22 @@ class Encoder(nn.Module):
                 norm_eps=norm_eps,
                 **(causal or dict(attention=attentions[num_layers:])))
 
-    def forward(self, x: Tensor, with_cp: bool = False) -> Tensor:
-        """Encode tokens [B, T, H, W, D].
+    def forward(self, x: Tensor, with_cp: bool) -> Tensor:
+        """Encode tokens [B, T, H, W, D] to [B, D].
 
-        Args:
-            x: Tokens.
-            with_cp: Recompute each block in the backward pass. Defaults to
-                False.
-
-        Returns:
-            [B, D], or [B, T, D] for the pattern 'space' with
-            ``num_temporal_layers=None``.
+        The result is [B, T, D] for the pattern 'space' with
+        ``num_temporal_layers=None``.
         """
         return self.forward_frames(self.forward_space(x, with_cp), with_cp)
 
-    def forward_frames(self, x: Tensor, with_cp: bool = False) -> Tensor:
+    def forward_frames(self, x: Tensor, with_cp: bool) -> Tensor:
         """Encode or average the outputs of :meth:`forward_space`."""
         if self.temporal is not None:
             x = self.temporal(x[:, :, None, None], with_cp)
         return x.mean(dim=1) if self.average_frames else x
 
-    def forward_space(self, x: Tensor, with_cp: bool = False) -> Tensor:
-        """Encode tokens [B, T, H, W, D] without the temporal encoder.
-
-        Returns:
-            [B, D], or [B, T, D] for the pattern 'space'.
-        """
+    def forward_space(self, x: Tensor, with_cp: bool) -> Tensor:
+        """Encode tokens as :meth:`forward`, without the temporal encoder."""
         x = x + self.pos_embed
         if self.cls_token is None:
             x = run_blocks(self.blocks, self.pre_norm(x), with_cp)
@@ -368,12 +358,12 @@ class ViViT(BaseBackbone):
                 type='LinearAttention', kernel='relu', offset='auto')),
                 **causal)
         self.is_causal = self.any_length = causal is not None
-        self.frame_shape, self.embed_dims = sides, arch['embed_dims']
+        embed_dims = arch['embed_dims']
+        self.frame_shape, self.embed_dims = sides, embed_dims
         has_token = model in ('joint', 'fact_encoder')
         if pool == 'cls' and not has_token:
             raise ValueError(f'model={model!r} has no class token: pool must '
                              "be 'mean', 'mean_norm' or None, got 'cls'")
-        embed_dims = arch['embed_dims']
         self.patch_init = patch_init
         self.embed_init_std = embed_init_std
         self.zero_init_temporal = (
@@ -441,9 +431,9 @@ class ViViT(BaseBackbone):
         """
         if self.is_causal:
             return self._encode_causally(x)[0]
-        forward = self.encoder.forward_frames if self.encoder.frame_wise \
-            else self.encoder
-        return forward(x, self.with_cp)
+        if self.encoder.frame_wise:
+            return self.encoder.forward_frames(x, self.with_cp)
+        return self.encoder(x, self.with_cp)
 
     def _forward_causal(self, x: Tensor, state: State,
                         elapsed: Tensor | None) -> tuple[Tensor, State]:
@@ -479,12 +469,12 @@ class ViViT(BaseBackbone):
                    'encoder.pre_norm'],
                   *block_names('encoder.blocks', self.encoder.blocks),
                   ['encoder.norm']]
-        if self.encoder.temporal is not None:
+        if self.temporal_encoder is not None:
             # The first norm belongs to the last spatial block, the tables to
             # the first temporal block.
             groups[-2:] = [groups[-2] + groups[-1]]
             blocks = block_names('encoder.temporal.blocks',
-                                 self.encoder.temporal.blocks)
+                                 self.causal_blocks)
             if not self.is_causal:
                 blocks[0] += ['encoder.temporal.pos_embed',
                               'encoder.temporal.cls_token']
