@@ -17,9 +17,7 @@ from .pretrained import load_matching, read_pretrained
 class BaseBackbone(BaseModule):
     """Base class of the networks for clips.
 
-    * ``forward``: compute features of clips [B, C, T, H, W]. It rejects clips
-      of a different length or frame size, see :meth:`check_clips` and
-      :meth:`check_grid`.
+    * ``forward``: compute features of clips [B, C, T, H, W].
     * :meth:`encode_frames` and :meth:`forward_encoded`: the parts of
       ``forward`` before and after the first layer that mixes frames.
       :meth:`frame_groups` returns the groups of frames that ``encode_frames``
@@ -28,9 +26,6 @@ class BaseBackbone(BaseModule):
     * :meth:`forward_causal`, :meth:`initial_state` and :meth:`decay_state`:
       run a network with ``is_causal`` as a stream, frame by frame.
     * ``arch_zoo``: named sizes from the paper, see :meth:`choose_arch`.
-    * :meth:`get_layer_depth`: depth of a parameter, for layer-wise learning
-      rates.
-    * :meth:`init_weights`: initialize, then load ``init_cfg``.
     * ``load_state_dict``: adapt checkpoints of a different clip length or
       resolution.
 
@@ -187,9 +182,8 @@ class BaseBackbone(BaseModule):
         """Compute features of the next frames of streams.
 
         The features of a frame depend on this frame and the frames before
-        it. A call for each part of a stream gives the
-        results of one call for the whole stream, because the state contains
-        the stream's entire history.
+        it. A call for each part of a stream gives the results of one call for
+        the whole stream, because the state contains its entire history.
 
         Args:
             x: T >= 1 frames of each stream, [B, C, T, H, W].
@@ -248,11 +242,7 @@ class BaseBackbone(BaseModule):
                 for i, block in enumerate(self.causal_blocks)]
 
     def initial_block_states(self, x: Tensor) -> State:
-        """Return the state of the causal blocks before the first frame.
-
-        Args:
-            x: Tokens of any number of frames, [B, T, H, W, D].
-        """
+        """Return the state of the blocks for tokens [B, T, H, W, D], any T."""
         state = {}
         for name, block in self._named_causal_blocks():
             state |= named(name, block.initial_state(x))
@@ -261,16 +251,10 @@ class BaseBackbone(BaseModule):
     def run_causal_blocks(self, x: Tensor, state: State | None = None,
                           elapsed: Tensor | None = None
                           ) -> tuple[Tensor, State]:
-        """Apply the causal blocks to the next frames of streams.
+        """Apply the causal blocks to the next tokens, [B, T, H, W, D].
 
-        Args:
-            x: Tokens, [B, T, H, W, D].
-            state: State of the blocks, and possibly further tensors. Defaults
-                to the start of the streams.
-            elapsed: See :meth:`forward_causal`.
-
-        Returns:
-            Tokens and the new state of the blocks.
+        The arguments are those of :meth:`forward_causal`. ``state`` may have
+        further tensors, but the new state has only those of the blocks.
         """
         if state is None:
             state = self.initial_block_states(x)

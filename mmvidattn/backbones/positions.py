@@ -10,17 +10,10 @@ Grid = tuple[int, int, int]
 
 
 def resize_positions(table: Tensor, grid_shape: Grid) -> Tensor:
-    """Resize a position table to another clip length or frame size.
+    """Resize a position table [1, t, h, w, D] to [1, T, H, W, D].
 
     Interpolates linearly in time, and bicubically in space for each frame. A
     table for one frame, such as an image model's, is repeated over time.
-
-    Args:
-        table: [1, t, h, w, D].
-        grid_shape: New grid (T, H, W).
-
-    Returns:
-        [1, T, H, W, D].
     """
     dtype, (_, t, h, w, D) = table.dtype, table.shape
     T, H, W = grid_shape

@@ -183,14 +183,9 @@ class PredictorBlock(nn.Module):
         self.mlp = MLP(embed_dims, 4 * embed_dims)
 
     def forward(self, x: Tensor, times: Tensor) -> Tensor:
-        """Let all tokens attend to each other.
+        """Let all tokens [B, T, H, W, C] attend to each other.
 
-        Args:
-            x: Tokens, [B, T, H, W, C].
-            times: Positions of the T tubelets in time, [B, T].
-
-        Returns:
-            [B, T, H, W, C].
+        ``times`` are the positions of the T tubelets in time, [B, T].
         """
         q, k, v = self.qkv(self.attn_norm(x).flatten(1, 3)).unflatten(
             -1, (3, self.num_heads, -1)).unbind(-3)

@@ -73,10 +73,7 @@ class AttentiveHead(VideoHead):
             self.mlp.fc2.weight /= math.sqrt(2 * max(len(self.blocks), 1))
 
     def pool(self, x: Tensor) -> Tensor:
-        """Pool features [B, C, T, H, W] of clips.
-
-        Returns:
-            A vector for each part, [B, parts, C].
+        """Pool features [B, C, T, H, W] to one vector per part, [B, parts, C].
         """
         x = x.movedim(1, -1)
         for block in self.blocks:

@@ -210,14 +210,7 @@ class LAPSHead(VideoHead):
         self.fc_cls = nn.Linear(in_channels, num_classes)
 
     def frame_scores(self, x: Tensor) -> Tensor:
-        """Return the logits of each frame.
-
-        Args:
-            x: Features of frames, [B, C, T] or [B, C, T, H, W].
-
-        Returns:
-            [B, T, K].
-        """
+        """Map features [B, C, T] or [B, C, T, H, W] to logits [B, T, K]."""
         if x.dim() > 3:
             x = x.mean(dim=(3, 4))
         return self.fc_cls(self.dropout(x.transpose(1, 2)))

@@ -78,10 +78,10 @@ class OnlineActionHead(BaseModule):
 
     def loss(self, x: Tensor,
              data_samples: Sequence[BaseDataElement]) -> dict[str, Tensor]:
-        """Compute the losses of features [B, L+A, C].
+        """Compute the losses of features.
 
         Args:
-            x: Features.
+            x: [B, L+A, C].
             data_samples: Samples with ``gt_action``, and with ``gt_verb`` and
                 ``gt_noun`` if the head scores them, each [L+A] class ids or
                 [L+A, classes] targets.

@@ -91,15 +91,10 @@ class TokenLabelHead(I3DHead):
 
 
 def classify_tokens(head: nn.Module, x: Tensor) -> Tensor:
-    """Classify every token with a head that pools before it classifies.
+    """Map features [B, C, T, H, W] to logits of tokens [B, T, H, W, K].
 
-    Args:
-        head: Head with ``fc_cls``, and ``dropout`` or None, such as
-            ``I3DHead``.
-        x: Features, [B, C, T, H, W].
-
-    Returns:
-        [B, T, H, W, K].
+    ``head`` pools before it classifies. It has ``fc_cls``, and ``dropout`` or
+    None, such as ``I3DHead``.
     """
     x = torch.movedim(x, 1, -1)
     dropout = getattr(head, 'dropout', None)

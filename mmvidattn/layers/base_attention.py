@@ -91,21 +91,14 @@ class BaseAttention(nn.Module):
         raise NotImplementedError
 
     def initial_state(self, v: Tensor) -> State:
-        """Return the state of streams before their first frame.
-
-        Args:
-            v: Values of any number of frames, [B, T, N, G, D].
-        """
+        """Return the state for values [B, T, N, G, D] of any T."""
         raise NotImplementedError
 
     def decay_state(self, state: State, decay: Tensor | None,
                     elapsed: Tensor) -> State:
-        """Return the state after frames that were dropped.
+        """Return the state after ``elapsed`` nominal intervals, [B].
 
-        Args:
-            state: State before.
-            decay: Rate of each head, [G], or None.
-            elapsed: Duration in nominal intervals, [B].
+        ``decay`` is the rate of each head, [G], or None.
         """
         raise NotImplementedError
 

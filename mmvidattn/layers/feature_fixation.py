@@ -82,13 +82,7 @@ class FeatureFixation(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor,
                 v: Tensor) -> tuple[Tensor, Tensor]:
-        """Reweight mapped queries and keys.
-
-        Args:
-            q: [*, G, F].
-            k: [*, G, F].
-            v: [*, G, D].
-        """
+        """Reweight mapped q and k, [*, G, F] each; v is [*, G, D]."""
         if not self.across_heads:
             return self._reweight(q, k, v)
         fixed = self._reweight(*(x.flatten(-2) for x in (q, k, v)))

@@ -67,28 +67,17 @@ class NeighborShift(nn.Module):
 
     def forward_causal(self, x: Tensor,
                        state: Tensor) -> tuple[Tensor, Tensor]:
-        """Shift the next frames of streams.
+        """Shift the next frames of streams, [B, T, H, W, *, C].
 
-        The shift must read no later frames.
-
-        Args:
-            x: Tokens, [B, T, H, W, *, C].
-            state: State of :meth:`initial_state` or of the previous call.
-
-        Returns:
-            The shifted tokens and the new state.
+        The shift must read no later frames. The state is that of
+        :meth:`initial_state` or of the previous call.
         """
         return causal_neighbor_shift(x, self.plan, state)
 
     def initial_state(self, x: Tensor) -> Tensor:
-        """Return the state of streams before their first frame.
+        """Return the state for tokens [B, T, H, W, *, C] of any T.
 
-        Args:
-            x: Tokens of any number of frames, [B, T, H, W, *, C].
-
-        Returns:
-            Zeros, [B, P, H, W, *, R], for the R channels of the P previous
-            frames.
+        It is zero, [B, P, H, W, *, R], for R channels of P previous frames.
         """
         frames, start, stop = shift_memory(self.plan)
         return x.new_zeros(len(x), frames, *x.shape[2:-1], stop - start)

@@ -56,14 +56,9 @@ class PatchEmbed(nn.Module):
 
     def forward_causal(self, x: Tensor,
                        state: State) -> tuple[Tensor, State]:
-        """Embed the next frames of a stream.
+        """Embed the next frames [B, C, T, H, W] as tokens [B, T, H', W', D].
 
-        Args:
-            x: Frames, [B, C, T, H, W].
-            state: State of :meth:`initial_state` or of the previous call.
-
-        Returns:
-            Tokens [B, T, H', W', D] and the new state.
+        The state is that of :meth:`initial_state` or of the previous call.
         """
         if state:
             x = torch.cat([state['frames'].to(x.dtype), x], dim=2)
@@ -72,14 +67,10 @@ class PatchEmbed(nn.Module):
         return self._embed(x), state
 
     def initial_state(self, x: Tensor) -> State:
-        """Return the state of streams before their first frame.
+        """Return the state for frames [B, C, T, H, W] of any T.
 
-        Args:
-            x: Frames, [B, C, T, H, W].
-
-        Returns:
-            ``frames``, the previous frames of a patch, zeros [B, C, P, H, W];
-            nothing if a patch has one frame.
+        It has ``frames``, zeros [B, C, P, H, W], the previous frames of a
+        patch, or is empty if a patch has one frame.
         """
         if not isinstance(self.projection, nn.Conv3d):
             return {}

@@ -184,11 +184,7 @@ class VideoSelfAttention(nn.Module):
         return self.dropout(self.proj(y)), state
 
     def initial_state(self, x: Tensor) -> State:
-        """Return the state of streams before their first frame.
-
-        Args:
-            x: Tokens of any number of frames, [B, T, H, W, C].
-        """
+        """Return the state for tokens [B, T, H, W, C] of any T."""
         state = {
             f'shifts.{i}': shift.initial_state(
                 x.unsqueeze(-2).expand(*x.shape[:-1], 2, -1))
@@ -200,12 +196,7 @@ class VideoSelfAttention(nn.Module):
         return state
 
     def decay_state(self, state: State, elapsed: Tensor) -> State:
-        """Return the state after dropped frames, which only decay it.
-
-        Args:
-            state: State before the dropped frames.
-            elapsed: Duration in nominal intervals, [B].
-        """
+        """Return the state after ``elapsed`` nominal intervals, [B]."""
         if self.pattern != 'causal':
             return dict(state)
         return state | named('attention', self.attention.decay_state(
@@ -321,15 +312,11 @@ class VideoSelfAttention(nn.Module):
 
 
 def to_sequences(x: Tensor, pattern: str) -> Tensor:
-    """Split the tokens of clips into sequences that attend within themselves.
-
-    Args:
-        x: [B, T, H, W, *].
-        pattern: Tokens of a sequence: 'space' (of one frame), 'time' (of one
-            position) or 'joint' (of the clip).
+    """Split tokens [B, T, H, W, *] into sequences by their pattern.
 
     Returns:
-        [B, T, H W, *], [B, H W, T, *] or [B, T H W, *].
+        [B, T, H W, *] for 'space', [B, H W, T, *] for 'time', [B, T H W, *]
+        for 'joint'.
     """
     if pattern == 'joint':
         return x.flatten(1, 3)

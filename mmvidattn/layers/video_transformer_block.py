@@ -52,16 +52,9 @@ class VideoTransformerBlock(nn.Module):
     def forward_causal(self, x: Tensor, state: State,
                        elapsed: Tensor | None = None
                        ) -> tuple[Tensor, State]:
-        """Apply the block to the next frames of streams.
+        """Apply the block to the next frames of streams, [B, T, H, W, C].
 
-        Args:
-            x: Tokens of T >= 1 frames, [B, T, H, W, C].
-            state: State of :meth:`initial_state` or of the previous call.
-            elapsed: Time since the previous frame in nominal intervals,
-                [B, T]. Defaults to 1.
-
-        Returns:
-            [B, T, H, W, C] and the new state.
+        The arguments are those of :meth:`VideoSelfAttention.forward_causal`.
         """
         new = {}
         for name in self.branches:
@@ -76,23 +69,14 @@ class VideoTransformerBlock(nn.Module):
         return x, new
 
     def initial_state(self, x: Tensor) -> State:
-        """Return the state of streams before their first frame.
-
-        Args:
-            x: Tokens of any number of frames, [B, T, H, W, C].
-        """
+        """Return the state for tokens [B, T, H, W, C] of any T."""
         state = {}
         for name in self.branches[:-1]:
             state |= named(name, getattr(self, name).initial_state(x))
         return state
 
     def decay_state(self, state: State, elapsed: Tensor) -> State:
-        """Return the state after dropped frames, which only decay it.
-
-        Args:
-            state: State before.
-            elapsed: Duration in nominal intervals, [B].
-        """
+        """Return the state after ``elapsed`` nominal intervals, [B]."""
         new = {}
         for name in self.branches[:-1]:
             new |= named(name, getattr(self, name).decay_state(
@@ -169,9 +153,6 @@ class StochasticDepth(DropPath):
     ``DropPath`` divides a kept branch by the probability of keeping it, so
     that the mean in training equals the output in testing. This module does
     not, like the released code of ViViT.
-
-    Args:
-        drop_prob: Probability of dropping the branch of a sample.
     """
 
     def forward(self, x: Tensor) -> Tensor:

@@ -51,14 +51,7 @@ class AsymmetricLoss(nn.Module):
         self.reduction = reduction
 
     def forward(self, cls_score: Tensor, label: Tensor) -> Tensor:
-        """Compute the loss.
-
-        Args:
-            cls_score: Logits ``(..., K)``.
-            label: Targets of 0 and 1, ``(..., K)``.
-
-        Returns:
-            Scalar.
+        """Compute the scalar loss of logits and targets of 0 and 1, [*, K].
 
         Raises:
             ValueError: If the shapes differ.

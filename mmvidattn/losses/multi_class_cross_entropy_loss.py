@@ -104,8 +104,6 @@ class MultiClassCrossEntropyLoss(nn.Module):
     def _adjust(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Change the logits before the softmax, in a derived class.
 
-        Args:
-            logits: Logits without the ignored class, ``(steps, K)``.
-            targets: Multi-hot targets, ``(steps, K)``.
+        Both tensors are ``(steps, K)``, without the ignored class.
         """
         return logits

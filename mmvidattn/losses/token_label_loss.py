@@ -43,11 +43,7 @@ class TokenLabelLoss(nn.Module):
         self.loss_weight = loss_weight
 
     def forward(self, token_scores: Tensor, token_labels: Tensor) -> Tensor:
-        """Compute the loss.
-
-        Args:
-            token_scores: Logits, [*, K].
-            token_labels: Distributions, [*, K].
+        """Compute the scalar loss of logits and distributions, [*, K] each.
 
         Raises:
             ValueError: If the shapes differ.

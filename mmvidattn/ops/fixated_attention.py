@@ -241,7 +241,6 @@ def _attention_gradients(outputs: Sequence[Tensor], inputs: Sequence[Tensor],
         inputs: Queries, keys, values and ratios.
         grads: Tensors to write: the gradients of ``inputs``, with ratios
             before the sigmoid.
-        options: Options.
     """
     grad, y = outputs
     q, k, v, *gates = inputs

@@ -101,12 +101,7 @@ def frame_causal_linear_attention(
 
 
 def initial_frame_sums(v: Tensor, head_dims: int) -> State:
-    """Return the state of streams before their first frame.
-
-    Args:
-        v: Values, [B, T, N, G, E].
-        head_dims: Width D of the heads of queries and keys.
-    """
+    """Return the first state for values [B, T, N, G, E] and head width D."""
     wide, = at_least_float32(v[:0])
     B, _, _, G, E = v.shape
     sums = wide.new_zeros(B, G, head_dims, E + 1)
@@ -114,13 +109,7 @@ def initial_frame_sums(v: Tensor, head_dims: int) -> State:
 
 
 def decay_frame_sums(state: State, decay: Tensor, elapsed: Tensor) -> State:
-    """Decay a state without adding a frame.
-
-    Args:
-        state: State of :func:`frame_causal_linear_attention`.
-        decay: Rate of each head, [G].
-        elapsed: Duration in nominal intervals, [B].
-    """
+    """Decay a state by rates [G] over nominal intervals [B]."""
     sums = state[0]
     log_decay = -decay.to(sums.dtype) * elapsed.to(sums.dtype).unsqueeze(-1)
     return _add(*state, log_decay, torch.zeros_like(sums))

@@ -72,13 +72,7 @@ def frame_causal_softmax_attention(
 
 
 def initial_frame_window(k: Tensor, v: Tensor, window_frames: int) -> State:
-    """Return the state of a stream before its first frame.
-
-    Args:
-        k: Keys of any number of frames, [B, T, N, G, D].
-        v: Values, [B, T, N, G, E].
-        window_frames: Frames W of the window.
-    """
+    """Return the first state for k [B, T, N, G, D] and v [B, T, N, G, E]."""
     past = window_frames - 1
     ages = torch.full((k.shape[0], past), torch.inf, device=k.device,
                       dtype=at_least_float32(k)[0].dtype)

@@ -84,12 +84,7 @@ def frame_delta_rule(q: Tensor,
 
 
 def initial_memory(v: Tensor, head_dims: int) -> Tensor:
-    """Return the state of streams before their first frame.
-
-    Args:
-        v: Values, [B, T, N, G, E].
-        head_dims: Width D of the heads of queries and keys.
-    """
+    """Return the first state for values [B, T, N, G, E] and head width D."""
     wide, = at_least_float32(v[:0])
     B, _, _, G, E = v.shape
     return wide.new_zeros(B, G, head_dims, E)

@@ -218,10 +218,7 @@ def causal_plan(plan: Sequence[Fold]) -> tuple[Fold, ...]:
 
 
 def shift_memory(plan: Sequence[Fold]) -> tuple[int, int, int]:
-    """Return the number of previous frames and the channels that a plan reads.
-
-    Args:
-        plan: Plan from :func:`causal_plan`.
+    """Return what a plan of :func:`causal_plan` reads of previous frames.
 
     Returns:
         Number of frames, first channel and end of the channels.

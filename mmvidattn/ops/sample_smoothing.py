@@ -105,12 +105,7 @@ class SmoothingState(NamedTuple):
 
 
 def smoothing_state(scores: Tensor, value_dims: int) -> SmoothingState:
-    """Return the state of streams without samples.
-
-    Args:
-        scores: Scores of a sample, [*, N, G], for shape and device.
-        value_dims: Channels E of a head's values.
-    """
+    """Return the first state for scores [*, N, G] and E value channels."""
     zeros = scores.new_zeros(scores.shape, dtype=torch.float64)
     return SmoothingState(
         torch.full_like(zeros, -torch.inf), zeros,
