@@ -113,8 +113,7 @@ class BaseBackbone(BaseModule):
         return chosen
 
     def check_clips(self, x: Tensor) -> None:
-        """Raise a ``ValueError`` unless x is [B, C, T, H, W] of valid length.
-        """
+        """Raise a ``ValueError`` unless x is [B, C, T, H, W] of a valid T."""
         if x.dim() != 5:
             raise ValueError(
                 f'{type(self).__name__} takes clips [B, C, T, H, W], got a '

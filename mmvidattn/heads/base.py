@@ -77,8 +77,7 @@ class VideoHead(BaseHead):
         return losses
 
     def split(self, *tensors: Tensor) -> list[tuple]:
-        """Split the classes: ('noun', [*, 300], ...), ('verb', [*, 97], ...).
-        """
+        """Split classes: ('noun', [*, 300], ...), ('verb', [*, 97], ...)."""
         parts = (t.split(tuple(self.parts.values()), -1) for t in tensors)
         return list(zip(self.parts, *parts))
 

@@ -20,7 +20,7 @@ def inflate_kernel(kernel: Tensor, num_frames: int, mode: Inflation) -> Tensor:
         num_frames: Frames t of a tubelet.
         mode: 'central' copies the kernel to frame ``t // 2`` and fills the
             other frames with zeros, so that training starts from single
-            frames; 'average' copies ``kernel / t`` to each frame.
+            frames; 'average' copies ``kernel / t`` to each (filter inflation).
 
     Returns:
         [D, C, t, P, P].
