@@ -138,7 +138,8 @@ def add_missing_drn():
         MODELS.build(dict(type='DRN'))
 
 
-@symptom('apply_chunking_to_forward|transformers', at_import=True)
+# timm, if it is installed, needs torchvision before.
+@symptom('apply_chunking_to_forward|transformers|torchvision', at_import=True)
 def leave_out_multimodal():
     fake_package('transformers', '4.56.1', '')
     COMPAT.apply()
