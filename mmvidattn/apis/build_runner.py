@@ -31,7 +31,7 @@ from ..utils.half_precision import fallback_message, is_bfloat16_slow
 from ..utils.lock import lock_folder
 from ..utils.modules import unwrap
 from ..utils.remote_files import is_url
-from .config import KNOWN_KEYS, load_config
+from .config import KNOWN_KEYS, dependent_options, leaves_of, load_config
 from .models import check_model_options
 
 # Environment variable with the rank of a process, for each launcher.
@@ -46,7 +46,8 @@ def load_runner_config(args: argparse.Namespace) -> Config:
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = load_config(args.config, args.cfg_options)
     root = cfg.get('data_root')
-    if root and str(cfg.to_dict()).count(f"'{root}") < 2:
+    if isinstance(root, str) and root and not dependent_options(
+            dict(leaves_of(cfg.to_dict())), 'data_root', ''):
         warnings.warn(
             f'data_root={root!r} in the config changes no path: pass '
             f'--cfg-options data_root={root}, or set the data_root of each '

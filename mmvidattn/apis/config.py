@@ -236,7 +236,7 @@ def apply_options(cfg: Config, options: Mapping[str, Any]) -> None:
     number is an index into a list.
     """
     before = cfg.to_dict()
-    leaves = dict(_leaves(before))
+    leaves = dict(leaves_of(before))
     # 1. Set variables and the values computed from them.
     variables = {key: options[key] for key in VARIABLES if key in options}
     for key, name in MODEL_VARIABLES.items():
@@ -329,11 +329,11 @@ def _suggest(key: str, leaves: dict[str, Any]) -> list[str]:
                 key, {**dict.fromkeys(KNOWN_KEYS), **used}, cutoff=0.7)
 
 
-def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
+def leaves_of(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
     """Yield all nested values with dotted keys; containers before items."""
     if name:
         yield name, value
     items = value.items() if isinstance(value, dict) else enumerate(
         value) if isinstance(value, list) else ()
     for key, item in items:
-        yield from _leaves(item, f'{name}.{key}' if name else str(key))
+        yield from leaves_of(item, f'{name}.{key}' if name else str(key))

@@ -36,7 +36,7 @@ _RULES = (
     (r'\.(?:xattn\.q|cross_attn\.q_proj)\.', '.query.'),
     (r'\.xattn\.kv\.', '.key_value.'),
 )
-# Names of the predictor, as for the encoder.
+# Names of the predictor.
 _PREDICTOR = r'(?:vjepa2\.)?predictor\.(?:module\.)?(?:backbone\.)?'
 _PREDICTOR_RULES = (
     (f'^{_PREDICTOR}', 'neck.'),
@@ -60,7 +60,7 @@ _DROPPED = re.compile(
     r'(mask_token|pos_embed)s?')
 _NORM = re.compile(r'(?:module\.)?(?:backbone\.)?norms_block\.(\d+)\.(\w+)')
 _BLOCK = re.compile(r'(?:module\.)?(?:backbone\.)?blocks\.(\d+)\.')
-# Blocks with a norm of their own, by the number of blocks.
+# Blocks that a norm follows, by the number of blocks.
 _LEVELS = {12: (2, 5, 8, 11), 24: (5, 11, 17, 23), 40: (9, 19, 29, 39),
            48: (11, 23, 37, 47)}
 _VIDEO = 'video_mod_embed'
@@ -131,8 +131,8 @@ def vjepa2_predictor(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert the predictor of V-JEPA 2 for ``VJEPA2Predictor``, a neck.
 
     Supported are the authors' files with encoder and predictor, and
-    ``VJEPA2Model`` of transformers. Of the mask tokens, the second one is
-    used, as in the released code for anticipation.
+    ``VJEPA2Model`` of transformers. The second mask token is used, as in the
+    released code for anticipation.
 
     Raises:
         ValueError: If there is no predictor, or it is of V-JEPA 2.1.
