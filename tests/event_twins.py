@@ -98,21 +98,18 @@ def classes_of(truth):
     return sorted({label(g) for g in truth})
 
 
-def activitynet_ap(predictions, truth, least):
+def activitynet_ap(predictions, truth, least, closeness=iou):
     """Average precision by class, ActivityNet."""
     results = {}
     for name in classes_of(truth):
         taken, flags = set(), []
         for p in ranked([p for p in predictions if label(p) == name]):
-            best, best_iou = None, -1.
-            for i, g in enumerate(truth):
-                if (g.video, label(g)) != (p.video, name) or i in taken:
-                    continue
-                if iou(p, g) >= least and iou(p, g) > best_iou:
-                    best, best_iou = i, iou(p, g)
-            if best is not None:
-                taken.add(best)
-            flags.append(best is not None)
+            value, i = max(((closeness(p, g), -i) for i, g in enumerate(truth)
+                            if (g.video, label(g)) == (p.video, name)
+                            and i not in taken), default=(-math.inf, 0))
+            flags.append(value >= least)
+            if value >= least:
+                taken.add(-i)
         results[name] = area(flags, sum(label(g) == name for g in truth))
     return results
 
@@ -149,18 +146,8 @@ def thumos14_ap(predictions, truth, least):
 
 def start_ap(predictions, truth, offset):
     """Average precision of starts by class."""
-    results = {}
-    for name in classes_of(truth):
-        taken, flags = set(), []
-        for p in ranked([p for p in predictions if label(p) == name]):
-            near = [(abs(p.start - g.start), i) for i, g in enumerate(truth)
-                    if (g.video, label(g)) == (p.video, name)
-                    and i not in taken and abs(p.start - g.start) <= offset]
-            if near:
-                taken.add(min(near)[1])
-            flags.append(bool(near))
-        results[name] = area(flags, sum(label(g) == name for g in truth))
-    return results
+    return activitynet_ap(predictions, truth, -offset,
+                          lambda p, g: -abs(p.start - g.start))
 
 
 def f1(predictions, truth, videos, least):
@@ -222,19 +209,11 @@ def alarms(predictions, truth, durations):
 
 def calibration(scores, targets, num_bins):
     """ECE and Brier of lists of frames, mean over classes."""
-    rows = [row for video in scores for row in video]
-    truth = [row for video in targets for row in video]
-    errors, squares = [], []
-    for k in range(len(rows[0])):
-        bins = [[] for _ in range(num_bins)]
-        for row, target in zip(rows, truth):
-            place = min(int(row[k] * num_bins), num_bins - 1)
-            bins[place].append((row[k], target[k]))
-        errors.append(sum(
-            len(each) / len(rows)
-            * abs(statistics.fmean(p for p, _ in each)
-                  - statistics.fmean(y for _, y in each))
-            for each in bins if each))
-        squares.append(statistics.fmean(
-            (row[k] - target[k])**2 for row, target in zip(rows, truth)))
-    return statistics.fmean(errors), statistics.fmean(squares)
+    scores, targets = (np.array([row for video in each for row in video])
+                       for each in (scores, targets))
+    errors = []
+    for p, y in zip(scores.T, targets.T):
+        bins = np.minimum((p * num_bins).astype(int), num_bins - 1)
+        errors.append(sum(abs((p - y)[bins == k].sum()) / len(p)
+                          for k in range(num_bins)))
+    return statistics.fmean(errors), ((scores - targets)**2).mean()

@@ -115,15 +115,11 @@ def detector_of(backbone: dict) -> dict:
 
 
 def compute(name: str, model: nn.Module, x: Tensor) -> dict[str, Tensor]:
+    # ResT's norm of attention weights amplifies the rounding of float32.
+    if name == 'laps_rest':
+        model, x = model.double(), x.double()
     outputs = online_outputs if name in ONLINE else backbone_outputs
-    return outputs(model, x)
-
-
-def in_float64(name: str, model: nn.Module,
-               x: Tensor) -> tuple[nn.Module, Tensor]:
-    """Convert ResT and its input, whose norm of attention weights amplifies
-    the rounding of float32."""
-    return (model.double(), x.double()) if name == 'laps_rest' else (model, x)
+    return {key: y.float() for key, y in outputs(model, x).items()}
 
 
 def make(name: str) -> None:
@@ -135,8 +131,7 @@ def make(name: str) -> None:
         x = random(1, 3, frames, 32, 32)
     init_default_scope('mmaction')
     model = fill(MODELS.build(config)).half().float()
-    outputs = compute(name, *in_float64(name, model, x))
-    outputs = {k: v.float() for k, v in outputs.items()}
+    outputs = compute(name, model, x)
     model.float()
     assert all(y.isfinite().all() for y in outputs.values()), name
     tensors = {f'state.{k}': v.half() if v.is_floating_point() else v
