@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import copy
 
-import numpy as np
 import pytest
 import torch
 from mmaction.registry import DATASETS, MODELS
@@ -21,12 +20,10 @@ FRAME_ARCHS = dict(
         embed_dims=8, num_layers=(1, 2, 1, 1), num_heads=(1, 1, 2, 2)), 64),
     VisionTransformerLAPS=(dict(embed_dims=32, num_layers=1, num_heads=2),
                            32))
-# Steps and names of the feature streams.
-ONLINE_STEPS, ONLINE_VIDEOS = 60, ('a', 'b')
 
 
-def _make_narrow(model, width):
-    backbone, head = model.backbone, model.cls_head
+def _make_narrow(model):
+    backbone, head, width = model.backbone, model.cls_head, 32
     if backbone.type in FRAME_ARCHS:
         backbone.arch, width = FRAME_ARCHS[backbone.type]
     else:
@@ -42,13 +39,13 @@ def _make_narrow(model, width):
 def narrow(motion_dir):
     """Load a config with a narrow model and the motion dataset."""
 
-    def read(name, width=32, **variables):
+    def read(name, **variables):
         cfg = load_config(name, {
             key: value for key, value in variables.items()
             if value != load_config(name)[key]})
-        _make_narrow(cfg.model, width)
+        _make_narrow(cfg.model)
         if 'teacher' in cfg.model:
-            _make_narrow(cfg.model.teacher, width)
+            _make_narrow(cfg.model.teacher)
             cfg.model.teacher_checkpoint = None
         for split in ('train', 'val', 'test'):
             dataset = cfg[f'{split}_dataloader'].dataset
@@ -105,64 +102,3 @@ def step_once(train_once):
         return shape
 
     return step
-
-
-@pytest.fixture(scope='module')
-def features_dir(tmp_path_factory):
-    """Write the files that a config names, for a few short videos."""
-    root = tmp_path_factory.mktemp('features')
-
-    def write(cfg):
-        # The same features for each order of the tests.
-        rng = np.random.default_rng(0)
-        for split in 'train', 'test':
-            dataset = cfg[f'{split}_dataloader'].dataset
-            folder = root / dataset.data_root
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / dataset.ann_file).write_text('\n'.join(ONLINE_VIDEOS))
-            dims = dict(
-                dict(gt_action=cfg.model.cls_head.num_classes),
-                **dataset.get('feature_dims', cfg.model.backbone.in_channels))
-            (folder / 'classes.txt').write_text(
-                '\n'.join(map(str, range(dims['gt_action']))))
-            for key, sub in dataset.data_prefix.items():
-                (folder / sub).mkdir(exist_ok=True)
-                for video in ONLINE_VIDEOS:
-                    x = rng.standard_normal(
-                        (ONLINE_STEPS, dims[key]), np.float32)
-                    if key.startswith('gt'):
-                        x = np.eye(dims[key], dtype=np.float32)[
-                            np.arange(ONLINE_STEPS) // 9 % 4]
-                    np.save(folder / sub / f'{video}.npy', x)
-            if 'segment_file' in dataset:
-                (folder / dataset.segment_file).write_text(''.join(
-                    f'{i},{video},300,330,1,2,3\n'
-                    for i, video in enumerate(ONLINE_VIDEOS)))
-        return root
-
-    return write
-
-
-@pytest.fixture
-def narrow_online(features_dir):
-
-    def read(name):
-        cfg = load_config(name)
-        narrow = dict(embed_dims=16, num_heads=2, ffn_dims=16, proj_dims=16)
-        cfg.model.backbone.update({
-            name: width for name, width in narrow.items()
-            if name in cfg.model.backbone})
-        head = cfg.model.cls_head
-        head.in_channels = 16
-        if 'class_counts' in head.loss_cls:
-            head.loss_cls.class_counts = [1] * head.num_classes
-        root = features_dir(cfg)
-        for split in 'train', 'val', 'test':
-            dataset = cfg[f'{split}_dataloader'].dataset
-            dataset.data_root = str(root / dataset.data_root)
-            if 'metainfo' in dataset:
-                dataset.metainfo.classes = str(root / dataset.metainfo.classes)
-        init_default_scope('mmaction')
-        return cfg
-
-    return read
