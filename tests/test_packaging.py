@@ -9,131 +9,89 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_layers_of_imports import imports_of
+from test_layers_of_imports import imports_of, modules
 
 import mmvidattn
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / 'mmvidattn'
-
-
-def run(*command, **kwargs) -> str:
-    done = subprocess.run(
-        list(map(str, command)), stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, **kwargs)
-    assert done.returncode == 0, done.stdout[-4000:]
-    return done.stdout
-
-
-def files_below(folder: Path, root: Path = ROOT) -> set[str]:
-    return {
-        path.relative_to(root).as_posix()
-        for path in folder.rglob('*') if path.is_file()
-        and path.suffix != '.pyc' and '.mim' not in path.parts
-    }
+# Builds a wheel, and then runs what an editable install runs, twice.
+BUILD = '''
+import runpy, sys
+from setuptools.dist import Distribution
+sys.argv = ['setup.py', '-q', 'bdist_wheel', '-d', '..']
+names = runpy.run_path('setup.py', run_name='__main__')
+command = names['BuildWithMim'](Distribution(dict(packages=['mmvidattn'])))
+command.ensure_finalized()
+command.editable_mode = True
+command.run()
+command.run()
+'''
 
 
 @pytest.fixture(scope='module')
 def source(tmp_path_factory) -> Path:
-    """Copy the checkout, because a build writes into its folder."""
+    """Build a wheel beside a copy of the checkout."""
     copy = tmp_path_factory.mktemp('source') / 'mmvidattn'
     ignored = shutil.ignore_patterns(
         '.*', 'build', '*.egg-info', 'work_dirs', '__pycache__')
-    shutil.copytree(
-        ROOT, copy, symlinks=True, ignore=lambda folder, names: {
-            *ignored(folder, names), *(['data'] if folder == str(ROOT) else ())
-        })
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=lambda folder, names: {
+        *ignored(folder, names), *['data'] * (folder == str(ROOT))})
+    subprocess.run([sys.executable, '-c', BUILD], cwd=copy, check=True)
     return copy
 
 
 @pytest.fixture(scope='module')
-def wheel(source) -> Path:
-    run(sys.executable, '-m', 'pip', 'wheel', '--no-deps',
-        '--no-build-isolation', '-w', source.parent, source)
-    return next(source.parent.glob('*.whl'))
+def wheel(source) -> dict[str, str]:
+    """Contents of the wheel by the names of its files."""
+    path, = source.parent.glob(f'mmvidattn-{mmvidattn.__version__}-*.whl')
+    with zipfile.ZipFile(path) as file:
+        return {re.sub('^mmvidattn-.*dist-info/', '', name): file.read(
+            name).decode('utf-8', 'replace') for name in file.namelist()}
 
 
 def test_wheel_holds_every_module_config_and_tool(wheel):
-    with zipfile.ZipFile(wheel) as file:
-        names = {n for n in file.namelist() if '.dist-info/' not in n}
-        licence = [n for n in file.namelist() if n.endswith('/LICENSE')]
-        commands = next(file.read(n).decode() for n in file.namelist()
-                        if n.endswith('.dist-info/entry_points.txt'))
-    expected = files_below(PACKAGE)
-    for folder in 'configs', 'tools':
+    expected = {'mmvidattn/.mim/model-index.yml'}
+    for folder, target in (('mmvidattn', ''), ('configs', 'mmvidattn/.mim/'),
+                           ('tools', 'mmvidattn/.mim/')):
         expected |= {
-            f'mmvidattn/.mim/{name}'
-            for name in files_below(ROOT / folder)
-        }
-    expected.add('mmvidattn/.mim/model-index.yml')
-    assert names == expected
-    assert 'mmvidattn/.mim/tools/run_tests.sh' in names
-    assert len(licence) == 1
-    assert 'mmvidattn = mmvidattn.commands:main' in commands.splitlines()
-    assert wheel.name.startswith(f'mmvidattn-{mmvidattn.__version__}-')
+            f'{target}{path.relative_to(ROOT).as_posix()}'
+            for path in (ROOT / folder).rglob('*') if path.is_file()
+            and path.suffix != '.pyc' and '.mim' not in path.parts}
+    assert expected == {name for name in wheel if name.startswith('mmvidattn')}
+    assert 'mmvidattn/.mim/tools/run_tests.sh' in expected
+    assert {'licenses/LICENSE', 'LICENSE'} & wheel.keys()
+    assert 'mmvidattn = mmvidattn.commands:main' in wheel['entry_points.txt']
 
 
 def test_editable_install_links_configs_and_tools(source):
-    run(sys.executable, 'setup.py', '-q', 'build_py', '--build-lib', 'lib',
-        cwd=source)
-    script = ('import sys; sys.argv = ["setup.py", "--version"]\n'
-              'from setuptools.dist import Distribution\n'
-              'import runpy; names = runpy.run_path("setup.py")\n'
-              'command = names["BuildWithMim"](Distribution('
-              'dict(packages=["mmvidattn"])))\n'
-              'command.ensure_finalized(); command.editable_mode = True\n'
-              'command.run(); command.run()\n')
-    run(sys.executable, '-c', script, cwd=source)
     for name in 'configs', 'tools', 'model-index.yml':
-        link = source / 'mmvidattn' / '.mim' / name
+        link = source / 'mmvidattn/.mim' / name
         assert link.is_symlink() and link.resolve() == source / name
-        assert not (source / 'lib/mmvidattn/.mim' / name).is_symlink()
 
 
-def requirement_names(text: str) -> set[str]:
-    return {
-        re.split(r'[\[<>=!;~ ]', name)[0].lower().replace('_', '-')
-        for name in text.split('\n') if name
-    }
+def requirement_names(lines) -> set[str]:
+    return {re.split(r'[\[<>=!;~ ]', line)[0].lower().replace('_', '-')
+            for line in lines}
 
 
-@pytest.fixture(scope='module')
-def required(wheel) -> set[str]:
-    """Return the packages that the wheel requires, with all extras."""
-    with zipfile.ZipFile(wheel) as file:
-        metadata = next(
-            file.read(n).decode() for n in file.namelist()
-            if n.endswith('.dist-info/METADATA'))
-    return requirement_names('\n'.join(
-        re.findall('^Requires-Dist: (.*)$', metadata, re.M)))
-
-
-def test_imported_packages_are_required(required):
-    provides = dict(
-        cv2='opencv-python', mmaction='mmaction2', mmcv='mmcv-lite',
-        PIL='pillow', huggingface_hub='huggingface-hub',
-        yaml='pyyaml')
-    # mmaction2 installs these, or the code only checks for them, or an error
-    # says to install them (transformers).
-    indirect = {
-        'packaging', 'pillow', 'pyyaml', 'scipy', 'matplotlib', 'rich',
-        'torchvision', 'transformers'
-    }
-    for path in PACKAGE.rglob('*.py'):
-        if '.mim' in path.parts:
-            continue
-        for module in imports_of(path):
-            top = module.partition('.')[0]
-            if top not in (*sys.stdlib_module_names, 'mmvidattn'):
-                assert provides.get(top, top).lower() in (
-                    required | indirect), f'{path}: {module}'
-
-
-def test_requirements_are_pinned(required):
+def test_requirements_name_the_imported_packages_and_are_pinned(wheel):
+    required = requirement_names(
+        re.findall('^Requires-Dist: (.*)$', wheel['METADATA'], re.M))
     lines = (ROOT / 'requirements/constraints.txt').read_text().splitlines()
     pins = [line for line in lines if line and not line.startswith('#')]
     assert all('==' in pin for pin in pins)
-    assert required <= requirement_names('\n'.join(pins))
+    assert required <= requirement_names(pins)
+    provides = dict(
+        cv2='opencv-python', mmaction='mmaction2', mmcv='mmcv-lite',
+        PIL='pillow', huggingface_hub='huggingface-hub', yaml='pyyaml')
+    # mmaction2 installs these, or the code only checks for them, or an error
+    # says to install them (transformers).
+    indirect = {'packaging', 'pillow', 'pyyaml', 'scipy', 'matplotlib', 'rich',
+                'torchvision', 'transformers', 'mmvidattn'}
+    imported = {name.partition('.')[0] for path in modules().values()
+                for name in imports_of(path)} - {*sys.stdlib_module_names}
+    assert {provides.get(name, name).lower() for name in imported} <= (
+        required | indirect)
 
 
 def test_environment_script_refuses_an_old_python(tmp_path):
