@@ -16,7 +16,7 @@ from .version import __version__  # noqa: F401
 
 
 def _extend_registries() -> None:
-    from .registered import extend_registries
+    from .registry import extend_registries
     extend_registries()
 
 

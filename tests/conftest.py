@@ -1,6 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 # Import this first, so that the tests' other imports have the workarounds.
-import mmvidattn.registered  # noqa: I001  isort: skip
+import mmvidattn.registry  # noqa: I001  isort: skip
 
 import copy
 import faulthandler
@@ -83,7 +83,7 @@ def user_folders(folder: Path) -> Iterator[None]:
         yield
 
 
-import_all = cache(mmvidattn.registered.import_all)
+import_all = cache(mmvidattn.registry.import_all)
 
 
 def pytest_collectstart() -> None:

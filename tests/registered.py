@@ -10,7 +10,7 @@ import inspect
 import mmaction.registry
 from mmengine.registry import Registry
 
-import mmvidattn.registered  # noqa: F401
+import mmvidattn.registry  # noqa: F401
 
 
 def find_kinds() -> dict[str, list[type]]:

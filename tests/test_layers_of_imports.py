@@ -29,7 +29,7 @@ MAY_IMPORT = {
     'sources': {'datasets', 'utils'},
     'apis': {
         'backbones', 'compat', 'convert', 'datasets', 'engine', 'layers',
-        'online', 'ops', 'recognizers', 'registered', 'sources', 'utils',
+        'online', 'ops', 'recognizers', 'registry', 'sources', 'utils',
         'visualization'
     },
     'export': {'apis', 'online', 'ops', 'recognizers', 'utils'},
@@ -42,7 +42,7 @@ MAY_IMPORT = {
     },
 }
 ONLY_TORCH = 'ops', 'convert'
-UNRESTRICTED = 'commands', '__init__', '__main__', 'registered'
+UNRESTRICTED = 'commands', '__init__', '__main__', 'registry'
 ALWAYS = {'lazy', 'version'}
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from mmengine.registry import Registry
 
-from mmvidattn import registered
 from mmvidattn.layers import FeatureFixation, NeighborShift
+from mmvidattn.registry import OLD_NAMES, PACKAGES
 from mmvidattn.utils.arguments import (
     Count,
     Fraction,
@@ -81,7 +81,7 @@ def test_a_lookup_finds_each_class():
     names = {
         name: {public for package in packages for public in vars(
             __import__(f'mmvidattn.{package}', fromlist='_'))['__all__']}
-        for name, packages in registered.PACKAGES.items()}
+        for name, packages in PACKAGES.items()}
     count = 0
     for registry in REGISTRIES.values():
         for name, cls in registry.module_dict.items():
@@ -90,7 +90,7 @@ def test_a_lookup_finds_each_class():
                 assert name in names[registry.name], name
                 assert registry.get(name) is cls
     assert count > 80
-    for old, new in registered.OLD_NAMES.items():
+    for old, new in OLD_NAMES.items():
         assert any(old in registry and registry.get(old).__name__ == new
                    for registry in vars(mmaction.registry).values()
                    if isinstance(registry, Registry) and registry.get(new)

@@ -19,7 +19,7 @@ from mmaction.registry import MODELS, TRANSFORMS
 from mmengine.config import Config
 from mmengine.registry import DefaultScope, Registry
 
-from ...registered import OLD_NAMES
+from ...registry import OLD_NAMES
 from ...utils.printable import printable
 
 RECOGNIZERS = ('FineTunedRecognizer3D', 'OnlineActionDetector',
