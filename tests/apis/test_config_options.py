@@ -35,7 +35,7 @@ def test_every_listed_model_builds(family):
             # Mixup cannot be built on the meta device.
             model.pop('data_preprocessor', None)
             # Equal layers take most of the time.
-            if model.backbone.get('num_layers') == 12:
+            if isinstance(model.backbone.get('num_layers'), int):
                 model.backbone.num_layers = 1
             with torch.device('meta'):
                 assert MODELS.build(model).cls_head.num_classes > 1, name
@@ -63,23 +63,15 @@ def test_data_root_changes_all_paths(family):
             assert not dataset.ann_file.startswith('/')
 
 
-def test_data_root_changes_no_folder_beside_it(tmp_path):
-    (tmp_path / 'own.py').write_text(
-        "model = dict(type='Recognizer3D')\ndata_root = 'data/a'\n"
-        "train_dataloader = dict(dataset=dict(\n"
-        "    data_root=data_root, ann_file='data/a/x.txt',\n"
-        "    data_prefix=dict(video='data/ab/videos')))\n")
-    data = load_config(tmp_path / 'own.py', {
-        'data_root': '/b/'}).train_dataloader.dataset
-    assert (data.data_root, data.ann_file, data.data_prefix.video) == (
-        '/b', '/b/x.txt', 'data/ab/videos')
-
-
 def test_data_root_of_a_loader_takes_precedence():
-    # A folder inside the old one changes paths once.
-    cfg = load_config('linear_ff_ssv2', {
-        'data_root': 'data/sthv2/small',
+    # A folder inside the old one changes paths once, one beside it none.
+    cfg = load_config('linear_ff_ssv2')
+    cfg.test_dataloader.dataset.data_prefix.video = 'data/sthv2b/videos'
+    cfg = load_config(cfg, {
+        'data_root': 'data/sthv2/small/',
         'val_dataloader.dataset.data_root': '/b'})
+    assert cfg.test_dataloader.dataset.data_prefix.video == (
+        'data/sthv2b/videos')
     for split, root in ('train', 'data/sthv2/small'), ('val', '/b'):
         dataset = cfg[f'{split}_dataloader'].dataset
         assert dataset.data_root == root
@@ -114,9 +106,12 @@ def test_img_size_changes_pipelines_and_backbone(key):
     cfg = load_config('linear_ff_ssv2', {key: 336})
     assert cfg.to_dict() == load_config('linear_ff_hr_ssv2').to_dict()
     cfg = load_config('linear_ff_ssv2', {
-        key: 336, 'train_pipeline.5.size': 320})
+        key: 336, 'train_pipeline.5.size': 320,
+        'test_pipeline.1.num_clips': 3})
     assert cfg.train_dataloader.dataset.pipeline[5].size == 320
     assert cfg.test_dataloader.dataset.pipeline[4].crop_size == 336
+    assert cfg.test_dataloader.dataset.pipeline[1].num_clips == 3
+    assert cfg.val_dataloader.dataset.pipeline[1].get('num_clips') != 3
 
 
 def test_num_frames_keeps_kernels_for_longer_clips():
@@ -126,14 +121,6 @@ def test_num_frames_keeps_kernels_for_longer_clips():
     cfg = load_config('dualformer_tiny_ucf101',
                       {'model.backbone.num_frames': 16})
     assert cfg.model.backbone.num_frames == cfg.test_pipeline[1].clip_len
-
-
-def test_pipeline_options_change_the_loaders():
-    cfg = load_config('vivit_tiny_motion', {
-        'test_pipeline.1.num_clips': 3, 'train_pipeline.1.clip_len': 4})
-    assert cfg.test_dataloader.dataset.pipeline[1].num_clips == 3
-    assert cfg.train_dataloader.dataset.pipeline[1].clip_len == 4
-    assert 'num_clips' not in cfg.val_dataloader.dataset.pipeline[1]
 
 
 @pytest.mark.parametrize('name, key, near', [
@@ -161,21 +148,18 @@ def test_used_option_does_not_warn():
             'env_cfg.type': 'opencv'})
 
 
-def test_missing_module_is_one_line(tmp_path):
-    (tmp_path / 'beside.py').write_text('import no_such_package')
-    for name, lost in ('no_such_parts', ) * 2, ('beside', 'no_such_package'):
-        path = tmp_path / f'{name}_config.py'
-        path.write_text(f"custom_imports = dict(imports=['{name}'])")
-        with pytest.raises(ImportError, match=(
-                f"{path}: No module named '{lost}'.*{tmp_path}.*PYTHONPATH$")):
-            load_config(path)
-
-
 def test_modules_beside_a_config_can_be_imported(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, 'path', [path for path in sys.path if path])
-    (tmp_path / 'my_parts_beside.py').write_text('')
-    (tmp_path / 'mine.py').write_text(
-        "custom_imports = dict(imports=['my_parts_beside'])")
-    load_config(tmp_path / 'mine.py')
+    config = tmp_path / 'mine.py'
+
+    def load(name, text):
+        (tmp_path / f'{name}.py').write_text(text)
+        config.write_text(f"custom_imports = dict(imports=['{name}'])")
+        load_config(config)
+
+    load('my_parts_beside', '')
     found = sys.modules.pop('my_parts_beside')
     assert found.__file__.startswith(str(tmp_path))
+    with pytest.raises(ImportError, match=(
+            f"{config}: No module named 'lost'.*{tmp_path}.*PYTHONPATH$")):
+        load('beside', 'import lost')

@@ -8,7 +8,8 @@ from mmengine.config import Config
 from torch import nn
 
 import mmvidattn
-from mmvidattn.apis import find_config, load_bundle, load_config
+from mmvidattn.apis import find_config, load_bundle, load_config, read_labels
+from mmvidattn.apis.labels import find_labels
 from mmvidattn.apis.models import find_default
 from mmvidattn.utils import config_folder
 
@@ -28,13 +29,7 @@ def test_lists_models_and_ablations():
     every = mmvidattn.list_models(ablations=True)
     rows = {*every} - {*names}
     assert every == sorted({*every}) and len(rows) == 161
-    for row in rows:
-        path = find_config(row)
-        assert path.stem == row and not path.exists()
-        # LSTR, the predecessor of TeSTra, shares its folder; the rows of
-        # attentions are small models of linear_ff.
-        assert row.startswith(
-            (path.parents[1].name, 'lstr_', 'linear_ff_motion_'))
+    assert all(find_config(row).stem == row for row in rows)
 
 
 def test_finds_row_by_name_and_path(tmp_path):
@@ -119,3 +114,32 @@ def test_compiles_the_backbone(monkeypatch):
     assert not compiled
     model = mmvidattn.get_model(NAME, device='meta', compile=True)
     assert compiled == [model.backbone]
+
+
+def test_labels_are_from_checkpoint_then_config(motion_dir, monkeypatch):
+    model = mmvidattn.get_model(NAME, device='meta')
+    metainfo = model.cfg.test_dataloader.dataset.metainfo
+    monkeypatch.setitem(metainfo, 'classes', str(motion_dir / 'none.txt'))
+    monkeypatch.setitem(model.cfg.train_dataloader.dataset, 'metainfo', {})
+    assert find_labels(model) == []
+    metainfo.classes = str(motion_dir / 'label_map.txt')
+    names = (motion_dir / 'label_map.txt').read_text().splitlines()
+    assert find_labels(model) == names
+    monkeypatch.setitem(model.cfg.train_dataloader.dataset, 'metainfo',
+                        dict(classes=['of', 'training']))
+    assert find_labels(model) == names
+    # The author of a checkpoint could otherwise make us read any file.
+    monkeypatch.setattr(model, 'dataset_meta', dict(
+        classes=str(motion_dir / 'label_map.txt')))
+    metainfo.classes = []
+    assert find_labels(model) == []
+    monkeypatch.setattr(model, 'dataset_meta', dict(classes=('a', 'b\x1b')))
+    assert find_labels(model) == ['a', 'b\\x1b']
+
+
+@pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig'])
+def test_reads_one_printable_label_per_line(tmp_path, encoding):
+    (tmp_path / 'names.txt').write_text(
+        'walk the dog\n\n run \na\x1b[31m\n跳\u2028\x9b1m\n', encoding)
+    assert read_labels(tmp_path / 'names.txt') == [
+        'walk the dog', 'run', 'a\\x1b[31m', '跳\\u2028\\x9b1m']

@@ -121,19 +121,6 @@ def test_shared_groups_are_encoded_once(frames, name, stride, shared):
             assert old / (new + old) == shared
         # The groups of a window may start at 4 different frames.
         assert len(session.encoder) <= 4 * 8
-        # An encoding must not keep the memory of its batch.
-        for x in session.encoder._encodings.values():
-            assert x.untyped_storage().nbytes() == x.nbytes
-        assert len(session._frames) <= WINDOW
-
-
-def test_model_without_groups_shares_nothing(frames):
-    # The model has overlapping patches of 3 frames.
-    session = session_of(MIXED)
-    push(session, frames)
-    assert session.stride_frames == WINDOW
-    assert 'LinearVideoTransformer mixes' in session.describe()
-    assert not session.encoder.num_shared
 
 
 def test_replaces_missing_frames(frames):

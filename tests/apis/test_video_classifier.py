@@ -1,8 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import functools
-import os
 import shutil
-import warnings
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
@@ -12,40 +10,21 @@ import numpy as np
 import pytest
 import torch
 from live_fixtures import close, serve
-from mmaction.apis import MMAction2Inferencer, inference_recognizer
+from made_videos import write_opencv
+from mmaction.apis import inference_recognizer
 from mmengine.config import Config
 
 import mmvidattn
-from mmvidattn.apis import find_config, load_config
-from mmvidattn.apis.labels import probabilities
+from mmvidattn.apis import load_config
 from mmvidattn.apis.video_clips import ClipPipeline, read_clips
 
 NAME = 'linear_ff_tiny_motion'
 FPS = 10
-STATM = Path('/proc/self/statm')
-MIB = 2**20
-
-
-def write_video(path, seconds, fps=FPS, size=(64, 32)):
-    """Write a video whose frames all differ."""
-    writer = cv2.VideoWriter(
-        str(path), cv2.VideoWriter_fourcc(*'mp4v'), fps, size)
-    x = np.arange(size[0])[:, None] * [3, 5, 7]
-    for i in range(round(seconds * fps)):
-        row = (x + i * np.array([7, 5, 3])) % 256
-        writer.write(np.uint8(np.tile(row, (size[1], 1, 1))))
-    writer.release()
-    return path
 
 
 def frames_of(path):
     reader = decord.VideoReader(str(path), num_threads=1)
     return reader.get_batch(range(len(reader))).asnumpy()
-
-
-def resident():
-    """Return the resident memory of this process in bytes."""
-    return int(STATM.read_text().split()[1]) * os.sysconf('SC_PAGE_SIZE')
 
 
 @pytest.fixture(scope='module')
@@ -66,7 +45,10 @@ def video(motion_dir):
 
 @pytest.fixture(scope='module')
 def long_video(tmp_path_factory):
-    return write_video(tmp_path_factory.mktemp('long') / 'long.mp4', 10.5)
+    x = np.arange(64)[:, None] * [3, 5, 7]
+    return write_opencv(tmp_path_factory.mktemp('long') / 'long.mp4', [
+        np.uint8([(x + i * np.array([7, 5, 3])) % 256] * 32)
+        for i in range(105)], FPS)
 
 
 def check_same(found, expected):
@@ -92,21 +74,6 @@ def test_matches_mmaction(classifier, video, average, monkeypatch):
     assert len(classifier(video, topk=100).predictions) == 8
     for p in result:
         assert p.label == ('abcdefg'[p.index] if p.index < 7 else 'class 7')
-
-
-def test_inferencer_of_mmaction_reads_files_and_frames(video, tmp_path):
-    classifier = mmvidattn.VideoClassifier(mmvidattn.get_model(NAME))
-    checkpoint = tmp_path / 'model.pth'
-    torch.save(dict(state_dict=classifier.model.state_dict()), checkpoint)
-    for form, source in ('video', str(video)), ('array', frames_of(video)):
-        inferencer = MMAction2Inferencer(
-            str(find_config(NAME)), str(checkpoint), 'cpu', input_format=form)
-        one, = inferencer(source, batch_size=2)['predictions']
-        torch.testing.assert_close(
-            probabilities(classifier.model, torch.tensor(
-                one['rec_scores'][0])),
-            # The inferencer decodes with decord.
-            classifier(video).probabilities, atol=1e-3, rtol=0)
 
 
 # One pipeline samples by seconds, the others sample consecutive frames; the
@@ -166,20 +133,6 @@ def test_url_matches_file(classifier, video):
     close(server)
 
 
-def test_batches_match_single_videos(classifier, motion_dir, long_video):
-    videos = sorted((motion_dir / 'val').glob('*.mp4'))[:5]
-    expected = [classifier(video) for video in videos]
-    for result, one in zip(
-            classifier(videos, batch_size=3), expected, strict=True):
-        check_same(result, one)
-        assert result.video == one.video
-    for result, one in zip(
-            classifier.windows(long_video, 3, batch_size=3),
-            classifier.windows(long_video, 3), strict=True):
-        check_same(result, one)
-        assert (result.start, result.end) == (one.start, one.end)
-
-
 def test_folder_of_videos_with_broken_ones(classifier, video, tmp_path):
     (tmp_path / 'sub').mkdir()
     shutil.copy(video, tmp_path / 'a.mp4')
@@ -205,8 +158,8 @@ def test_windows_match_cut_clips(classifier, long_video, seconds, stride):
     frames, step = frames_of(long_video), stride or seconds
     times = np.arange(len(frames)) / FPS
     number = 0
-    for number, got in enumerate(
-            classifier.windows(long_video, seconds, stride)):
+    for number, got in enumerate(classifier.windows(
+            long_video, seconds, stride, batch_size=2)):
         start = number * step
         inside = (times >= start - 1e-6) & (times < start + seconds - 1e-6)
         check_same(got, classifier(frames[inside], fps=FPS))
@@ -233,15 +186,6 @@ def test_windows_before_an_error_are_predicted(classifier, monkeypatch):
         next(found)
 
 
-@pytest.mark.skipif(not STATM.exists(), reason='needs /proc')
-def test_memory_does_not_grow(classifier, tmp_path):
-    path = write_video(tmp_path / 'long.mp4', 120, 5, (160, 120))
-    # All frames together would need more memory.
-    assert 600 * 160 * 120 * 3 > 32 * MIB
-    held = [resident() for _ in classifier.windows(path, 20)]
-    assert len(held) == 6 and max(held) - held[1] < 12 * MIB
-
-
 def test_rejects_non_finite_scores(classifier, video, monkeypatch):
     monkeypatch.setattr(classifier.model.cls_head.fc_cls.bias, 'data',
                         torch.full((8, ), torch.inf))
@@ -261,18 +205,3 @@ def test_warns_once_of_random_weights(video):
     with pytest.raises(ValueError, match='decode videos.*OnlineDetector'), (
             pytest.warns(UserWarning, match='random weights')):
         mmvidattn.VideoClassifier('testra_tiny_synthetic')
-
-
-def test_default_weights_know_the_motions(motion_dir):
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        classifier = mmvidattn.VideoClassifier(NAME, 'default')
-    names = (motion_dir / 'label_map.txt').read_text().splitlines()
-    assert classifier.labels == names
-    result = classifier(motion_dir / 'val')
-    truth = [names[int(line.split()[1])] for line in (
-        motion_dir / 'val.txt').read_text().splitlines()]
-    right = sum(one.predictions[0].label == label
-                for one, label in zip(result, truth, strict=True))
-    # 94 % of 1000 further videos.
-    assert right >= 6

@@ -195,16 +195,6 @@ def test_lookup_refuses_without_the_check(change, watch):
     assert 'a bundle may not contain' in watch.refused(build)
 
 
-@pytest.mark.parametrize('step, key', [
-    (dict(type='DecordInit', io_backend='memcached', sys_path='x'),
-     'io_backend|sys_path'),
-    (dict(type='Resize', scale=8, resize_type='Resize'), 'resize_type'),
-    (dict(type='PackActionInputs', collect_keys=['x']), 'collect_keys')])
-def test_steps_have_listed_options_only(step, key):
-    with pytest.raises(ValueError, match=rf'b is refused: steps\[0\].{key}'):
-        bundle_types.check_config(dict(steps=[step]), 'b')
-
-
 def test_list_is_what_configs_use():
     """Each class of a config is listed, and each listed one exists."""
     used = set()
