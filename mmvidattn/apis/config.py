@@ -7,6 +7,7 @@ extractor in ``_base_/features``, or of a row of an ablation table. The dict
 ``rows`` of ``<family>/ablations/<family>.py`` has an entry for each row: its
 base (a config or another row), and options in the form of ``--cfg-options``.
 """
+import ast
 import difflib
 import inspect
 import runpy
@@ -193,6 +194,9 @@ def _load_file(path: Path) -> Config:
     if folder not in sys.path and not path.is_relative_to(config_folder()):
         sys.path.append(folder)
     try:
+        if path.suffix == '.py':
+            # mmengine's errors do not name the file.
+            ast.parse(path.read_bytes(), path)
         cfg = Config.fromfile(path)
     except (SyntaxError, NameError) as error:
         raise ValueError(f'{path} is not a config: {error}') from error
@@ -314,19 +318,22 @@ def dependent_options(leaves: Mapping[str, Any], name: str, value: Any
 def _suggest(key: str, leaves: dict[str, Any]) -> list[str]:
     """Return valid keys with an unused key's value, or a similar name."""
     first, _, rest = key.partition('.')
-    used = {name: item for name, item in leaves.items()
-            if name.partition('.')[0] in KNOWN_KEYS}
-    value = leaves.get(first)
-    # Numbers may be equal by chance.
-    if isinstance(value, (str, dict, list)) and value:
-        same = ['.'.join(filter(None, (name, rest)))
-                for name, item in used.items() if item == value]
-        if same:
-            return same
+    same = keys_with(leaves.get(first), leaves)
+    if same:
+        return ['.'.join(filter(None, (name, rest))) for name in same]
+    used = [name for name in leaves if name.partition('.')[0] in KNOWN_KEYS]
     last = key.rpartition('.')[2]
     return [name for name in used
             if name.rpartition('.')[2] == last] or difflib.get_close_matches(
-                key, {**dict.fromkeys(KNOWN_KEYS), **used}, cutoff=0.7)
+                key, KNOWN_KEYS.union(used), cutoff=0.7)
+
+
+def keys_with(value: Any, leaves: Mapping[str, Any]) -> list[str]:
+    """Return the keys that are read and have the value of a variable."""
+    # Numbers may be equal by chance.
+    return [name for name, item in leaves.items() if item == value
+            and name.partition('.')[0] in KNOWN_KEYS] if value and isinstance(
+                value, (str, dict, list)) else []
 
 
 def leaves_of(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:

@@ -29,7 +29,7 @@ def add_config(parser: argparse.ArgumentParser,
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add BUNDLE, or CONFIG CHECKPOINT, after the sources of a command."""
     parser.add_argument(
-        'model', nargs='*', metavar='MODEL',
+        'model', nargs='*', default=[], metavar='MODEL',
         help='BUNDLE, a folder or zip file (see mmvidattn bundle), or CONFIG '
              'CHECKPOINT, two arguments, or a name with published weights, '
              'such as vjepa2_l_ssv2 (default: a small model in the package '

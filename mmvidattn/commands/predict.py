@@ -238,8 +238,10 @@ def run(args: argparse.Namespace) -> None:
         with amp(args.device, args.amp):
             failed, count = predict(args, name_videos(sources), *model)
     if failed:
-        raise SystemExit(f'{program_name()}: {len(failed)} of {count} videos '
-                         f'failed: {printable(", ".join(failed))}')
+        # The error of a single video is the last line already.
+        raise SystemExit(1 if count == 1 else (
+            f'{program_name()}: {len(failed)} of {count} videos failed: '
+            f'{printable(", ".join(failed))}'))
 
 
 def predict_videos(args: argparse.Namespace, videos: dict[str, Path],
@@ -365,7 +367,8 @@ def predict_segments(args: argparse.Namespace, videos: dict[str, Path],
                 failed.append(video)
                 echo(f'{program_name()}: error: {error}', file=sys.stderr)
                 continue
-            segments += found
+            segments += [one._replace(start=round(one.start, 3),
+                                      end=round(one.end, 3)) for one in found]
             infos[name] = formats.VideoInfo(run.source.fps)
             echo(f'{video}: {count(found, "segment")}')
     if infos:

@@ -5,13 +5,13 @@
     mmvidattn train linear_ff_ssv2 --epochs 20 --batch-size 8 --auto-scale-lr
 """
 import argparse
-import warnings
 from contextlib import ExitStack
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import end_program, one_line_errors, one_line_stop
+from ..utils.printable import count
 from ._options import add_config, add_runner_arguments, at_least, positive
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ def run(args: argparse.Namespace) -> None:
         load_runner_config,
         lock_work_dir,
     )
+    from ..datasets.annotations.labeled_videos import some
     from ..datasets.skipping_loader import SampleError
 
     with ExitStack() as stack:
@@ -140,16 +141,21 @@ def run(args: argparse.Namespace) -> None:
             cfg = load_runner_config(args)
             apply_args(cfg, args)
             stack.enter_context(lock_work_dir(cfg))
-            if not cfg.get('resume') and any(Path(cfg.work_dir).glob('*.pth')):
-                warnings.warn(f'{cfg.work_dir} has checkpoints of an earlier '
-                              'run, which this run overwrites; --resume would '
-                              'continue it')
+            old = sorted(Path(cfg.work_dir).glob('*.pth'))
             runner = build_runner(cfg, strict=False, compile=args.compile)
             # Build the data sets and the optimizer now, to find errors.
             runner.train_loop  # noqa: B018
             runner.val_loop  # noqa: B018
             runner.optim_wrapper = runner.build_optim_wrapper(
                 runner.optim_wrapper)
+            if old and not cfg.get('resume'):
+                runner.logger.warning(
+                    f'{cfg.work_dir} has {count(old, "checkpoint")} of an '
+                    f'earlier run ({some([path.name for path in old])}). This '
+                    'run starts from the beginning, replaces those of the '
+                    'same name, and leaves the others. Ctrl-C, then --resume '
+                    'continues the earlier run, and another --work-dir keeps '
+                    'both apart')
         try:
             runner.train()
         except SampleError as error:

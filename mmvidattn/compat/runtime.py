@@ -289,7 +289,7 @@ def refuse_files_that_decord_misreads() -> None:
 
 @workaround(after=['mmengine.registry'])
 def suggest_class_names() -> None:
-    """Name the registered class whose name is closest to an unknown one.
+    """Name the class or the option that is closest to an unknown one.
 
     Symptom: `LinearAttenton is not in the mmaction::model registry`, without
         a suggestion
@@ -297,9 +297,17 @@ def suggest_class_names() -> None:
     """
     from mmengine.registry import Registry
 
+    from ..utils.arguments import suggest_argument
+
     def build(original, self, cfg, *args, **kwargs):
         try:
             return original(self, cfg, *args, **kwargs)
+        except TypeError:
+            kind = cfg.get('type') if isinstance(cfg, dict) else None
+            kind = self.get(kind) if isinstance(kind, str) else kind
+            if isinstance(kind, type):
+                suggest_argument(kind, cfg.keys() - {'type', '_scope_'})
+            raise
         except KeyError as error:
             name = cfg.get('type') if isinstance(cfg, dict) else None
             with self.switch_scope_and_registry(None) as one:

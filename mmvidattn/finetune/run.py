@@ -182,7 +182,8 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
     elif time_limit is not None and epochs < time_limit.limit:
         lacking = max(FEW_STEPS, FEW_EPOCHS * len(
             runner.train_dataloader)) - runner.iter
-        if lacking > 0:
+        # A model that makes no error needs no more.
+        if lacking > 0 and runner.message_hub.get_info('best_score', 0) < 1:
             minutes = math.ceil((options.minutes or MINUTES)
                                 + lacking * time_limit.step / 60)
             echo(f'note: {count(runner.iter, "step")} fit into the time, '

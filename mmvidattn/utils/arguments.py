@@ -84,7 +84,7 @@ def check_arguments(target: Callable | None = None, **hints: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except TypeError:
-            _suggest(target, kwargs)
+            suggest_argument(target, kwargs)
             raise
 
     if not is_class:
@@ -104,17 +104,25 @@ def check_type(name: str, value: Any, annotation: Any) -> None:
         raise ValueError(f'{name} must be {text}, got {value!r}')
 
 
-def _suggest(target: Callable, names: Iterable[str]) -> None:
-    """Raise a ``TypeError`` if an unknown name is similar to a known one."""
+def suggest_argument(target: Callable, names: Iterable[str]) -> None:
+    """Raise a ``TypeError`` that names the arguments like an unknown name.
+
+    If none is similar, it lists all arguments of a function without
+    ``**kwargs``.
+    """
     functions = [one.__init__ for one in target.__mro__] if isinstance(
         target, type) else [target]
     known = {name for one in functions
              for name in inspect.signature(one).parameters}
+    own = inspect.signature(functions[0]).parameters
+    is_open = any(one.kind is one.VAR_KEYWORD for one in own.values())
     for name in names:
         close = difflib.get_close_matches(name, known, 1)
-        if close and name not in known:
-            raise TypeError(f'{target.__qualname__} has no argument {name!r}; '
-                            f'did you mean {close[0]!r}?')
+        if name not in known and (close or not is_open):
+            raise TypeError(
+                f'{target.__qualname__} has no argument {name!r}; '
+                + (f'did you mean {close[0]!r}?' if close else 'it has '
+                   + ', '.join(one for one in own if one != 'self')))
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Text for terminals: control characters are escaped, tables are aligned."""
 import logging
+import os
 import sys
 from collections.abc import Collection, Sequence
 from typing import Any, TextIO
@@ -35,9 +36,28 @@ def brief(error: BaseException) -> str:
 
     decord's stack trace and torch's advice on unsafe loading are left out.
     """
+    if isinstance(error, OSError) and error.strerror:
+        return describe(error)
     text = str(error).split('WeightsUnpickler error:')[-1]
     message = ' '.join(text.split('Stack trace')[0].split())
     return f'{type(error).__name__}: {message[:200]}'
+
+
+def describe(error: BaseException) -> str:
+    """Return the message of an error; without the number of a system's."""
+    if isinstance(error, KeyError):
+        return str(error.args[0])
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    name = error.filename2 or error.filename
+    if name is None:
+        return error.strerror
+    if isinstance(error, IsADirectoryError):
+        return f'{name} is a folder, where a file is expected'
+    if isinstance(error, NotADirectoryError) or (
+            isinstance(error, FileExistsError) and os.path.isfile(name)):
+        return f'{name}: a file is in the place of a folder'
+    return f'{name}: {error.strerror}'
 
 
 def count(things: Collection | int, noun: str) -> str:

@@ -32,9 +32,10 @@ def test_default_runtime_keeps_options():
 def test_warns_of_keys_that_change_nothing(tmp_path):
     path = tmp_path / 'mine.py'
     path.write_text("_base_ = 'mmvidattn::linear_ff_tiny_motion.py'\n"
-                    "data_root = 'mine'\ntrain_cgf = {}\n")
+                    "data_root = 'mine'\ntrain_cgf = {}\nmodle = {}\n")
     with pytest.warns(UserWarning, match="data_root='mine' .*no path"), \
-            pytest.warns(UserWarning, match='train_cgf .*mean train_cfg'):
+            pytest.warns(UserWarning, match='train_cgf .*mean train_cfg'), \
+            pytest.warns(UserWarning, match='modle .*mean model'):
         load_runner_config(make_parser('train').parse_args([str(path)]))
 
 

@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import re
+
 import pytest
 import torch
 from helpers import read_scalars
@@ -151,11 +153,15 @@ def test_error_names_a_checkpoint_that_was_not_saved(train, tmp_path,
                                                      monkeypatch):
     (tmp_path / 'epoch_9.pth').touch()
     monkeypatch.setattr(AtomicCheckpointHook, '_write', lambda *_, **__: False)
-    with pytest.warns(UserWarning, match='earlier run, which this run over'), \
-            pytest.raises(SystemExit, match=(
+    with pytest.raises(SystemExit, match=(
             'train: error: .*epoch_1.pth could not be saved; the last '
             'complete checkpoint is none')):
         train('--no-validate', '--epochs', 1)
+    log, = tmp_path.glob('*/*.log')
+    # Below the config, where it is seen.
+    assert re.search(r'num_layers=1.*1 checkpoint of an earlier run '
+                     r'\(epoch_9.pth\).*--resume .*Epoch\(train\)',
+                     log.read_text('utf-8'), re.DOTALL)
 
 
 @pytest.mark.parametrize('tool', ['train.py', 'test.py'])
