@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 
@@ -56,22 +57,20 @@ def shapes_of(sizes):
                 stack(1) for _ in range(sizes.rounds)),
             fut_fusions=nn.ModuleList(
                 stack(1) for _ in range(sizes.rounds - 1)),
-            classifier=nn.Linear(C, sizes.classes)))
-        for name, classes in dict(verb=sizes.verbs, noun=sizes.nouns).items():
-            if classes:
-                model[f'classifier_{name}'] = nn.Linear(C, classes)
+            **{f'classifier{name}': nn.Linear(C, number) for name, number in (
+                ('', sizes.classes), ('_verb', sizes.verbs),
+                ('_noun', sizes.nouns)) if number}))
     return {'pos_encoding.pe': (5000, 1, C), **{
         name: tuple(x.shape) for name, x in model.state_dict().items()}}
 
 
-def random_weights(sizes, seed=0):
-    gen = torch.Generator().manual_seed(seed)
+def random_weights(sizes):
+    gen = torch.Generator().manual_seed(0)
     return {
         name: ('norm' in name and name.endswith('weight')) + torch.randn(
             shape, generator=gen, dtype=torch.float64) * 0.5
         for name, shape in shapes_of(sizes).items()
-        if name != 'pos_encoding.pe'
-    }
+        if name != 'pos_encoding.pe'}
 
 
 class NaiveMAT:
@@ -80,15 +79,14 @@ class NaiveMAT:
     def __init__(self, weights, sizes=Sizes()):
         self.weights, self.sizes = weights, sizes
 
+    def of(self, name):
+        return self.weights[f'{name}.weight'], self.weights[f'{name}.bias']
+
     def linear(self, name, x):
-        return x @ self.weights[f'{name}.weight'].T + self.weights[
-            f'{name}.bias']
+        return F.linear(x, *self.of(name))
 
     def norm(self, name, x):
-        x = x - x.mean(1, keepdim=True)
-        x = x / (x.square().mean(1, keepdim=True) + 1e-5).sqrt()
-        return x * self.weights[f'{name}.weight'] + self.weights[
-            f'{name}.bias']
+        return F.layer_norm(x, x.shape[1:], *self.of(name))
 
     def features(self, which, rgb, flow):
         def part(kind, x):
@@ -107,14 +105,12 @@ class NaiveMAT:
         rows = []
         for i in range(len(x)):
             heads = []
-            for head in range(self.sizes.heads):
-                at = slice(head * D, (head + 1) * D)
+            for at in torch.arange(self.sizes.width).split(D):
                 scores = k[:, at] @ q[i, at] / math.sqrt(D)
-                seen = [j for j in range(len(y)) if not hidden[i, j]]
-                best = sorted(seen, key=lambda j: -scores[j].item())
-                best = best[:int(len(y) * 3 // 4)]
-                share = scores[best].softmax(0)
-                heads.append(share @ v[best, at])
+                scores[hidden[i]] = -torch.inf
+                # Only the largest three quarters count.
+                best = scores.argsort(descending=True)[:len(y) * 3 // 4]
+                heads.append(scores[best].softmax(0) @ v[best][:, at])
             rows.append(torch.cat(heads))
         return self.linear(f'{name}.out_proj', torch.stack(rows))
 
@@ -133,8 +129,7 @@ class NaiveMAT:
             if memory is not None:
                 x = self.norm(f'{at}.norm2', x + self.attention(
                     f'{at}.multihead_attn', x, memory, memory_hidden))
-            y = self.linear(f'{at}.linear1', x)
-            y = y * 0.5 * (1 + torch.erf(y / math.sqrt(2)))
+            y = F.gelu(self.linear(f'{at}.linear1', x))
             x = self.norm(f'{at}.norm{2 if memory is None else 3}',
                           x + self.linear(f'{at}.linear2', y))
         return self.norm(f'{name}.norm', x)
@@ -189,10 +184,10 @@ class NaiveMAT:
             seen = torch.cat([memory, x, future])
             hidden = memory_hidden = None
             if i:
-                F = len(future)
-                hidden = torch.ones(F, F, dtype=torch.bool).triu(1)
+                num = len(future)
+                hidden = torch.ones(num, num, dtype=torch.bool).triu(1)
                 memory_hidden = torch.cat([
-                    hidden.new_zeros(F, len(seen) - F), hidden], dim=1)
+                    hidden.new_zeros(num, len(seen) - num), hidden], dim=1)
             future = self.stack(f'fut_fusions.{i}', future if i else tokens,
                                 hidden, seen, memory_hidden)
             futures.append(future)

@@ -154,7 +154,7 @@ def scores_of_images(model, images, elapsed=None):
     backbone = model.backbone
     inputs = dict(frames=clip_of(model, images))
     if elapsed is not None:
-        inputs['elapsed'] = torch.tensor([elapsed]).to(images)
+        inputs['elapsed'] = torch.as_tensor(elapsed)[None].to(images)
     x = backbone.forward_causal(inputs)[0][0]
     x = torch.cat([x[:, None], backbone.anticipate(x)], dim=1)
     return model.cls_head(x)['action']

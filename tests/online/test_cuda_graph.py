@@ -42,21 +42,18 @@ def cuda(monkeypatch):
 
 def test_replayed_session_has_the_same_scores(detector, cuda):
     model = detector('anticipation').eval()
-    session = StreamSession(model)
+    session, want = StreamSession(model), StreamSession(model)
     session._batch.graph = CUDAGraphStep(session.step, session._batch.state)
     # Recording does not change the state.
     assert session.num_steps == 0 and session.num_bad_frames == 0
-    want = StreamSession(model)
-    kept, video = [], video_of(model, 13, torch.float32)
-    for t in range(12):
-        if t == 7:
-            session.reset(), want.reset()
-        frame = frame_of(video, t)
-        kept.append((session.push(frame)['action'],
-                     want.push(frame)['action']))
-    # A later replay must not overwrite earlier scores.
-    for got, expected in kept:
-        assert torch.equal(got, expected)
+    video, scores = video_of(model, 13, torch.float32), []
+    for each in session, want:
+        first = [each.push(frame_of(video, t))['action'] for t in range(7)]
+        each.reset()
+        # A later replay must not overwrite earlier scores.
+        scores.append(torch.stack(first + [
+            each.push(frame_of(video, t))['action'] for t in range(12)]))
+    assert torch.equal(*scores)
     frames = [frame_of(video, 12)] * 2
     out = StreamSession.push_many([session, session.spawn()], frames)
     assert session._batch.graph is None
@@ -70,14 +67,11 @@ def test_cuda_graph_gives_the_scores_of_the_step(detector, kernel):
     model = detector('anticipation').eval().cuda()
     video = {n: x.cuda() for n, x in
              video_of(model, 30, torch.float32).items()}
-    want = StreamSession(model, kernel=kernel).push(video)['action']
-    sessions = [StreamSession(model, kernel=kernel)]
-    sessions.append(sessions[0].spawn())
+    first = StreamSession(model, kernel=kernel)
+    want, sessions = first.push(video)['action'], [first.spawn() for _ in 'ab']
     StreamSession.record_graph(sessions)
-    for _ in range(2):
-        for t in range(30):
-            for out in StreamSession.push_many(sessions,
-                                               [frame_of(video, t)] * 2):
-                assert relative(out['action'], want[t]) < 1e-5
-        for session in sessions:
-            session.reset()
+    for t in (*range(30), *range(30)):
+        if t == 0:
+            [session.reset() for session in sessions]
+        for out in StreamSession.push_many(sessions, [frame_of(video, t)] * 2):
+            assert relative(out['action'], want[t]) < 1e-5

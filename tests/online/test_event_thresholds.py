@@ -17,17 +17,13 @@ def test_file_keeps_all_entries(tmp_path):
     assert read_thresholds(path) == tuned
     content = json.loads(path.read_text('utf-8'))
     assert content['classes'] == {'tänzen': RULES}
-    assert content['versions']['mmvidattn']
-    Thresholds({}, 'f1@50', math.nan, dict(x=math.nan)).write(path)
+    Thresholds(dict(x=dict(on=.5, off=.2)), 'f1@50', math.nan,
+               dict(x=math.nan)).write(path)
     assert 'NaN' not in path.read_text('utf-8')
-    assert math.isnan(read_thresholds(path).value)
-    assert math.isnan(read_thresholds(path).values['x'])
-
-
-def test_omitted_rules_have_defaults(tmp_path):
-    path = tmp_path / 'thresholds.json'
-    Thresholds(dict(x=dict(on=.5, off=.2)), 'f1@50', 1.).write(path)
-    assert read_thresholds(path).classes == dict(
+    found = read_thresholds(path)
+    assert math.isnan(found.value) and math.isnan(found.values['x'])
+    # Omitted rules have defaults.
+    assert found.classes == dict(
         x=dict(on=.5, off=.2, smoothing=0., min_duration=.5))
 
 
@@ -36,20 +32,15 @@ def test_omitted_rules_have_defaults(tmp_path):
     (dict(classes=dict(x=dict(on=2., off=.1))), '0 < off <= on <= 1'),
     (dict(classes=dict(x=dict(on='1', off=.1))), "thresholds of 'x'"),
     (dict(classes=[1]), 'cannot read the thresholds'),
-    (dict(value='high'), 'could not convert')])
-def test_rejects_damaged_files(tmp_path, change, message):
+    (dict(value='high'), 'could not convert'),
+    *((text, 'cannot read the thresholds') for text in (
+        '', '[]', '{"format": 1}', '[' * 9999, None))])
+def test_rejects_damaged_and_other_files(tmp_path, change, message):
     path = tmp_path / 'thresholds.json'
-    Thresholds(dict(x=RULES), 'f1@50', 1.).write(path)
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps({**content, **change}))
+    if isinstance(change, dict):
+        Thresholds(dict(x=RULES), 'f1@50', 1.).write(path)
+        change = json.dumps({**json.loads(path.read_text()), **change})
+    if change is not None:
+        path.write_text(change)
     with pytest.raises(ValueError, match=message):
         read_thresholds(path)
-
-
-def test_rejects_other_files(tmp_path):
-    path = tmp_path / 'thresholds.json'
-    for text in None, '', '[]', '{"format": 1}', '[' * 9999:
-        if text is not None:
-            path.write_text(text)
-        with pytest.raises(ValueError, match='cannot read the thresholds'):
-            read_thresholds(path)

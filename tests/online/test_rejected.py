@@ -27,9 +27,13 @@ small, variant_of = cache(small_detector), cache(
     lambda name: detector_of(VARIANTS[name]).eval())
 
 
-def testra(**options):
+def build_testra(**options):
     return TeSTra(dict(rgb=4), **{**dict(
         embed_dims=16, num_heads=2, ffn_dims=8), **options})
+
+
+def mat(**options):
+    return small_detector('MAT', **options)
 
 
 def session(variant, **options):
@@ -40,23 +44,22 @@ def image_session(**options):
     return StreamSession(small('OnlineVideoEncoder'), **options)
 
 
-def window(name, num=2, **change):
+def window(name, **change):
     """Run a network on windows of random features, with changes."""
     model = small(name) if name != 'TeSTra' else variant_of('box')
-    backbone = model.backbone
-    length = backbone.long_memory_length + backbone.work_memory_length
-    dtype = next(model.parameters()).dtype
-    inputs = {key: torch.stack([x] * num)
-              for key, x in video_of(model, length, dtype).items()}
-    inputs['padding_mask'] = torch.zeros(
-        num, backbone.long_memory_length, dtype=torch.bool)
+    N, L = (getattr(model.backbone, f'{kind}_memory_length')
+            for kind in ('long', 'work'))
+    inputs = dict(
+        {key: x.expand(2, -1, -1) for key, x in video_of(
+            model, N + L, next(model.parameters()).dtype).items()},
+        padding_mask=torch.zeros(2, N, dtype=torch.bool))
     for key, function in change.items():
         inputs[key] = function(inputs[key])
     return model({key: x for key, x in inputs.items() if x is not None})
 
 
 def other_rounds():
-    model = small_detector('MAT', num_rounds=3).float()
+    model = mat(num_rounds=3).float()
     model({name: x[None] for name, x in
            video_of(model, 13, torch.float32).items()}, [{}], mode='loss')
 
@@ -65,12 +68,12 @@ def drop(x):
     """Leave an input out."""
 
 
-def dense(name='MiniROAD', train=False, long=None, work=4, step=1):
+def dense(name='MiniROAD', train=False, long=9, work=4, step=1):
     """Compute dense features of windows with these numbers of frames."""
     model = small_detector(name).train(train)
-    backbone, frames = model.backbone, torch.arange(17)[::step, None]
-    long = backbone.long_memory_length if long is None else long
-    return dense_features(backbone, video_of(model, 40),
+    frames = torch.arange(17)[::step, None]
+    long = min(long, model.backbone.long_memory_length)
+    return dense_features(model.backbone, video_of(model, 40),
                           frames + torch.arange(long),
                           frames + torch.arange(work))
 
@@ -94,34 +97,30 @@ def loaded(**options):
         session('laplace').state_dict())
 
 
-def tuned(name='jump', **rules):
-    return EventDetector(NAMES, thresholds={name: rules})
-
-
-def threshold(name, on):
-    EventDetector(NAMES).set_threshold(name, on)
-
-
-def events(**options):
-    return EventDetector(NAMES, **options)
+def events(change=None, tuned=None, **options):
+    if tuned is not None:
+        options['thresholds'] = {tuned.pop('name', 'jump'): tuned}
+    detector = EventDetector(NAMES, **options)
+    if change is not None:
+        detector.set_threshold(*change)
 
 
 CASES = [
-    (testra, dict(num_heads=5),
+    (build_testra, dict(num_heads=5),
      'embed_dims=16 is not divisible by num_heads=5'),
-    (testra, dict(embed_dims=15, num_heads=3),
+    (build_testra, dict(embed_dims=15, num_heads=3),
      'embed_dims must be even, got 15'),
-    (testra, dict(encoder=[dict(num_queries=2)]), 'encoder must be a list'),
-    (testra, dict(encoder=[dict(num_queries=None, num_layers=1)]),
+    (build_testra, dict(encoder=[dict(num_queries=2)]),
+     'encoder must be a list'),
+    (build_testra, dict(encoder=[dict(num_queries=None, num_layers=1)]),
      "first num_queries .*num_queries': None"),
-    (small_detector, dict(network='MAT', num_groups=5),
+    (mat, dict(num_groups=5),
      'long_memory_length=9 is not divisible by num_groups=5'),
-    (small_detector, dict(network='MAT', long_memory_length=6),
+    (mat, dict(long_memory_length=6),
      r'at least num_groups \*\* 2 = 9, got 6'),
-    (small_detector, dict(network='MAT', anticipation_rate=7),
-     'num_future_tokens must be at least'),
-    (small_detector, dict(network='MAT', share=0.), 'share'),
-    (small_detector, dict(network='MAT', long_memory_length=0), 'long_mem'),
+    (mat, dict(anticipation_rate=7), 'num_future_tokens must be at least'),
+    (mat, dict(share=0.), 'share'),
+    (mat, dict(long_memory_length=0), 'long_mem'),
     (small_detector, {'network': 'OnlineVideoEncoder',
                       'encoder.pattern': 'joint', 'encoder.decay': None,
                       'encoder.patch_frames': 1},
@@ -180,14 +179,15 @@ CASES = [
                 elapsed=torch.zeros(1, 3)), r'\[B, T\] = \[1, 2\]'),
     (events, dict(on=.3, off=.5), '0 < off <= on <= 1, got on=0.3, off=0.5'),
     (events, dict(min_duration=-1), 'min_duration must be .*got -1'),
-    (tuned, dict(name='background', on=.5, off=.3), 'must be an action'),
-    (tuned, dict(on=.5), "thresholds of 'jump' must be numbers"),
-    (tuned, dict(on=.5, off=.6), '0 < off <= on <= 1'),
-    (tuned, dict(on=.5, off=.3, smoothing=-1), 'smoothing must be'),
-    (tuned, dict(on=.5, off=.3, tau=1), "'tau'"),
-    (threshold, dict(name='swim', on=.5), "must be an action, got 'swim'"),
-    (threshold, dict(name='jump', on=0.), 'on must be a number in .*got 0.0'),
-    (threshold, dict(name='jump', on=math.nan), 'got nan'),
+    *((events, dict(tuned=rules), message) for rules, message in (
+        (dict(name='background', on=.5, off=.3), 'must be an action'),
+        (dict(on=.5), "thresholds of 'jump' must be numbers"),
+        (dict(on=.5, off=.6), '0 < off <= on <= 1'),
+        (dict(on=.5, off=.3, smoothing=-1), 'smoothing must be'),
+        (dict(on=.5, off=.3, tau=1), "'tau'"))),
+    (events, dict(change=('swim', .5)), "must be an action, got 'swim'"),
+    (events, dict(change=('jump', 0.)), 'on must be a number in .*got 0.0'),
+    (events, dict(change=('jump', math.nan)), 'got nan'),
 ]
 
 
@@ -197,17 +197,16 @@ def test_rejects(function, arguments, message):
         function(**arguments)
 
 
-@pytest.mark.parametrize('start, end', [
-    (1, 1), (1, .5), (.5, .75), (.5, 1), (math.nan, 2), (1, math.nan),
-    (1, math.inf)])
-def test_steps_of_an_event_detector_must_advance(start, end):
+def test_steps_of_an_event_detector_must_advance():
     detector, scores = EventDetector(NAMES), np.array([0, .9, 0])
     detector.update(.75, 1, scores)
-    with pytest.raises(ValueError, match='a step must end after its start and '
-                       'after the end of the previous step .1 s., got start='
-                       f'{start:g} and end={end:g}'):
-        detector.update(start, end, scores)
+    for start, end in ((1, 1), (1, .5), (.5, .75), (.5, 1), (math.nan, 2),
+                       (1, math.nan), (1, math.inf)):
+        with pytest.raises(ValueError, match='a step must end after its start '
+                           'and after the end of the previous step .1 s., got '
+                           f'start={start:g} and end={end:g}'):
+            detector.update(start, end, scores)
     # The action continues, and another source may start at 0.
     detector.update(1, 1.25, scores)
-    detector.finish(1.25)
+    assert len(detector.finish(1.25)) == 1
     assert detector.update(0, .25, scores) == []

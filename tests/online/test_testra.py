@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+from unittest.mock import Mock
+
 import pytest
 import torch
 from helpers import relative
@@ -35,12 +37,9 @@ def test_matches_a_reference_of_torch_layers(pair):
     for name in want:
         assert got[name].shape == want[name].shape
         assert relative(got[name], want[name]) < 1e-7
-    grads = [
-        torch.autograd.grad(
+    for a, b in zip(*(torch.autograd.grad(
             sum(y.square().sum() for y in out.values()), features)
-        for out in (got, want)
-    ]
-    for a, b in zip(*grads):
+            for out in (got, want))):
         assert relative(a, b) < 1e-7
 
 
@@ -60,9 +59,8 @@ def test_dense_features_match_a_reference_of_torch_layers(pair):
     assert set(numbers) == {40} and len(numbers) <= 2
     # No graph of an entire video is kept for gradients.
     assert not got.requires_grad
-    want = reference(**{name: x[frames] for name, x in zip(
-        ('visual', 'motion'), video.values())},
-        padding_mask=mask if N else None)
+    want = reference(video['rgb'][frames], video['flow'][frames],
+                     mask if N else None)
     for name, y in model.cls_head(got).items():
         assert relative(y, want[name][:, L - 1:]) < 1e-7
 
@@ -87,15 +85,14 @@ def test_initial_weights_match_torch():
     model = TeSTra(dict(rgb=8), embed_dims=64, num_heads=2, ffn_dims=32)
     want = torch.nn.MultiheadAttention(64, 2)
     for block in model.encoder.stages[0].blocks:
-        for attention in (block.self_attn, block.memory_attn):
-            packed = torch.cat([attention.q.weight, attention.kv.weight])
-            assert packed.shape == want.in_proj_weight.shape
+        for x in block.self_attn, block.memory_attn:
+            packed = torch.cat([x.q.weight, x.kv.weight])
             for a, b in ((packed, want.in_proj_weight),
-                         (attention.proj.weight, want.out_proj.weight)):
+                         (x.proj.weight, want.out_proj.weight)):
+                assert a.shape == b.shape
                 assert abs(a.std() / b.std() - 1) < 0.05
                 assert a.abs().max() <= b.abs().max() * 1.01
-            for layer in (attention.q, attention.kv, attention.proj):
-                assert not layer.bias.any()
+            assert not any(y.bias.any() for y in (x.q, x.kv, x.proj))
     assert abs(torch.cat(list(model.encoder.queries)).std() - 1) < 0.1
 
 
@@ -104,39 +101,30 @@ def test_initial_weights_match_torch():
 def test_computing_last_outputs_gives_the_same_features(detector, monkeypatch,
                                                         name):
     """Few queries attend to tokens without projecting keys and values."""
-    decoder, called = detector(name).double().eval().backbone.decoder, []
-
-    def spy(*args):
-        called.append(args)
-        return unprojected_attention(*args)
-
+    decoder = detector(name).double().eval().backbone.decoder
+    spy = Mock(side_effect=unprojected_attention)
     monkeypatch.setattr(online_block, 'unprojected_attention', spy)
     gen = torch.Generator().manual_seed(0)
     x, memory = (torch.randn(3, n, 16, generator=gen, dtype=torch.float64)
                  for n in (9, 8))
     rows, padded = decoder.project(x), torch.tensor([0, 2, 6])
     want = decoder(rows, memory, num_padded=padded)
-    assert not called
+    assert not spy.called
     monkeypatch.setattr(online_block, 'MANY_TOKENS', 0)
     got = decoder(rows, memory, num_padded=padded, num_outputs=2)
-    assert len(called) == 2
+    assert spy.call_count == 2
     assert relative(got, want[:, -2:]) < 1e-12
 
 
-@pytest.mark.parametrize('branch', ['self', 'memory', 'ffn'])
-def test_drops_each_branch_in_training(branch):
-    """With a dropout rate of 1, only the residual of the branch is left."""
+def test_drops_each_branch_in_training():
+    """With a dropout rate of 1, only the residuals of branches are left."""
     torch.manual_seed(0)
     block = OnlineBlock(8, 2, 16, drop_rate=1.).train()
+    # Otherwise dropped activations would hide a missing dropout.
+    torch.nn.init.normal_(block.ffn[-1].bias)
     x, y = torch.randn(2, 3, 8), torch.randn(2, 3, 8)
-    if branch == 'self':
-        got, expected = block.add_attended(x, y)[0], block.self_norm(x)
-    elif branch == 'memory':
-        got = block(x, y)
-        expected = block.ffn_norm(block.memory_norm(x))
-    else:
-        # A bias of the last layer, so that dropped activations do not hide a
-        # missing dropout of the branch.
-        torch.nn.init.normal_(block.ffn[-1].bias)
-        got, expected = block(x), block.ffn_norm(x)
-    torch.testing.assert_close(got, expected)
+    for got, expected in (
+            (block.add_attended(x, y)[0], block.self_norm(x)),
+            (block(x, y), block.ffn_norm(block.memory_norm(x))),
+            (block(x), block.ffn_norm(x))):
+        torch.testing.assert_close(got, expected)

@@ -37,24 +37,19 @@ def case(request, golden):
     return G, model.eval()
 
 
+def video_of(stream):
+    return dict(rgb=stream['visual'], flow=stream['motion'])
+
+
 @torch.no_grad()
 def test_windows_match_the_released_code(case):
-    G, model = case
+    (G, model), stream = case, case[0]['stream']
     x = G['inputs']
     out = model(dict(rgb=x['visual_inputs'], flow=x['motion_inputs'],
                      padding_mask=x['memory_key_padding_mask'] == -torch.inf))
     assert out.keys() == G['outputs'].keys()
     for name, want in G['outputs'].items():
         assert relative(out[name], want) < 1e-5
-
-
-def video_of(stream):
-    return dict(rgb=stream['visual'], flow=stream['motion'])
-
-
-@torch.no_grad()
-def test_dense_features_match_the_released_code(case):
-    (G, model), stream = case, case[0]['stream']
     c, long = G['config'], stream['windowed_long_indices']
     work = torch.arange(len(long))[:, None] + torch.arange(
         0, c['work_n'] * c['work_rate'], c['work_rate'])

@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 
@@ -76,10 +77,9 @@ class TorchTeSTra(nn.Module):
             if self.long_pos:
                 memory = self.with_positions(memory, 0)
             N = memory.shape[1]
-            bias = torch.tensor([
-                math.log(self.decay**(N - 1 - j) + 1e-10) for j in range(N)
-            ], dtype=x.dtype, device=x.device)
-            bias = bias.expand(B, N).clone()
+            bias = x.new_tensor([math.log(
+                self.decay**(N - 1 - j) + 1e-10) for j in range(N)]
+            ).expand(B, N).clone()
             if padding_mask is not None:
                 bias[:, :self.long][padding_mask] = -torch.inf
             for i, (query, module) in enumerate(
@@ -103,21 +103,16 @@ class TorchTeSTra(nn.Module):
                 self.dec_query.weight.expand(B, -1, -1), first + L)
             work = torch.cat([work, tokens], dim=1)
         S = work.shape[1]
-        causal = torch.full((S, S), -torch.inf, dtype=x.dtype,
-                            device=x.device).triu(1)
+        causal = x.new_full((S, S), -torch.inf).triu(1)
         if memory is None:
             y = self.dec_modules(work, mask=causal)
         else:
             mask = None
             if self.fusion == 'compressed':
-                mask = torch.cat([
-                    causal.new_zeros(S, memory.shape[1]), causal
-                ], dim=1)
+                mask = F.pad(causal, (memory.shape[1], 0))
                 memory = torch.cat([memory, work], dim=1)
             y = self.dec_modules(
                 work, memory, tgt_mask=causal, memory_mask=mask)
-        out = dict(action=self.classifier(y))
-        for name in 'verb', 'noun':
-            if hasattr(self, f'classifier_{name}'):
-                out[name] = getattr(self, f'classifier_{name}')(y)
-        return out
+        return {name.partition('_')[2] or 'action': layer(y)
+                for name, layer in self.named_children()
+                if name.startswith('classifier')}
