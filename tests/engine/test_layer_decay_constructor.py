@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import pytest
 from mmaction.registry import OPTIM_WRAPPER_CONSTRUCTORS
-from mmengine.registry import init_default_scope
 from torch import nn
 
 
@@ -25,14 +24,11 @@ def recognizer(backbone):
 
 
 def build(model, paramwise_cfg=None):
-    init_default_scope('mmaction')
-    return OPTIM_WRAPPER_CONSTRUCTORS.build(
-        dict(
-            type='LearningRateDecayOptimWrapperConstructor',
-            optim_wrapper_cfg=dict(
-                type='OptimWrapper',
-                optimizer=dict(type='SGD', lr=8., weight_decay=0.1)),
-            paramwise_cfg=paramwise_cfg))(model).optimizer
+    return OPTIM_WRAPPER_CONSTRUCTORS.build(dict(
+        type='LearningRateDecayOptimWrapperConstructor',
+        optim_wrapper_cfg=dict(type='OptimWrapper', optimizer=dict(
+            type='SGD', lr=8., weight_decay=0.1)),
+        paramwise_cfg=paramwise_cfg))(model).optimizer
 
 
 def test_rates_decay_towards_the_input():
@@ -50,14 +46,11 @@ def test_rates_decay_towards_the_input():
     }
 
 
-@pytest.mark.parametrize('cfg', [
-    None, {}, dict(decay_rate=0), dict(decay_rate=1.5),
-    dict(layer_decay_rate=0.5), dict(decay_rate=0.5, num_layers=12)], ids=str)
-def test_rejects_wrong_options(cfg):
-    with pytest.raises(ValueError, match='paramwise_cfg must be'):
-        build(recognizer(Backbone()), cfg)
-
-
-def test_rejects_backbone_without_depths():
+def test_rejects_wrong_options_and_backbones_without_depths():
+    for cfg in (None, dict(decay_rate=0), dict(decay_rate=1.5),
+                dict(layer_decay_rate=0.5),
+                dict(decay_rate=0.5, num_layers=12)):
+        with pytest.raises(ValueError, match='paramwise_cfg must be'):
+            build(recognizer(Backbone()), cfg)
     with pytest.raises(ValueError, match='get_layer_depth.*got Linear'):
         build(recognizer(nn.Linear(2, 2)), dict(decay_rate=0.5))

@@ -57,7 +57,8 @@ def test_log_escapes_control_sequences(tmp_path, capsys):
 @pytest.mark.parametrize('by_epoch', [True, False])
 def test_training_ends_its_workers(tmp_path, by_epoch):
     """Workers end while the runner exists, because it is part of a cycle."""
-    runner = build(tmp_path, workers=2, by_epoch=by_epoch)
+    runner = build(tmp_path, workers=1, by_epoch=by_epoch)
+    runner._train_loop['max_epochs' if by_epoch else 'max_iters'] = 2
     runner.train()
     assert runner.train_dataloader.persistent_workers
     assert not multiprocessing.active_children()
@@ -66,22 +67,16 @@ def test_training_ends_its_workers(tmp_path, by_epoch):
 def test_runs_of_one_second_have_their_own_logs(tmp_path, monkeypatch):
     """Also if they are in one process, with configs of one name."""
     monkeypatch.setattr('time.strftime', lambda *args: '20260102_030405')
-    runners = []
-    for folder in 'a', 'a', 'b':
+    # A run of another process.
+    (tmp_path / 'b/20260102_030405_4').mkdir(parents=True)
+    for folder, suffix in ('a', ''), ('a', '_2'), ('b', '_3'), ('b', '_5'):
         runner = VideoRunner(torch.nn.Linear(1, 1), str(tmp_path / folder),
                             experiment_name='same')
-        runner.logger.info(f'run {len(runners)}')
-        runners.append(runner)
-    # A run of another process.
-    (tmp_path / 'b/20260102_030405_4').mkdir()
-    runners.append(VideoRunner(torch.nn.Linear(1, 1), str(tmp_path / 'b'),
-                              experiment_name='same'))
-    assert [runner.timestamp.partition('20260102_030405')[2]
-            for runner in runners] == ['', '_2', '_3', '_5']
-    for number, runner in enumerate(runners[:3]):
-        path, = (tmp_path / 'aab'[number]).glob(
-            f'{runner.timestamp}/{runner.timestamp}.log')
-        assert f'run {number}' in path.read_text()
+        runner.logger.info(f'run {suffix}.')
+        name = f'20260102_030405{suffix}'
+        assert runner.timestamp == name
+        text = (tmp_path / folder / name / f'{name}.log').read_text()
+        assert f'run {suffix}.' in text
 
 
 @pytest.mark.parametrize('key, value, error', [
@@ -102,8 +97,8 @@ def test_accepts_supported_wrappers(monkeypatch):
         pass
 
     monkeypatch.setitem(MODEL_WRAPPERS.module_dict, 'Registered', Derived)
-    for kind in 'MMDistributedDataParallel', Derived, 'Registered':
-        check_scaling(dict(model_wrapper_cfg=dict(type=kind)))
-    check_scaling(dict(model_wrapper_cfg=dict(find_unused_parameters=True)))
-    check_scaling(dict(
-        model_wrapper_cfg=None, strategy=None, runner_type='VideoRunner'))
+    for wrapper in (
+            dict(type='MMDistributedDataParallel'), dict(type=Derived),
+            dict(type='Registered'), dict(find_unused_parameters=True), None):
+        check_scaling(dict(model_wrapper_cfg=wrapper, strategy=None,
+                           runner_type='VideoRunner'))

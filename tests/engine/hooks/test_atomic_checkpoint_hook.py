@@ -2,7 +2,6 @@
 import errno
 import math
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -22,34 +21,24 @@ def names(folder):
     return sorted(path.name for path in folder.glob('*.pth*'))
 
 
-def test_keeps_last_and_best(tmp_path):
-    runner = build(tmp_path)
-    runner.train()
-    best = runner.message_hub.get_info('best_ckpt')
-    assert names(tmp_path) == sorted(
-        [best.rsplit('/')[-1], 'epoch_3.pth', 'epoch_4.pth'])
-    assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_4.pth')
-    for path in tmp_path.glob('*.pth'):
-        check_opens(path)
-    # The best one has only weights, and is ignored.
-    assert {'message_hub', 'meta', 'state_dict'} >= {
-        *torch.load(best, weights_only=True)}
-    os.utime(best, (2e9, 2e9))
-    assert find_resumable(tmp_path) == (tmp_path / 'epoch_4.pth', [])
-
-
-def test_keeps_best_of_several_metrics(tmp_path):
+def test_keeps_last_and_best_of_several_metrics(tmp_path):
     runner = build(tmp_path, checkpoint=dict(save_best=['acc', 'loss']))
     runner.train()
-    hub = runner.message_hub
+    hub, kept = runner.message_hub, ['epoch_3.pth', 'epoch_4.pth']
     for key, best in (('acc', max), ('loss', min)):
         values = hub.get_scalar(f'val/{key}').data[0].tolist()
         assert len(values) == 4
         assert hub.get_info(f'best_score_{key}') == best(values)
-        epoch = values.index(best(values)) + 1
-        path, = tmp_path.glob(f'best_{key}_*')
-        assert path.name == f'best_{key}_epoch_{epoch}.pth'
+        kept += [f'best_{key}_epoch_{values.index(best(values)) + 1}.pth']
+        path = tmp_path / kept[-1]
         assert hub.get_info(f'best_ckpt_{key}') == str(path)
+        # The best one has only weights, and is ignored.
+        assert {'message_hub', 'meta', 'state_dict'} >= {
+            *torch.load(path, weights_only=True)}
+        os.utime(path, (2e9, 2e9))
+    assert names(tmp_path) == sorted(kept)
+    assert (tmp_path / 'last_checkpoint').read_text().endswith('epoch_4.pth')
+    assert find_resumable(tmp_path) == (tmp_path / 'epoch_4.pth', [])
 
 
 @pytest.mark.parametrize('rule', ['greater', 'less'])
@@ -58,57 +47,48 @@ def test_bad_model_or_score_is_never_best(tmp_path, rule):
     runner.call_hook('before_run')
     runner.call_hook('before_train')
     weight = runner.model.layers[3].weight.data[0]
-    good = weight[0].clone()
-    for score, value in ((math.nan, good), (math.inf, good), (-math.inf, good),
-                         (0.5, math.inf)):
-        weight[0] = value
-        runner.call_hook('after_val_epoch', metrics=dict(acc=score))
+    for score, value in ((math.nan, 1.), (math.inf, 1.), (-math.inf, 1.),
+                         (0.5, math.inf), (0.5, 1.)):
         assert not [*tmp_path.glob('best_*')]
         assert 'best_ckpt' not in runner.message_hub.runtime_info
+        weight[0] = value
+        runner.call_hook('after_val_epoch', metrics=dict(acc=score))
     assert 'weights of the model are not finite' in log_of(tmp_path)
-    weight[0] = good
-    runner.call_hook('after_val_epoch', metrics=dict(acc=0.5))
-    assert len([*tmp_path.glob('best_*')]) == 1
+    path, = tmp_path.glob('best_*')
+    assert runner.message_hub.get_info('best_ckpt') == str(path)
 
 
 def test_complete_checkpoint_exists_at_any_moment(tmp_path, monkeypatch):
     """Look at the files that a kill would leave at each stage of saving."""
-    found, calls = [], []
-
-    def look():
-        complete = {path.name for path in tmp_path.glob('*.pth')}
-        for name in complete:
-            check_opens(tmp_path / name)
-        pointer = tmp_path / 'last_checkpoint'
-        found.append((complete, pointer.is_file()
-                      and pointer.read_text().rsplit('/')[-1]))
+    found, calls, pointer = [], [], tmp_path / 'last_checkpoint'
 
     def watch(owner, name):
         function = getattr(owner, name)
 
         def watched(*args, **kwargs):
-            look()
             calls.append((name, Path(str(args[-1])).name))
             result = function(*args, **kwargs)
-            look()
+            for path in tmp_path.glob('*.pth'):
+                check_opens(path)
+            found.append(({path.name for path in tmp_path.glob('*.pth')},
+                          pointer.is_file() and Path(pointer.read_text()).name
+                          ))
             return result
 
         monkeypatch.setattr(owner, name, watched)
 
-    watch(LocalBackend, 'put')
-    watch(LocalBackend, 'remove')
-    watch(os, 'replace')
-    watch(atomic_checkpoint_hook, 'flush')
+    for owner, name in ((LocalBackend, 'put'), (LocalBackend, 'remove'),
+                        (os, 'replace'), (atomic_checkpoint_hook, 'flush')):
+        watch(owner, name)
     build(tmp_path, checkpoint=dict(max_keep_ckpts=1)).train()
-    assert len(found) > 40
+    assert len(found) > 20
     for kind in 'epoch_', 'best_':
-        there = [any(name.startswith(kind) for name in complete)
-                 for complete, _ in found]
+        there = [any(name.startswith(kind) for name in files)
+                 for files, _ in found]
         assert all(there[there.index(True):])
     # The old file is deleted after the pointer is updated.
-    pointed = [i for i, (_, target) in enumerate(found) if target]
-    for complete, target in found[pointed[0]:]:
-        assert target in complete
+    first = [bool(target) for _, target in found].index(True)
+    assert all(target in files for files, target in found[first:])
     # The disk has the data before the name, and then the name.
     renamed = [i for i, (call, name) in enumerate(calls)
                if call == 'replace' and name.endswith('.pth')]
@@ -136,30 +116,23 @@ def test_file_left_by_a_kill_is_deleted(tmp_path, monkeypatch):
     assert names(tmp_path) == ['epoch_3.pth', 'epoch_4.pth']
 
 
-class FaultyBackend(LocalBackend):
-    """Disk that is full, or corrupts data, at the n-th file."""
-    fault, at = None, 3
+@pytest.mark.parametrize('at, reason', [
+    (3, 'does not open'), (4, 'No space left on device')])
+def test_training_continues_after_failed_save(tmp_path, monkeypatch, at,
+                                              reason):
+    """The disk changes a bit of the third file, or is full at the fourth."""
+    put = LocalBackend.put
 
-    def put(self, data, path):
-        type(self).at -= 1
-        if self.at:
-            super().put(data, path)
-        elif self.fault == 'full':
-            super().put(data[:len(data) // 2], path)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        elif self.fault == 'flipped':
-            middle = len(data) // 2
-            flipped = bytes([data[middle] ^ 1])
-            super().put(data[:middle] + flipped + data[middle + 1:], path)
+    def faulty(self, data, path):
+        middle, changed = len(data) // 2, b''
+        if f'epoch_{at}' in str(path):
+            changed = bytes([data[middle] ^ 1]) + data[middle + 1:]
+            if at == 4:
+                put(self, data[:middle], path)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        put(self, data[:middle] + changed if changed else data, path)
 
-
-@pytest.mark.parametrize('fault, at, reason', [
-    ('flipped', 3, 'does not open'), ('full', 4, 'No space left on device')])
-def test_training_continues_after_failed_save(tmp_path, monkeypatch,
-                                              fault, at, reason):
-    backend = type('Backend', (FaultyBackend, ), dict(fault=fault, at=at))
-    monkeypatch.setattr('mmengine.runner.checkpoint.get_file_backend',
-                        lambda *args, **kwargs: backend())
+    monkeypatch.setattr(LocalBackend, 'put', faulty)
     runner = build(tmp_path, checkpoint=dict(save_best=None))
     runner.train()
     log = log_of(tmp_path)
@@ -185,48 +158,30 @@ def test_training_continues_after_failed_save(tmp_path, monkeypatch,
 
 def test_other_processes_know_that_saving_failed(tmp_path, monkeypatch):
     """Check that the first process sends the result of a save to the rest."""
-    broadcasts = []
-
-    def broadcast(answer):
-        broadcasts.append(list(answer))
-        answer[0] = False
-
-    monkeypatch.setattr(atomic_checkpoint_hook, 'broadcast_object_list',
-                        broadcast)
-    runner = build(tmp_path)
-    runner.train()
-    assert broadcasts and all(answer == [True] for answer in broadcasts)
     # The first process reported a failure.
+    monkeypatch.setattr(atomic_checkpoint_hook, 'broadcast_object_list',
+                        lambda answer: answer.append(not answer.pop()))
+    runner = build(tmp_path, checkpoint=dict(interval=4))
+    runner.train()
     assert runner.message_hub.get_info('last_ckpt') is None
     assert not (tmp_path / 'last_checkpoint').exists()
 
 
 class Store(LocalBackend):
-    """Stand-in for an object store, which writes whole objects."""
+    """Stand-in for an object store, which damages the object of epoch 3."""
     objects = {}
+    get, isfile, remove = objects.get, objects.__contains__, objects.pop
 
     def put(self, data, path):
-        self.objects[str(path)] = bytes(data)
-
-    def get(self, path):
-        return self.objects[str(path)]
-
-    def isfile(self, path):
-        return str(path) in self.objects
-
-    def remove(self, path):
-        del self.objects[str(path)]
+        cut = len(data) // 2 if 'epoch_3' in path else None
+        self.objects[path] = bytes(data[:cut])
 
     def join_path(self, path, *more):
         return '/'.join([path.rstrip('/'), *more])
 
 
 def test_saves_to_an_object_store(tmp_path, monkeypatch):
-    """An object that arrives damaged, here epoch 3, is not kept."""
-    monkeypatch.setattr(Store, 'objects', {})
-    put = Store.put
-    monkeypatch.setattr(Store, 'put', lambda self, data, path: put(
-        self, data[:len(data) // 2] if 'epoch_3' in path else data, path))
+    """An object that arrives damaged is not kept."""
     # Register it with both registries of mmengine.
     monkeypatch.setitem(prefix_to_backends, 'store', Store)
     monkeypatch.setitem(FileClient._prefix_to_backends, 'store', Store)
@@ -267,17 +222,14 @@ def test_finds_newest_complete_checkpoint(tmp_path):
     data[len(data) // 2] ^= 1
     (tmp_path / 'epoch_3.pth').write_bytes(data)
     torch.save(dict(state_dict={}), tmp_path / 'weights.pth')
-    now = time.time()
-    for i, name in enumerate(['epoch_1', 'epoch_2', 'epoch_3', 'epoch_4',
-                              'weights']):
-        os.utime(tmp_path / f'{name}.pth', (now + i, now + i))
+    for i, name in enumerate(names(tmp_path)):
+        os.utime(tmp_path / name, (i, i))
     path, passed = find_resumable(tmp_path)
     assert path.name == 'epoch_2.pth'
-    assert [p.name for p, _ in passed] == [
-        'weights.pth', 'epoch_4.pth', 'epoch_3.pth']
-    for (_, reason), text in zip(passed, (
-            'weights only', 'not a complete zip archive', 'not open')):
-        assert text in reason
+    for (path, reason), (name, text) in zip(passed, dict(
+            weights='weights only', epoch_4='not a complete zip archive',
+            epoch_3='not open').items(), strict=True):
+        assert path.stem == name and text in reason
     assert find_resumable(tmp_path / 'nowhere') == (None, [])
 
 

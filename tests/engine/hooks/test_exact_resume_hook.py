@@ -33,6 +33,11 @@ def trained(runner):
         best=runner.message_hub.get_info('best_score'))
 
 
+def interrupt(runner):
+    with pytest.raises(Stop):
+        runner.train()
+
+
 class SeedEpochHook(Hook):
     """Seed each epoch, like a hook of a user."""
 
@@ -43,44 +48,33 @@ class SeedEpochHook(Hook):
 
 # Checkpoints of every second iteration.
 EVERY_SECOND = dict(by_epoch=False, interval=2)
-# Event and number of it after which a run stops, and options of the run.
-STOPS = {
-    'in validation': (('after_val_iter', 3), {}),
-    'at the end of validation': (('after_val_epoch', 2), {}),
-    # The first score is a new best, so the checkpoint is saved twice.
-    'after a new best score': (('after_val_epoch', 1), {}),
-    'in an epoch': (('after_train_iter', 6), dict(
-        save='iter', workers=1, counts=4, hooks=(EMAHook, SeedEpochHook))),
-}
 
 
 @pytest.fixture(scope='module')
 def full_run(tmp_path_factory):
     """Function that returns the final state of an uninterrupted run."""
-
-    @functools.cache
-    def run(**options):
-        return trained(build_run(tmp_path_factory.mktemp('full'), **options))
-
-    return run
+    return functools.cache(lambda by_epoch: trained(build_run(
+        tmp_path_factory.mktemp('full'), by_epoch)))
 
 
-def build_run(folder, hooks=(), counts=1, save='epoch', **more):
-    """Build a run whose options, except ``more``, can be hashed."""
-    return build(
-        folder, hooks=[hook() for hook in hooks],
-        wrapper=dict(accumulative_counts=counts),
-        checkpoint={} if save == 'epoch' else EVERY_SECOND, **more)
+def build_run(folder, by_epoch, **more):
+    return build(folder, **more) if by_epoch else build(
+        folder, hooks=[EMAHook(), SeedEpochHook()], workers=1,
+        wrapper=dict(accumulative_counts=4), checkpoint=EVERY_SECOND, **more)
 
 
-@pytest.mark.parametrize('stop, options', STOPS.values(), ids=STOPS)
-def test_resumed_run_ends_bit_equal(tmp_path, full_run, stop, options):
-    full = full_run(**options)
-    with pytest.raises(Stop):
-        build_run(tmp_path, stop=stop, **options).train()
-    resumed = trained(build_run(tmp_path, resume=True, **options))
-    assert not [*differences(full, resumed)]
-    if 'save' in options:
+@pytest.mark.parametrize('event, number', [
+    ('after_val_iter', 3), ('after_val_epoch', 2),
+    # The first score is a new best, so the checkpoint is saved twice.
+    ('after_val_epoch', 1), ('after_train_iter', 6)])
+def test_resumed_run_ends_bit_equal(tmp_path, full_run, event, number):
+    by_epoch = 'val' in event
+    full = full_run(by_epoch)
+    interrupt(build_run(tmp_path, by_epoch, stop=(event, number)))
+    resumed = trained(build_run(tmp_path, by_epoch, resume=True))
+    assert not differences(full, resumed)
+    assert differences(full, full_run(not by_epoch))
+    if not by_epoch:
         # Run 2 starts in the middle of epoch 2, and logs the end of it.
         assert log_of(tmp_path).count('[2][4/4]') == 1
 
@@ -88,15 +82,13 @@ def test_resumed_run_ends_bit_equal(tmp_path, full_run, stop, options):
 def test_run_without_a_seed_resumes_bit_equal(tmp_path):
     """The reference is a run resumed from the first checkpoint."""
     options = dict(seed=None, checkpoint=EVERY_SECOND)
-    with pytest.raises(Stop):
-        build(tmp_path / 'start', stop=('after_train_iter', 2),
-              **options).train()
+    interrupt(build(tmp_path / 'start', stop=('after_train_iter', 2),
+                    **options))
     for name in 'full', 'run':
         copy_run(tmp_path / 'start', tmp_path / name)
     full = trained(build(tmp_path / 'full', resume=True, **options))
-    with pytest.raises(Stop):
-        build(tmp_path / 'run', resume=True, stop=('after_train_iter', 4),
-              **options).train()
+    interrupt(build(tmp_path / 'run', resume=True,
+                    stop=('after_train_iter', 4), **options))
     resumed = trained(build(tmp_path / 'run', resume=True, **options))
     assert not [*differences(full, resumed)]
 
@@ -111,8 +103,7 @@ def copy_run(source, target):
 def stopped(tmp_path_factory):
     """Folder of a run that was interrupted after its first epoch."""
     folder = tmp_path_factory.mktemp('stopped')
-    with pytest.raises(Stop):
-        build(folder, stop=('after_train_epoch', 1)).train()
+    interrupt(build(folder, stop=('after_train_epoch', 1), seed=3))
     return folder
 
 
@@ -123,9 +114,9 @@ def run(stopped, tmp_path):
     return tmp_path
 
 
-def processes(monkeypatch, number):
-    monkeypatch.setattr('mmvidattn.engine.hooks.exact_resume_hook'
-                        '.get_world_size', lambda: number)
+def processes(monkeypatch, number, rank=0):
+    monkeypatch.setattr(exact_resume_hook, 'get_world_size', lambda: number)
+    monkeypatch.setattr(exact_resume_hook, 'get_rank', lambda: rank)
 
 
 def change_state(folder, **changes):
@@ -152,21 +143,14 @@ def test_resumes_only_with_the_same_samples_per_step(
         runner.train()
 
 
-def test_added_process_uses_the_same_order_of_samples(
-        tmp_path, monkeypatch):
-    with pytest.raises(Stop):
-        build(tmp_path, stop=('after_train_epoch', 1), seed=3).train()
-    change_state(tmp_path, samples=6)
-    processes(monkeypatch, 2)
-    monkeypatch.setattr(
-        'mmvidattn.engine.hooks.exact_resume_hook.get_rank', lambda: 1)
-    runner = build(tmp_path, resume=True, stop=('after_train_iter', 1),
-                   seed=5)
-    with pytest.raises(Stop):
-        runner.train()
+def test_added_process_uses_the_same_order_of_samples(run, monkeypatch):
+    change_state(run, samples=6)
+    processes(monkeypatch, 2, 1)
+    runner = build(run, resume=True, stop=('after_train_iter', 1), seed=5)
+    interrupt(runner)
     batches = runner.train_dataloader.batch_sampler
     assert (batches.seed, batches.sampler.seed) == (3, 3)
-    assert 'lacks the random generators of process 1' in log_of(tmp_path)
+    assert 'lacks the random generators of process 1' in log_of(run)
 
 
 def test_warns_of_differences(run, monkeypatch):
@@ -177,8 +161,7 @@ def test_warns_of_differences(run, monkeypatch):
                    loader=dict(batch_size=5))
     runner.cfg.data_set = {f'option_{i}': i for i in range(20)}
     monkeypatch.setitem(exact_resume_hook.VERSIONS, 'numpy', '0.1')
-    with pytest.raises(Stop):
-        runner.train()
+    interrupt(runner)
     log = log_of(run)
     for text in '-processes 1', '+processes 3', '+numpy 0.1', '+data_set':
         assert f'\n{text}' in log
@@ -188,11 +171,11 @@ def test_warns_of_differences(run, monkeypatch):
 
 
 def test_resumes_at_same_share_of_epoch_of_another_length(tmp_path):
-    with pytest.raises(Stop):
-        build(tmp_path, checkpoint=EVERY_SECOND,
-              stop=('after_train_iter', 6)).train()
-    runner = build(tmp_path, resume=True, loader=dict(batch_size=4))
-    runner.train()
+    interrupt(build(tmp_path, checkpoint=EVERY_SECOND,
+                    stop=('after_train_iter', 6)))
+    runner = build(tmp_path, resume=True, loader=dict(batch_size=4),
+                   stop=('after_train_epoch', 1))
+    interrupt(runner)
     # Two of four batches of the second epoch were done; now one of three
-    # counts as done. Two more epochs follow.
-    assert runner.iter == 6 + (3 - 1) + 2 * 3
+    # counts as done.
+    assert runner.iter == 6 + (3 - 1)

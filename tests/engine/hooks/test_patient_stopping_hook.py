@@ -1,8 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
-from mmengine.logging import MessageHub, MMLogger
+from mmengine.logging import MessageHub
 
 from mmvidattn.engine import PatientStoppingHook
 
@@ -17,15 +17,11 @@ from mmvidattn.engine import PatientStoppingHook
 def test_stops_when_learned(training, validation, stop):
     hook = PatientStoppingHook(monitor='acc/top1', min_delta=1e-4, patience=2)
     hub = MessageHub(f'{training} {validation}')
-    runner = SimpleNamespace(
-        message_hub=hub, train_dataloader=range(2),
-        train_loop=SimpleNamespace(stop_training=False),
-        logger=MMLogger.get_current_instance())
-    stopped = None
-    for epoch, (train, val) in enumerate(zip(training, validation), 1):
+    runner = Mock(message_hub=hub, train_dataloader=range(2))
+    runner.train_loop.stop_training, stopped = False, []
+    for train, val in zip(training, validation):
         for accuracy in train - 0.3, train + 0.3:
             hub.update_scalar('train/top1_acc', accuracy)
         hook.after_val_epoch(runner, {'acc/top1': val})
-        if runner.train_loop.stop_training:
-            stopped = stopped or epoch
-    assert stopped == stop
+        stopped.append(runner.train_loop.stop_training)
+    assert (stopped.index(True) + 1 if any(stopped) else None) == stop

@@ -8,15 +8,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from killed_runs import differences
 from mmengine.hooks import EMAHook, Hook
-from toy_runs import build, log_of
+from toy_runs import Stop, StopHook, build, log_of
 
 from mmvidattn.engine import PreemptionHook
 from mmvidattn.engine.hooks import preemption_hook
 
 
 class SignalHook(Hook):
-    """Signal this process at the ``count``-th event."""
+    """Signal this process and its workers at the ``count``-th event."""
 
     def __init__(self, event, count, number=signal.SIGTERM):
         self.left, self.number = count, number
@@ -25,6 +26,8 @@ class SignalHook(Hook):
     def count_down(self, runner, *args, **kwargs):
         self.left -= 1
         if not self.left:
+            for worker in multiprocessing.active_children():
+                os.kill(worker.pid, self.number)
             os.kill(os.getpid(), self.number)
 
 
@@ -40,31 +43,33 @@ LATE = dict(checkpoint=dict(interval=4, save_best=None))
 @pytest.fixture(scope='module')
 def full(tmp_path_factory):
     """Weights, and their averages, of an uninterrupted run."""
-    folder = tmp_path_factory.mktemp('full')
     before = signal.getsignal(signal.SIGTERM)
-    weights = run(folder, **LATE).train().state_dict()
+    results = results_of(tmp_path_factory.mktemp('full'))
     assert signal.getsignal(signal.SIGTERM) is before
+    return results
+
+
+def results_of(folder, **options):
+    weights = run(folder, **LATE, **options).train().state_dict()
     return weights, torch.load(folder / 'epoch_4.pth')['ema_state_dict']
 
 
 @pytest.mark.parametrize('event, count, epoch, iter, workers', [
-    ('before_train_iter', 6, 1, 6, 0), ('before_val_iter', 4, 2, 8, 1)])
+    ('before_train_iter', 6, 1, 6, 2), ('before_val_iter', 4, 2, 8, 0)])
 def test_saves_exits_and_resumes(full, tmp_path, event, count, epoch, iter,
                                  workers):
+    """A scheduler signals the workers as well."""
     with pytest.raises(SystemExit) as end:
         run(tmp_path, SignalHook(event, count), workers=workers,
             **LATE).train()
-    assert end.value.code == 143
+    assert end.value.code == 143 and not multiprocessing.active_children()
     path = tmp_path / 'interrupted.pth'
     meta = torch.load(path, weights_only=True)['meta']
     assert (meta['epoch'], meta['iter']) == (epoch, iter)
     assert (tmp_path / 'last_checkpoint').read_text() == str(path)
     assert 'SIGTERM: stopped after' in log_of(tmp_path)
-    model = run(tmp_path, resume=True, workers=workers, **LATE).train()
-    averages = torch.load(tmp_path / 'epoch_4.pth')['ema_state_dict']
-    for expected, found in zip(full, (model.state_dict(), averages)):
-        for name, value in expected.items():
-            assert torch.equal(value, found[name]), name
+    resumed = results_of(tmp_path, resume=True, workers=workers)
+    assert not differences(full, resumed)
     # The next regular checkpoint replaces it.
     assert not path.exists()
 
@@ -95,51 +100,35 @@ def test_signal_to_any_process_stops_all(monkeypatch):
 
 def test_ctrl_c_saves_and_a_second_one_stops_at_once(tmp_path, capsys):
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(SystemExit) as end:
-        run(tmp_path / 'once', SignalHook('after_train_iter', 6, signal.SIGINT)
-            ).train()
-    assert end.value.code == 130
-    assert end.value.reason == 'stopped after epoch 1, iteration 6'
-    assert 'Ctrl-C again stops' in capsys.readouterr().err
-    assert (tmp_path / 'once/interrupted.pth').is_file()
-    assert signal.getsignal(signal.SIGINT) is before
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / 'twice', *(
-            SignalHook('after_train_iter', 6, signal.SIGINT)
-            for _ in range(2))).train()
-    assert signal.getsignal(signal.SIGINT) is before
-    assert not (tmp_path / 'twice/interrupted.pth').exists()
+    for times, error in (1, SystemExit), (2, KeyboardInterrupt):
+        with pytest.raises(error) as end:
+            run(tmp_path / str(times), *(
+                SignalHook('after_train_iter', 2, signal.SIGINT)
+                for _ in range(times))).train()
+        assert signal.getsignal(signal.SIGINT) is before
+        assert (tmp_path / f'{times}/interrupted.pth').is_file() == (
+            times == 1)
+        assert 'Ctrl-C again stops' in capsys.readouterr().err
+        if times == 1:
+            assert end.value.code == 130
+            assert end.value.reason == 'stopped after epoch 0, iteration 2'
 
 
-def test_trains_in_another_thread(tmp_path):
+def test_trains_in_another_thread_and_handles_another_signal(tmp_path):
     """Python only handles signals in the main thread."""
     before = signal.getsignal(signal.SIGTERM)
-    with ThreadPoolExecutor() as pool:
-        pool.submit(run(tmp_path).train).result()
-    assert (tmp_path / 'epoch_4.pth').is_file()
+    runner = build(
+        tmp_path, hooks=[SignalHook('after_val_epoch', 1, signal.SIGUSR1)],
+        preemption=dict(type='PreemptionHook', signal_name='SIGUSR1'))
+    with ThreadPoolExecutor() as pool, pytest.raises(Stop):
+        runner.register_hook(StopHook('after_train_iter', 1))
+        pool.submit(runner.train).result()
     assert signal.getsignal(signal.SIGTERM) is before
-
-
-def test_handles_another_signal(tmp_path):
     with pytest.raises(SystemExit) as end:
-        build(tmp_path, hooks=[
-            SignalHook('after_train_iter', 1, signal.SIGUSR1)],
-            preemption=dict(type='PreemptionHook',
-                            signal_name='SIGUSR1')).train()
+        runner.train()
     assert end.value.code == 128 + signal.SIGUSR1
     with pytest.raises(ValueError, match='signal_name.*SIG_DFL'):
         PreemptionHook(signal_name='SIG_DFL')
-
-
-class SignalWorkersHook(Hook):
-    """Signal the workers as well, like a scheduler."""
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None,
-                         outputs=None):
-        if runner.iter == 5:
-            for worker in runner.train_dataloader._iterator._workers:
-                os.kill(worker.pid, signal.SIGTERM)
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _worker(ready):
@@ -161,11 +150,3 @@ def test_worker_ends_seconds_after_the_signal(monkeypatch):
     worker.join(30)
     # torch treats any other exit code of a worker as a crash.
     assert worker.exitcode == 0
-
-
-def test_workers_survive_the_signal(tmp_path):
-    with pytest.raises(SystemExit) as end:
-        run(tmp_path, SignalWorkersHook(), workers=2).train()
-    assert end.value.code == 143
-    assert (tmp_path / 'interrupted.pth').exists()
-    assert not multiprocessing.active_children()

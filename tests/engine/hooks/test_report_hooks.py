@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
 from contextlib import nullcontext
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from mmengine.hooks import Hook
@@ -58,29 +58,22 @@ def test_reports_skipped_videos_of_all_ranks(tmp_path, monkeypatch):
                          '9 times in all: a.mp4 (8), b (1)')
 
 
-@pytest.mark.parametrize('is_main', [True, False])
-def test_only_main_process_writes_test_metrics(tmp_path, monkeypatch,
-                                               is_main):
-    monkeypatch.setattr(
-        report_hooks, 'is_main_process', lambda: is_main)
-    hook = TolerantLoggerHook()
-    hook.json_log_path = 'metrics.json'
-    runner = SimpleNamespace(
-        log_dir=str(tmp_path), test_dataloader=[0],
-        logger=SimpleNamespace(info=lambda line: None),
-        log_processor=SimpleNamespace(
-            get_log_after_epoch=lambda *args, **kwargs: (dict(acc=.5), '')))
-    hook.after_test_epoch(runner)
-    path = tmp_path / 'metrics.json'
-    assert path.exists() == is_main
-    if is_main:
-        assert json.loads(path.read_text()) == dict(acc=.5)
+def test_only_main_process_writes_test_metrics(tmp_path, monkeypatch):
+    hook, path = TolerantLoggerHook(), tmp_path / 'metrics.json'
+    hook.json_log_path = path.name
+    runner = Mock(log_dir=str(tmp_path), test_dataloader=[0])
+    runner.log_processor.get_log_after_epoch.return_value = dict(acc=.5), ''
+    for is_main in False, True:
+        monkeypatch.setattr(report_hooks, 'is_main_process', lambda: is_main)
+        hook.after_test_epoch(runner)
+        assert path.exists() == is_main
+    assert json.loads(path.read_text()) == dict(acc=.5)
 
 
 def test_training_continues_if_logs_cannot_be_written(tmp_path, monkeypatch):
     """But other errors are raised."""
-    runner = build(
-        tmp_path, logger=dict(type='TolerantLoggerHook', interval=1))
+    logger = dict(type='TolerantLoggerHook', interval=1)
+    runner = build(tmp_path, logger=logger)
     # Put a folder in place of each log file.
     runner.visualizer.get_backend('LocalVisBackend').experiment
     for name in 'scalars.json', f'{runner.timestamp}.json':
@@ -92,8 +85,7 @@ def test_training_continues_if_logs_cannot_be_written(tmp_path, monkeypatch):
     error, = [line for line in log_of(tmp_path).splitlines()
               if 'cannot write the logs' in line]
     assert 'Is a directory' in error
-    runner = build(
-        tmp_path, logger=dict(type='TolerantLoggerHook', interval=1))
+    runner = build(tmp_path, logger=logger)
     monkeypatch.setattr(runner.visualizer, 'add_scalars', lambda: None)
     with pytest.raises(TypeError):
         runner.train()
