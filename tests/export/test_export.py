@@ -27,7 +27,6 @@ from mmvidattn.export.programs import Program
 from mmvidattn.online import StreamSession, online_video_encoder
 from tools.analysis.export_table import MODELS
 
-ROOT = Path(__file__).resolve().parents[2]
 QUICK = 'ViViT 1, joint'
 # Attention windows and pyramids adapt to the number of frames. It has one
 # block per stage, and no position embeddings, which make the capture slower.
@@ -279,13 +278,3 @@ def test_rejects_options(name, options, message, tmp_path):
         export_program(program_of(model, (8, 64, 64), **options),
                        tmp_path / 'x.pt2')
     assert not [*tmp_path.iterdir()]
-
-
-def test_page_has_a_row_for_every_model():
-    text = (ROOT / 'configs/export.md').read_text()
-    head = ' | '.join(('model', 'config', *sorted(FORMATS)))
-    rows = text.partition(f'| {head} |\n| --- | --- | --- | --- |\n')[2]
-    results = [tuple(x.strip() for x in row.split('|')[1:3])
-               for row in rows.splitlines()]
-    assert results == [(name, f'`{small.config}`')
-                       for name, small in MODELS.items()]
