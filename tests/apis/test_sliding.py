@@ -121,6 +121,9 @@ def test_shared_groups_are_encoded_once(frames, name, stride, shared):
             assert old / (new + old) == shared
         # The groups of a window may start at 4 different frames.
         assert len(session.encoder) <= 4 * 8
+        # An encoding must not keep the memory of its batch.
+        assert all(x.untyped_storage().nbytes() == x.nbytes
+                   for x in session.encoder._encodings.values())
 
 
 def test_replaces_missing_frames(frames):

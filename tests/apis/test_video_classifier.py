@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import functools
+import os
 import shutil
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
@@ -11,11 +12,12 @@ import pytest
 import torch
 from live_fixtures import close, serve
 from made_videos import write_opencv
-from mmaction.apis import inference_recognizer
+from mmaction.apis import MMAction2Inferencer, inference_recognizer
 from mmengine.config import Config
 
 import mmvidattn
-from mmvidattn.apis import load_config
+from mmvidattn.apis import find_config, load_config
+from mmvidattn.apis.labels import probabilities
 from mmvidattn.apis.video_clips import ClipPipeline, read_clips
 
 NAME = 'linear_ff_tiny_motion'
@@ -205,3 +207,31 @@ def test_warns_once_of_random_weights(video):
     with pytest.raises(ValueError, match='decode videos.*OnlineDetector'), (
             pytest.warns(UserWarning, match='random weights')):
         mmvidattn.VideoClassifier('testra_tiny_synthetic')
+
+
+def test_inferencer_of_mmaction_reads_files_and_frames(classifier, video,
+                                                       tmp_path):
+    checkpoint = tmp_path / 'model.pth'
+    torch.save(dict(state_dict=classifier.model.state_dict()), checkpoint)
+    for form, source in ('video', str(video)), ('array', frames_of(video)):
+        inferencer = MMAction2Inferencer(
+            str(find_config(NAME)), str(checkpoint), 'cpu', input_format=form)
+        one, = inferencer(source)['predictions']
+        # The inferencer decodes with decord.
+        torch.testing.assert_close(
+            probabilities(classifier.model,
+                          torch.tensor(one['rec_scores'][0])),
+            classifier(video).probabilities, atol=4e-3, rtol=0)
+
+
+def test_memory_does_not_grow(classifier, tmp_path):
+    statm = Path('/proc/self/statm')
+    if not statm.exists():
+        pytest.skip('needs /proc')
+    # All frames together have 35 MB.
+    path = write_opencv(tmp_path / 'long.mp4', [
+        np.full((120, 160, 3), i % 256, np.uint8) for i in range(600)], 5)
+    pages = [int(statm.read_text().split()[1])
+             for _ in classifier.windows(path, 20)]
+    assert len(pages) == 6
+    assert max(pages) - pages[1] < 12 * 2**20 / os.sysconf('SC_PAGE_SIZE')
