@@ -26,10 +26,9 @@ def change(data: bytes, start: int, new: bytes) -> bytes:
 
 
 def flip_bits(data: bytes, start: int, end: int, number: int) -> bytes:
-    changed, rng = bytearray(data), random.Random(0)
-    for _ in range(number):
-        changed[rng.randrange(start, end)] ^= 1 << rng.randrange(8)
-    return bytes(changed)
+    for at in random.Random(0).sample(range(start, end), number):
+        data = change(data, at, bytes([data[at] ^ 1 << at % 8]))
+    return data
 
 
 def too_many_frames(data: bytes) -> bytes:

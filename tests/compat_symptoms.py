@@ -10,6 +10,7 @@ trial runs in a fork, so that it takes milliseconds and cannot affect the next.
 """
 import colorsys
 import functools
+import gc
 import importlib
 import importlib.util
 import json
@@ -24,11 +25,13 @@ import types
 import warnings
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import cv2
+import matplotlib.pyplot  # noqa: F401
 import mmengine.analysis  # noqa: F401
 import new_process
 import numpy as np
@@ -81,9 +84,8 @@ def apply_again(name: str) -> None:
 
 
 def init_gloo() -> None:
-    file = Path(tempfile.mkdtemp(), 'store')
-    dist.init_process_group(
-        'gloo', init_method=f'file://{file}', rank=0, world_size=1)
+    dist.init_process_group('gloo', store=dist.HashStore(), rank=0,
+                            world_size=1)
 
 
 @symptom('(?s)MultiScaleDeformable.*GradScaler.*broadcast_buffers', True)
@@ -480,24 +482,19 @@ def show_symptom(name: str, left_out: str) -> None:
     run()
 
 
-def error_of(function: Callable, *args: Any) -> str | None:
+def caught(function: Callable, *args: Any) -> str | None:
+    """Call a function; return its error."""
+    try:
+        function(*args)
+    # Errors of pytest do not derive from Exception.
+    except BaseException:
+        return traceback.format_exc()
+
+
+def error_of(*call: Any) -> str | None:
     """Call a function in a fork; return its error."""
-    context = multiprocessing.get_context('fork')
-    queue = context.SimpleQueue()
-
-    def call() -> None:
-        try:
-            function(*args)
-        # Errors of pytest do not derive from Exception.
-        except BaseException:
-            queue.put(traceback.format_exc())
-        else:
-            queue.put(None)
-
-    process = context.Process(target=call)
-    process.start()
-    process.join()
-    return queue.get() if not queue.empty() else f'died: {process.exitcode}'
+    with ProcessPoolExecutor(1, multiprocessing.get_context('fork')) as pool:
+        return pool.submit(caught, *call).result()
 
 
 def unapplied(package: str) -> Any:
@@ -515,6 +512,10 @@ def main(path: str, folder: str, motion: str) -> None:
     global COMPAT
     COMPAT = unapplied(path)
     torch.set_num_threads(1)
+    # These take most of the time of a short run.
+    gc.freeze()
+    mmengine.config.config.FormatCode = lambda text, **options: (text, True)
+    mmengine.runner.runner.collect_env = dict
     result = {name: error_of(new_process.run, name, Path(folder), Path(motion))
               for name in new_process.CHECKS}
     for at_import in True, False:

@@ -8,9 +8,7 @@ import gc
 import itertools
 import os
 import runpy
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -42,7 +40,6 @@ if 'PYTEST_XDIST_WORKER' in os.environ:
 # Time limit in seconds of a test with its fixtures.
 LIMIT = 600
 SLOW_LIMIT = 3600
-GRACE = 30
 # Settings of other packages for their caches, which all tests share.
 CACHES = ('HYPOTHESIS_STORAGE_DIRECTORY', 'MPLCONFIGDIR', 'PIP_CACHE_DIR',
           'TRITON_CACHE_DIR', 'UV_CACHE_DIR')
@@ -105,28 +102,14 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item):
-    """Stop a test that exceeds its time limit.
-
-    In a deadlock in C code, no signal handler runs; faulthandler then kills
-    the process, and xdist names the test.
+    """End the process of a test that exceeds its limit; xdist names the test.
     """
-    if not hasattr(signal, 'SIGALRM') or (
-            threading.current_thread() is not threading.main_thread()):
-        return (yield)
-    limit = SLOW_LIMIT if item.get_closest_marker('slow') else LIMIT
-
-    def stop(*args):
-        pytest.fail(f'took longer than {limit} s')
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(limit)
-    faulthandler.dump_traceback_later(limit + GRACE, exit=True)
+    faulthandler.dump_traceback_later(
+        SLOW_LIMIT if item.get_closest_marker('slow') else LIMIT, exit=True)
     try:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

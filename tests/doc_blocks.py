@@ -42,8 +42,7 @@ from mmvidattn.apis import find_config, load_config
 from mmvidattn.apis.config import is_checkpoint
 from mmvidattn.commands import find_commands
 
-RULES = 'run', 'parse', 'file', 'config'
-RULE = re.compile(r'<!-- test: (\w+) ?(\S*) -->')
+RULE = re.compile(r'<!-- test: (run|parse|file|config) ?(\S*) -->')
 FENCE = re.compile(r'(?P<indent> *)```(?P<language>\w*)')
 COMMAND = re.compile(r'^ {4}(python|bash|mmvidattn) ')
 LAUNCHER = re.compile(r'tools/(dist|slurm)_(train|test)\.sh')
@@ -71,6 +70,13 @@ SMALLER |= {
         ('test', 'test_dataloader.dataset.indices=2'))
     for config in ('linear_ff_tiny_motion',
                    'configs/linear_ff_tiny_motion.py', 'my_config.py')}
+VIDEOS = 'data/motion/val'
+STAND_INS = {
+    **dict.fromkeys(('VIDEO', 'VIDEO_OR_FOLDER', 'HOURS.mp4'),
+                    f'{VIDEOS}/000000.mp4'),
+    'VIDEOS': VIDEOS, 'FOLDER': VIDEOS, 'OUT': 'out.mp4'}
+STAND_IN = re.compile(
+    rf'(?<![\w./])({"|".join(map(re.escape, STAND_INS))})(?![\w.])')
 # Other programs, whose arguments are not checked.
 FOREIGN = {'cd', 'cp', 'curl', 'docker', 'git', 'ls', 'mkdir', 'mkdocs',
           'trtexec'}
@@ -120,8 +126,6 @@ def read_blocks(page: Path, default: str = 'run') -> list[Block]:
         comment, fence = RULE.fullmatch(line.strip()), FENCE.fullmatch(line)
         if comment:
             rule, name = comment.groups()
-            if rule not in RULES:
-                raise ValueError(f'{page}:{number}: unknown rule {rule!r}')
         elif fence:
             start, width = number, len(fence['indent'])
             while lines[number].strip() != '```':
@@ -165,25 +169,24 @@ def main_of(words: list[str]) -> tuple[str, list[str]] | None:
 
     A program is the name of a subcommand, or a path in the checkout.
     """
-    first, *rest = words
+    first, program, *rest = words
     if first == 'mmvidattn':
-        assert rest[0] in find_commands(), f'no command {rest[0]!r}'
-        return rest[0], rest[1:]
-    if first == 'python' and rest[0].endswith('.py'):
-        door = Path(rest[0])
-        command = door.stem.replace('_', '-')
-        if command in find_commands() and \
-                'from mmvidattn.commands import main' in (
-                    ROOT / door).read_text():
-            return command, rest[1:]
-        return rest[0], rest[1:]
-    elif first == 'bash' and (script := LAUNCHER.fullmatch(rest[0])):
-        assert (ROOT / rest[0]).is_file()
+        assert program in find_commands(), f'no command {program!r}'
+        return program, rest
+    if first == 'python' and program.endswith('.py'):
+        command = Path(program).stem.replace('_', '-')
+        if command in find_commands() and (
+                'from mmvidattn.commands import main' in
+                (ROOT / program).read_text()):
+            return command, rest
+        return program, rest
+    if first == 'bash' and (script := LAUNCHER.fullmatch(program)):
+        assert (ROOT / program).is_file()
         if script[1] == 'slurm':
             # After the partition and the name of the job.
-            return script[2], rest[3:]
+            return script[2], rest[2:]
         rest.remove(next(word for word in rest if word.isdigit()))
-        return script[2], rest[1:]
+        return script[2], rest
     return None
 
 
@@ -282,6 +285,10 @@ class Scratch:
         self.names: dict[str, Any] = {'__name__': 'page'}
         for name in 'configs', 'tools':
             (folder / name).symlink_to(ROOT / name)
+        # Configs of the page may inherit from any config by its name.
+        (folder / 'configs_of_page').mkdir()
+        for path in (ROOT / 'configs').iterdir():
+            (folder / 'configs_of_page' / path.name).symlink_to(path)
         shutil.copytree(motion_dir, folder / 'data/motion')
         quickstart = folder / 'work_dirs/quickstart'
         quickstart.mkdir(parents=True)
@@ -320,20 +327,12 @@ class Scratch:
         motion set, ``VIDEOS`` and ``FOLDER`` a folder of videos, ``OUT`` a new
         file, and ``CHECKPOINT`` a checkpoint of the config in the same line.
         """
-        video = 'data/motion/val/000000.mp4'
-        stand_ins = {
-            'VIDEO': video, 'VIDEO_OR_FOLDER': video, 'HOURS.mp4': video,
-            'VIDEOS': 'data/motion/val', 'FOLDER': 'data/motion/val',
-            'OUT': 'out.mp4'}
         lines = []
         for line in text.replace('\\\n', ' ').splitlines():
             if re.search(r'\bCHECKPOINT\b', line):
                 line = re.sub(r'\bCHECKPOINT\b',
                               str(self.checkpoint(self.config_in(line))), line)
-            for name, path in stand_ins.items():
-                line = re.sub(rf'(?<![\w./]){re.escape(name)}(?![\w.])', path,
-                              line)
-            lines.append(line)
+            lines.append(STAND_IN.sub(lambda m: STAND_INS[m[0]], line))
         return '\n'.join(lines) + '\n'
 
     def config_in(self, line: str) -> str:
@@ -370,13 +369,7 @@ class Scratch:
         base = (f'_base_ = {str(find_config(block.name))!r}\n'
                 if block.name else '')
         path = self.folder / 'configs_of_page' / f'line_{block.line}.py'
-        path.parent.mkdir(exist_ok=True)
-        text = re.sub(
-            r"(?<=^_base_ = ')(?!mmvidattn::)(.*)(?=')",
-            lambda m: str(find_config(m[1].removesuffix('.py'))), block.text,
-            flags=re.M)
-        text = text.replace("'_base_/", f"'{ROOT}/configs/_base_/")
-        path.write_text(base + text)
+        path.write_text(base + block.text)
         cfg = load_config(path)
         init_default_scope('mmaction')
         MODELS.build(cfg.model)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import av
-import numpy as np
 import pytest
 import torch
 from mmaction.registry import MODELS
@@ -91,25 +89,3 @@ def sigterm(ready: Callable[[], object]) -> Iterator[None]:
         has_ended.set()
         thread.join()
         signal.signal(signal.SIGTERM, before)
-
-
-def slow_down(path: Path, first: int, factor: int) -> np.ndarray:
-    """Slow down an mp4 of constant rate from frame ``first`` on.
-
-    Returns:
-        Begin of each frame in seconds.
-    """
-    source = path.rename(path.with_suffix('.constant.mp4'))
-    begin, begins = 0, []
-    with av.open(str(source)) as old, av.open(str(path), 'w') as new:
-        stream = new.add_stream_from_template(old.streams.video[0])
-        for packet in old.demux(video=0):
-            if packet.size:
-                packet.pts = packet.dts = begin
-                packet.duration *= factor if len(begins) >= first else 1
-                begins.append(float(begin * packet.time_base))
-                begin += packet.duration
-                packet.stream = stream
-                new.mux(packet)
-    source.unlink()
-    return np.array(begins)

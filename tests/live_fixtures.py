@@ -67,12 +67,12 @@ def make_images(num, side=64):
 
 
 def write_clip(path, num=84):
+    """Write a video of 7 seconds at 12 frames per second."""
     return write_opencv(path, make_images(num), 12)
 
 
 @pytest.fixture(scope='session')
 def clip(tmp_path_factory):
-    """Video of 7 seconds at 12 frames per second."""
     return write_clip(tmp_path_factory.mktemp('clip') / 'clip.mp4')
 
 
@@ -80,9 +80,8 @@ def clip(tmp_path_factory):
 def broken_clip(clip):
     """The same video with noise in its last quarter."""
     data = bytearray(clip.read_bytes())
-    start = data.index(b'mdat')
     end = data.index(b'moov') - 4
-    length = (end - start) // 4
+    length = (end - data.index(b'mdat')) // 4
     data[end - length:end] = np.random.default_rng(0).bytes(length)
     path = clip.with_name('broken.mp4')
     path.write_bytes(data)

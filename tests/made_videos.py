@@ -2,7 +2,7 @@
 """Videos of several kinds, with the number of each frame in its pixels."""
 import io
 import struct
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from fractions import Fraction
 from itertools import cycle, islice
 from pathlib import Path
@@ -12,7 +12,6 @@ import cv2
 import numpy as np
 import pytest
 from av.stream import Disposition
-from helpers import slow_down
 
 WIDTH, HEIGHT, LENGTH, FPS = 96, 64, 40, 20
 BITS = 6
@@ -71,6 +70,13 @@ def write_opencv(path: Path, shown: Sequence[np.ndarray] | None = None,
         writer.write(image[..., ::-1])
     writer.release()
     return path
+
+
+def write_gray(path: Path, levels: Iterable[int], fps: float = 5) -> Path:
+    """Write a video of gray frames, 32 x 32."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return write_opencv(path, [np.full((32, 32, 3), level, np.uint8)
+                               for level in levels], fps)
 
 
 def write_video(path: Path, codec: str, lost: Container[int] = (),
@@ -136,6 +142,27 @@ def remux(path: Path, source: Path, edit: Callable[[av.Packet], list],
     return path
 
 
+def slow_down(path: Path, first: int, factor: int) -> np.ndarray:
+    """Slow down an mp4 of constant rate from frame ``first`` on.
+
+    Returns:
+        Begin of each frame in seconds.
+    """
+    source, begins, end = path.rename(path.with_suffix('.constant.mp4')), [], 0
+
+    def slowed(packet):
+        nonlocal end
+        packet.pts = packet.dts = end
+        packet.duration *= factor if len(begins) >= first else 1
+        begins.append(float(end * packet.time_base))
+        end += packet.duration
+        return [packet]
+
+    remux(path, source, slowed)
+    source.unlink()
+    return np.array(begins)
+
+
 def cut(path: Path, source: Path, seconds: float) -> Path:
     """Cut the start of an mp4.
 
@@ -178,50 +205,40 @@ def write_tracks(path: Path, kind: str) -> Path:
             sound = new.add_stream('aac', rate=8000)
         streams = [new.add_stream(codec, rate=FPS)
                    for _ in range(1 + (kind == 'two'))]
-        for number, stream in enumerate(streams):
-            smaller = kind == 'two' and number == 0
-            stream.width, stream.height = WIDTH >> smaller, HEIGHT >> smaller
-            if kind == 'two':
-                stream.disposition = (Disposition.forced if smaller
-                                      else Disposition.default)
-            stream.pix_fmt = 'yuv420p'
-        for number, frame in enumerate(frames()):
-            for stream in streams:
-                if kind == 'two' and stream is streams[0] and number % 2:
-                    continue
-                large = kind == 'resized' and number >= LENGTH // 2
-                one = frame.reformat(stream.width, stream.height)
-                one.pts = number + FPS * (kind == 'late')
-                one.time_base = Fraction(1, FPS)
-                if large and number == LENGTH // 2:
-                    new.mux(stream.encode(None))
-                    other = av.CodecContext.create(codec, 'w')
-                    other.width, other.height = 2 * WIDTH, 2 * HEIGHT
-                    other.pix_fmt = 'yuv420p'
-                    other.time_base = Fraction(1, FPS)
-                if not large:
-                    new.mux(stream.encode(one))
-                    continue
-                one = frame.reformat(2 * WIDTH, 2 * HEIGHT)
-                one.pts, one.time_base = number, Fraction(1, FPS)
-                for packet in other.encode(one):
+        # Stream, encoder, factor of the size, numbers of the frames.
+        stream, encoder, half = streams[0], streams[0].codec_context, 20
+        parts = [(stream, encoder, 1, range(LENGTH))]
+        if kind == 'two':
+            stream.disposition = Disposition.forced
+            streams[1].disposition = Disposition.default
+            parts = [(stream, encoder, .5, range(0, LENGTH, 2)),
+                     (streams[1], streams[1].codec_context, 1, range(LENGTH))]
+        if kind == 'resized':
+            other = av.CodecContext.create(codec, 'w')
+            other.time_base = Fraction(1, FPS)
+            parts = [(stream, encoder, 1, range(half)),
+                     (stream, other, 2, range(half, LENGTH))]
+        for _, encoder, factor, _ in parts:
+            encoder.width, encoder.height = (
+                int(factor * side) for side in (WIDTH, HEIGHT))
+            encoder.pix_fmt = 'yuv420p'
+        shown = frames()
+        for stream, encoder, _, numbers in parts:
+            for number in [*numbers, None]:
+                frame = None
+                if number is not None:
+                    frame = shown[number].reformat(
+                        encoder.width, encoder.height)
+                    frame.pts = number + FPS * (kind == 'late')
+                    frame.time_base = Fraction(1, FPS)
+                for packet in encoder.encode(frame):
                     packet.stream = stream
                     new.mux(packet)
         if kind == 'late':
             silence = av.AudioFrame.from_ndarray(
-                np.zeros((1, 1024), np.float32), 'fltp', 'mono')
+                np.zeros((1, 24 * 1024), np.float32), 'fltp', 'mono')
             silence.rate = 8000
-            for number in range(24):
-                silence.pts = 1024 * number
-                new.mux(sound.encode(silence))
-            new.mux(sound.encode(None))
-        if kind == 'resized':
-            for packet in other.encode(None):
-                packet.stream = stream
-                new.mux(packet)
-        else:
-            for stream in streams:
-                new.mux(stream.encode(None))
+            new.mux([*sound.encode(silence), *sound.encode(None)])
     return path
 
 

@@ -29,36 +29,32 @@ PLAIN = ('numpy', 'torch', 'torch.cuda', 'torch.hub', 'torch.serialization',
          'random', 'multiprocessing')
 # A user's config with classes of mmaction2 and one backbone of mmvidattn.
 CONFIG = '''
+_base_ = 'mmaction::_base_/default_runtime.py'
 custom_imports = dict(imports=['mmvidattn'], allow_failed_imports=False)
-default_scope = 'mmaction'
 model = dict(
     type='Recognizer3D',
-    backbone=dict(
-        type='LinearVideoTransformer', num_frames=4, patch_size=16,
-        patch_stride=16, patch_padding=0, embed_dims=16, num_layers=1,
-        num_heads=2),
+    backbone=dict(type='LinearVideoTransformer', num_frames=4, patch_size=16,
+                  arch=dict(embed_dims=16, num_layers=1, num_heads=2)),
     cls_head=dict(type='I3DHead', num_classes=8, in_channels=16,
                   average_clips='prob'),
     data_preprocessor=dict(
         type='ActionDataPreprocessor', mean=[127.5] * 3, std=[127.5] * 3,
         format_shape='NCTHW'))
-pipeline = [
-    dict(type='DecordInit'),
-    dict(type='UniformSample', clip_len=4, test_mode=True),
-    dict(type='DecordDecode'),
-    dict(type='Resize', scale=(32, 32), keep_ratio=False),
-    dict(type='FormatShape', input_format='NCTHW'),
-    dict(type='PackActionInputs')
-]
 loader = dict(
     batch_size=4, num_workers=0,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(type='VideoDataset', ann_file='val.txt', test_mode=True,
-                 data_root=MOTION, data_prefix=dict(video=MOTION),
-                 pipeline=pipeline))
-train_dataloader = dict(loader, dataset=dict(
-    loader['dataset'], ann_file='train.txt', test_mode=False))
-val_dataloader = test_dataloader = loader
+    dataset=dict(type='VideoDataset', data_root=MOTION,
+                 data_prefix=dict(video=MOTION), pipeline=[
+                     dict(type='DecordInit'),
+                     dict(type='UniformSample', clip_len=4, test_mode=True),
+                     dict(type='DecordDecode'),
+                     dict(type='Resize', scale=(32, 32), keep_ratio=False),
+                     dict(type='FormatShape', input_format='NCTHW'),
+                     dict(type='PackActionInputs')]))
+train_dataloader = dict(
+    loader, dataset=dict(loader['dataset'], ann_file='train.txt'))
+val_dataloader = test_dataloader = dict(loader, dataset=dict(
+    loader['dataset'], ann_file='val.txt', test_mode=True))
 val_evaluator = test_evaluator = dict(type='AccMetric')
 train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=1)
 val_cfg = dict(type='ValLoop')
@@ -219,7 +215,7 @@ def config_of_a_user_needs_only_our_import(motion: Path) -> None:
     assert torch.load('work/epoch_1.pth')['meta']['iter'] == 4
 
 
-def trains_tests_and_predicts_without_decord(motion: Path) -> None:
+def trains_and_predicts_without_decord(motion: Path) -> None:
     """As on Linux on ARM, and on macOS."""
     sys.modules['decord'] = None
     import mmvidattn
@@ -233,7 +229,7 @@ def trains_tests_and_predicts_without_decord(motion: Path) -> None:
     options = ['--work-dir', 'out', '--cfg-options', f'data_root={motion}',
                'train_cfg.max_epochs=1', *(
                    f'{part}_dataloader.{option}'
-                   for part in ('train', 'val', 'test')
+                   for part in ('train', 'val')
                    for option in ('num_workers=0', 'dataset.indices=2',
                                   'persistent_workers=False'))]
     for use_decord in (
@@ -244,11 +240,7 @@ def trains_tests_and_predicts_without_decord(motion: Path) -> None:
                            match='--cfg-options video_backend=pyav'):
             use_decord()
     main(['train', name, *options])
-    main(['test', name, 'out/epoch_1.pth', *options])
-    log = ''.join(path.read_text() for path in Path('out').rglob('*.log'))
-    for text in ('Epoch(train)', 'Epoch(test)', 'training waited for data in',
-                 'a worker opened and decoded a clip in'):
-        assert text in log, text
+    assert Path('out/epoch_1.pth').is_file()
     answer = mmvidattn.VideoClassifier(name)(f'{motion}/val/000000.mp4')
     assert answer.predictions[0].label
     assert sys.modules['decord'] is None
@@ -271,7 +263,7 @@ CHECKS: dict[str, Callable[[Path], None]] = {
         workers_of_any_start_method_import_the_package,
         first_lookup_registers_the_classes,
         config_of_a_user_needs_only_our_import,
-        trains_tests_and_predicts_without_decord,
+        trains_and_predicts_without_decord,
         a_classifier_imports_only_what_it_uses)}
 
 

@@ -31,6 +31,10 @@ def results(tmp_path_factory, motion_dir) -> dict[str, Any]:
     return json.loads((folder / 'results.json').read_text())
 
 
+def test_every_workaround_has_a_symptom():
+    assert {one.name for one in compat.WORKAROUNDS} == SYMPTOMS.keys()
+
+
 @pytest.mark.parametrize('name', SYMPTOMS)
 def test_workaround_removes_symptom(results, name):
     applied, without = results[name]
@@ -42,10 +46,6 @@ def test_workaround_removes_symptom(results, name):
 @pytest.mark.parametrize('name', new_process.CHECKS)
 def test_new_process(results, name):
     assert results[name] is None, results[name]
-
-
-def test_every_workaround_has_a_symptom():
-    assert {one.name for one in compat.WORKAROUNDS} == SYMPTOMS.keys()
 
 
 def test_second_application_has_no_effect():
@@ -65,15 +65,12 @@ def test_rejects_unknown_workaround_to_skip(monkeypatch):
 def test_page_lists_all_workarounds():
     page = (HERE.parent / 'docs/workarounds.md').read_text('utf-8')
     rows = [line for line in page.splitlines() if line.startswith('| `')]
-    assert rows == [
-        '| ' + ' | '.join((f'`{one.name}`', *map(
-            described(one.function.__doc__).__getitem__,
-            ('Symptom', 'Upstream', 'Until')))) + ' |'
-        for one in compat.WORKAROUNDS]
-
-
-def described(doc: str) -> dict[str, str]:
-    """Return the symptom, condition and report of a docstring."""
-    parts = re.split(r'\n    (Symptom|Until|Upstream): ', doc)
-    texts = [' '.join(text.split()) for text in parts[2::2]]
-    return {'Upstream': 'not reported', **dict(zip(parts[1::2], texts))}
+    expected = []
+    for one in compat.WORKAROUNDS:
+        words = re.split(r'\s+(Symptom|Until|Upstream): ',
+                         ' '.join(one.function.__doc__.split()))
+        doc = {'Upstream': 'not reported', **dict(zip(words[1::2],
+                                                      words[2::2]))}
+        expected.append(f'| `{one.name}` | {doc["Symptom"]} | '
+                        f'{doc["Upstream"]} | {doc["Until"]} |')
+    assert rows == expected

@@ -7,12 +7,12 @@ short reference in this file, and by the publishers' packages if installed.
 import pytest
 import torch
 import torch.nn.functional as F
-from convert.naive_vit import HEADS, LAYERS, D, layer_norm, run_blocks
 from helpers import relative
 
 from mmvidattn.backbones import LinearVideoTransformer, ViViT, XViT
 from mmvidattn.convert import convert
 
+D, HEADS, LAYERS = 12, 3, 2
 PATCH, SIDE = 4, 12
 SIZES = dict(embed_dims=D, num_layers=LAYERS, num_heads=HEADS,
              patch_size=PATCH, img_size=SIDE)
@@ -115,6 +115,37 @@ def _published(kind, with_cls=True):
     for name in (*names.get('aside', ()), *names.get('apart', ())):
         state[name] = torch.randn(1, 4, D)
     return state, net
+
+
+def layer_norm(net, name, x, eps):
+    return F.layer_norm(x, (D, ), net[f'{name}.weight'], net[f'{name}.bias'],
+                        eps)
+
+
+def run_blocks(net, x, gelu, eps):
+    """Apply all blocks to tokens [N, n, D].
+
+    A block i has the layers norm1, qkv or q, k and v, proj, norm2, fc1 and
+    fc2, such as ``proj0.weight``, and optionally LayerScales ``scale10``.
+    """
+
+    def linear(x, name):
+        return F.linear(x, net[f'{name}.weight'], net.get(f'{name}.bias'))
+
+    for i in range(LAYERS):
+        y = layer_norm(net, f'norm1{i}', x, eps)
+        if f'qkv{i}.weight' in net:
+            q, k, v = linear(y, f'qkv{i}').chunk(3, -1)
+        else:
+            q, k, v = (linear(y, f'{part}{i}') for part in 'qkv')
+        q, k, v = (z.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+                   for z in (q, k, v))
+        y = (q @ k.mT / (D // HEADS)**0.5).softmax(-1) @ v
+        y = linear(y.transpose(1, 2).flatten(2), f'proj{i}')
+        x = x + y * net.get(f'scale1{i}', 1)
+        y = linear(layer_norm(net, f'norm2{i}', x, eps), f'fc1{i}')
+        x = x + linear(gelu(y), f'fc2{i}') * net.get(f'scale2{i}', 1)
+    return x
 
 
 def _naive(net, images, gelu, eps, all_tokens=False):

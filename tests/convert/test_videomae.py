@@ -1,69 +1,23 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Compare ViViT with a short reference of VideoMAE, and with transformers."""
+"""Compare ViViT with VideoMAE of transformers, and read the authors' files."""
 import math
-import re
 
 import pytest
 import torch
-import torch.nn.functional as F
-from convert.naive_vit import HEADS, LAYERS, D, run_blocks
-from helpers import relative
 from mmaction.registry import MODELS
 
 from mmvidattn.apis import load_config
 from mmvidattn.convert import convert
+from mmvidattn.convert.rename import rename
 
 # All published models use 16 frames of 224 x 224.
 PATCH, FRAMES, SIDE, CLASSES = 56, 16, 224, 5
-GRID = FRAMES // 2, SIDE // PATCH, SIDE // PATCH
-
-
-def _authors(fine_tuned, version=1):
-    """Return tensors with the authors' names, fine-tuned or pre-trained."""
-    torch.manual_seed(0)
-    state = {'patch_embed.proj.weight': torch.randn(
-        D, 3, 2, PATCH, PATCH) * 0.01, 'patch_embed.proj.bias': torch.randn(D)}
-    shapes = {'attn.q_bias': (D, ), 'attn.v_bias': (D, ),
-              'attn.qkv.weight': (3 * D, D)}
-    for name, *shape in (('norm1', D), ('attn.proj', D, D), ('norm2', D),
-                         ('mlp.fc1', 4 * D, D), ('mlp.fc2', D, 4 * D)):
-        shapes.update({f'{name}.weight': shape, f'{name}.bias': shape[:1]})
-    if version == 2:
-        shapes.update(gamma_1=(D, ), gamma_2=(D, ))
-    for i in range(LAYERS):
-        for name, shape in shapes.items():
-            state[f'blocks.{i}.{name}'] = torch.randn(shape) * (
-                1 if len(shape) == 1 else 0.3)
-    norm = 'fc_norm' if fine_tuned else 'norm'
-    state.update({f'{norm}.weight': torch.randn(D),
-                  f'{norm}.bias': torch.randn(D)})
-    if fine_tuned:
-        return {**state, 'head.weight': torch.randn(CLASSES, D),
-                'head.bias': torch.randn(CLASSES)}
-    return {
-        **{f'encoder.{name}': value for name, value in state.items()},
-        'decoder.blocks.0.norm1.weight': torch.randn(D),
-        'encoder_to_decoder.weight': torch.randn(D, D),
-        'mask_token': torch.randn(1, 1, D)
-    }
-
-
-def _naive(state, clips):
-    """Map clips [N, 3, T, S, S] to the last block's tokens [N, n, D]."""
-    # 'encoder.blocks.0.attn.qkv.weight' is 'qkv0.weight'.
-    net = {re.sub(r'^blocks\.(\d)\.(?:attn\.|mlp\.)?(\w+)', r'\2\1',
-                  name.removeprefix('encoder.')).replace('gamma_', 'scale'):
-           value for name, value in state.items()}
-    for i in range(LAYERS):
-        q_bias, v_bias = (net[f'{part}_bias{i}'] for part in 'qv')
-        net[f'qkv{i}.bias'] = torch.cat([q_bias, 0 * q_bias, v_bias])
-    x = F.conv3d(clips, net['patch_embed.proj.weight'],
-                 net['patch_embed.proj.bias'],
-                 stride=(2, PATCH, PATCH)).flatten(2).mT
-    table = torch.tensor([[
-        (math.cos if c % 2 else math.sin)(n / 10000**(2 * (c // 2) / D))
-        for c in range(D)] for n in range(x.shape[1])], dtype=x.dtype)
-    return run_blocks(net, x + table, F.gelu, 1e-6)
+D, HEADS, LAYERS = 12, 3, 2
+# From our names to the authors' names in files of fine-tuned models.
+AUTHORS = (
+    ('^cls_head.fc_cls', 'head'), (r'^backbone\.(encoder\.)?', ''),
+    ('embed.projection', 'embed.proj'), ('^norm', 'fc_norm'),
+    ('attn_norm', 'norm1'), ('mlp_norm', 'norm2'))
 
 
 def _model(pool, **options):
@@ -79,28 +33,41 @@ def _model(pool, **options):
 
 @pytest.mark.parametrize('fine_tuned, version', [
     (True, 1), (True, 2), (False, 1)])
-def test_converts_a_network_completely(fine_tuned, version):
-    """A network that is only pre-trained returns the mean of its tokens."""
-    state = _authors(fine_tuned, version)
-    model = _model('mean_norm' if fine_tuned else 'mean')
+def test_reads_the_files_of_the_authors(fine_tuned, version):
+    torch.manual_seed(0)
+    state = {name: torch.randn_like(x)
+             for name, x in _model('mean_norm').state_dict().items()}
+    named = {rename(name, AUTHORS): x for name, x in state.items()
+             if not name.endswith(('qkv.bias', 'pos_embed'))}
+    for i in range(LAYERS):
+        block, ours = f'blocks.{i}', f'backbone.encoder.blocks.{i}'
+        q, k, v = state[f'{ours}.attn.qkv.bias'].chunk(3)
+        k.zero_()
+        named |= {f'{block}.attn.q_bias': q, f'{block}.attn.v_bias': v}
+        for number, layer in (1, 'attn.proj'), (2, 'mlp.fc2'):
+            if version == 2:
+                scale = named[f'{block}.gamma_{number}'] = torch.randn(D)
+                state[f'{ours}.{layer}.weight'] = (
+                    scale[:, None] * named[f'{block}.{layer}.weight'])
+                state[f'{ours}.{layer}.bias'] = (
+                    scale * named[f'{block}.{layer}.bias'])
     if not fine_tuned:
-        model.cls_head = torch.nn.Identity()
-    model.load_state_dict(convert('vivit_videomae', state))
-    state = {name: value.double() for name, value in state.items()}
-    clips = torch.randn(2, 3, FRAMES, SIDE, SIDE).double()
-    want = _naive(state, clips)
-    if fine_tuned:
-        want = want.mean(1, keepdim=True)
-    norm = 'fc_norm' if fine_tuned else 'encoder.norm'
-    want = F.layer_norm(want, (D, ), state[f'{norm}.weight'],
-                        state[f'{norm}.bias'], 1e-6).mean(1)
-    if fine_tuned:
-        want = F.linear(want, state['head.weight'], state['head.bias'])
-    model = model.double()
-    with torch.no_grad():
-        got = model.cls_head(model.backbone(clips))
-    # The table of positions is stored in float32.
-    assert relative(got, want) < 1e-6
+        for name in 'weight', 'bias':
+            del state[f'cls_head.fc_cls.{name}'], named[f'head.{name}']
+        named = {f'encoder.{name}'.replace('fc_norm', 'norm'): x
+                 for name, x in named.items()} | {
+            'decoder.blocks.0.norm1.weight': torch.randn(D),
+            'encoder_to_decoder.weight': torch.randn(D, D),
+            'mask_token': torch.randn(1, 1, D)}
+    got = convert('vivit_videomae', named)
+    assert got.keys() == state.keys()
+    table = [[(math.cos if c % 2 else math.sin)(
+        n / 10000**(2 * (c // 2) / D)) for c in range(D)]
+        for n in range(FRAMES // 2 * (SIDE // PATCH)**2)]
+    state['backbone.encoder.pos_embed'] = torch.tensor(table).view_as(
+        got['backbone.encoder.pos_embed'])
+    for name, x in got.items():
+        torch.testing.assert_close(x, state[name], msg=name)
 
 
 def _old_names(state):
@@ -141,11 +108,11 @@ def test_equals_transformers(width, heads, patch, num_frames, names):
     with torch.no_grad():
         features = source.videomae(clips.transpose(1, 2)).last_hidden_state
         got = model.backbone(clips)
-        pairs = [(got, source.fc_norm(features.mean(1))),
-                 (model.cls_head(got), source(clips.transpose(1, 2)).logits)]
-    for ours, theirs in pairs:
-        assert (ours - theirs).abs().max() < 1e-5 * max(
-            1, theirs.abs().max())
+        for ours, theirs in (
+                (got, source.fc_norm(features.mean(1))),
+                (model.cls_head(got), source(clips.transpose(1, 2)).logits)):
+            assert (ours - theirs).abs().max() < 1e-5 * max(
+                1, theirs.abs().max())
 
 
 def test_published_classifier_fits_its_config():

@@ -4,8 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import slow_down
-from made_videos import numbers_of, write_opencv
+from made_videos import numbers_of, slow_down, write_opencv
 from mmaction.registry import DATASETS, TRANSFORMS
 
 # Start, end, class, first frame and frame after the last of each segment, at

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from made_videos import write_gray
 
 from mmvidattn.datasets.annotations.segment_csv import read_segment_csv
 from mmvidattn.finetune import FineTuneOptions
@@ -29,7 +30,7 @@ def plan_of(capsys):
 
 
 @pytest.fixture
-def root(tmp_path, write_gray):
+def root(tmp_path):
     """Eight videos of two classes, each with a copy of another kind."""
     for i in range(8):
         path = tmp_path / f'mine/{"ab"[i % 2]}/{i}.mp4'
@@ -101,7 +102,7 @@ def test_given_splits_with_copies_are_reported(root, plan_of):
 
 
 @pytest.fixture(scope='module')
-def videos(tmp_path_factory, write_gray):
+def videos(tmp_path_factory):
     root = tmp_path_factory.mktemp('videos')
     for i in range(6):
         write_gray(root / f'room {i % 2}/day{i}.mp4',

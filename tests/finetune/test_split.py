@@ -2,7 +2,9 @@
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 
 from mmvidattn.datasets.annotations.labeled_videos import LabeledVideo
 from mmvidattn.finetune.split import split_videos
@@ -27,39 +29,11 @@ def test_takes_share_of_each_class(share, expected):
     assert {*splits['train']} | {*splits['val']} == {*videos}
 
 
-@pytest.mark.parametrize('seed', range(5))
-def test_files_and_groups_stay_together(seed):
-    # Files with several segments, and persons with several files.
-    videos = [LabeledVideo(f'{i // 4}.mp4', 'xy'[i % 2], i, i + 1)
-              for i in range(40)]
-    videos += [LabeledVideo(f'{i}.avi', 'z', group=f'person {i % 5}')
-               for i in range(30)]
-    splits = split_videos(videos, 0.2, seed)
-    assert spread(splits) == set()
-    assert labels(splits['val']) == dict(x=4, y=4, z=6)
-    # A group is larger than the share.
-    videos = [LabeledVideo(f'{i}.mp4', 'x', group='ab'[i > 10])
-              for i in range(30)]
-    assert len(split_videos(videos, 0.1, seed)['val']) == 11
-
-
 def spread(splits):
     """Return the files and groups that are in both splits."""
     train, val = ({(name, getattr(video, name)) for video in splits.get(
         side, ()) for name in ('file', 'group')} for side in ('train', 'val'))
     return train & val - {('group', '')}
-
-
-def components(videos):
-    """Merge videos that share a file or a group, naively."""
-    sets = [{i} for i in range(len(videos))]
-    for i, a in enumerate(videos):
-        for j, b in enumerate(videos):
-            if a.file == b.file or a.group and a.group == b.group:
-                joined = [s for s in sets if s & {i, j}]
-                sets = [s for s in sets if s not in joined]
-                sets.append(set().union(*joined))
-    return sets
 
 
 @pytest.mark.parametrize('share', [0.2, 0.5])
@@ -76,7 +50,12 @@ def test_no_further_class_could_be_validated(share):
         train, val = splits['train'], splits.get('val', [])
         assert not spread(splits)
         assert {*labels(train)} == {v.label for v in videos}
-        units = [[videos[i] for i in part] for part in components(videos)]
+        # Videos that share a file or a group.
+        graph = [[a.file == b.file or bool(a.group) and a.group == b.group
+                  for b in videos] for a in videos]
+        numbers = connected_components(np.array(graph))[1]
+        units = [[video for video, j in zip(videos, numbers) if i == j]
+                 for i in {*numbers}]
         left = [unit for unit in units if unit[0] in train]
         counts = Counter(label for unit in left for label in {*labels(unit)})
         files = {video.file for video in videos}

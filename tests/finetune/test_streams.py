@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from made_videos import write_gray
 from mmaction.registry import MODELS
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
@@ -101,7 +102,7 @@ def test_without_validation_videos(load, kind):
 
 
 @pytest.fixture
-def plan(tmp_path, write_gray):
+def plan(tmp_path):
     """A video of two seconds for training, and one for validation."""
     for name in 'a/x.mp4', 'y.avi':
         write_gray(tmp_path / name, range(0, 256, 16), 8)

@@ -153,9 +153,7 @@ def test_documented_defaults_are_the_defaults():
 
 
 @pytest.mark.parametrize('annotation, value, text', [
-    (Count, '2', 'a positive integer'), (Count, True, 'a positive integer'),
-    (float, math.nan, 'a number'), (Fraction, 10**400, 'a number in .0, 1.'),
-    (Fraction, 1.5, 'a number in .0, 1.'), (bool, 1, 'True or False'),
+    (Fraction, 10**400, 'a number in .0, 1.'), (bool, 1, 'True or False'),
     (Sequence[tuple[int, int]], [(1, 2), (3, )],
      'a sequence of a sequence of an integer, an integer each'),
     (Sequence[int], 'ab', 'a sequence'), (str | None, 3, 'text or None'),

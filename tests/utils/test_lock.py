@@ -15,40 +15,36 @@ from mmvidattn.utils.lock import LOCK, lock_folder
 FORK = multiprocessing.get_context('fork')
 
 
-def start(function, *args):
-    """Start a forked process; return it and the first thing that it sends."""
-    receiver, sender = FORK.Pipe(False)
-    process = FORK.Process(target=function, args=(sender, *args))
-    process.start()
-    return process, receiver.recv()
-
-
-def try_lock(sender, folder):
+def hold(sender, folder):
+    """Send an error, or hold the lock and send the number of a worker."""
     try:
         with lock_folder(folder):
-            sender.send('locked')
+            worker = os.fork()
+            if worker:
+                sender.send(worker)
+            time.sleep(100)
     except ValueError as error:
         sender.send(str(error))
 
 
+def start(folder):
+    """Start a process that locks a folder; return it and what it sends."""
+    receiver, sender = FORK.Pipe(False)
+    process = FORK.Process(target=hold, args=(sender, folder), daemon=True)
+    process.start()
+    return process, receiver.recv()
+
+
 def check_locked(folder, by):
-    process, error = start(try_lock, folder)
+    process, error = start(folder)
+    assert f'{error}'.startswith(f'{folder} is in use by another run: {by}')
     process.join()
-    assert error.startswith(f'{folder} is in use by another run: {by}')
-
-
-def hold(sender, folder):
-    with lock_folder(folder):
-        worker = os.fork()
-        if worker:
-            sender.send(worker)
-        time.sleep(100)
 
 
 def test_refuses_a_second_run_until_the_first_is_killed(tmp_path):
     """A worker does not keep the lock."""
     run = tmp_path / 'run'
-    holder, worker = start(hold, run)
+    holder, worker = start(run)
     try:
         with lock_folder(tmp_path):
             # Another folder is free.

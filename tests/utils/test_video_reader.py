@@ -7,7 +7,6 @@ import av
 import cv2
 import numpy as np
 import pytest
-from helpers import slow_down
 from made_videos import (
     CUT,
     FPS,
@@ -19,6 +18,7 @@ from made_videos import (
     make,
     numbers_of,
     require_backend,
+    slow_down,
     write_at,
 )
 

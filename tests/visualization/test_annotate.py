@@ -7,8 +7,8 @@ import cv2
 import decord
 import numpy as np
 import pytest
-from helpers import slow_down
 from live_fixtures import write_clip
+from made_videos import slow_down
 
 from mmvidattn.visualization import VideoWriter, annotate_video, write_sheet
 
