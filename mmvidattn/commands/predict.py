@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..utils.exits import one_line_errors, one_line_stop, program_name
-from ..utils.printable import count, echo, printable
+from ..utils.printable import count, describe_error, echo, printable
 from ._options import (
     add_compute,
     add_engine,
@@ -188,7 +188,7 @@ def predict_windows(
             annotate_video(video, out, partial(caption_windows, shown))
             echo(f'written: {out}')
     except (ValueError, OSError) as error:
-        yield VideoPrediction(video, error=str(error))
+        yield VideoPrediction(video, error=describe_error(error))
 
 
 def load_classifier(device: str, labels: str | None, config: str,
@@ -289,7 +289,7 @@ def predict_videos(args: argparse.Namespace, videos: dict[str, Path],
                         annotate_video(prediction.video, out, caption)
                         echo(f'written: {out}')
                     except (ValueError, OSError) as fault:
-                        error = str(fault)
+                        error = describe_error(fault)
             result = prediction.as_dict()
             if error is not None:
                 failed.append(prediction.video)
@@ -365,7 +365,8 @@ def predict_segments(args: argparse.Namespace, videos: dict[str, Path],
                 found = find_segments(run, model.new_event_detector(), name)
             except (ValueError, OSError) as error:
                 failed.append(video)
-                echo(f'{program_name()}: error: {error}', file=sys.stderr)
+                echo(f'{program_name()}: error: {describe_error(error)}',
+                     file=sys.stderr)
                 continue
             segments += [one._replace(start=round(one.start, 3),
                                       end=round(one.end, 3)) for one in found]

@@ -289,6 +289,8 @@ def run(args: argparse.Namespace) -> None:
 
     with one_line_errors():
         scores, durations, actions = compute(args)
+        if args.report is not None:
+            args.report.mkdir(parents=True, exist_ok=True)
     values = bootstrap(scores.values, len(durations), args.draws)
     rows, hours = class_rows(scores), sum(durations.values()) / 3600
     text = format_report(scores, values, rows, hours)

@@ -4,6 +4,7 @@
     mmvidattn test configs/linear_ff_tiny_motion.py CHECKPOINT
 """
 import argparse
+from pathlib import Path
 
 from ..utils.exits import end_program, one_line_errors, one_line_stop
 from ._options import add_config, add_runner_arguments
@@ -29,9 +30,12 @@ def run(args: argparse.Namespace) -> None:
         # Do not lock the work directory: a test writes to a separate folder,
         # and users test checkpoints while training continues.
         with one_line_errors():
-            if args.dump and not args.dump.endswith(('.pkl', '.pickle')):
-                raise ValueError('--dump must end with .pkl or .pickle, got '
-                                 f'{args.dump}')
+            if args.dump:
+                out = Path(args.dump)
+                if out.suffix not in ('.pkl', '.pickle') or out.is_dir():
+                    raise ValueError('--dump must be a file that ends with '
+                                     f'.pkl or .pickle, got {out}')
+                out.parent.mkdir(parents=True, exist_ok=True)
             cfg = load_runner_config(args)
             cfg.load_from = str(find_weights(args.config, args.checkpoint))
             cfg.resume = False

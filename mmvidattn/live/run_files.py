@@ -14,6 +14,7 @@ import torch
 
 from ..utils.checkpoint import load_weights_only
 from ..utils.files import write_atomically
+from ..utils.printable import brief, describe_error
 from ..utils.text_files import split_lines
 
 # Length of `EventLog.recent`.
@@ -88,7 +89,7 @@ def read_events(path: str | Path, start: int,
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise ValueError(f'{wanted}: {error}') from error
+        raise ValueError(f'{wanted}: {describe_error(error)}') from error
     if end is None:
         end = max(start, data.rfind(b'\n') + 1)
     if len(data) < end or any(
@@ -126,7 +127,8 @@ class StateFile:
             state['version']
         except Exception as error:
             raise ValueError(
-                f'{self.path} is not the state of a run: {error}') from error
+                f'{self.path} is not the state of a run: {brief(error)}'
+            ) from error
         for name, wanted in dict(version=VERSION, **self.about).items():
             if state.get(name) != wanted:
                 raise ValueError(
@@ -155,5 +157,6 @@ class StateFile:
             self.write(make_state())
         except OSError as error:
             # The previous state remains. (Python shows a warning only once.)
-            warnings.warn(f'cannot write {self.path}: {error}')
+            warnings.warn(f'cannot write {self.path}: '
+                          f'{describe_error(error)}')
             self._written_at = time.monotonic()

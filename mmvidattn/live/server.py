@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 import cv2
 import numpy as np
 
+from ..utils.printable import describe_error
 from .event_frames import EventFrames
 from .run import StreamRun
 from .sinks import Sink
@@ -144,8 +145,8 @@ class LivePage:
         try:
             self._socket = socket.create_server((host, port), family=family)
         except OSError as error:
-            raise OSError(f'cannot listen on {host}, port {port}: {error}'
-                          ) from error
+            raise OSError(f'cannot listen on {host}, port {port}: '
+                          f'{describe_error(error)}') from error
         self.port = self._socket.getsockname()[1]
 
     @property

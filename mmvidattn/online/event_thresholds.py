@@ -11,6 +11,7 @@ import numpy as np
 
 from ..utils.arguments import NotNegative, check_arguments
 from ..utils.files import write_atomically
+from ..utils.printable import brief
 from ..version import __version__
 from . import MIN_DURATION
 
@@ -104,7 +105,7 @@ def read_thresholds(path: str | Path) -> Thresholds:
     except (OSError, KeyError, TypeError, AttributeError, RecursionError,
             UnicodeDecodeError, ValueError) as error:
         raise ValueError(f'cannot read the thresholds {path}: '
-                         f'{type(error).__name__}: {error}') from error
+                         f'{brief(error)}') from error
 
 
 def check_class_thresholds(thresholds: Mapping[str, Mapping[str, float]]

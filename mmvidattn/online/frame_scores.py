@@ -11,6 +11,7 @@ import numpy as np
 
 from ..utils.checks import check_finite
 from ..utils.files import replacing, write_atomically
+from ..utils.printable import brief
 
 FILE, FORMAT = 'scores.json', 1
 
@@ -83,7 +84,7 @@ def read_frame_scores(folder: str | Path) -> ScoredVideos:
             EOFError, ValueError) as error:
         raise ValueError(
             f'cannot read the scores of stream --scores in {where}: '
-            f'{type(error).__name__}: {error}') from error
+            f'{brief(error)}') from error
     return found
 
 

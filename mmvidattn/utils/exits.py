@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .printable import LAYOUT, describe, printable
+from .printable import LAYOUT, describe_error, printable
 
 CTRL_C = 128 + signal.SIGINT
 
@@ -36,8 +36,8 @@ def one_line_errors() -> Iterator[None]:
             # Python writes the rest of the output when it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(128 + 13) from None
-        raise SystemExit(printable(
-            f'{program_name()}: error: {describe(error)}', LAYOUT)) from error
+        message = f'{program_name()}: error: {describe_error(error)}'
+        raise SystemExit(printable(message, LAYOUT)) from error
 
 
 def _stdout_is_closed() -> bool:

@@ -37,13 +37,13 @@ def brief(error: BaseException) -> str:
     decord's stack trace and torch's advice on unsafe loading are left out.
     """
     if isinstance(error, OSError) and error.strerror:
-        return describe(error)
+        return describe_error(error)
     text = str(error).split('WeightsUnpickler error:')[-1]
     message = ' '.join(text.split('Stack trace')[0].split())
     return f'{type(error).__name__}: {message[:200]}'
 
 
-def describe(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the message of an error; without the number of a system's."""
     if isinstance(error, KeyError):
         return str(error.args[0])

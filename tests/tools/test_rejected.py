@@ -140,6 +140,8 @@ ROWS = {
         ('{IN}/mine.csv {IN}/mine.csv --subset val', '--subset must be one'),
         ('{IN}/mine.csv {IN}/mine.csv --scores none', 'cannot read the sco'),
         ('{IN}/other.csv {IN}/mine.csv', 'no video in common'),
+        ('{IN}/mine.csv {IN}/mine.csv --report {IN}/notes.txt',
+         'notes.txt: a file is in the place of a folder'),
         ('{IN}/mine.csv {IN}/mine.csv --protocol mine', 'mine')],
     'stream': [
         ('{CLIP} {DETECTOR} --out x.avi', '--out must end with .mp4, got x'),
@@ -175,7 +177,8 @@ ROWS = {
          r'\d+ of \d+ tensors match. missing \d+: backbone.blocks.1'),
         (f'{SMALL} --cfg-options test_dataloader.dataset.num_classes=2',
          "val.txt, line 3: .*from 0 to 1, got '2'"),
-        (f'{SMALL} --dump x.json', '--dump must end with .pkl')],
+        (f'{SMALL} --dump x.json', '--dump must be a file that ends with .p'),
+        (f'{SMALL} --work-dir {{IN}}/notes.txt', 'notes.txt: a file is in')],
     'train': [
         ('{CONFIG} --work-dir x --cfg-options '
          'train_dataloader.dataset.num_classes=9',
@@ -230,6 +233,7 @@ ROWS = {
          "DeepSpeedStrategy.* is not supported, .*remove strategy")],
     'tune-thresholds': [
         ('none {IN}/mine.csv', 'cannot read the scores .*none'),
+        ('{IN}/empty {IN}/mine.csv', r'in .*empty/scores.json: No such'),
         ('{IN}/scores {IN}/mine.csv --objective recall', 'need each other'),
         ('{IN}/scores {IN}/mine.csv --false-alarms 1', 'need each other'),
         ('{IN}/scores {IN}/mine.csv --objective f1@90', 'f1@90')],
@@ -286,7 +290,7 @@ def test_is_refused_in_one_line(run_main, given, capsys, command, words,
     message = f'{capsys.readouterr().err}{end.value}'
     assert f'mmvidattn {command}: error: ' in message
     assert re.search(error, message, re.DOTALL), message
-    assert 'Traceback' not in message
+    assert 'Traceback' not in message and '[Errno' not in message
     # A corrected command can use the same folders.
     assert {*given['IN'].rglob('*')} == before
     assert {path.name for path in Path().iterdir()} <= {'work_dirs'}
