@@ -14,6 +14,7 @@ from mmvidattn.datasets.annotations.published import (
     THUMOS14,
     TVSERIES,
     TVSERIES_VIDEOS,
+    read_thumos14,
 )
 from mmvidattn.datasets.annotations.segment_csv import read_segment_file
 from mmvidattn.datasets.annotations.video_list import read_video_list
@@ -41,9 +42,10 @@ def targets_of(root):
             for path in (root / 'target_perframe').glob('*.npy')}
 
 
-THUMOS_LENGTHS = dict(
-    video_validation_0000263=200, video_validation_0000264=1134,
-    video_test_0000270=704, video_test_0001081=468, video_test_0001292=700)
+VAL = dict(video_validation_0000263=200, video_validation_0000264=1134)
+TEST = dict(video_test_0000270=600, video_test_0001081=468,
+            video_test_0001292=700)
+THUMOS_LENGTHS = VAL | TEST
 
 
 def test_thumos14(thumos14, tmp_path, capsys):
@@ -52,15 +54,17 @@ def test_thumos14(thumos14, tmp_path, capsys):
     for split in 'test', 'val':
         prepare('thumos14', thumos14, root, '--split', split, '--rgb', rgb)
     assert lines(root / 'classes.txt') == ['background', *THUMOS14]
-    assert lines(root / 'val.txt') == [*THUMOS_LENGTHS][:2]
-    assert lines(root / 'test.txt') == [*THUMOS_LENGTHS][2:]
+    assert lines(root / 'val.txt') == [*VAL]
+    assert lines(root / 'test.txt') == [*TEST]
     assert (root / 'rgb_kinetics_resnet50').resolve() == rgb
     printed = capsys.readouterr().out
     assert printed.startswith("THUMOS'14 needs\n- the temporal annotation of")
-    assert 'val: 2 videos; the released protocol has 200' in printed
-    assert f'val: {root}: 2 videos, 4 segments; lists: val.txt (2); ' in (
-        printed)
-    assert ': 3 videos, 7 segments (3 dropped after the end of' in printed
+    # One video lasts 176.13 s; its features end after 150 s.
+    for text in ('val: 2 videos; the released protocol has 200',
+                 f'val: {root}: 2 videos, 4 segments; lists: val.txt (2); ',
+                 ': 3 videos, 7 segments (1 cut at the end of the video, '
+                 '3 dropped after the end of the video)'):
+        assert text in printed
     frisbee = np.load(root / 'target_perframe/video_validation_0000264.npy')
     assert frisbee.shape == (1134, 22)
     # 59.4 to 60.7 s, and 61.8 to 64.5 s in two overlapping segments.
@@ -77,17 +81,15 @@ def test_thumos14_without_features_writes_segments_of_videos(
         thumos14, tmp_path, capsys):
     root = tmp_path / 'root'
     prepare('thumos14', thumos14, root, '--split', 'test')
-    assert {path.stem for path in root.glob('*.csv')} == {'test'}
+    assert [path.name for path in root.glob('*.csv')] == ['test.csv']
     prepare('thumos14', thumos14, root)
     printed = capsys.readouterr().out
     assert not (root / 'target_perframe').exists()
     for split in 'val', 'test':
-        want = sorted(
-            (video, float(start), float(end), path.name.split('_')[0])
-            for path in (LINES / 'thumos14').glob(f'*_{split}.txt')
-            for video, start, end in map(str.split, lines(path)))
-        assert sorted((*one[1:4], one.label) for one in read_segment_file(
-            root / f'{split}.csv')) == want != []
+        want = sorted(read_thumos14(thumos14, split), key=lambda one: one[1:4])
+        assert [(*one[1:4], one.label) for one in want] == sorted(
+            (*one[1:4], one.label)
+            for one in read_segment_file(root / f'{split}.csv')) != []
         assert f'{split}.csv: {len(want)} segments of' in printed
     # The config of a network of pixels reads these files.
     dataset = load_config(
@@ -142,12 +144,8 @@ def test_epic100(tmp_path):
     for name in 'training.csv', 'validation.csv':
         shutil.copy(LINES / 'ek100' / name, rulstm)
     (rulstm / 'validation_tail_verbs_ids.csv').write_text('P01_11_102\n')
-    # The actions of the six lines, and made-up ones.
-    known = {int(words[6]): words[4:6] for line in lines(
-        rulstm / 'validation.csv') for words in [line.split(',')]}
     actions.write_text('id,verb,noun,action\n' + ''.join(
-        ','.join([str(i), *known.get(i, ('96', str(i))), f'do {i}\n'])
-        for i in range(3806)))
+        f'{i},96,{i},do {i}\n' for i in range(3806)))
     rgb = write_features(tmp_path / 'rgb', dict(
         P01_01=2000, P01_11=1400, P01_12=300, P18_01=50))
     prepare('epic100', rulstm, actions, tmp_path / 'one', '--rgb', rgb)
@@ -155,26 +153,22 @@ def test_epic100(tmp_path):
     root = tmp_path / 'one'
     for split in 'train', 'val':
         dataset = cfg[f'{split}_dataloader'].dataset
-        source = rulstm / dataset.segment_file
-        assert (root / dataset.segment_file).read_text() == source.read_text()
-        videos = {line.split(',')[1] for line in lines(source)}
-        assert {*lines(root / dataset.ann_file)} == videos
+        rows = lines(root / dataset.segment_file)
+        assert rows == lines(rulstm / dataset.segment_file)
+        assert {*lines(root / dataset.ann_file)} == {
+            row.split(',')[1] for row in rows}
     assert len(lines(root / 'classes.txt')) == 3807
-    for folder, width, column in (('target_perframe', 3807, 107),
-                                  ('verb_perframe', 98, 1),
-                                  ('noun_perframe', 301, 3)):
-        targets = np.load(root / folder / 'P01_11.npy')
+    # Frames 1 to 56 at 30 fps, also verb 0 from 89, and noun 2 from 46 to 73.
+    for part, width, column, steps in (
+            ('target', 3807, 107, [*range(8)]), ('noun', 301, 3, [*range(10)]),
+            ('verb', 98, 1, [*range(8), *range(11, 20)])):
+        targets = np.load(root / f'{part}_perframe/P01_11.npy')
         assert targets.shape == (1400, width)
-        # Frames 1 to 56 at 30 fps, also verb 0 from 89, and noun 2 from 46
-        # to 73.
-        first = {107: range(8), 1: [*range(8), *range(11, 20)], 3: range(10)}
-        assert np.flatnonzero(targets[:20, column]).tolist() == [
-            *first[column]]
+        assert np.flatnonzero(targets[:20, column]).tolist() == steps
     assert lines(root / 'validation_tail_verbs_ids.csv') == ['P01_11_102']
-    official = tmp_path / 'EPIC_100_validation.csv'
-    shutil.copy(LINES / 'ek100/EPIC_100_validation.csv', official)
     with pytest.raises(SystemExit, match='no training.csv or validation.csv'):
-        prepare('epic100', official, tmp_path / 'three', '--rgb', rgb)
+        prepare('epic100', LINES / 'ek100/EPIC_100_validation.csv',
+                tmp_path / 'three', '--rgb', rgb)
 
 
 def test_egtea_of_rulstm(tmp_path):
@@ -193,23 +187,18 @@ def test_egtea_of_rulstm(tmp_path):
     assert np.flatnonzero(targets[:, 3]).tolist() == [*range(366, 375)]
 
 
-def write_lmdb(folder, widths):
-    """Write rows of the frame's number, with a width by video and frame."""
+def test_features_from_lmdb(tmp_path):
     lmdb = pytest.importorskip('lmdb', reason='the package lmdb is missing')
-    with lmdb.open(str(folder), map_size=1 << 20) as env:
-        with env.begin(write=True) as transaction:
-            for (video, frame), width in widths.items():
+    source = tmp_path / 'lmdb'
+    with lmdb.open(str(source)) as env, env.begin(write=True) as transaction:
+        for video, frames in dict(
+                P01_01=range(1, 31), P01_010=range(1, 5), P01_02=(9, 14, 16),
+                P02=(20, 21), P03=[1]).items():
+            for frame in frames:
+                # Rows of the frame's number; those of one have two widths.
+                width = 2 if (video, frame) == ('P02', 20) else 3
                 transaction.put(f'{video}_frame_{frame:010}.jpg'.encode(),
                                 np.full(width, frame, np.float32).tobytes())
-    return folder
-
-
-def test_features_from_lmdb(tmp_path):
-    source = write_lmdb(tmp_path / 'lmdb', {
-        (video, frame): 3 for video, frames in dict(
-            P01_01=range(1, 31), P01_010=range(1, 5), P01_02=(9, 14, 16),
-            P03=[1]).items() for frame in frames} | {
-                ('P02', 20): 2, ('P02', 21): 3})
 
     def convert(*videos):
         (tmp_path / 'training.csv').write_text(''.join(
@@ -240,7 +229,7 @@ def test_features_from_lmdb(tmp_path):
      r'annotation/\w+_test.txt has segments of video_test_0000270, but .*'
      r'video_test_0000270.npy \(1 of 3 videos\)'),
     (lambda r: write_features(r / 'flow', dict(video_test_0000270=700)),
-     '0270.npy with 704, .*0270.npy with 700'),
+     '0270.npy with 600, .*0270.npy with 700'),
     (lambda r: shutil.rmtree(r / 'rgb'), '--rgb: folder not found'),
     (lambda r: [path.unlink() for path in (r / 'flow').iterdir()],
      'no .npy files in .*flow'),
@@ -308,80 +297,91 @@ SEGMENT_SETS = dict(
         'training1.csv': '2,P07-R01-PastaSalad,2751,2808,1,2,1\n',
         'validation1.csv': '0,P07-R01-PastaSalad,10,40,0,0,0\n',
         'actions.csv': '0, 0_0, Inspect/Read_recipe\n1, 1_2, Open_fridge\n'
-    }, [(91.7, 93.6, 's'), (10 / 30, 40 / 30, 's')]),
+    }, [(91.7, 93.6), (10 / 30, 40 / 30)]),
     epic100=('vivit_l16x2_fact_encoder_epic', 'P01/videos/P01_11.MP4', {
         f'EPIC_100_{split}.csv':
             'narration_id,participant_id,video_id,start_timestamp,'
             'stop_timestamp,start_frame,stop_frame,verb_class,noun_class\n'
-            f'P01_11_{i},P01,P01_11,00:00:0{i}.00,00:00:01.89,1,113,0,2\n'
+            f'P01_11_{i},P01,P01_11,00:00:0{i}.00,00:05:30.62,1,113,0,2\n'
         for i, split in enumerate(['train', 'validation'])
-    }, [(0, 1.89, 's'), (1, 1.89, 's')]))
+    }, [(0, 330.62), (1, 330.62)]))
+
+
+@pytest.fixture
+def official(tmp_path):
+    """Function that writes published files and returns their folder."""
+    folder = tmp_path / 'official'
+    folder.mkdir()
+
+    def write(sources):
+        for name, text in sources.items():
+            (folder / name).write_text(text, newline='')
+        return folder
+
+    return write
 
 
 @pytest.mark.parametrize('name', SEGMENT_SETS)
-def test_config_reads_the_segments(name, tmp_path):
+def test_config_reads_the_segments(name, official, tmp_path):
     config, video, sources, expected = SEGMENT_SETS[name]
-    folder, root = tmp_path / 'official', tmp_path / 'out'
-    folder.mkdir()
-    for file, text in sources.items():
-        (folder / file).write_text(text)
+    root = tmp_path / 'out'
     (root / video).parent.mkdir(parents=True)
     (root / video).touch()
     for _ in range(2):
-        prepare(name, folder, root)
+        prepare(name, official(sources), root)
     cfg = load_config(config, {'data_root': str(root)})
     for split, segment in zip(('train', 'val'), expected):
         dataset = DATASETS.build(cfg[f'{split}_dataloader'].dataset)
         assert len(dataset) == 1
-        *times, unit = dataset.get_data_info(0)['segment']
-        assert times == pytest.approx(segment[:2]) and unit == segment[2]
+        info = dataset.get_data_info(0)
+        assert [*info['segment']] == pytest.approx([*segment, 's'])
+        if name == 'epic100':
+            # Noun 2 of 300, and verb 0.
+            assert info['label'].nonzero().flatten().tolist() == [2, 300]
     if name == 'egtea':
         assert lines(root / 'label_map.txt') == [
             'Inspect/Read_recipe', 'Open_fridge']
 
 
-def test_egtea_trimmed_clips(tmp_path):
-    (tmp_path / 'train_split1.txt').write_text(
-        'OP01-R01-A-1-2-F000001-F000002 2 1 1\n')
-    (tmp_path / 'test_split1.txt').write_text(
-        'P02-R03-B-9-12-F000001-F000031 1 1 2\n')
-    (tmp_path / 'action_idx.txt').write_text(
-        'Put eating_utensil 2\nInspect/Read recipe 1\n')
-    prepare('egtea', tmp_path, tmp_path / 'out')
-    assert lines(tmp_path / 'out/egtea_train_split1.txt') == [
-        'OP01-R01-A/OP01-R01-A-1-2-F000001-F000002.mp4 1']
-    assert lines(tmp_path / 'out/egtea_val_split1.txt') == [
-        'P02-R03-B/P02-R03-B-9-12-F000001-F000031.mp4 0']
-    assert lines(tmp_path / 'out/label_map.txt') == [
-        'Inspect/Read recipe', 'Put eating_utensil']
+def test_egtea_trimmed_clips(official, tmp_path):
+    prepare('egtea', official({
+        'train_split1.txt': 'OP01-R01-A-1-2-F000001-F000002 2 1 1\n',
+        'test_split1.txt': 'P02-R03-B-9-12-F000001-F000031 1 1 2\n',
+        'action_idx.txt': 'Put eating_utensil 2\nInspect/Read recipe 1\n'
+    }), tmp_path)
+    for name, want in dict(
+            egtea_train_split1=[
+                'OP01-R01-A/OP01-R01-A-1-2-F000001-F000002.mp4 1'],
+            egtea_val_split1=[
+                'P02-R03-B/P02-R03-B-9-12-F000001-F000031.mp4 0'],
+            label_map=['Inspect/Read recipe', 'Put eating_utensil']).items():
+        assert lines(tmp_path / f'{name}.txt') == want
 
 
 @pytest.mark.parametrize('name', VIDEO_SETS)
-def test_config_reads_the_video_lists(name, tmp_path, capsys):
+def test_config_reads_the_video_lists(name, official, tmp_path, capsys):
     config, sources, expected, classes = VIDEO_SETS[name]
-    folder, root = tmp_path / 'official', tmp_path / 'out'
-    folder.mkdir()
-    for file, text in sources.items():
-        (folder / file).write_text(text, newline='')
-    more = ['--size', '400'] if name == 'kinetics' else []
-    prepare(name, folder, root, *more)
+    root = tmp_path / 'out'
+    words = [name, official(sources), root]
+    if name == 'kinetics':
+        words += ['--size', '400']
+    prepare(*words)
     cfg = load_config(config)
+    paths = []
     for split, line in zip(('train', 'val'), expected):
         dataset = cfg[f'{split}_dataloader'].dataset
-        path = root / dataset.ann_file
-        assert lines(path) == [line] or line in lines(path)
-        assert (line.rpartition(' ')[0], int(line.rpartition(' ')[2])) in (
-            read_video_list(str(path), num_classes=dataset.num_classes))
+        file, _, label = line.rpartition(' ')
+        paths.append(root / dataset.ann_file)
+        assert (file, int(label)) in read_video_list(
+            str(paths[-1]), num_classes=dataset.num_classes)
         # Create one video of each list.
-        file = root / dataset.data_prefix.video / line.rpartition(' ')[0]
+        file = root / dataset.data_prefix.video / file
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     assert lines(root / 'label_map.txt') == classes
     assert Path(dataset.metainfo.classes).name == 'label_map.txt'
-    prepare(name, folder, root, *more)
-    for split, line in zip(('train', 'val'), expected):
-        dataset = cfg[f'{split}_dataloader'].dataset
-        assert lines(root / dataset.ann_file) == [line]
+    prepare(*words)
+    assert [lines(path) for path in paths] == [[line] for line in expected]
     if name == 'kinetics':
         assert '2 are missing in' in capsys.readouterr().out
 
@@ -394,19 +394,12 @@ def test_real_thumos14(real, tmp_path):
     lengths = {video: int(one['duration'] * 4) for video, one in info.items()}
     # The annotation has this video, but the file does not.
     lengths['video_test_0001292'] = 700
-    rgb = write_features(tmp_path / 'rgb', lengths)
-    folder = real / 'thumos14/annotation'
+    folder, root = real / 'thumos14/annotation', tmp_path / 'root'
     data_info = real / 'testra_data_info.json'
     released = json.loads(data_info.read_text())['THUMOS']
-    root = tmp_path / 'root'
-    prepare('thumos14', folder, root, '--rgb', rgb, '--data-info', data_info)
+    prepare('thumos14', folder, root, '--data-info', data_info,
+            '--rgb', write_features(tmp_path / 'rgb', lengths))
     assert len(targets_of(root)) == 413
     assert lines(root / 'val.txt') == released['train_session_set']
     assert lines(root / 'test.txt') == released['test_session_set']
     assert lines(root / 'classes.txt')[1:] == released['class_names'][1:]
-    # Counted from the annotation files; some segments begin after the video.
-    counts = lines(root / 'test_class_counts.txt')
-    for label, number in zip(THUMOS14, map(int, counts[1:]), strict=True):
-        assert number == sum(
-            float(line.split()[1]) < lengths[line.split()[0]] / 4
-            for line in lines(folder / f'{label}_test.txt'))

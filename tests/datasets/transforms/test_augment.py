@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from mmvidattn.datasets.transforms import (
     AutoAugment,
@@ -34,8 +34,8 @@ def affine(image, *matrix):
                            resample=BICUBIC, fillcolor=MIDDLE)
 
 
-def each(image, function):
-    return Image.fromarray(function(np.array(image)).astype(np.uint8))
+def posterize(image, bits):
+    return image.point(lambda value: value & 256 - 2**(8 - bits))
 
 
 # Operations that the policy "v0" lacks: a value, and Pillow's result.
@@ -63,13 +63,10 @@ V0_REFERENCES = dict(
     translate_y=lambda x, level, s: affine(
         x, 1, 0, 0, 0, 1, s * (level / 10 * .45) * x.height),
     color=lambda x, level, s: ImageEnhance.Color(x).enhance(.18 * level + .1),
-    solarize=lambda x, level, s: each(
-        x, lambda x: np.where(x < int(25.6 * level), x, 255 - x)),
-    solarize_add=lambda x, level, s: each(x, lambda x: np.where(
-        x < 128, np.minimum(x.astype(int) + int(11 * level), 255), x)),
-    posterize=lambda x, level, s: each(
-        x, lambda x: x.astype(int) // 2**(8 - int(.4 * level))
-        * 2**(8 - int(.4 * level))),
+    solarize=lambda x, level, s: ImageOps.solarize(x, int(25.6 * level)),
+    solarize_add=lambda x, level, s: x.point(
+        lambda value: value + 11 * level * (value < 128)),
+    posterize=lambda x, level, s: posterize(x, int(.4 * level)),
     invert=lambda x, level, s: ImageOps.invert(x),
     equalize=lambda x, level, s: ImageOps.equalize(x),
     auto_contrast=lambda x, level, s: ImageOps.autocontrast(x))
@@ -134,7 +131,7 @@ def test_rand_augment_draws_the_papers_ops_uniformly_with_either_sign():
 def test_all_frames_get_the_same_draw(augment, clips):
     augment, changed = augment(), 0
     frames = [clips[0][0], clips[1][0], clips[0][0]]
-    for seed in range(20):
+    for seed in range(10):
         np.random.seed(seed)
         clip = augment.transform(dict(imgs=list(frames)))['imgs']
         for frame, result in zip(frames, clip):
@@ -142,7 +139,7 @@ def test_all_frames_get_the_same_draw(augment, clips):
             alone = augment.transform(dict(imgs=[frame]))['imgs'][0]
             np.testing.assert_array_equal(result, alone)
         changed += (clip[0] != frames[0]).any()
-    assert changed > 10
+    assert changed > 5
 
 
 def test_random_interpolation_is_drawn_per_frame(clips, monkeypatch):
@@ -169,7 +166,7 @@ def test_rejects_frames_and_options(augment, frames, error):
         augment().transform(dict(imgs=frames))
 
 
-# scenic, by its released formulas
+# scenic transforms a clip like Pillow one high image, except for colors
 
 
 def to_bytes(values):
@@ -186,59 +183,28 @@ def gray(clip):
     return np.floor(weighted * 255.5)[..., None]
 
 
-def auto_contrast(clip, magnitude):
-    low, high = clip.min((0, 1, 2)) * 1., clip.max((0, 1, 2)) * 1.
-    return to_bytes((clip - low) * 255 / (high - low))
+def pillow(function):
+    return lambda clip, m: np.array(function(
+        Image.fromarray(clip.reshape(-1, WIDTH, 3)), m)).reshape(clip.shape)
 
 
-def equalize(clip, magnitude):
-    result = np.empty_like(clip)
-    for c in range(3):
-        values = clip[..., c]
-        counts = [int((values == v).sum()) for v in range(256)]
-        step = (sum(counts) - [n for n in counts if n][-1]) // 255
-        table, total = [], 0
-        for count in counts:
-            table.append(min((total + step // 2) // step, 255) if step
-                         else len(table))
-            total += count
-        result[..., c] = np.array(table)[values]
-    return result
-
-
-def posterize(clip, magnitude):
-    unit = np.uint16(2**(8 - int(magnitude / 10 * 4)))
-    return clip // unit * unit
-
-
-def solarize(clip, magnitude):
-    threshold = int(magnitude / 10 * 256) % 256
-    return np.where(clip.astype(int) >= threshold, 255 - clip, clip)
-
-
-def sharpness(clip, magnitude):
-    image = clip.reshape(FRAMES * HEIGHT, WIDTH, 3).astype(float)
-    smooth = image.copy()
-    total = 4 * image[1:-1, 1:-1]
-    for i in range(3):
-        for j in range(3):
-            total = total + image[i:i + len(image) - 2, j:j + WIDTH - 2]
-    smooth[1:-1, 1:-1] = np.floor(total / 13)
-    return blend(smooth.reshape(clip.shape), clip, magnitude)
-
-
-# Formula and tolerance of each op. Truncated floats may differ by one, which
-# large color factors amplify.
+SMOOTH = pillow(lambda x, m: x.filter(ImageFilter.SMOOTH))
+# Result and tolerance of each op. Truncated floats may differ by one, which
+# large factors amplify.
 SCENIC_REFERENCES = dict(
     identity=(lambda x, m: x, 0), invert=(lambda x, m: 255 - x, 0),
-    auto_contrast=(auto_contrast, 1), equalize=(equalize, 0),
-    posterize=(posterize, 0), solarize=(solarize, 0),
+    auto_contrast=(pillow(lambda x, m: ImageOps.autocontrast(x)), 1),
+    equalize=(pillow(lambda x, m: ImageOps.equalize(x)), 0),
+    posterize=(pillow(lambda x, m: posterize(x, int(m / 10 * 4))), 0),
+    solarize=(pillow(lambda x, m: ImageOps.solarize(
+        x, int(m / 10 * 256) % 256)), 0),
     solarize_add=(lambda x, m: np.where(
         x < 128, to_bytes(x + float(int(m / 10 * 110))), x), 0),
     color=(lambda x, m: blend(gray(x), x, m), 3),
     contrast=(lambda x, m: blend(
         min(FRAMES * HEIGHT * WIDTH // 256, 255), x, m), 1),
-    brightness=(lambda x, m: blend(0., x, m), 1), sharpness=(sharpness, 1))
+    brightness=(lambda x, m: blend(0., x, m), 1),
+    sharpness=(lambda x, m: blend(SMOOTH(x, m), x, m), 4))
 
 
 @pytest.mark.parametrize('name', SCENIC_REFERENCES)

@@ -28,8 +28,7 @@ SEGMENTS = {
            280])}
 # Starts of four clips.
 SLOWFAST = {45: [0] * 4, 300: [0, 11, 22, 33]}
-CLIP = [0, 17, 34, 51, 68, 85, 102, 119, 136, 153, 170, 187, 204, 221, 238,
-        255]
+CLIP = range(0, 256, 17)
 SCENIC = {
     (45, 2): [0] * 4, (300, 2): [0, 78, 157, 236],
     (45, 1): [0, 4, 8, 13], (300, 1): [0, 89, 178, 268]}
@@ -82,19 +81,16 @@ def test_test_clips_of_configs_are_the_released_ones(length):
 
 
 @pytest.mark.parametrize('length', LENGTHS)
-def test_something_trains_on_random_frames_of_segments(length, monkeypatch):
+def test_training_clips_of_configs_are_drawn_as_released(length, monkeypatch):
     sampler = from_config('linear_ff_ssv2', 'train')
     starts = SEGMENTS[length][1]
     for draw, want in (
-        (lambda low, high: low, starts),
+            (lambda low, high: low, starts),
             # The last frame of a segment can be drawn, too.
-        (lambda low, high: high - 1, [*starts[1:], length - 1])):
+            (lambda low, high: high - 1, [*starts[1:], length - 1])):
         monkeypatch.setattr(np.random, 'randint', draw)
         assert frames(sampler, length) == [want]
-
-
-@pytest.mark.parametrize('length', LENGTHS)
-def test_kinetics_training_clips_start_anywhere(length, monkeypatch):
+    # Kinetics' clips start anywhere.
     sampler = from_config('xvit_k400', 'train')
     for view, start in enumerate(SLOWFAST[length]):
         monkeypatch.setattr(
@@ -110,10 +106,8 @@ def test_kinetics_training_clips_start_anywhere(length, monkeypatch):
 def test_kinetics_is_sampled_at_30_fps():
     sampler = SlowFastSampleFrames(16, 16, num_clips=2, test_mode=True)
     # Half as many frames in the same time; starts range over 300 - 128.
-    got = frames(sampler, 300, avg_fps=15.)
-    assert got[0] == [0, 8, 16, 25, 33, 42, 50, 59, 67, 76, 84, 93, 101, 110,
-                      118, 127]
-    assert got[1] == [86 + frame for frame in got[0]]
+    assert frames(sampler, 300, avg_fps=15.) == [
+        [start + 127 * i // 15 for i in range(16)] for start in (0, 86)]
     # Unknown rates and target_fps=None change nothing.
     assert frames(sampler, 300) == frames(sampler, 300, avg_fps=30.)
     any_rate = SlowFastSampleFrames(

@@ -1,20 +1,22 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Round trips through all formats of annotation programs."""
-import json
 import math
 import random
 from fractions import Fraction
 
 import pytest
+from made_videos import write_opencv
 
 from mmvidattn.datasets.annotations.formats import (
     FORMATS,
     Annotations,
+    VideoFolder,
     VideoInfo,
     read_annotations,
     summarize,
     write_annotations,
 )
+from mmvidattn.datasets.annotations.formats.videos import VideoNames
 from mmvidattn.datasets.annotations.segment_csv import read_segment_csv
 from mmvidattn.datasets.annotations.video_segment import VideoSegment
 
@@ -75,10 +77,10 @@ VIDEOS = {video: VideoInfo(fps, 60., 96, 64) for video, fps in FPS.items()}
 @pytest.mark.parametrize('name', FORMATS)
 def test_round_trip(tmp_path, name, scores):
     lacks = FORMATS[name].lacks
-    segments = example(scores and 'scores' not in lacks,
-                       'subsets' not in lacks and not (
-                           scores and name == 'activitynet'),
-                       'points' not in lacks)
+    # ActivityNet's files of results have no subsets.
+    segments = example(
+        scores and 'scores' not in lacks, 'subsets' not in lacks and (
+            name, scores) != ('activitynet', True), 'points' not in lacks)
     if name == 'elan':
         segments = [one._replace(start=round(one.start, 3),
                                  end=round(one.end, 3)) for one in segments]
@@ -93,8 +95,7 @@ def test_round_trip(tmp_path, name, scores):
 
 def test_csv_has_optional_columns_and_exact_times(tmp_path):
     path = tmp_path / 'a.csv'
-    plain = VideoSegment('x, line 2', 'a', 1 / 3, NAN, dict(action='b'),
-                         'x, line 2')
+    plain = VideoSegment('x', 'a', 1 / 3, NAN, dict(action='b'), 'x')
     write_annotations([plain], path)
     assert path.read_text() == f'video,start,end,label\na,{1 / 3},,b\n'
     more = plain._replace(id='7', subset='val', score=0.1, end=0.5)
@@ -128,10 +129,8 @@ BROKEN = {
          "line 2: score must be a number, got 'high'"),
         ('video,start,end,label,id\na,1,2,x,5\na,3,4,y,5\n',
          'line 3: the id 5 is already used')],
-    'elan': [
-        (f'<?xml version="1.0" encoding="{name}"?>\n'
-         '<ANNOTATION_DOCUMENT></ANNOTATION_DOCUMENT>', 'invalid XML')
-        for name in ('klingon', 'shift_jis')],
+    'elan': [('<?xml version="1.0" encoding="klingon"?>\n'
+              '<ANNOTATION_DOCUMENT></ANNOTATION_DOCUMENT>', 'invalid XML')],
     'activitynet': [
         ('{"database": {"a": {"annotations": [{"segment": [1, "x"],'
          '"label": "b"}]}}}',
@@ -142,8 +141,6 @@ BROKEN = {
          r"database.a.annotations\[0\]: expected .*'label', got segm"),
         ('{"database": {"a": {"annotations": []}, "a": {"annotations": []}}}',
          "the key 'a' is used twice"),
-        ('{"database": {"a": {"duration": -1, "annotations": []}}}',
-         'a.duration: expected a positive number, got -1'),
         ('{"database": {"a": {"annotations": [\n', 'must be JSON: .* line 2'),
         ('{"database": {"a": 5}}', 'database.a: expected an object, got 5'),
         ('{"database": ' + '[' * 5000 + ']' * 5000 + '}', 'too deeply'),
@@ -170,31 +167,6 @@ def test_broken_file_names_the_entry(tmp_path, name, text, error):
         read_annotations(path, name)
 
 
-@pytest.mark.parametrize('name', FORMATS)
-def test_mutated_file_is_read_or_refused(tmp_path, name):
-    path = target(tmp_path, name)
-    write_annotations(example(), path, name, videos=VIDEOS)
-    if path.is_dir():
-        path = sorted(file for file in path.rglob('*') if file.is_file())[0]
-    data = path.read_bytes()[:20_000]
-    rng = random.Random(1)
-    refused = 0
-    for _ in range(40):
-        text = bytearray(path.read_bytes() if rng.random() < 0.8 else data)
-        for _ in range(rng.choice((1, 3, 20))):
-            at = rng.randrange(len(text))
-            text[at:at + rng.choice((0, 1, 9))] = rng.choice(
-                (b'', b'"', b'-', b'null', b'\xff', b'[', b'<', b'1e999'))
-        broken = tmp_path / f'broken{path.suffix}'
-        broken.write_bytes(text)
-        try:
-            read_annotations(broken, name)
-        except ValueError as error:
-            refused += 1
-            assert str(broken) in str(error)
-    assert refused > 6
-
-
 TABLE = '''Observation id;Media file;Behavior;Start (s);Stop (s);Comment
 1;day/a.mp4;run;12.5;0:00:15;x
 1;day/a.mp4;jump;20;NA;
@@ -206,19 +178,19 @@ COLUMNS = dict(video='Media file', start='Start (s)', end='Stop (s)',
 
 def test_columns_read_any_table(tmp_path):
     path = tmp_path / 'events.txt'
-    path.write_text(TABLE)
-    found = read_annotations(path, columns=COLUMNS)
-    assert [(one.video, one.start, str(one.end), one.labels['action'])
-            for one in found.segments] == [
-        ('day/a.mp4', 12.5, '15.0', 'run'), ('day/a.mp4', 20., 'nan', 'jump'),
-        ('b.mp4', 3., '3.0', 'run')]
-    assert not found.remarks
-    path.write_text(TABLE.replace('0:00:15', '15'))
-    frames = read_annotations(path, columns=COLUMNS, fps=25.)
-    assert [(one.start, str(one.end)) for one in frames.segments] == [
-        (0.5, '0.6'), (0.8, 'nan'), (0.12, '0.12')]
-    assert frames.remarks == [
-        f'{path}: start and end are frame numbers at 25 fps']
+    for text, fps, times, remarks in (
+            (TABLE, None, (12.5, 15., 20., NAN, 3., 3.), []),
+            (TABLE.replace('0:00:15', '15'), 25.,
+             (.5, .6, .8, NAN, .12, .12),
+             [f'{path}: start and end are frame numbers at 25 fps'])):
+        path.write_text(text)
+        found = read_annotations(path, columns=COLUMNS, fps=fps)
+        assert [(one.video, one.labels['action'])
+                for one in found.segments] == [
+            ('day/a.mp4', 'run'), ('day/a.mp4', 'jump'), ('b.mp4', 'run')]
+        assert [time for one in found.segments for time in one[2:4]] == (
+            pytest.approx(times, nan_ok=True))
+        assert found.remarks == remarks
 
 
 @pytest.mark.parametrize('text, options, error', [
@@ -246,18 +218,18 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, text, options, error):
         read_annotations(path, **options)
 
 
-@pytest.mark.parametrize('text, encoding', [
-    ('video;start;end;label\nday\\a.mp4;1,5;3,25;"run; é"\n'
-     'b.mp4;0:01,5;0:04;a,b\n', 'utf-8-sig'),
-    ('Video\tSTART\tStop\tLabel\r\nday/a.mp4\t1.5\t3.25\t"run; é"\r\n'
-     'b.mp4\t0:01.5\t4\ta,b\r\n', 'utf-16')], ids=['europe', 'capitals'])
-def test_reads_csv_of_spreadsheets(tmp_path, text, encoding):
+def test_reads_csv_of_spreadsheets(tmp_path):
     """Decimal commas, backslashes and headers with capitals."""
     path = tmp_path / 'a.csv'
-    path.write_bytes(text.encode(encoding))
-    assert [one[1:5] for one in read_annotations(path).segments] == [
-        ('day/a.mp4', 1.5, 3.25, dict(action='run; é')),
-        ('b.mp4', 1.5, 4., dict(action='a,b'))]
+    for text, encoding in (
+            ('video;start;end;label\nday\\a.mp4;1,5;3,25;"run; é"\n'
+             'b.mp4;0:01,5;0:04;a,b\n', 'utf-8-sig'),
+            ('Video\tSTART\tStop\tLabel\r\nday/a.mp4\t1.5\t3.25\t"run; é"\r\n'
+             'b.mp4\t0:01.5\t4\ta,b\r\n', 'utf-16')):
+        path.write_bytes(text.encode(encoding))
+        assert [one[1:5] for one in read_annotations(path).segments] == [
+            ('day/a.mp4', 1.5, 3.25, dict(action='run; é')),
+            ('b.mp4', 1.5, 4., dict(action='a,b'))]
 
 
 @pytest.mark.parametrize('kwargs, error', [
@@ -283,21 +255,16 @@ def test_rejects_names_that_files_cannot_keep(tmp_path, field, value):
 
 
 def test_reads_names_of_videos_with_blanks(tmp_path):
-    """A name with blanks does not refuse the file."""
     path = tmp_path / 'a.json'
-    path.write_text(json.dumps(dict(database={
-        name: dict(subset='training', duration=10, annotations=[
-            dict(segment=[1, 2], label='run')]) for name in (' a', 'b')})))
-    assert [one.video for one in read_annotations(path).segments] == [
-        ' a', 'b']
+    path.write_text('{"results": {" a": [{"segment": [1, 2], "label": "b"}]}}')
+    assert read_annotations(path).segments[0].video == ' a'
 
 
 def test_reports_what_is_lost(tmp_path):
     one = segment('a.mp4', 1, 2, 'x')
     two = one._replace(id='2', end=7.013, subset='val')
-    lines = write_annotations([one, two], tmp_path / 'x.json',
-                              'label-studio', fps=25.)
-    assert lines == [
+    assert write_annotations([one, two], tmp_path / 'x.json', 'label-studio',
+                             fps=25.) == [
         'Label Studio: 1 videos with several subsets get the first one',
         'Label Studio: 1 segments of one frame become point events']
     assert write_annotations([one], tmp_path / 'x.csv', videos=VIDEOS) == [
@@ -328,3 +295,66 @@ def test_labels_stay_and_similar_ones_are_reported(tmp_path, name):
     assert {one.labels['action'] for one in found.segments} == {*SPELLINGS}
     remark, = [one for one in found.remarks if 'blanks or case' in one]
     assert "'A b' and 'a  b' and 'a b' and 'a\\xa0b'" in remark
+
+
+# Names of videos
+
+
+@pytest.fixture
+def videos_of_days(tmp_path):
+    for name in ('day1/a.mp4', 'day2/a.mp4', 'day2/b c.mp4', 'day2/a.avi',
+                 'day2/b c (2).mp4', 'day2/x.mp4', 'v_y.mkv', 'p q.mp4',
+                 'p_q.mp4'):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / 'notes.txt').touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize('name, found', [
+    ('day1/a.mp4', 'day1/a.mp4'), ('/home/me/day2/a.mp4', 'day2/a.mp4'),
+    ('C:\\videos\\day2\\a.avi', 'day2/a.avi'), ('b c.mp4', 'day2/b c.mp4'),
+    ('http://host/x/b%20c.mp4?t=1', 'day2/b c.mp4'),
+    ('/data/upload/3/0a1b2c3d-b%20c.mp4', 'day2/b c.mp4'),
+    ('/data/upload/3/0a1b2c3d-b_c_2.mp4', 'day2/b c (2).mp4'),
+    ('v_x', 'day2/x.mp4'), ('y', 'v_y.mkv'),
+    ('b c', 'day2/b c.mp4'), ('day1/a', 'day1/a.mp4'), ('c.mp4', None),
+    ('notes.txt', None), ('', None)])
+def test_finds_videos_by_any_name(videos_of_days, name, found):
+    assert VideoFolder(videos_of_days).find(name) == found
+
+
+@pytest.mark.parametrize('name, found', [
+    ('day/1', 'day/1.mp4'), ('1.avi', 'day/1.mp4'),
+    ('/home/me/day/1.mp4', 'day/1.mp4'), ('night/1.mp4', None),
+    ('other/2.mp4', '2.mp4'), ('0a1b2c3d-1.mp4', 'day/1.mp4'),
+    ('3.avi', '3.avi'), ('y/3', '3'), ('rtsp://yard/live', None),
+    ('rtsp://door/live', 'rtsp://door/live')])
+def test_names_of_other_folders_are_other_videos(name, found):
+    videos = 'day/1.mp4', '2.mp4', 'x/3.mp4', '3.avi', '3', 'rtsp://door/live'
+    assert VideoNames(videos).find(name) == found
+
+
+def test_refuses_a_name_of_several_videos(videos_of_days):
+    with pytest.raises(ValueError, match='a.mp4 matches several videos: '
+                                         'day1/a.mp4, day2/a.mp4'):
+        VideoFolder(videos_of_days).find('a.mp4')
+    with pytest.raises(ValueError, match='matches several videos: p q.mp4, '):
+        VideoFolder(videos_of_days).find('0a1b2c3d-p_q.mp4')
+    with pytest.raises(ValueError, match='videos must be a folder, got x'):
+        VideoFolder('x')
+
+
+def test_annotations_get_names_and_facts_of_videos(tmp_path):
+    (tmp_path / 'v').mkdir()
+    write_opencv(tmp_path / 'v/a.mp4')
+    path = tmp_path / 'a.csv'
+    path.write_text('video,start,end,label\n/elsewhere/a.mp4,0,1,x\n'
+                    'lost.mp4,0,1,x\n')
+    result = read_annotations(path, videos=tmp_path / 'v')
+    assert [one.video for one in result.segments] == ['a.mp4', 'lost.mp4']
+    assert result.missing == ['lost.mp4']
+    assert result.videos['a.mp4'] == VideoInfo(20, pytest.approx(2), 96, 64)
+    (tmp_path / 'v/lost.mp4').write_bytes(b'x')
+    with pytest.raises(ValueError, match='cannot read the video .*lost.mp4'):
+        read_annotations(path, videos=tmp_path / 'v')

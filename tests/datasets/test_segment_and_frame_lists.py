@@ -1,21 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Segments of long videos, with the number of each frame in its pixels."""
-import shutil
+"""Segments of long videos, and lists of frames."""
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
 from made_videos import numbers_of, slow_down, write_opencv
 from mmaction.registry import DATASETS, TRANSFORMS
 
-# Start, end, class, first frame and frame after the last of each segment, at
-# 20 fps.
+# Start, end, class, first frame and frame after the last, at 20 fps.
 SEGMENTS = [(0, 1, 0, 0, 20), (1, 1.7, 1, 20, 34), (1.2, 1.4, 0, 24, 28),
             ('0:01', '00:00:01.55', 1, 20, 31), (1.5, 2, 0, 30, 40),
             (0.4, 0.7, 1, 8, 14)]
 SAMPLERS = [
     dict(type='SampleFrames', clip_len=8, frame_interval=2),
-    dict(type='SampleFrames', clip_len=4, frame_interval=3, num_clips=3,
-         test_mode=True),
+    dict(type='SampleFrames', clip_len=4, frame_interval=3, num_clips=3),
     dict(type='SampleFrames', clip_len=8, frame_interval=1, target_fps=14),
     dict(type='UniformSample', clip_len=8)]
 OPEN, DECODE = dict(type='DecordInit'), dict(type='DecordDecode')
@@ -23,16 +21,10 @@ FINISH = [DECODE, dict(type='FormatShape', input_format='NCTHW'),
           dict(type='PackActionInputs')]
 
 
-@pytest.fixture(scope='module')
-def made(tmp_path_factory):
-    """Two-second clip with the number of each frame in its pixels."""
-    return write_opencv(tmp_path_factory.mktemp('made') / 'long.mp4')
-
-
 @pytest.fixture
-def write_list(made, tmp_path):
-    """Copy the video to ``tmp_path``, and write rows below a header."""
-    shutil.copy(made, tmp_path / 'long.mp4')
+def write_list(tmp_path):
+    """Write a video of two seconds, and function for rows below a header."""
+    write_opencv(tmp_path / 'long.mp4')
 
     def write(*rows, header='video,start,end,label'):
         (tmp_path / 'segments.csv').write_text(
@@ -59,8 +51,8 @@ def test_segments_are_sampled_like_cut_files(write_list, build, sampler):
     for i, (_, _, label, first, stop) in enumerate(SEGMENTS):
         np.random.seed(i)
         sample = dataset[i]
-        assert sample['label'] == label
-        assert sample['total_frames'] == stop - first
+        assert (sample['label'], sample['total_frames']) == (
+            label, stop - first)
         np.random.seed(i)
         cut = TRANSFORMS.build(sampler)(dict(
             total_frames=stop - first, start_index=0, avg_fps=20.))
@@ -117,7 +109,7 @@ def test_names_a_missing_video(tmp_path, logged, write_list, build):
     assert [dataset.get_data_info(i)['label'] for i in range(2)] == [0, 1]
     text, = (line for line in logged if 'videos are missing' in line)
     assert '2 of 3 videos are missing, with 2 of 3 segments' in text
-    assert 'lost.mp4' in text and 'gone.mp4' not in text
+    assert 'lost.mp4' in text
 
 
 def test_segments_outside_of_their_video(tmp_path, logged, write_list, build):
@@ -143,30 +135,89 @@ def test_segments_outside_of_their_video(tmp_path, logged, write_list, build):
 
 
 @pytest.mark.parametrize('labeled', [True, False])
-def test_samples_have_an_id_a_noun_and_a_verb(made, tmp_path, build, labeled):
+def test_samples_have_an_id_a_noun_and_a_verb(write_list, build, labeled):
     """A challenge does not publish labels."""
-    rows = [('P01_11_0', 0, 20, 1, 2, 4), ('P02_3_7', 24, 38, 0, 1, 5)]
-    (tmp_path / 'test.csv').write_text(''.join(
-        ','.join(map(str, (row[0], 'long', *row[1:6 if labeled else 3])))
-        + '\n' for row in rows))
+    rows = ['P01_11_0,long,0,20,1,2,4', 'P02_3_7,long,24,38,0,1,5']
+    write_list(*rows[1:], header=rows[0])
+    if not labeled:
+        write_list(rows[1][:-6], header=rows[0][:-6])
     dataset = build(
-        [OPEN, SAMPLERS[0], *FINISH], 'test.csv',
-        data_prefix=dict(video=str(made.parent)), filename_tmpl=made.name,
+        [OPEN, SAMPLERS[0], *FINISH], filename_tmpl='long.mp4',
         multi_class=True, num_nouns=3, num_classes=5, test_mode=True, fps=20)
-    for i, classes in enumerate([[2, 3 + 1], [1, 3 + 0]]):
+    for i, classes in enumerate([[0, 0, 1, 0, 1], [0, 1, 0, 1, 0]]):
         sample = dataset[i]['data_samples']
-        assert sample.segment_id == rows[i][0]
-        assert len(sample.gt_label) == 5
-        assert sample.gt_label.nonzero().flatten().tolist() == (
-            classes if labeled else [])
+        assert sample.segment_id == ('P01_11_0', 'P02_3_7')[i]
+        assert sample.gt_label.tolist() == (classes if labeled else [0] * 5)
 
 
 def test_merges_the_labels_of_a_segment(write_list, build):
     write_list('long,0,1,2', 'long,1,2,0', 'long,0,1,0')
     dataset = build(multi_class=True, num_classes=3)
-    assert [(*info['segment'][:2], info['label'].tolist()) for info in map(
-        dataset.get_data_info, range(2))] == [
-        (0, 1, [1, 0, 1]), (1, 2, [1, 0, 0])]
+    infos = [dataset.get_data_info(i) for i in range(2)]
+    assert [(*info['segment'][:2], info['label'].tolist()) for info in infos
+            ] == [(0, 1, [1, 0, 1]), (1, 2, [1, 0, 0])]
     assert dataset.get_cat_ids(0) == [0, 2]
     write_list(VERBS[1], header=VERBS[0])
     assert build(**PARTS).get_cat_ids(0) == [9, 11]
+
+
+# Lists of frames
+
+
+HEAD = 'original_vido_id video_id frame_id path labels\n'
+# Classes of the frames of two videos.
+LABELS = dict(A1=['', '3', '3,0', '0', '', '3'], B=['', '', '', ''])
+
+
+def _write(folder, mark=''):
+    (folder / 'train.csv').write_text(mark + HEAD + ''.join(
+        f'{video} {number} {i} {video}/{video}-{i + 1:06}.jpg "{classes}"\n'
+        for number, (video, frames) in enumerate(LABELS.items())
+        for i, classes in enumerate(frames)))
+
+
+def _dataset(folder, pipeline=(), **kwargs):
+    return DATASETS.build(dict(
+        type='FrameListDataset', data_root=str(folder), ann_file='train.csv',
+        data_prefix=dict(img='rgb'), num_classes=5, pipeline=list(pipeline),
+        **kwargs))
+
+
+@pytest.mark.parametrize('mark', ['', '\ufeff'])
+def test_reads_videos_frames_and_segments(tmp_path, mark):
+    _write(tmp_path, mark)
+    first, second = (_dataset(tmp_path).get_data_info(i) for i in range(2))
+    path = first['frame_dir'] + '/' + first['filename_tmpl'].format(
+        first['offset'])
+    assert path == str(tmp_path / 'rgb/A1/A1-000001.jpg')
+    assert (first['total_frames'], second['total_frames']) == (6, 4)
+    assert first['segments'] == [[3, 1, 2], [0, 2, 3], [3, 5, 5]]
+    assert first['label'].tolist() == [1, 0, 0, 1, 0]
+    assert second['label'].tolist() == [0] * 5 and not second['segments']
+
+
+def test_clip_has_the_classes_of_its_frames(tmp_path):
+    _write(tmp_path)
+    dataset = _dataset(tmp_path)
+    for first, last in combinations_with_replacement(range(6), 2):
+        info = dataset.get_data_info(0)
+        info['frame_inds'] = np.array([first, last])
+        got = TRANSFORMS.build(dict(type='ClipLabels'))(info)['label']
+        want = {int(c) for frame in LABELS['A1'][first:last + 1]
+                for c in frame.split(',') if c}
+        assert got.tolist() == [float(c in want) for c in range(5)]
+
+
+@pytest.mark.parametrize('text, message', [
+    ('A 0 0 A/A-1.jpg "1"\n', 'not a frame list.*original_vido_id'),
+    (HEAD + 'A 0 0 A/A-1.jpg "5"\n', 'line 2.*below 5.*"5"'),
+    (HEAD + 'A 0 0 A/A-1.jpg "x"\n', 'line 2.*"x"'),
+    (HEAD + 'A 0 A/A-1.jpg "1"\n', 'line 2'),
+    (HEAD + '\n', 'line 2'),
+    (HEAD + 'A 0 0 A/A.jpg "1"\n', 'A.jpg must end with a number'),
+    (HEAD + 'A 0 0 A/A-1.jpg ""\nA 0 1 A/A-3.jpg ""\n',
+     'frame after A/A-1.jpg, got A/A-3.jpg')])
+def test_rejects_invalid_line(tmp_path, text, message):
+    (tmp_path / 'train.csv').write_text(text)
+    with pytest.raises(ValueError, match=message):
+        _dataset(tmp_path)[0]

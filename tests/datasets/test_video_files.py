@@ -8,10 +8,58 @@ import time
 import av
 import numpy as np
 import pytest
-from made_videos import LENGTH, write_at, write_video
+from made_videos import LENGTH, images, make, remux, write_at, write_video
 
 from mmvidattn.datasets import check_files as check
+from mmvidattn.datasets.video_facts import list_videos, read_facts
 from mmvidattn.utils.remote_files import RemoteError
+from mmvidattn.utils.video_reader import VideoReader
+
+# Codec of each container.
+CODECS = {
+    '3gp': 'mpeg4', 'asf': 'mpeg4', 'avi': 'mpeg4', 'flv': 'flv', 'gif': 'gif',
+    'h264': 'libx264', 'm2ts': 'mpeg2video', 'm4v': 'mpeg4', 'mkv': 'mpeg4',
+    'mov': 'mpeg4', 'mp4': 'mpeg4', 'mpeg': 'mpeg2video', 'mpg': 'mpeg2video',
+    'mts': 'mpeg2video', 'ogv': 'libtheora', 'ts': 'mpeg2video',
+    'vob': 'mpeg2video', 'webm': 'libvpx', 'wmv': 'wmv2'}
+
+
+@pytest.mark.parametrize('suffix', CODECS)
+def test_finds_and_reads_videos_of_all_containers(tmp_path, suffix):
+    path, codec = tmp_path / f'a.{suffix.upper()}', CODECS[suffix]
+    path.touch()
+    assert list_videos(tmp_path) == [str(path)]
+    if codec not in av.codecs_available:
+        pytest.skip(f'ffmpeg lacks {codec} here')
+    with av.open(str(path), 'w') as container:
+        stream = container.add_stream(codec, rate=25)
+        stream.width, stream.height = 176, 144
+        stream.pix_fmt = 'rgb8' if codec == 'gif' else 'yuv420p'
+        if codec == 'libvpx':
+            stream.options = dict(deadline='realtime')
+        for image in images():
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(
+                image, format='rgb24').reformat(176, 144)))
+        container.mux(stream.encode())
+    assert len(VideoReader(path)) == LENGTH
+    assert read_facts(path).duration == pytest.approx(LENGTH / 25, abs=.1)
+
+
+@pytest.mark.parametrize('suffix, codec', [
+    ('avi', 'mjpeg'), ('mkv', 'mjpeg'), ('mp4', 'mpeg4'), ('webm', 'libvpx')])
+def test_duration_is_the_last_time_stamp(tmp_path, suffix, codec):
+    if codec not in av.codecs_available:
+        pytest.skip(f'ffmpeg lacks {codec} here')
+    path = write_at(tmp_path / f'a.{suffix}', [0, .1, .2, .3, 7, 7.1], codec)
+    assert read_facts(path).duration == pytest.approx(7.2, abs=.02)
+    # It begins with the sound.
+    if suffix == 'mp4':
+        # The video begins one second after the sound.
+        late = make('late', tmp_path)
+        assert read_facts(late).duration == pytest.approx(3, abs=.01)
+
+
+# Checks
 
 
 @pytest.fixture
@@ -34,9 +82,7 @@ def behave(path, every_frame):
 
 
 def test_names_files_that_crash_or_block_their_process(names_decide):
-    names = [f'{i}' for i in range(16)]
-    names[2], names[5], names[6], names[15] = (
-        'crash', 'bad', 'block', 'crash at the end')
+    names = [*'01', 'crash', *'34', 'bad', 'block', *'789', 'crash at the end']
     ticks = []
     found = dict(check.check_files(names, 3, .5,
                                    tick=lambda: ticks.append(1)))
@@ -44,7 +90,7 @@ def test_names_files_that_crash_or_block_their_process(names_decide):
     assert found == {
         'bad': 'ValueError: no frames', 'crash': crashed, 'block': crashed,
         'crash at the end': crashed}
-    assert len(ticks) == 16
+    assert len(ticks) == len(names)
 
 
 def test_a_lost_server_ends_the_check(names_decide):
@@ -78,15 +124,8 @@ def test_names_a_file_that_was_cut_off(tmp_path, suffix):
         'yuvj420p' if codec == 'mjpeg' else 'yuv420p'))
     if suffix == 'mp4':
         # Move the index to the start, as for the web.
-        with av.open(str(path)) as source, av.open(
-                str(tmp_path / 'b.mp4'), 'w',
-                options={'movflags': 'faststart'}) as out:
-            stream = out.add_stream_from_template(source.streams.video[0])
-            for packet in source.demux(video=0):
-                if packet.size:
-                    packet.stream = stream
-                    out.mux(packet)
-        path = tmp_path / 'b.mp4'
+        path = remux(tmp_path / 'b.mp4', path, lambda packet: [packet],
+                     options=dict(movflags='faststart'))
     check.check_video(str(path), every_frame=True)
     assert 'the file is cut off after' in shorten(path)
 
