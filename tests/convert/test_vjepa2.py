@@ -25,50 +25,51 @@ def build(width, heads, layers, classes, pooler, **options):
             num_heads=heads, num_layers=1 + pooler, norm_eps=1e-6))).eval()
 
 
-@pytest.mark.parametrize('num_frames', [4, 10])
-@pytest.mark.parametrize('size', SIZES, ids=str)
-def test_equals_transformers(size, num_frames):
+def published(kind, **options):
+    """Build a network of transformers with random weights."""
     transformers = pytest.importorskip('transformers')
-    width, heads, layers, side, classes, pooler = size
     torch.manual_seed(0)
-    source = transformers.VJEPA2ForVideoClassification(
-        transformers.VJEPA2Config(
-            hidden_size=width, num_attention_heads=heads, mlp_ratio=2,
-            num_hidden_layers=layers, crop_size=side, num_labels=classes,
-            num_pooler_layers=pooler, frames_per_clip=num_frames,
-            pred_hidden_size=24, pred_num_attention_heads=2,
-            pred_num_hidden_layers=1)).eval()
+    source = getattr(transformers, f'VJEPA2{kind}')(transformers.VJEPA2Config(
+        **{'pred_num_attention_heads': 2, **options})).eval()
     with torch.no_grad():
         for p in source.parameters():
             p.normal_(std=.5 if p.dim() == 1 else p[0].numel()**-.5)
+    return source
+
+
+def check_equal(ours, theirs):
+    assert (ours - theirs).abs().max() < 1e-5 * max(1, theirs.abs().max())
+
+
+@pytest.mark.parametrize('num_frames', [4, 10])
+@pytest.mark.parametrize('size', SIZES, ids=str)
+def test_equals_transformers(size, num_frames):
+    width, heads, layers, side, classes, pooler = size
+    source = published(
+        'ForVideoClassification', hidden_size=width, mlp_ratio=2,
+        num_attention_heads=heads, num_hidden_layers=layers, crop_size=side,
+        num_labels=classes, num_pooler_layers=pooler,
+        frames_per_clip=num_frames, pred_hidden_size=24,
+        pred_num_hidden_layers=1)
     model = build(width, heads, layers, classes, pooler)
     model.load_state_dict(convert('vjepa2', source.state_dict()))
     clips = torch.randn(2, 3, num_frames, side, side)
     with torch.no_grad():
         features = source.vjepa2.get_vision_features(clips.transpose(1, 2))
         got = model.backbone(clips)
-        pairs = [(got.flatten(2).mT, features),
-                 (model.cls_head.pool(got)[:, 0], source.pooler(features)),
-                 (model.cls_head(got),
-                  source(clips.transpose(1, 2)).logits)]
-    for ours, theirs in pairs:
-        assert (ours - theirs).abs().max() < 1e-5 * max(
-            1, theirs.abs().max())
+        check_equal(got.flatten(2).mT, features)
+        check_equal(model.cls_head.pool(got)[:, 0], source.pooler(features))
+        check_equal(model.cls_head(got), source(clips.transpose(1, 2)).logits)
 
 
 @pytest.mark.parametrize('width, heads, side, num_frames', [
     (24, 2, 32, 4), (48, 3, 48, 10)])
 def test_predictor_equals_transformers(width, heads, side, num_frames):
     """Each sample has its own number of skipped tubelets."""
-    transformers = pytest.importorskip('transformers')
-    torch.manual_seed(0)
-    source = transformers.VJEPA2Model(transformers.VJEPA2Config(
-        hidden_size=48, num_attention_heads=2, num_hidden_layers=1,
+    source = published(
+        'Model', hidden_size=48, num_attention_heads=2, num_hidden_layers=1,
         crop_size=side, frames_per_clip=num_frames, pred_hidden_size=width,
-        pred_num_attention_heads=heads, pred_num_hidden_layers=2)).eval()
-    with torch.no_grad():
-        for p in source.parameters():
-            p.normal_(std=.5 if p.dim() == 1 else p[0].numel()**-.5)
+        pred_num_attention_heads=heads, pred_num_hidden_layers=2)
     model = MODELS.build(dict(
         type='VJEPA2Predictor', in_channels=48, embed_dims=width,
         num_layers=2, num_heads=heads))
@@ -85,8 +86,7 @@ def test_predictor_equals_transformers(width, heads, side, num_frames):
             x.flatten(2).mT, [context], [targets]).last_hidden_state
         got, losses = model(x, samples)
         assert losses == {} and torch.equal(got[:, :, :-1], x)
-        assert (got[:, :, -1].flatten(2).mT - want).abs().max() < 1e-5 * max(
-            1, want.abs().max())
+        check_equal(got[:, :, -1].flatten(2).mT, want)
 
 
 def load_predictor(model, state_dict):

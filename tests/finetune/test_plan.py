@@ -44,9 +44,12 @@ def root(tmp_path):
     return tmp_path / 'mine'
 
 
-def contents(root, plan):
-    return {name: {(root / file).resolve().read_bytes() for file in side}
+def check_sides(root, plan):
+    """Check that no content is in two splits; return the splits."""
+    used = {name: {(root / file).resolve().read_bytes() for file in side}
             for name, side in plan.videos.items()}
+    assert len(set().union(*used.values())) == sum(map(len, used.values()))
+    return {name for name, side in used.items() if side}
 
 
 def test_finds_copies_links_and_paths(root):
@@ -60,8 +63,7 @@ def test_finds_copies_links_and_paths(root):
 @pytest.mark.parametrize('seed', range(2))
 def test_copies_stay_in_one_split(root, plan_of, seed):
     plan, printed = plan_of(root, seed=seed)
-    used = contents(root, plan)
-    assert used['train'] and used['val'] and not used['train'] & used['val']
+    assert check_sides(root, plan) == {'train', 'val'}
     assert plan.suffix == 'txt' and 'cut at the end' not in printed
     assert ('note: 8 videos with the content of another one, kept in its '
             'split: a/copy0.mp4 (a/0.mp4)') in printed
@@ -76,23 +78,18 @@ def test_copies_of_streams_stay_in_one_split(root, tmp_path, plan_of):
             for label in 'xy' * (video.stem not in ('copy2', 'copy5'))])
         for video in root.rglob('*.mp4')})))
     plan, printed = plan_of(path, stream=True, videos=root)
-    used = contents(root, plan)
-    assert sorted(used) == ['test', 'train', 'val']
-    assert sum(map(len, used.values())) == 8
+    assert check_sides(root, plan) == {'train', 'val', 'test'}
     assert sum(map(len, plan.videos.values())) == 16
     assert '8 videos with the content of another one' in printed
 
 
-def test_similar_classes_are_reported(root, plan_of):
+def test_similar_classes_and_copies_in_given_splits_are_reported(
+        root, plan_of):
     shutil.copytree(root / 'a', root / 'A')
     plan, printed = plan_of(root)
-    used = contents(root, plan)
-    assert not used['train'] & used.get('val', set())
+    check_sides(root, plan)
     assert ('several names of a class differ only in blanks or case: '
             "'A' and 'a'") in printed
-
-
-def test_given_splits_with_copies_are_reported(root, plan_of):
     path = root / 'mine.csv'
     path.write_text('file,label,split\na/0.mp4,x,train\na/copy0.mp4,x,val\n'
                     'b/1.mp4,y,train\nb/3.mp4,y,val\n')
@@ -165,9 +162,9 @@ def test_keeps_given_subsets(events_of):
     names = ['train', 'Training', 'validation', 'val', 'test', 'testing']
     plan, _ = events_of([(*row, names[i // 2])
                          for i, row in enumerate(days())], 'subset')
-    assert plan.videos == {name: [
-        f'room 0/day{i}.mp4', f'room 1/day{i + 1}.mp4']
-        for i, name in ((0, 'train'), (2, 'val'), (4, 'test'))}
+    for name, one, two in ('train', 0, 1), ('val', 2, 3), ('test', 4, 5):
+        assert plan.videos[name] == [
+            f'room 0/day{one}.mp4', f'room 1/day{two}.mp4']
 
 
 def test_groups_stay_together_and_train_keeps_each_class(events_of):
