@@ -11,8 +11,10 @@ import hashlib
 import json
 import platform
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from ..utils.lock import lock_folder
 from ..utils.printable import printable
 from ..version import __version__
 from .bundle_types.registry import BundleConfig, check_config
@@ -162,23 +165,26 @@ def write_bundle(out: str | Path, name: str, config: Mapping[str, Any],
     folder = place.with_name(f'.{place.name}.part')
     if folder.is_symlink():
         folder.unlink()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    try:
-        part = folder / place.name
-        if out.suffix == '.zip':
-            with zipfile.ZipFile(part, 'w') as archive:
+    with lock_folder(folder):
+        for left in folder.glob('[!.]*'):
+            shutil.rmtree(left, ignore_errors=True)
+        part = Path(tempfile.mkdtemp(dir=folder), place.name)
+        try:
+            if out.suffix == '.zip':
+                with zipfile.ZipFile(part, 'w') as archive:
+                    for file, text in files.items():
+                        archive.writestr(file, text)
+            else:
+                part.mkdir()
                 for file, text in files.items():
-                    archive.writestr(file, text)
-        else:
-            part.mkdir()
-            for file, text in files.items():
-                (part / file).write_bytes(text)
-        if place.is_dir():
-            shutil.rmtree(place)
-        part.replace(place)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+                    (part / file).write_bytes(text)
+            if place.is_dir():
+                shutil.rmtree(place)
+            part.replace(place)
+        finally:
+            shutil.rmtree(part.parent, ignore_errors=True)
+    with suppress(OSError):
+        folder.rmdir()
     return out
 
 

@@ -41,6 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from ..apis import load_bundle, read_labels, save_bundle
     from ..apis.bundle import THRESHOLDS
+    from ..apis.bundle_types.registry import LISTED
+    from ..apis.config import leaves_of
     from ..datasets.annotations.labeled_videos import some
 
     thresholds = {name: value for name in THRESHOLDS
@@ -52,6 +54,12 @@ def run(args: argparse.Namespace) -> None:
             thresholds, args.seconds, args.stride, args.force))
     echo(f'{bundle.path}: {bundle.name}, sha256 of the weights '
          f'{bundle.sha256}')
+    own = {value for key, value in leaves_of(bundle.config.to_dict())
+           if key.endswith('.type')} - LISTED
+    if own:
+        echo(f'note: commands refuse this bundle, because {some(sorted(own))} '
+             'is neither in mmvidattn nor in mmaction2: give them the config '
+             'and the checkpoint. Python reads it once the class is imported')
     if bundle.labels:
         echo(f'{count(bundle.labels, "class")}: {some(bundle.labels)}')
     else:

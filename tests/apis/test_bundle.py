@@ -19,6 +19,7 @@ from mmvidattn.apis.bundle import SUFFIXES, save_release
 from mmvidattn.apis.bundle_file import clean_config, write_bundle
 from mmvidattn.apis.bundle_types.registry import check_config
 from mmvidattn.utils.exits import one_line_errors
+from mmvidattn.utils.lock import lock_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = 'linear_ff_tiny_motion'
@@ -115,7 +116,16 @@ def test_keeps_an_existing_file(trained, bundle, tmp_path):
 
 
 @pytest.mark.parametrize('name', ['b', 'b.zip'])
-def test_files_of_a_killed_writer_are_removed(trained, tmp_path, name):
+def test_killed_and_simultaneous_writers(trained, tmp_path, name):
+    with lock_folder(tmp_path / f'.{name}.part'):
+        child = os.fork()
+        if not child:
+            try:
+                save_bundle(tmp_path / name, *trained[:2])
+            except ValueError as error:
+                os._exit(7 * ('in use by another run' in str(error)))
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     child = os.fork()
     if not child:
         Path.replace = lambda *_: os._exit(9)

@@ -230,6 +230,23 @@ def test_epochs_and_minutes_are_both_limits(options, monkeypatch, epochs,
     assert cfg.train_cfg.max_epochs == limit
 
 
+@pytest.mark.parametrize('score', [.9, 1.])
+def test_few_steps_are_noted_unless_the_model_is_right(
+        options, monkeypatch, capsys, score):
+    hook = TimeLimitHook(0., 60., 1., 100)
+    hook.max_epochs = 2
+    runner = SimpleNamespace(
+        train_dataloader=range(4), log_dir='x', timestamp='y', hooks=[hook],
+        register_hook=lambda _: None, train=lambda: None, epoch=2, iter=8,
+        message_hub=SimpleNamespace(get_info=lambda *_: score))
+    cfg = Config(dict(train_cfg=dict(max_epochs=2)))
+    monkeypatch.setattr(run, 'load_config', lambda _: cfg)
+    for name in 'read_notes', 'write_notes':
+        monkeypatch.setattr(run.training, name, lambda *_: {})
+    run._train(runner, options, 0.)
+    assert ('fewer than usual' in capsys.readouterr().out) == (score < 1)
+
+
 def test_number_of_epochs_has_limits(monkeypatch):
     runner = FakeRunner(TimeLimitHook(1000., 600., 1., 100),
                         monkeypatch, lambda now: .2)

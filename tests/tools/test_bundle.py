@@ -75,3 +75,24 @@ def test_splits_the_model_from_the_sources(words, model, monkeypatch,
 def test_folder_of_a_fine_tuning_is_no_bundle(bundle):
     with pytest.raises(ValueError, match='did you mean .*bundle?'):
         split_model(['.', str(bundle.parent)])
+
+
+def test_names_classes_that_commands_refuse(
+        run_main, small_config, small_checkpoint, tmp_path, capsys):
+    (tmp_path / 'my_transformer.py').write_text("""
+from mmaction.registry import MODELS
+from mmvidattn.backbones import LinearVideoTransformer
+
+@MODELS.register_module(force=True)
+class MyTransformer(LinearVideoTransformer):
+    pass
+""")
+    (tmp_path / 'mine.py').write_text(f"""
+_base_ = '{small_config}'
+custom_imports = dict(imports=['my_transformer'])
+model = dict(backbone=dict(type='MyTransformer'))
+""")
+    for config in tmp_path / 'mine.py', small_config:
+        run_main('bundle', config, small_checkpoint, tmp_path / config.stem)
+        assert ('MyTransformer is neither' in capsys.readouterr().out) == (
+            config != small_config)

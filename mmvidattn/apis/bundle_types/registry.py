@@ -92,6 +92,7 @@ STEPS: dict[str, tuple[str, ...]] = dict(
     UniformThreeCrop=('crop_size', ),
     FormatShape=('input_format', 'collapse'), PackActionInputs=(),
     PackFeatureInputs=(), PackStreamInputs=())
+LISTED = {*MODEL_NAMES, *INTERNAL_NAMES, *STEPS, *OLD_NAMES}
 LIBRARIES = 'mmvidattn', 'mmaction', 'mmcv', 'mmengine', 'torch', 'torchvision'
 # InflatedBackbone names a network of timm with a dot, and looks it up in
 # timm's own list.
