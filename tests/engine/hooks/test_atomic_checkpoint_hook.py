@@ -3,6 +3,7 @@ import errno
 import math
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -100,18 +101,10 @@ def test_complete_checkpoint_exists_at_any_moment(tmp_path, monkeypatch):
 
 def test_file_left_by_a_kill_is_deleted(tmp_path, monkeypatch):
     """The kill comes between updating the pointer and deleting the file."""
-    remove = AtomicCheckpointHook._remove
-
-    def stop(self, path):
-        if path and path.endswith('epoch_1.pth'):
-            raise Stop
-        remove(self, path)
-
-    monkeypatch.setattr(AtomicCheckpointHook, '_remove', stop)
-    with pytest.raises(Stop):
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(LocalBackend, 'remove', Mock(side_effect=Stop))
         build(tmp_path, checkpoint=dict(save_best=None)).train()
     assert names(tmp_path) == [f'epoch_{i}.pth' for i in (1, 2, 3)]
-    monkeypatch.undo()
     build(tmp_path, resume=True, checkpoint=dict(save_best=None)).train()
     assert names(tmp_path) == ['epoch_3.pth', 'epoch_4.pth']
 
@@ -196,13 +189,12 @@ def test_saves_to_an_object_store(tmp_path, monkeypatch):
     assert 'cannot save epoch_3.pth' in log_of(tmp_path)
 
 
-@pytest.mark.parametrize('key', [
-    'online/mcAP_non_overlapping', 'online/mAP_dense',
-    'online/action_top5_recall_testra', 'acc/top1'])
-def test_our_metrics_are_better_if_greater(key):
-    hook = AtomicCheckpointHook(save_best='auto')
-    hook._init_rule(hook.rules, [key])
-    assert hook.rules == ['greater']
+def test_our_metrics_are_better_if_greater():
+    for key in ('online/mcAP_non_overlapping', 'online/mAP_dense',
+                'online/action_top5_recall_testra', 'acc/top1'):
+        hook = AtomicCheckpointHook(save_best='auto')
+        hook._init_rule(hook.rules, [key])
+        assert hook.rules == ['greater'], key
 
 
 def test_finds_newest_complete_checkpoint(tmp_path):
@@ -248,11 +240,8 @@ def test_keeps_no_checkpoint_that_cannot_be_loaded(tmp_path):
 
 def test_training_continues_if_files_cannot_be_changed(tmp_path, monkeypatch):
     """An old checkpoint cannot be removed, and the pointer is a folder."""
-
-    def refuse(self, path):
-        raise PermissionError(errno.EACCES, 'Permission denied', str(path))
-
-    monkeypatch.setattr(LocalBackend, 'remove', refuse)
+    monkeypatch.setattr(LocalBackend, 'remove',
+                        Mock(side_effect=PermissionError))
     (tmp_path / 'last_checkpoint').mkdir(parents=True)
     build(tmp_path, checkpoint=dict(save_best=None)).train()
     assert f'cannot remove {tmp_path}/epoch_1.pth: ' in log_of(tmp_path)

@@ -20,16 +20,12 @@ class Model(BaseModel):
         return dict(loss=y.square().mean()) if mode == 'loss' else y
 
 
-def _batches(count=5):
-    torch.manual_seed(0)
-    # The means of batches differ, which adds to the variance.
-    return [dict(inputs=torch.randn(6, 3, 5, 4) + 3 * i)
-            for i in range(count)]
-
-
 def test_statistics_cover_all_batches_as_in_training():
     """Mixup, for example, changes the statistics."""
-    model, batches, seen = Model().train(), _batches(), set()
+    torch.manual_seed(0)
+    # The means of batches differ, which adds to the variance.
+    batches = [dict(inputs=torch.randn(6, 3, 5, 4) + 3 * i) for i in range(5)]
+    model, seen = Model().train(), set()
     model.data_preprocessor.forward = lambda data, training: (
         seen.add(training) or data)
     model.register_forward_pre_hook(

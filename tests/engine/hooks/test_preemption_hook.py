@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -87,15 +87,13 @@ def test_signal_to_any_process_stops_all(monkeypatch):
         other_ranks[:] = [torch.tensor(int(received))]
         assert hook.is_requested() == bool(received)
     # Processes with validations of unequal length would deadlock.
-    runner = SimpleNamespace(val_dataloader=range(5), hooks=[], iter=7)
-    left = []
-    hook.leave = lambda *args: left.append(args)
+    runner, hook.leave = Mock(val_dataloader=range(5), hooks=[]), Mock()
     for length in 5, 4, 6:
         other_ranks[:] = [torch.tensor([length, -length])]
         hook.before_val(runner)
         other_ranks[:] = [torch.tensor(1)]
         hook.after_val_iter(runner)
-    assert left == [(runner, 7)]
+        hook.leave.assert_called_once_with(runner, runner.iter)
 
 
 def test_ctrl_c_saves_and_a_second_one_stops_at_once(tmp_path, capsys):
