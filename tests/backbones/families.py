@@ -81,41 +81,29 @@ class Image(BaseModule):
 SMALL = dict(num_frames=8, img_size=64, embed_dims=32, num_layers=2,
              num_heads=2)
 TINY = {
-    LinearVideoTransformer:
-    dict(num_frames=4, embed_dims=32, num_layers=2, num_heads=2),
-    XViT:
-    dict(
+    LinearVideoTransformer: dict(
+        num_frames=4, embed_dims=32, num_layers=2, num_heads=2),
+    XViT: dict(
         num_frames=4, img_size=64, embed_dims=32, num_layers=2, num_heads=2),
-    ViViT:
-    dict(
-        num_frames=8, img_size=(32, 48), embed_dims=32, num_layers=2,
-        num_heads=4),
+    ViViT: dict(num_frames=8, img_size=(32, 48), embed_dims=32, num_layers=2,
+                num_heads=4),
     # Grids of (4, 16, 16) to (4, 2, 2), and all kinds of kernels.
-    DualFormer:
-    dict(
-        arch=dict(
-            embed_dims=8, num_layers=(2, 2, 2, 2), num_heads=(1, 2, 2, 2)),
-        num_frames=8,
-        img_size=64,
-        window_size=(2, 4, 4),
+    DualFormer: dict(
+        arch=dict(embed_dims=8, num_layers=(2, 2, 2, 2),
+                  num_heads=(1, 2, 2, 2)),
+        num_frames=8, img_size=64, window_size=(2, 4, 4),
         pyramid_sizes=(((2, 4, 4), (2, 2, 2)), ((2, 4, 4), (1, 1, 1)),
                        ((2, 2, 2), ), ())),
-    Visformer:
-    dict(
-        arch=dict(
-            stem_channels=8, embed_dims=32, num_layers=(1, 2, 2),
-            num_heads=2),
-        img_size=64),
-    ResT:
-    dict(
-        arch=dict(
-            embed_dims=16, num_layers=(1, 2, 3, 1), num_heads=(1, 2, 4, 8))),
-    VisionTransformerLAPS:
-    dict(arch=dict(embed_dims=32, num_layers=3, num_heads=2), img_size=64),
-    VJEPA2:
-    dict(num_frames=4, embed_dims=32, num_layers=2, num_heads=2, mlp_dims=48),
-    InflatedBackbone:
-    dict(num_frames=4, pyramid=(1, 2), model=dict(type=Image)),
+    Visformer: dict(img_size=64, arch=dict(
+        stem_channels=8, embed_dims=32, num_layers=(1, 2, 2), num_heads=2)),
+    ResT: dict(arch=dict(
+        embed_dims=16, num_layers=(1, 2, 3, 1), num_heads=(1, 2, 4, 8))),
+    VisionTransformerLAPS: dict(
+        img_size=64, arch=dict(embed_dims=32, num_layers=3, num_heads=2)),
+    VJEPA2: dict(num_frames=4, embed_dims=32, num_layers=2, num_heads=2,
+                 mlp_dims=48),
+    InflatedBackbone: dict(
+        num_frames=4, pyramid=(1, 2), model=dict(type=Image)),
 }
 # BNInception is no network for clips: it computes features of frames.
 for cls in classes_of('backbones'):
@@ -129,14 +117,9 @@ OPTIONS = {
         'windowed': dict(pattern='windowed', window_frames=3),
         'space-time': dict(order='space_time'),
         'paper': dict(
-            patch_stride=16,
-            patch_padding=0,
-            img_size=64,
-            with_patch_norm=False,
-            with_pos_embed=True,
-            with_dwconv=False,
-            order='space_time',
-            shift_placement='both',
+            patch_stride=16, patch_padding=0, img_size=64,
+            with_patch_norm=False, with_pos_embed=True, with_dwconv=False,
+            order='space_time', shift_placement='both',
             attention=dict(type='LinearAttention', kernel='relu'),
             temporal_shift=dict(mode='window', size=2, alpha=.5),
             spatial_shift=dict(mode='cross', size=1, alpha=.5)),

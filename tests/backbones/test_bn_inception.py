@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """BN-Inception compared with TSN's network file, layer by layer."""
 import re
+from functools import cache
 
 import pytest
 import torch
@@ -27,49 +28,25 @@ TABLE = '''
 ROWS = [line.split() for line in TABLE.strip().splitlines()]
 
 
-def published(channels=3):
-    """Return tensors with the names of the published files."""
-    torch.manual_seed(0)
-    state = {}
-
-    def add(name, inside, outside, kernel):
-        state[f'{name}.weight'] = torch.randn(
-            outside, inside, kernel, kernel) * (2 / inside / kernel**2)**0.5
-        state[f'{name}.bias'] = torch.randn(outside) * 0.1
-        state.update({
-            f'{name}_bn.weight': torch.rand(outside) + 0.5,
-            f'{name}_bn.bias': torch.randn(outside) * 0.1,
-            f'{name}_bn.running_mean': torch.randn(outside) * 0.1,
-            f'{name}_bn.running_var': torch.rand(outside) + 0.5})
-
-    add('conv1_7x7_s2', channels, 64, 7)
-    add('conv2_3x3_reduce', 64, 64, 1)
-    add('conv2_3x3', 64, 192, 3)
-    width = 192
-    for name, *numbers in ROWS:
-        one, reduce, three, first, second, third, pool = map(int, numbers)
-        block = f'inception_{name}_'
-        if one:
-            add(f'{block}1x1', width, one, 1)
-        add(f'{block}3x3_reduce', width, reduce, 1)
-        add(f'{block}3x3', reduce, three, 3)
-        add(f'{block}double_3x3_reduce', width, first, 1)
-        add(f'{block}double_3x3_1', first, second, 3)
-        add(f'{block}double_3x3_2', second, third, 3)
-        if pool:
-            add(f'{block}pool_proj', width, pool, 1)
-        width = one + three + third + (pool or width)
-    assert width == 1024
-    return state
-
-
 def naive(state, x):
-    """Compute the output of the last block from published tensors."""
+    """Compute the output of the last block from published tensors.
 
-    def conv(x, name, stride=1):
-        weight = state[f'{name}.weight']
-        x = F.conv2d(x, weight, state[f'{name}.bias'], stride,
-                     weight.shape[-1] // 2)
+    Missing tensors are drawn and added to ``state``.
+    """
+
+    def conv(x, name, outside, kernel=3, stride=1):
+        inside = x.shape[1]
+        if f'{name}.weight' not in state:
+            state[f'{name}.weight'] = torch.randn(
+                outside, inside, kernel, kernel) * (2 / inside / kernel**2)**.5
+            state[f'{name}.bias'] = torch.randn(outside) * 0.1
+            state.update({
+                f'{name}_bn.weight': torch.rand(outside) + 0.5,
+                f'{name}_bn.bias': torch.randn(outside) * 0.1,
+                f'{name}_bn.running_mean': torch.randn(outside) * 0.1,
+                f'{name}_bn.running_var': torch.rand(outside) + 0.5})
+        weight, bias = state[f'{name}.weight'], state[f'{name}.bias']
+        x = F.conv2d(x, weight, bias, stride, kernel // 2)
         mean, var, scale, shift = (
             state[f'{name}_bn.{key}'][:, None, None]
             for key in ('running_mean', 'running_var', 'weight', 'bias'))
@@ -80,29 +57,38 @@ def naive(state, x):
         return F.max_pool2d(
             F.pad(x, (0, 1, 0, 1), value=float('-inf')), 3, 2)
 
-    x = halve(conv(x, 'conv1_7x7_s2', 2))
-    x = halve(conv(conv(x, 'conv2_3x3_reduce'), 'conv2_3x3'))
-    for name, one, *_, pool in ROWS:
-        block = f'inception_{name}_'
-        stride = 2 if one == '0' else 1
-        parts = [] if one == '0' else [conv(x, f'{block}1x1')]
-        parts.append(conv(conv(x, f'{block}3x3_reduce'), f'{block}3x3',
-                          stride))
-        y = conv(x, f'{block}double_3x3_reduce')
-        parts.append(conv(conv(y, f'{block}double_3x3_1'),
-                          f'{block}double_3x3_2', stride))
-        if one == '0':
-            parts.append(halve(x))
-        else:
+    x = halve(conv(x, 'conv1_7x7_s2', 64, 7, 2))
+    x = conv(x, 'conv2_3x3_reduce', 64, 1)
+    x = halve(conv(x, 'conv2_3x3', 192))
+    for name, *numbers in ROWS:
+        one, reduce, three, first, second, third, pool = map(int, numbers)
+        block, stride = f'inception_{name}_', 1 if one else 2
+        parts = [conv(x, f'{block}1x1', one, 1)] if one else []
+        y = conv(x, f'{block}3x3_reduce', reduce, 1)
+        parts.append(conv(y, f'{block}3x3', three, stride=stride))
+        y = conv(x, f'{block}double_3x3_reduce', first, 1)
+        y = conv(y, f'{block}double_3x3_1', second)
+        parts.append(conv(y, f'{block}double_3x3_2', third, stride=stride))
+        if one:
             y = (F.max_pool2d(x, 3, 1, 1) if name == '5b' else
-                 F.conv2d(x, x.new_full((x.shape[1], 1, 3, 3), 1 / 9),
-                          padding=1, groups=x.shape[1]))
-            parts.append(conv(y, f'{block}pool_proj'))
+                 F.avg_pool2d(x, 3, 1, 1))
+            parts.append(conv(y, f'{block}pool_proj', pool, 1))
+        else:
+            parts.append(halve(x))
         x = torch.cat(parts, 1)
     return x
 
 
-def build(channels=3):
+@cache
+def published(channels):
+    """Return tensors with the names of the published files."""
+    torch.manual_seed(0)
+    state = {}
+    naive(state, torch.zeros(1, channels, 32, 32))
+    return state
+
+
+def build(channels):
     init_default_scope('mmaction')
     return MODELS.build(
         dict(type='BNInception', in_channels=channels)).eval()
@@ -121,16 +107,16 @@ def test_matches_naive(channels):
     state = published(channels)
     model = build(channels)
     load(model, state)
-    x = torch.randn(2, channels, 64, 96)
+    x = torch.randn(2, channels, 32, 64)
     with torch.no_grad():
         got = model.double()(x.double())
     want = naive({k: v.double() for k, v in state.items()}, x.double())
-    assert got.shape == (2, 1024, 2, 3)
+    assert got.shape == (2, 1024, 1, 2)
     torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize('prefix, slash', [
-    ('', '_'), ('base_model.', '_'), ('module.base_model.', '_'), ('', '/')])
+    ('base_model.', '_'), ('module.base_model.', '/')])
 def test_loads_early_files_and_files_of_tsn_ssn_and_caffe(prefix, slash,
                                                           capsys):
     """In early files, the tensors of norms have the shape [1, C]."""

@@ -26,7 +26,7 @@ TRAINED = 'LinearVideoTransformer-patches-of-3-frames', 'DualFormer-padded'
     for name in MODELS for training in (False, True)
     if not training or name in TRAINED])
 def test_one_graph_for_any_batch_size(name, training):
-    """Check that one clip and several clips take at most two compilations."""
+    """mark_dynamic fails if the graph depends on the number of clips."""
     backbone, options = VARIANTS[name]
     options = dict(options, num_frames=NUM_FRAMES,
                    **arguments_for(backbone, num_layers=1))
@@ -35,12 +35,13 @@ def test_one_graph_for_any_batch_size(name, training):
     counter = CompileCounterWithBackend('aot_eager' if training else 'eager')
     compiled = torch.compile(model, fullgraph=True, backend=counter)
     with torch.set_grad_enabled(training):
-        for batch in (1, 2, 5):
+        for batch in 2, 5:
             clips = clips_for(model, batch, **options)
+            torch._dynamo.mark_dynamic(clips, 0)
             y = compiled(clips)
             if training:
                 y.square().mean().backward()
             else:
                 torch.testing.assert_close(y, model(clips), rtol=1e-4,
                                            atol=1e-4)
-    assert counter.frame_count <= 2
+    assert counter.frame_count == 1

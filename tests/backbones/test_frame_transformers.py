@@ -14,10 +14,6 @@ BACKBONES = pytest.mark.parametrize(
     'backbone', FRAMES, ids=lambda x: x.__name__)
 
 
-def _clips(num_frames=T, side=64, batch=1):
-    return torch.randn(batch, 3, num_frames, side, side)
-
-
 def _mixings(model):
     return [m for m in model.modules() if isinstance(m, FrameMixing)]
 

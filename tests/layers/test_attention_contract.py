@@ -16,7 +16,7 @@ from ops.attentions import naive
 from registered import arguments_for, classes_of
 from torch import nn
 
-from mmvidattn.layers import BaseAttention, VideoSelfAttention
+from mmvidattn.layers import BaseAttention, LinearAttention, VideoSelfAttention
 from mmvidattn.layers.video_self_attention import TOKEN_AXES
 from mmvidattn.ops import feature_map, landmark_grid
 
@@ -164,13 +164,20 @@ def sequences(grid, pattern):
 def mapped(module, x, pattern):
     """Return queries, keys and values for an attention, [B, T, N, G, D]."""
     attention = module.attention
-    q, k, v = module.qkv(x).chunk(3, -1)
-    for shift in module.shifts:
-        k, v = (naive.neighbor_shift(y, shift.plan) for y in (k, v))
-    q, k, v = (y.unflatten(-1, (HEADS, -1)) for y in (q, k, v))
+    q, k, v = module.qkv(x).unflatten(-1, (3, HEADS, -1)).unbind(-3)
+
+    def shifted(y):
+        for shift in module.shifts:
+            y = naive.neighbor_shift(y.flatten(-2), shift.plan).view(y.shape)
+        return y
+
+    if not module.fixation_first:
+        k, v = shifted(k), shifted(v)
     q, k = attention.feature_map(q), attention.key_map(k, TOKEN_AXES[pattern])
     if module.fixation is not None:
         q, k = module.fixation(q, k, v)
+    if module.fixation_first:
+        k, v = shifted(k), shifted(v)
     return [y.flatten(2, 3) for y in (q, k, v)]
 
 
@@ -200,11 +207,15 @@ def test_attentions_are_of_the_base_class():
     assert all(issubclass(cls, BaseAttention) for cls, _ in CASES)
 
 
-@EACH
 @pytest.mark.parametrize('pattern', PATTERNS)
-@pytest.mark.parametrize('more', [
-    {}, dict(fixation={}, shifts=[SHIFT])], ids=['plain', 'all'])
-def test_equals_its_reference_and_learns(cls, options, pattern, more):
+@pytest.mark.parametrize('cls, options, more', [
+    *((*case, more) for case in CASES
+      for more in ({}, dict(fixation={}, shifts=[SHIFT]))),
+    *((LinearAttention, dict(offset='auto'), dict(
+        fixation=dict(across_heads=across_heads), fixation_first=True,
+        shifts=[SHIFT, dict(mode='cross', divisor=8)]))
+      for across_heads in (False, True))])
+def test_equals_its_reference_and_learns(cls, options, more, pattern):
     module = build(cls, options, pattern, **more)
     for grid in drawn_grids():
         x = tokens(*grid).requires_grad_()
@@ -285,7 +296,9 @@ class _All(nn.ModuleList):
 def test_all_export_for_any_batch():
     """Export one program of all attentions, which saves time."""
     cases = dict(reversed(CASES))
-    module = _All(build(cls, options) for cls, options in cases.items())
+    shift = dict(mode='window', alpha=.5, boundary='self')
+    module = _All(build(cls, options, shifts=[shift])
+                  for cls, options in cases.items())
     program = torch.export.export(
         module, (tokens(*GRID, batch=3), ),
         dynamic_shapes=({0: torch.export.Dim.DYNAMIC}, )).module()

@@ -2,47 +2,25 @@
 """Attentions beyond their contract: goldens, tables, random numbers."""
 import pytest
 import torch
-from einops import rearrange
 from ops.attentions import naive
+from torch import nn
 
 from mmvidattn.layers import (
+    FeatureFixation,
     LARAAttention,
+    LinearAttention,
     LinformerAttention,
     PerformerAttention,
+    SoftmaxAttention,
     VideoSelfAttention,
 )
-from mmvidattn.ops import feature_map
+from mmvidattn.layers.video_self_attention import from_sequences, to_sequences
 
 GRID = (4, 3, 5)
-LINEAR = dict(type='LinearAttention', offset='auto')
-TSM = dict(mode='tsm', divisor=4)
-
-
-def _module(attention=LINEAR, pattern='joint', **kwargs):
+def _module(attention, pattern, **kwargs):
     torch.manual_seed(0)
     return VideoSelfAttention(
         12, 3, attention, GRID, pattern=pattern, **kwargs).double()
-
-
-@pytest.mark.parametrize('across_heads', [False, True])
-def test_fixation_first_shifts_reweighted_keys(across_heads):
-    module = _module(
-        fixation=dict(across_heads=across_heads),
-        shifts=[TSM, dict(mode='cross', divisor=8)], fixation_first=True)
-    x = torch.randn(2, *GRID, 12, dtype=torch.float64)
-    q, k, v = (y.unflatten(-1, (3, 4)) for y in module.qkv(x).chunk(3, -1))
-    q, k = (feature_map(y, 'relu', 4**-0.5) for y in (q, k))
-    q, k = module.fixation(q, k, v)
-    for shift in module.shifts:
-        k, v = (naive.neighbor_shift(y.flatten(-2), shift.plan).unflatten(
-            -1, (3, 4)) for y in (k, v))
-    q, k, v = (y.flatten(1, 3).transpose(1, 2) for y in (q, k, v))
-    scores = q @ k.mT
-    y = scores @ v / (scores.sum(-1, keepdim=True) + 1e-6)
-    want = module.proj(y.transpose(1, 2).flatten(2).unflatten(1, GRID))
-    assert torch.allclose(module(x), want, atol=1e-10)
-    module.fixation_first = False
-    assert not torch.allclose(module(x), want, atol=1e-3)
 
 
 @pytest.mark.parametrize('pattern', ['time', 'space', 'joint'])
@@ -51,18 +29,14 @@ def test_performer_gates_the_features_of_each_sequence(pattern):
     module = _module(dict(type='PerformerAttention', num_features=5), pattern,
                      fixation={})
     x = torch.randn(2, *GRID, 12, dtype=torch.float64)
-    axes = dict(time='b h w t', space='b t h w', joint='b t h w')[pattern]
-    split = dict(time=3, space=2, joint=1)[pattern]
-    q, k, v = (rearrange(y, f'b t h w (g d) -> {axes} g d', g=3).flatten(
-        split, 3) for y in module.qkv(x).chunk(3, -1))
+    q, k, v = (to_sequences(y, pattern)
+               for y in module.qkv(x).unflatten(-1, (3, 3, 4)).unbind(-3))
     q, k = (naive.performer_features(y, module.attention.projection,
                                      is_query) for y, is_query in
             ((q, True), (k, False)))
     q, k = module.fixation(q, k, v)
-    y = naive.linear_attention(q, k, v, eps=0.).flatten(-2)
-    sizes = dict(zip('thw', GRID))
-    y = y.reshape(2, *(sizes[axis] for axis in axes[2:].split()), 12)
-    want = module.proj(rearrange(y, f'{axes} c -> b t h w c'))
+    y = naive.linear_attention(q, k, v, eps=0.)
+    want = module.proj(from_sequences(y, pattern, GRID).flatten(-2))
     assert torch.allclose(module(x), want, atol=1e-12)
 
 
@@ -124,3 +98,56 @@ def test_linformer_has_a_row_for_each_key(pattern, window, keys):
         assert .0624 < projection.abs().max() <= .0625
         assert projection.std().item() == pytest.approx(
             .0625 / 3**.5, rel=.01)
+
+
+CASES = [('separate', 'qk', False, 'concat')] + [
+    ('cooperative', inputs, shared, aggregate) for inputs in ('qk', 'qkv')
+    for shared in (True, False) for aggregate in ('concat', 'add', 'mul')
+]
+
+
+@pytest.mark.parametrize('across_heads', [False, True])
+@pytest.mark.parametrize('mode, inputs, shared, aggregate', CASES)
+def test_matches_equations_4_and_5(mode, inputs, shared, aggregate,
+                                   across_heads):
+    """A map across the heads equals one head of all channels."""
+    module = FeatureFixation(
+        8, mode, inputs, shared, aggregate, num_heads=3,
+        across_heads=across_heads).double()
+    tokens = torch.rand(3, 2, 5, 3, 8, dtype=torch.float64).unbind(0)
+    got = module(*tokens)
+    if across_heads:
+        assert got[0].shape == tokens[0].shape
+        got, tokens = ([x.flatten(-2) for x in y] for y in (got, tokens))
+    for name, x, y in zip('qk', tokens, got):
+        xs = [x] if mode == 'separate' else tokens[:len(inputs)]
+        gate = module.gate if shared else getattr(module, f'{name}_gate')
+        ratio = naive.fixation_ratio(xs, gate.weight, gate.bias, aggregate)
+        assert torch.allclose(y, x * ratio, rtol=1e-12)
+
+
+@pytest.mark.parametrize('case', ['shared', 'unshared', 'nogate', 'softmax'])
+def test_golden_released_core(golden, case):
+    """Feature map, gate and attention of the released code, in float64."""
+    G = golden('linear/golden_attn.pt')
+    q, k, v = (G[name].transpose(1, 2) for name in 'qkv')
+    g = G[f'lvt_core_{case}']
+    attention = SoftmaxAttention(16, 3, (20, )) if case == 'softmax' else \
+        LinearAttention(16, 3, (20, ), offset='auto')
+    q, k = attention.feature_map(q), attention.feature_map(k)
+    if g['gates']:
+        fixation = FeatureFixation(16, shared=case == 'shared').double()
+        fixation.load_state_dict({
+            name.replace('pgate', 'gate'): value
+            for name, value in g['gates'].items()
+        })
+        q, k = fixation(q, k, v)
+    y = attention(q, k, v)
+    assert (y.transpose(1, 2) - g['core']).norm() < 1e-10 * g['core'].norm()
+    proj = nn.Linear(48, 48).double()
+    proj.load_state_dict({
+        name.removeprefix('proj.'): value
+        for name, value in g['proj'].items()
+    })
+    out = proj(y.flatten(-2))
+    assert (out - g['out']).norm() < 1e-10 * g['out'].norm()

@@ -14,7 +14,7 @@ from mmvidattn.layers import (
     VideoSelfAttention,
     add_lora,
 )
-from mmvidattn.layers.temporal import FrameMixing
+from mmvidattn.layers.temporal import FrameMixing, LAPSAttention
 
 GRID = 4, 3, 5
 TSM = dict(mode='tsm', divisor=4)
@@ -60,7 +60,8 @@ CASES = [
       for cls, args in ((_attention, (10, 3)),
                         (FactorizedDotAttention, (14, 4)),
                         (LocalWindowAttention, (10, 3, (1, 1, 1))),
-                        (GlobalPyramidAttention, (8, 3, ())))),
+                        (GlobalPyramidAttention, (8, 3, ())),
+                        (LAPSAttention, (8, 3, None)))),
     (LARAAttention, (4, 3, (17, 17)), dict(num_landmarks=50), 'got 50'),
     (PolaFormerAttention, (4, 3, GRID), dict(alpha=0), 'alpha.*got 0'),
     (PolaFormerAttention, (4, 3, GRID), dict(order='up'), "order.*'up'"),

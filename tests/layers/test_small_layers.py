@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Embeddings of patches and tubelets, stochastic depth, and decay."""
+"""Embeddings, stochastic depth, decay, packed weights and LoRA."""
+import copy
 import math
 
 import pytest
@@ -13,7 +14,10 @@ from mmvidattn.layers import (
     PatchEmbed,
     StochasticDepth,
     TubeletEmbed,
+    add_lora,
+    merge_lora,
 )
+from mmvidattn.layers.packed_linear import PackedLinear, pack_linears
 
 
 @pytest.mark.parametrize('num_frames, patch_frames', [(1, 3), (2, 5), (7, 3)])
@@ -86,3 +90,111 @@ def test_decay_halves_the_weight_of_a_frame_after_its_half_life():
     with torch.no_grad():
         decay.log_factor += math.log(2)
     assert torch.allclose((-decay() * 3).exp()[0], torch.tensor(.25))
+
+
+def _model():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(256, 512), nn.Sequential(nn.ReLU(), nn.Linear(512, 256)),
+        nn.Linear(256, 4), nn.Linear(256, 256, dtype=torch.float64)).eval()
+
+
+def _forward(model, x):
+    hidden = model[1](model[0](x))
+    return torch.cat([model[2](hidden), model[3](hidden.double())], dim=-1)
+
+
+@torch.no_grad()
+def test_equals_the_plain_layers_for_any_number_of_rows():
+    model = _model()
+    packed = pack_linears(model)
+    assert [type(x) for x in packed.modules() if isinstance(x, nn.Linear)
+            ] == [PackedLinear, PackedLinear, nn.Linear, nn.Linear]
+    assert type(model[0]) is nn.Linear
+    for shape in (256, ), (1, 256), (2, 3, 256), (100, 256):
+        x = torch.randn(shape)
+        for other in packed, copy.deepcopy(packed):
+            torch.testing.assert_close(
+                _forward(other, x), _forward(model, x), rtol=1e-5, atol=1e-5)
+
+
+def test_uses_the_plain_weight_where_the_packed_one_does_not_fit():
+    model, x = _model(), torch.randn(3, 256, requires_grad=True)
+    packed = pack_linears(model)
+    packed[0](x).sum().backward()
+    torch.testing.assert_close(
+        x.grad, model[0].weight.sum(dim=0).expand(3, 256))
+    with torch.no_grad():
+        with torch.autocast('cpu', dtype=torch.bfloat16):
+            assert packed[0](x).dtype == torch.bfloat16
+        compiled = torch.compile(packed[0], backend='eager', fullgraph=True)
+        torch.testing.assert_close(compiled(x), model[0](x))
+    assert packed.state_dict().keys() == model.state_dict().keys()
+    assert packed[0].weight is model[0].weight
+
+
+class Attention(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(5, 15)
+        self.proj = nn.Linear(5, 5, bias=False)
+        self.fc = nn.Linear(5, 5)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return self.fc(self.proj(q * k + v))
+
+
+@pytest.fixture
+def adapted():
+    """Network with nonzero updates, in float64."""
+    torch.manual_seed(0)
+    model = Attention().double()
+    assert add_lora(model, rank=2, alpha=6) == ['qkv', 'proj']
+    for layer in model.qkv, model.proj:
+        nn.init.normal_(layer.lora_up)
+    return model
+
+
+def test_initial_update_is_zero():
+    model = Attention()
+    x = torch.randn(3, 4, 5)
+    before = model(x)
+    add_lora(model, rank=2)
+    assert torch.equal(model(x), before)
+
+
+def test_matches_the_formula_of_the_paper_and_learns(adapted):
+    x = torch.randn(3, 5, dtype=torch.double)
+    layer = adapted.qkv
+    # W0 x + alpha / r B A x, Sec. 4.1.
+    naive = torch.stack([
+        layer.weight @ row + layer.bias
+        + 6 / 2 * (layer.lora_up @ (layer.lora_down @ row)) for row in x])
+    torch.testing.assert_close(layer(x), naive)
+    adapted(x).sum().backward()
+    for layer in adapted.qkv, adapted.proj:
+        assert layer.lora_down.grad.any() and layer.lora_up.grad.any()
+
+
+def test_merging_keeps_the_output(adapted):
+    x = torch.randn(3, 5, dtype=torch.double)
+    with_update, plain = adapted(x), Attention().double()
+    assert merge_lora(adapted) == ['qkv', 'proj']
+    assert adapted.state_dict().keys() == plain.state_dict().keys()
+    torch.testing.assert_close(adapted(x), with_update)
+    assert merge_lora(adapted) == []
+    plain.load_state_dict(adapted.state_dict())
+    assert torch.equal(plain(x), adapted(x))
+
+
+def test_checkpoints_without_and_with_lora_load(adapted):
+    plain = Attention().double()
+    adapted.load_state_dict(plain.state_dict())
+    x = torch.randn(3, 5, dtype=torch.double)
+    assert torch.equal(adapted(x), plain(x))
+    other = copy.deepcopy(adapted)
+    nn.init.normal_(adapted.qkv.lora_up)
+    other.load_state_dict(adapted.state_dict())
+    assert torch.equal(adapted(x), other(x))

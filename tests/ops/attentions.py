@@ -17,6 +17,19 @@ for _module in pkgutil.walk_packages(ops.__path__, f'{ops.__name__}.'):
             setattr(naive, _name.removeprefix('naive_'), _value)
 
 
+def in_parts(step, frames, *inputs, state=None):
+    """Process inputs [B, T, *] in parts of some frames.
+
+    Returns:
+        The output of all frames, and the last state.
+    """
+    parts = []
+    for part in zip(*(x.split(frames, dim=1) for x in inputs)):
+        y, state = step(*part, state)
+        parts.append(y)
+    return torch.cat(parts, dim=1), state
+
+
 class Attention:
     """An attention and its reference.
 

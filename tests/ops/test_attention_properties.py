@@ -70,8 +70,7 @@ def test_masked_keys_reach_neither_result_nor_gradient(rest, dtype):
 
 def _textbook(q, k, v, attn_mask, **kwargs):
     """Return NaN if all keys are masked, like some kernels."""
-    scores = (q @ k.mT).masked_fill(~attn_mask, -torch.inf)
-    return scores.softmax(dim=-1) @ v
+    return (q @ k.mT).masked_fill(~attn_mask, -torch.inf).softmax(-1) @ v
 
 
 @pytest.mark.parametrize('attention', [
@@ -113,7 +112,8 @@ def test_all_zero_rows_give_zero(name, which, order, dtype):
 def test_large_inputs_and_many_tokens(name, dtype):
     """A clip of 96 frames with 33 x 33 tokens of magnitude 8."""
     case = ATTENTIONS[name]
-    scale = 1 if 'lara' in name else 8
+    # Softmax scores of float16 inputs overflow in float16.
+    scale = 1 if 'lara' in name else 400 if name == 'softmax' else 8
     q, k, v = (scale * x for x in _qkv((), 3, 104_544, 1, 8, dtype))
     want = case.reference(*_double(q, k, v))
     for order in ('left', 'right') if case.takes_order else ('', ):
@@ -122,18 +122,7 @@ def test_large_inputs_and_many_tokens(name, dtype):
         assert relative(y, want) < max(ACCURACY[dtype], 1e-4)
 
 
-def test_half_precision_scores_do_not_overflow():
-    """Torch 2.4 alone would overflow on a CPU."""
-    q, k, v = (torch.randn(5, 2, 8, generator=_generator()).half()
-               for _ in range(3))
-    q, k = 400 * q, 400 * k
-    want = naive.softmax_attention(*_double(q, k, v))
-    assert relative(softmax_attention(q, k, v), want) < 2e-3
-
-
 def test_order_auto_takes_the_cheaper_product():
-    assert cheaper_order(289, 289, 64, 64) == 'right'
-    assert cheaper_order(16, 16, 64, 64) == 'left'
     for N, M, D, E in [(10, 30, 16, 8), (30, 10, 16, 8), (64, 65, 64, 64)]:
         left, right = N * M * D + N * M * E, M * D * E + N * D * E
         assert cheaper_order(N, M, D, E) == (
@@ -170,30 +159,19 @@ def test_top_share_ties_only_equal_scores(dtype, num_keys):
     assert (weights > 0).tolist() == [True, True, False, True]
 
 
-@pytest.mark.parametrize('m, D', [(24, 24), (64, 16), (21, 8), (5, 8),
-                                  (1, 3)])
-def test_performer_projection_is_orthogonal_in_blocks(m, D):
-    W = random_projection(m, D, _generator())
-    assert W.shape == (m, D)
-    for block in W.double().split(D):
-        block = block / block.norm(dim=-1, keepdim=True)
-        assert torch.allclose(
-            block @ block.T, torch.eye(len(block), dtype=torch.float64),
-            atol=1e-5)
-
-
-def test_performer_projection_entries_are_normal():
-    """Over 4,000 draws, including partial blocks."""
-    D = 5
+def test_performer_projection_has_orthogonal_blocks_of_normal_entries():
+    """Draw it 4,000 times, each with a whole and a partial block."""
     gen = _generator(1)
-    W = torch.stack([random_projection(7, D, gen) for _ in range(4000)])
+    W = torch.stack([random_projection(7, 5, gen) for _ in range(4000)])
+    for block in W.split(5, dim=1):
+        block = F.normalize(block, dim=-1)
+        assert (block @ block.mT - torch.eye(block.shape[1])).abs().max() < (
+            1e-5)
     # The standard error is 0.016 for the mean and 0.022 for the square.
     assert W.mean(0).abs().max() < 0.08
     assert (W.square().mean(0) - 1).abs().max() < 0.11
     # The lengths vary as in the chi distribution.
-    lengths = W.square().sum(-1)
-    assert (lengths.mean(0) - D).abs().max() < 0.25
-    assert (lengths.var(0) - 2 * D).abs().max() < 1.5
+    assert (W.square().sum(-1).var(0) - 10).abs().max() < 1.5
 
 
 def test_orthoformer_landmarks_have_different_directions():
@@ -224,38 +202,14 @@ def test_first_orthoformer_landmark_is_random_by_default():
     assert (orthogonal_landmarks(q, 1, 3) == 3).all()
 
 
-def test_many_lara_samples_approach_softmax_attention():
-    """For w ~ N(0, sqrt(D)), E[exp(xi(q, w) + xi(k, w))] = exp(q k / sqrt(D)).
-
-    Landmarks at zero give all samples the same weight.
-    """
-    gen = _generator()
-    q, k, v = torch.randn(3, 1, 6, 1, 4, generator=gen).double().unbind(0)
-    q, k = q / 2, k / 2
-    omega = 4**0.25 * torch.randn(1, 2000, 1, 4, generator=gen).double()
-    zero = torch.zeros_like(omega)
-    want = naive.softmax_attention(q, k, v)
-
-    def error(num_samples):
-        landmarks = (x[:, :num_samples] for x in (zero, zero, omega))
-        return relative(lara_attention(q, k, v, *landmarks), want)
-
-    assert error(2000) < 0.03 < 0.1 < error(5)
-
-
-def _lara_inputs(lead, N, G, C, dtype):
-    """Return random q, k, v, query_landmarks, key_landmarks and omega."""
-    gen = _generator()
-    return tuple(torch.randn(*lead, length, G, 16, generator=gen).to(dtype)
-                 for length in (N, N, N, C, C, C))
-
-
 @pytest.mark.parametrize('dtype, tolerance', [
     (torch.float16, 2e-3), (torch.bfloat16, 2e-2)])
 @pytest.mark.parametrize('autocast', [False, True])
 @pytest.mark.parametrize('large', ['inputs', 'landmarks'])
 def test_lara_takes_large_values(dtype, tolerance, autocast, large):
-    tensors = _lara_inputs((1, ), 500, 1, 9, dtype)
+    gen = _generator()
+    tensors = [torch.randn(1, n, 1, 16, generator=gen).to(dtype)
+               for n in [500] * 3 + [9] * 3]
     if large == 'inputs':
         tensors = [8 * x for x in tensors]
     else:
@@ -287,10 +241,8 @@ def test_lower_bound_of_lara_weights_holds_in_float16():
 
 
 @pytest.mark.parametrize('shape, num_landmarks, grid', [
-    ((17, 17), 49, (7, 7)), ((14, 28), 49, (7, 7)), ((5, 17), 49, (5, 7)),
-    ((197, 1), 49, (49, 1)), ((16, ), 49, (16, )), ((96, ), 49, (49, )),
-    ((16, 17, 17), 49, (3, 4, 4)), ((2, 17, 17), 49, (1, 7, 7)),
-    ((8, 4, 4), 16, (4, 2, 2)), ((2, 2, 2), 49, (2, 2, 2)),
-    ((1, 1, 1), 1, (1, 1, 1))])
+    ((14, 28), 49, (7, 7)), ((5, 17), 49, (5, 7)), ((197, 1), 49, (49, 1)),
+    ((16, ), 49, (16, )), ((96, ), 49, (49, )), ((16, 17, 17), 49, (3, 4, 4)),
+    ((2, 17, 17), 49, (1, 7, 7)), ((8, 4, 4), 16, (4, 2, 2))])
 def test_landmark_grid(shape, num_landmarks, grid):
     assert landmark_grid(shape, num_landmarks) == grid

@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Outputs of the released code for attentions without a state."""
+"""Outputs of the released code for attentions and shifts, and shift plans."""
 import json
 
 import pytest
@@ -11,10 +11,12 @@ from mmvidattn.ops import (
     feature_map,
     linear_attention,
     linformer_attention,
+    neighbor_shift,
     orthoformer_attention,
     orthogonal_landmarks,
     performer_attention,
     performer_features,
+    shift_plan,
     softmax_attention,
 )
 from mmvidattn.ops.leap import leap_pair, leap_step
@@ -111,3 +113,63 @@ def test_leap_pairs(shared_dir):
         assert leap_step(T, level) == table['S']
         # The released code orders all first frames before all second ones.
         assert pairs.T.flatten()[table['reverse']].tolist() == list(range(T))
+
+
+@pytest.mark.parametrize('mode, kwargs, folds', [
+    ('tsm', dict(divisor=4), [128] * 2),
+    ('window', dict(alpha=.5, size=4), [32] * 8),
+    ('cross', dict(alpha=.5, size=4), [16] * 16),
+    ('cross', dict(divisor=8, size=4), [64] * 4),
+    ('square', dict(alpha=.5, size=1), [32] * 8),
+    ('square', dict(alpha=.5, size=2), [10] * 24),
+    ('eight', dict(), [32] * 8),
+    ('eight', dict(size=4), [3] * 8)])
+def test_folds_of_the_paper_at_512_channels(mode, kwargs, folds):
+    plan = shift_plan(mode, 512, **kwargs)
+    assert [f.stop - f.start for f in plan] == folds
+    released = 'alpha' not in kwargs
+    assert plan[0].start == (0 if released else 256)
+
+
+@pytest.mark.parametrize('alpha, channels, folds', [
+    # In floating point, (1 - 0.9) * 20 is less than 2.
+    (.9, 20, [(18, 19), (19, 20)]),
+    (.7, 20, [(14, 17), (17, 20)]),
+    # Fractions of a channel are not shifted.
+    (.5, 7, [(4, 5), (5, 6)]), (.6, 7, [(5, 6), (6, 7)]), (.9, 7, [])])
+def test_rounds_the_shared_channels_down(alpha, channels, folds):
+    plan = shift_plan('window', channels, alpha=alpha)
+    assert [fold[:2] for fold in plan] == folds
+
+
+def test_golden_released_shifts(golden):
+    G = golden('linear/golden_attn.pt')
+    for divisor in (4, 8):
+        g = G[f'tshift_div{divisor}']
+        x, out = (
+            g[key].unflatten(0, (-1, 6)).transpose(2, 3).flatten(3)
+            .unflatten(2, (5, 5)) for key in ('x', 'out'))
+        plan = shift_plan('tsm', 32, divisor=divisor)
+        assert torch.equal(neighbor_shift(x, plan), out)
+    for size in (1, 2):
+        for mode, kwargs in (('eight', {}), ('cross', dict(divisor=8))):
+            g = G[f'sshift_s{size}_eight{int(mode == "eight")}']
+            x, out = (
+                g[key].unflatten(0, (-1, 5, 5)).permute(0, 4, 1, 2, 3, 5)
+                .flatten(4) for key in ('x', 'out'))
+            plan = shift_plan(mode, 32, size=size, **kwargs)
+            # 32 channels are too few for 24 neighbors.
+            assert bool(plan) == ((size, mode) != (2, 'eight'))
+            assert torch.equal(neighbor_shift(x, plan), out)
+
+
+def test_golden_windows_of_the_paper(golden):
+    G = golden('linear/golden_na_spec.pt')
+    for name, (mode, size) in dict(
+            tau2=('window', 2), xi2=('cross', 2), square1=('square',
+                                                           1)).items():
+        for boundary in ('zero', 'self'):
+            plan = shift_plan(
+                mode, 32, size=size, alpha=.5, boundary=boundary)
+            assert torch.equal(
+                neighbor_shift(G['x'], plan), G[f'{name}_{boundary}'])

@@ -51,20 +51,16 @@ CASES = [
     (ops.feature_map, (zeros(1), 'gelu'), {}, r"'elu\+1'.*got 'gelu'"),
     (ops.fixation_ratio, ((zeros(1, 4), ), zeros(4, 4), zeros(4), 'max'), {},
      "'concat', 'add', 'mul'.*'max'"),
-    (ops.random_projection, (0, 4), {}, 'got 0 and 4'),
     (ops.random_projection, (4, 0), {}, 'got 4 and 0'),
     (ops.performer_attention, (Q, K, V, zeros(6, 4)), {}, r'got \(6, 4\)'),
-    (ops.performer_attention, (Q, K, V, zeros(8)), {}, r'got \(8,\)'),
-    *((ops.linformer_attention, (Q, K, V, zeros(E), zeros(F)), {}, 'M=9 from')
-      for E, F in (((6, 3), (6, 3)), ((9, 3), (9, 4)), ((9, ), (9, )))),
+    *((ops.linformer_attention, (Q, K, V, zeros(9, 3), zeros(F)), {},
+       'M=9 from') for F in ((9, 4), (6, 3))),
     (ops.lara_attention, (Q, K, V, LANDMARKS, LANDMARKS[:, :3]), {},
      r'key_landmarks, omega \[\*, C, G, D\]'),
-    (ops.lara_attention, (Q, K, V, *[LANDMARKS] * 2, LANDMARKS[..., :7]), {},
-     r'\(2, 4, 2, 7\)'),
+
     (ops.landmark_grid, ((17, 17), 50), {}, 'square.*two axes, got 50'),
     (ops.landmark_grid, ((17, ), 0), {}, 'positive, got 0'),
-    *((ops.landmark_pool, (zeros(12, 1, 2), (3, 4), grid), {}, 'grid')
-      for grid in ((3, ), (4, 4), (0, 2))),
+    (ops.landmark_pool, (zeros(12, 1, 2), (3, 4), (4, 4)), {}, 'grid'),
     (ops.orthoformer_attention, (Q, K, V, LANDMARKS[..., :7]), {},
      r'landmarks \[\*, C, G, D\]'),
     (ops.orthogonal_landmarks, (Q, 0), {}, 'num_landmarks.*got 0'),
@@ -77,15 +73,10 @@ CASES = [
     (ops.temporal_smoothing_attention, (Q, K[:, 1:], V), {}, 'attention take'),
     (sample_scores, (Q[0], K[..., :3]), {}, 'sample_scores takes q'),
     (window_smoothing, (SCORES[..., :1], VALUE), {}, 'window_smoothing takes'),
-    (window_smoothing, (SCORES[None], VALUE[None]), dict(decay=1.1), 'decay'),
-    (exponential_smoothing, (SCORES, V, smoothing_state(SCORES, 5)), {},
-     'exponential_smoothing takes scores'),
     (exponential_smoothing, (SCORES, VALUE, smoothing_state(SCORES, 5)),
      dict(decay=0.), r'decay must be in \(0, 1\]'),
-    *((ops.frame_causal_linear_attention, args, {}, 'takes q and k')
-      for args in ((zeros(1, 2, 3, 1, 5), FRAMES, FRAMES),
-                   (FRAMES, FRAMES, zeros(1, 2, 4, 1, 4)),
-                   (FRAMES[0], FRAMES, FRAMES))),
+    (ops.frame_causal_linear_attention,
+     (FRAMES, FRAMES, zeros(1, 2, 4, 1, 4)), {}, 'takes q and k'),
     (ops.frame_causal_linear_attention, (FRAMES, ) * 3,
      dict(elapsed=torch.ones(1, 3)), r'elapsed.*\(1, 2\), got \(1, 3\)'),
     (ops.frame_causal_softmax_attention,
@@ -95,7 +86,7 @@ CASES = [
     *((ops.shift_plan, (mode, 32), options, message)
       for mode, options, message in (
           ('roll', dict(divisor=4), "must be one of.*'tsm'.*got 'roll'"),
-          ('tsm', {}, 'either divisor or alpha'),
+
           ('tsm', dict(divisor=4, alpha=.5), 'either divisor or alpha'),
           ('tsm', dict(alpha=.5), "'tsm' is not defined by alpha"),
           ('tsm', dict(divisor=1), 'at least'),
@@ -106,24 +97,22 @@ CASES = [
       for shift in (ops.periodic_shift, plain_shift, token_shift)
       for options, message in (
           (dict(fraction=0.6), r'fraction.*\[0, 1/2\], got 0.6'),
-          (dict(fraction=-0.1), 'fraction.*-0.1'),
           (dict(first='last'), "first.*'next', 'previous'.*'last'"))),
     *((depthwise_conv, (CLIP, zeros(shape)), {}, 'depthwise_conv takes')
-      for shape in ((4, 1, 3, 3, 2), (5, 1, 3, 3, 3), (4, 4, 3, 3, 3))),
+      for shape in ((4, 1, 3, 3, 2), (5, 1, 3, 3, 3))),
     *((patch_conv, (CLIP, zeros(shape)), {}, 'patch_conv takes')
       for shape in ((4, 3, 1, 1, 1), (4, 4, 5, 1, 1))),
     *((ops.frame_delta_rule, [x[:, :2] if i == wrong else x for i, x in
                               enumerate(DELTA)], {}, r'log_gate \[B, T, G\]')
       for wrong in range(5)),
     *((leap_pair, (zeros(1, T, 2), level), {},
-       f'{T} frames.*{level}; .*{allowed}')
-      for T, level, allowed in (
-          (8, 4, r'\[1, 2, 3\]'), (8, 0, r'\[1, 2, 3\]'), (6, 3, r'\[1, 2\]'),
-          (7, 1, 'must be even'), (1, 1, 'must be even'))),
+       f'{T} frames.*{level}; .*{allowed}') for T, level, allowed in (
+          (8, 0, r'\[1, 2, 3\]'), (6, 3, r'\[1, 2\]'),
+          (7, 1, 'must be even'))),
     (ops.rotary_positions, (Q[0], (3, 2)), {}, '7 tokens, got'),
     (window_partition, (P, (1, 1, 1)), {}, r'H, W, C\], got \(6, 8\)'),
     *((window_partition, (CLIP, size), {}, f'got {re.escape(str(size))}')
-      for size in ((2, 0, 2), (2, 2), (2, 2, 2, 2))),
+      for size in ((2, 0, 2), (2, 2))),
     (window_merge, (zeros(1, 6, 7, 1), (2, 2, 2), (1, 4, 6)), {},
      r'windows must be \[B, 6, 8, C\]'),
 ]

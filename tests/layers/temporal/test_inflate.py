@@ -17,43 +17,33 @@ SMALL = dict(embed_dims=768, num_layers=4, num_heads=12)
 class Attention(nn.Module):
     """Attention with timm's conventions and an explicit matrix."""
 
-    def __init__(self, kind=nn.Linear, bias=True):
+    def __init__(self, **more):
         super().__init__()
-        options = dict(bias=bias)
-        if kind is nn.Conv2d:
-            options['kernel_size'] = 1
         self.num_heads = G
-        self.qkv = kind(C, 3 * C, **options)
-        self.proj = kind(C, C, **options)
+        self.qkv, self.proj = nn.Linear(C, 3 * C), nn.Linear(C, C)
+        for name, value in more.items():
+            setattr(self, name, value)
+
+    def weigh(self, scores):
+        return scores.softmax(-1)
 
     def forward(self, x, attn_mask=None):
-        shape = x.shape
-        qkv = self.qkv(x)
-        if isinstance(self.qkv, nn.Conv2d):
-            qkv = qkv.flatten(2).mT
-        q, k, v = qkv.unflatten(-1, (3, G, -1)).permute(2, 0, 3, 1, 4)
-        y = (q @ k.mT * q.shape[-1]**-0.5).softmax(-1) @ v
-        y = y.transpose(1, 2).flatten(2)
-        if isinstance(self.qkv, nn.Conv2d):
-            y = y.mT.reshape(shape)
-        return self.proj(y)
+        q, k, v = self.qkv(x).unflatten(-1, (3, G, -1)).permute(2, 0, 3, 1, 4)
+        y = self.weigh(q @ k.mT * q.shape[-1]**-0.5) @ v
+        return self.proj(y.transpose(1, 2).flatten(2))
 
 
 class Masked(Attention):
-    """Causal attention."""
 
-    def forward(self, x):
-        q, k, v = self.qkv(x).unflatten(-1, (3, G, -1)).permute(2, 0, 3, 1, 4)
-        scores = (q @ k.mT).masked_fill(
-            torch.ones(x.shape[1], x.shape[1]).triu(1).bool(), -1e9)
-        return self.proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+    def weigh(self, scores):
+        return (scores + torch.full_like(scores, -1e9).triu(1)).softmax(-1)
 
 
 class Alone(Attention):
     """Tokens do not attend to each other."""
 
-    def forward(self, x):
-        return self.proj(self.qkv(x)[..., 2 * C:])
+    def weigh(self, scores):
+        return torch.eye(scores.shape[-1]).expand_as(scores)
 
 
 class Fixed(Attention):
@@ -66,20 +56,6 @@ class Guided(Attention):
 
     def forward(self, x, rope):
         return super().forward(x)
-
-
-class Biased(Attention):
-
-    def __init__(self):
-        super().__init__()
-        self.relative_position_bias_table = nn.Parameter(torch.zeros(N, N))
-
-
-class TwoStage(Attention):
-
-    def __init__(self):
-        super().__init__()
-        self.proj_l = nn.Linear(G, G)
 
 
 class CrossAttention(nn.Module):
@@ -104,9 +80,9 @@ class Net(nn.Module):
         return x
 
 
-def _net(*kinds, **kwargs):
+def _net(number=4):
     torch.manual_seed(0)
-    return Net(*(kind(**kwargs) for kind in kinds or 4 * (Attention, )))
+    return Net(*(Attention() for _ in range(number)))
 
 
 def _by_hand(net, x, levels, fraction, first):
@@ -131,26 +107,20 @@ def test_matches_naive_ops(fraction, first):
         assert torch.allclose(net(x), want, atol=1e-12)
 
 
-def test_keeps_parameters_and_keys():
+def test_keeps_parameters_and_lists_changed_modules():
     net = _net()
     keys = {name: p.data_ptr() for name, p in net.state_dict().items()}
-    assert inflate(net, T) is net
+    assert inflate(net, T, pyramid=(1, 3), skip=['blocks.2.*']) is net
     assert {name: p.data_ptr()
             for name, p in net.state_dict().items()} == keys
-    net.load_state_dict(_net().state_dict(), strict=True)
-
-
-def test_lists_changed_modules():
-    net = inflate(_net(), T, pyramid=(1, 3), skip=['blocks.2.*'])
-    changed = inflated_modules(net)
-    assert list(changed) == ['blocks.0.attn', 'blocks.1.attn', 'blocks.3.attn']
-    for text, level in zip(changed.values(), (1, 3, 1)):
-        assert text.startswith(
-            f'num_frames=8, attention=leap, level={level}, shift=periodic')
+    assert inflated_modules(net) == {
+        f'blocks.{i}.attn': f'num_frames=8, attention=leap, level={level}, '
+        'shift=periodic, fraction=0.25, first=next'
+        for i, level in ((0, 1), (1, 3), (3, 1))}
 
 
 def test_survives_copying_pickling_and_compiling():
-    net = inflate(_net(Attention), T)
+    net = inflate(_net(1), T)
     x = torch.randn(T, N, C)
     want = net(x)
     for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net)),
@@ -158,15 +128,16 @@ def test_survives_copying_pickling_and_compiling():
         assert torch.allclose(other(x), want, atol=1e-6)
 
 
-@pytest.mark.parametrize('kind, message', [
-    (Masked, 'depends on the order'), (Alone, 'do not all attend'),
-    (Fixed, 'does not take tokens'), (Guided, 'takes rope'),
-    (Biased, 'relative_position_bias_table'), (TwoStage, 'proj_l'),
-    (CrossAttention, 'no qkv, proj, num_heads')])
-def test_rejects_unsupported_attentions(kind, message):
-    net = Net(Attention(), kind())
-    with pytest.raises(ValueError, match=rf'blocks.1.attn.*{kind.__name__}'
-                                         rf'.*({message})'):
+@pytest.mark.parametrize('attention, message', [
+    (Masked(), 'depends on the order'), (Alone(), 'do not all attend'),
+    (Fixed(), 'does not take tokens'), (Guided(), 'takes rope'),
+    (Attention(bias_table=nn.Parameter(torch.zeros(N, N))), 'bias_table'),
+    (Attention(proj_l=nn.Linear(G, G)), 'proj_l'),
+    (CrossAttention(), 'no qkv, proj, num_heads')])
+def test_rejects_unsupported_attentions(attention, message):
+    net = Net(Attention(), attention)
+    with pytest.raises(ValueError, match=(
+            rf'blocks.1.attn.*{type(attention).__name__}.*({message})')):
         inflate(net, T)
     assert not inflated_modules(net)
     assert len(inflated_modules(inflate(net, T, skip=['blocks.1.*']))) == 1
@@ -198,9 +169,8 @@ def _randomize(model):
 
 
 @pytest.mark.parametrize('name, attention, shift', [
-    ('visformer_small', 'leap', 'periodic'), ('visformer_small', '3d', 'none'),
-    ('vit_base_patch16_224', 'leap', 'periodic'),
-    ('vit_base_patch16_224', '2d', 'plain')])
+    ('visformer_small', 'leap', 'periodic'),
+    ('vit_base_patch16_224', '3d', 'plain')])
 def test_inflated_timm_models_equal_our_models(
         name, attention, shift, timm):
     from mmvidattn.backbones import Visformer, VisionTransformerLAPS

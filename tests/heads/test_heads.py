@@ -1,16 +1,17 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Formulas and losses of the heads for clips."""
+"""Formulas and losses of the heads."""
 import pytest
 import torch
 import torch.nn.functional as F
 from mmaction.models.heads import I3DHead
 from mmaction.structures import ActionDataSample
-from ops.attentions import naive
+from mmengine.structures import BaseDataElement
 from torch import nn
 
 from mmvidattn.heads import (
     LAPSHead,
     LinearVideoTransformerHead,
+    OnlineActionHead,
     TokenLabelHead,
     VerbNounHead,
     ViViTHead,
@@ -34,46 +35,21 @@ def _samples(labels):
     return [ActionDataSample().set_gt_label(label) for label in labels]
 
 
-def _norm(x, eps=1e-5):
-    x = x - x.mean(-1, keepdim=True)
-    return x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
-
-
-def _laps(head, x):
-    frames = (x if x.dim() == 3 else x.flatten(3).mean(-1)).mT
+@pytest.mark.parametrize('shape', [(6, 7), (6, 7, 3, 4)])
+def test_laps_head_averages_the_scores_of_frames(shape):
+    head, x = _random(LAPSHead(5, 6)), torch.randn(2, *shape).double()
+    frames = x.flatten(2).unflatten(2, (7, -1)).mean(-1).mT
     scores = frames @ head.fc_cls.weight.T + head.fc_cls.bias
-    assert torch.allclose(head.frame_scores(x), scores)
-    return scores.mean(1)
+    torch.testing.assert_close(head.frame_scores(x), scores)
+    torch.testing.assert_close(head(x), scores.mean(1))
 
 
-def _linear_ff(head, x):
-    x = x if head.pooling == 'mean' else x[:, :, -1:]
-    x = _norm(x.flatten(2).mean(-1)) * head.norm.weight + head.norm.bias
-    return head.fc_cls(F.gelu(head.fc_hidden(x)))
-
-
-def _xvit(head, x):
-    block, norms = head.block, []
-    for norm in block.attn_norm, block.mlp_norm, head.norm:
-        norms.append(lambda x, norm=norm: _norm(x) * norm.weight + norm.bias)
-    x = torch.cat([head.cls_token.expand(len(x), -1, -1), x.mT], 1)
-    q, k, v = (norms[0](x) @ block.attn.qkv.weight.T).unflatten(
-        -1, (3, 2, -1)).unbind(2)
-    x = x + block.attn.proj(naive.softmax_attention(q, k, v).flatten(2))
-    x = x + block.mlp.fc2(F.gelu(block.mlp.fc1(norms[1](x))))
-    return head.fc_cls(F.gelu(head.fc_hidden(norms[2](x[:, 0]))))
-
-
-@pytest.mark.parametrize('head, formula, shape', [
-    (LAPSHead(5, 6), _laps, (6, 7)), (LAPSHead(5, 6), _laps, (6, 7, 3, 4)),
-    *((LinearVideoTransformerHead(5, 6, 4, pooling=pooling), _linear_ff,
-       (6, 3, 4, 5)) for pooling in ('mean', 'last')),
-    *((XViTHead(5, 6, 2, hidden_dims=4), _xvit, (6, frames))
-      for frames in (1, 5, 16))])
-def test_equals_its_formula(head, formula, shape):
-    head, x = _random(head), torch.randn(2, *shape, dtype=torch.float64)
-    with torch.no_grad():
-        torch.testing.assert_close(head(x), formula(head, x))
+def test_linear_ff_head_pools_all_frames_or_the_last():
+    head, last = (_random(LinearVideoTransformerHead(
+        5, 6, 4, pooling=pooling)) for pooling in ('mean', 'last'))
+    x = FEATURES.double()
+    torch.testing.assert_close(last(x), head(x[:, :, -1:]))
+    torch.testing.assert_close(head(x), head(x.mean((2, 3, 4), True)))
 
 
 def test_xvit_head_drops_frames_and_hidden_features():
@@ -154,3 +130,81 @@ def test_clip_classifier_classifies_tokens():
 def test_rejects(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+CROSS_ENTROPY = dict(type='MultiClassCrossEntropyLoss')
+
+
+def _sample(**targets):
+    sample = BaseDataElement()
+    sample.set_data({f'gt_{k}': v for k, v in targets.items()})
+    return sample
+
+
+def test_scores_have_separate_dropout():
+    torch.manual_seed(0)
+    head = OnlineActionHead(4, in_channels=64, num_verbs=4, dropout_ratio=0.8)
+    head.fc_verb.load_state_dict(head.fc_cls.state_dict())
+    x = torch.randn(5, 64)
+    out = head.train()(x)
+    assert not torch.allclose(out['action'], out['verb'])
+    out = head.eval()(x)
+    assert torch.equal(out['action'], out['verb'])
+
+
+def test_losses_may_differ():
+    torch.manual_seed(0)
+    head = OnlineActionHead(
+        4, in_channels=6, num_verbs=3, num_nouns=5, loss_cls=CROSS_ENTROPY,
+        loss_verb=dict(CROSS_ENTROPY, ignore_index=0),
+        loss_noun=dict(CROSS_ENTROPY, loss_weight=2.)).eval()
+    x = torch.randn(2, 3, 6)
+    ids = torch.tensor([[0, 1, 2], [2, 0, 1]])
+    losses = head.loss(x, [_sample(action=i, verb=i, noun=i) for i in ids])
+    logits = {name: y.flatten(0, 1) for name, y in head(x).items()}
+    cross_entropy = torch.nn.functional.cross_entropy
+    keep = ids.flatten() > 0
+    expected = dict(
+        action=cross_entropy(logits['action'], ids.flatten()),
+        verb=cross_entropy(logits['verb'][keep][:, 1:],
+                           ids.flatten()[keep] - 1),
+        noun=2 * cross_entropy(logits['noun'], ids.flatten()))
+    assert losses.keys() == {f'loss_{name}' for name in expected}
+    for name, value in expected.items():
+        assert torch.allclose(losses[f'loss_{name}'], value)
+
+
+@pytest.mark.parametrize('number', [1, 3, 9])
+def test_loss_of_last_steps(number):
+    torch.manual_seed(0)
+    head = OnlineActionHead(4, in_channels=6, num_loss_steps=number)
+    x = torch.randn(2, 5, 6)
+    ids = torch.randint(4, (2, 5))
+    got = head.loss(x, [_sample(action=row) for row in ids])['loss_action']
+    expected = torch.nn.functional.cross_entropy(
+        head.fc_cls(x[:, -number:]).flatten(0, 1), ids[:, -number:].flatten())
+    assert torch.allclose(got, expected)
+
+
+def test_names_missing_targets():
+    head = OnlineActionHead(4, in_channels=6, num_verbs=3)
+    sample = _sample(action=torch.zeros(3, dtype=torch.long))
+    with pytest.raises(ValueError, match='a sample lacks gt_verb'):
+        head.loss(torch.randn(1, 3, 6), [sample])
+
+
+def test_probabilities_leave_out_ignored_class():
+    torch.manual_seed(0)
+    head = OnlineActionHead(
+        4, in_channels=6, num_verbs=3, num_nouns=5,
+        loss_cls=dict(CROSS_ENTROPY, ignore_index=0),
+        loss_verb=dict(CROSS_ENTROPY, ignore_index=2),
+        loss_noun=CROSS_ENTROPY).eval()
+    logits = {k: 9 * y for k, y in head(torch.randn(2, 3, 6)).items()}
+    # The untrained logit has a large value.
+    logits['action'][..., 0] = 50.
+    result = head.probabilities(logits)
+    for name, ignored in dict(action=[0], verb=[2], noun=[]).items():
+        kept = logits[name].clone()
+        kept[..., ignored] = -torch.inf
+        torch.testing.assert_close(result[name], kept.softmax(-1))
