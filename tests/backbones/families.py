@@ -30,15 +30,21 @@ FRAMES = Visformer, ResT, VisionTransformerLAPS
 
 
 class Attention(nn.Module):
+    """Attention of 8 channels with timm's conventions."""
 
-    def __init__(self):
+    def __init__(self, **more):
         super().__init__()
         self.num_heads = 2
         self.qkv, self.proj = nn.Linear(8, 24), nn.Linear(8, 8)
+        for name, value in more.items():
+            setattr(self, name, value)
 
-    def forward(self, x):
+    def weigh(self, scores):
+        return scores.softmax(-1)
+
+    def forward(self, x, attn_mask=None):
         q, k, v = self.qkv(x).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
-        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        y = self.weigh(q @ k.mT / 2) @ v
         return self.proj(y.transpose(1, 2).flatten(2))
 
 

@@ -1,10 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import warnings
-from functools import partial
 
 import pytest
 import torch
-from backbones.families import TINY, build, outputs_of, released
+from backbones.families import TINY, outputs_of, released
 from helpers import relative
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
@@ -13,7 +12,6 @@ from mmvidattn.backbones import DualFormer
 from mmvidattn.convert import convert
 
 ARCH = TINY[DualFormer]['arch']
-_build = partial(build, DualFormer)
 
 
 def _clips(frames=8, height=64, width=64, batch=2):

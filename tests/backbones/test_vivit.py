@@ -17,10 +17,6 @@ def _build(**kwargs):
     return model
 
 
-def _clips(num_frames=8, height=32, width=48, batch=2):
-    return torch.randn(batch, 3, num_frames, height, width)
-
-
 def test_space_time_order_attends_in_space_first():
     model = _build(model='fact_attention', order='space_time',
                    zero_init_temporal=False).eval()

@@ -57,7 +57,6 @@ CASES = [
        'M=9 from') for F in ((9, 4), (6, 3))),
     (ops.lara_attention, (Q, K, V, LANDMARKS, LANDMARKS[:, :3]), {},
      r'key_landmarks, omega \[\*, C, G, D\]'),
-
     (ops.landmark_grid, ((17, 17), 50), {}, 'square.*two axes, got 50'),
     (ops.landmark_grid, ((17, ), 0), {}, 'positive, got 0'),
     (ops.landmark_pool, (zeros(12, 1, 2), (3, 4), (4, 4)), {}, 'grid'),
@@ -86,7 +85,6 @@ CASES = [
     *((ops.shift_plan, (mode, 32), options, message)
       for mode, options, message in (
           ('roll', dict(divisor=4), "must be one of.*'tsm'.*got 'roll'"),
-
           ('tsm', dict(divisor=4, alpha=.5), 'either divisor or alpha'),
           ('tsm', dict(alpha=.5), "'tsm' is not defined by alpha"),
           ('tsm', dict(divisor=1), 'at least'),
