@@ -107,7 +107,7 @@ def test_loads_the_checkpoint(tmp_path, monkeypatch):
 
 
 def test_compiles_the_backbone(monkeypatch):
-    """tests/backbones/test_compile.py compares the outputs."""
+    """tests/backbones/test_backbones.py compares the outputs."""
     compiled = []
     monkeypatch.setattr(nn.Module, 'compile', lambda x: compiled.append(x))
     mmvidattn.get_model(NAME, device='meta')

@@ -1,13 +1,19 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Visformer, ResT and ViT with LAPS: common properties and golden outputs."""
+"""Visformer, ResT and ViT with LAPS, and inflated networks."""
+import sys
+
 import pytest
 import torch
-from backbones.families import FRAMES, outputs_of, released
-from backbones.families import build as _build
+from backbones.families import FRAMES, Image, build, outputs_of, released
 from helpers import relative
 
-from mmvidattn.backbones import ResT, Visformer, VisionTransformerLAPS
-from mmvidattn.layers.temporal import FrameMixing
+from mmvidattn.backbones import (
+    InflatedBackbone,
+    ResT,
+    Visformer,
+    VisionTransformerLAPS,
+)
+from mmvidattn.layers.temporal import FrameMixing, inflated_modules
 
 T = 8
 BACKBONES = pytest.mark.parametrize(
@@ -20,7 +26,7 @@ def _mixings(model):
 
 @BACKBONES
 def test_pyramid_is_repeated_over_attentions(backbone):
-    levels = [m.level for m in _mixings(_build(backbone, pyramid=(1, 3)))]
+    levels = [m.level for m in _mixings(build(backbone, pyramid=(1, 3)))]
     want = {
         Visformer: [1, 3, 1, 3],
         # Restarts in each stage.
@@ -32,15 +38,15 @@ def test_pyramid_is_repeated_over_attentions(backbone):
 
 @BACKBONES
 def test_options_reach_every_attention(backbone):
-    model = _build(backbone, attention='3d', shift='plain',
-                   shift_fraction=1 / 8, shift_first='previous')
+    model = build(backbone, attention='3d', shift='plain',
+                  shift_fraction=1 / 8, shift_first='previous')
     assert {m.extra_repr() for m in _mixings(model)} == {
         'num_frames=8, attention=3d, shift=plain, fraction=0.125, '
         'first=previous'}
 
 
 def test_rest_accepts_frames_of_any_size():
-    y = _build(ResT).eval()(torch.randn(1, 3, T, 70, 101))
+    y = build(ResT).eval()(torch.randn(1, 3, T, 70, 101))
     assert y.shape == (1, 128, T, 3, 4) and y.isfinite().all()
 
 
@@ -76,3 +82,49 @@ def test_golden_released_model(golden, name):
     assert relative(outputs_of(model, clips)[0], g['output']) < tolerance
     frames = model.cls_head.frame_scores(model.backbone(clips))
     assert relative(frames, g['per_frame']) < tolerance
+
+
+@pytest.mark.parametrize('with_grid', [False, True])
+def test_returns_features_of_frames(with_grid):
+    backbone = build(InflatedBackbone)
+    backbone.model.with_grid = with_grid
+    clips = torch.randn(2, 3, 4, 8, 12)
+    y = backbone(clips)
+    frames = backbone.model(clips.transpose(1, 2).flatten(0, 1))
+    frames = frames[1] if with_grid else frames
+    assert y.shape == (2, 8, 4, *((2, 3) if with_grid else ()))
+    for b in range(2):
+        for t in range(4):
+            assert torch.equal(y[b, :, t], frames[b * 4 + t])
+
+
+def test_passes_options_to_inflate():
+    backbone = build(InflatedBackbone, shift='plain', attention='3d',
+                     shift_fraction=1 / 8)
+    assert inflated_modules(backbone) == {
+        f'model.blocks.{i}.attn': 'num_frames=4, attention=3d, shift=plain, '
+        'fraction=0.125, first=next' for i in (0, 1)}
+
+
+def test_init_weights_follows_the_config_of_the_model():
+    backbone = build(InflatedBackbone, model=dict(type=Image, init_cfg=dict(
+        type='Constant', layer='Conv2d', val=2., bias=3.)))
+    assert (backbone.model.embed.weight == 2).all()
+    assert (backbone.model.embed.bias == 3).all()
+
+
+def test_error_names_the_timm_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'timm', None)
+    with pytest.raises(ImportError, match='needs timm: pip install timm'):
+        InflatedBackbone('timm.x')
+
+
+def test_accepts_timm_models(timm):
+    backbone = InflatedBackbone('timm.vit_tiny_patch16_224', 4,
+                                dict(img_size=32), pyramid=(1, 2))
+    assert len(inflated_modules(backbone)) == 12
+    assert backbone(torch.randn(1, 3, 4, 32, 32)).shape == (1, 192, 4)
+    assert isinstance(backbone.model, timm.models.VisionTransformer)
+    with pytest.raises(ValueError, match="no model 'visformer_huge'; it has "
+                                         'visformer_'):
+        InflatedBackbone('timm.visformer_huge')
