@@ -34,11 +34,11 @@ from tools.benchmark.references.vivit import TranscribedViViT
 NUM_FRAMES = 16
 QUICK = 'LinearVideoTransformer-default'
 COMPILED = [f'{backbone.__name__}-{next(iter(variants))}'
-          for backbone, variants in OPTIONS.items()]
+            for backbone, variants in OPTIONS.items()]
 COMPILED += ['LinearVideoTransformer-patches-of-3-frames',
-           'LinearVideoTransformer-windowed', 'XViT-half-clips',
-           'ViViT-encoder', 'ViViT-time-space-fixation', 'ViViT-dot',
-           'DualFormer-padded']
+             'LinearVideoTransformer-windowed', 'XViT-half-clips',
+             'ViViT-encoder', 'ViViT-time-space-fixation', 'ViViT-dot',
+             'DualFormer-padded']
 # Models with custom backward code.
 TRAINED = 'LinearVideoTransformer-patches-of-3-frames', 'DualFormer-padded'
 

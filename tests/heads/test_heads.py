@@ -126,7 +126,10 @@ def test_clip_classifier_classifies_tokens():
      r'\(2, 5\).*multi_class.*\(2, 1\)'),
     (lambda: TokenLabelHead(7, 6, gamma=1.5), 'gamma.*got 1.5'),
     (lambda: TokenLabelHead(7, 6).loss(FEATURES, _samples(IDS)),
-     'token_labels, .*got None')])
+     'token_labels, .*got None'),
+    (lambda: OnlineActionHead(4, in_channels=6, num_verbs=3).loss(
+        torch.randn(1, 3, 6), [_sample(action=torch.zeros(3).long())]),
+     'a sample lacks gt_verb')])
 def test_rejects(call, message):
     with pytest.raises(ValueError, match=message):
         call()
@@ -162,13 +165,12 @@ def test_losses_may_differ():
     ids = torch.tensor([[0, 1, 2], [2, 0, 1]])
     losses = head.loss(x, [_sample(action=i, verb=i, noun=i) for i in ids])
     logits = {name: y.flatten(0, 1) for name, y in head(x).items()}
-    cross_entropy = torch.nn.functional.cross_entropy
     keep = ids.flatten() > 0
     expected = dict(
-        action=cross_entropy(logits['action'], ids.flatten()),
-        verb=cross_entropy(logits['verb'][keep][:, 1:],
-                           ids.flatten()[keep] - 1),
-        noun=2 * cross_entropy(logits['noun'], ids.flatten()))
+        action=F.cross_entropy(logits['action'], ids.flatten()),
+        verb=F.cross_entropy(logits['verb'][keep][:, 1:],
+                             ids.flatten()[keep] - 1),
+        noun=2 * F.cross_entropy(logits['noun'], ids.flatten()))
     assert losses.keys() == {f'loss_{name}' for name in expected}
     for name, value in expected.items():
         assert torch.allclose(losses[f'loss_{name}'], value)
@@ -181,16 +183,9 @@ def test_loss_of_last_steps(number):
     x = torch.randn(2, 5, 6)
     ids = torch.randint(4, (2, 5))
     got = head.loss(x, [_sample(action=row) for row in ids])['loss_action']
-    expected = torch.nn.functional.cross_entropy(
+    expected = F.cross_entropy(
         head.fc_cls(x[:, -number:]).flatten(0, 1), ids[:, -number:].flatten())
     assert torch.allclose(got, expected)
-
-
-def test_names_missing_targets():
-    head = OnlineActionHead(4, in_channels=6, num_verbs=3)
-    sample = _sample(action=torch.zeros(3, dtype=torch.long))
-    with pytest.raises(ValueError, match='a sample lacks gt_verb'):
-        head.loss(torch.randn(1, 3, 6), [sample])
 
 
 def test_probabilities_leave_out_ignored_class():

@@ -6,7 +6,6 @@ reference in TWINS and options in VARIANTS make its contract stronger.
 """
 import copy
 import math
-import random
 
 import pytest
 import torch
@@ -137,14 +136,6 @@ def tokens(*grid, batch=2):
     return torch.randn(batch, *grid, C, dtype=torch.float64)
 
 
-def drawn_grids():
-    """Return the grid of the model, and a smaller one of a printed seed."""
-    seed = random.SystemRandom().randrange(2**32)
-    print(f'sizes of seed {seed}')
-    rng = random.Random(seed)
-    return GRID, (rng.randint(2, 3), rng.randint(1, 2), rng.randint(1, 4))
-
-
 def sequences(grid, pattern):
     """Return indices [queries, keys] in [T, H, W], and the axes of both."""
     T, H, W = grid
@@ -217,7 +208,7 @@ def test_attentions_are_of_the_base_class():
       for across_heads in (False, True))])
 def test_equals_its_reference_and_learns(cls, options, more, pattern):
     module = build(cls, options, pattern, **more)
-    for grid in drawn_grids():
+    for grid in GRID, (2, 1, 3):
         x = tokens(*grid).requires_grad_()
         got, want = module(x), by_sequence(module, x, pattern)
         assert relative(got, want) < 1e-10

@@ -80,6 +80,9 @@ def test_half_precision_logits_are_summed_in_float32(kind, logits, dtype):
           TokenLabelLoss)),
     (lambda: soft_token_labels(SOFT, 0), 'topk.*got 0'),
     (lambda: EqualizationLoss([0, 0]), 'class_counts must be'),
+    # The file is needed in training only.
+    (lambda loss=EqualizationLoss('none.npy'): loss(
+        SOFT, torch.ones(B).long()), 'no file none.npy'),
     (lambda: EqualizationLoss([0, 1, 2])(SOFT, torch.ones(B).long()),
      '4 classes of .*, got 2'),
     (lambda: MultiClassCrossEntropyLoss(K)(SOFT, SOFT),

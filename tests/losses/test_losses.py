@@ -233,9 +233,3 @@ def test_reads_counts_from_files(tmp_path):
         loss = MODELS.build(
             dict(type='EqualizationLoss', class_counts=str(tmp_path / name)))
         assert torch.equal(loss.tail, EqualizationLoss(COUNTS).tail)
-
-
-def test_needs_the_file_only_in_training():
-    loss = EqualizationLoss('none.npy')
-    with pytest.raises(ValueError, match='no file none.npy'):
-        loss(torch.zeros(2, 3), torch.tensor([1, 2]))
