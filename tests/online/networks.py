@@ -3,6 +3,7 @@
 import inspect
 from functools import cache
 
+import numpy as np
 import torch
 from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
@@ -128,14 +129,11 @@ def small_detector(network, **options):
     return model.double().eval()
 
 
-def video_like(channels, length=40, dtype=torch.float64, seed=0):
+def video_of(model, length=40, dtype=torch.float64, seed=0):
+    """Return random features of a video, [T, C] for each modality."""
     gen = torch.Generator().manual_seed(seed)
     return {name: torch.randn(length, width, generator=gen, dtype=dtype)
-            for name, width in channels.items()}
-
-
-def video_of(model, *args, **kwargs):
-    return video_like(model.backbone.in_channels, *args, **kwargs)
+            for name, width in model.backbone.in_channels.items()}
 
 
 def frame_of(video, t):
@@ -167,25 +165,20 @@ def clip_of(model, images):
     return ((images - mean) / std).transpose(0, 1)[None]
 
 
-def window_of(backbone, t, long_rate, work_rate, stretch):
-    """Return the dataset's window of frame t.
+def windows_of(backbone, times, long_rate, work_rate, stretch):
+    """Return the dataset's windows of some frames.
 
     Returns:
-        Frames of the long memory, their padding mask, the first frame of the
-        work memory, and the place of frame t in it.
+        Frames [W, N + L] of the windows, padding masks [W, N], and the places
+        of the given frames in the work memories.
     """
-    length = backbone.long_memory_length * long_rate
-    place = min(t // work_rate, backbone.work_memory_length - 1)
-    start = t - work_rate * place
-    long = dense_long_indices(start, length, long_rate, not stretch)
-    return (torch.from_numpy(long), torch.from_numpy(long_padding_mask(long)),
-            start, place)
-
-
-def windows_of(backbone, times, *sampling):
-    """Return the frames [W, N + L] of windows, their masks and places."""
-    long, masks, starts, places = zip(*(
-        window_of(backbone, t, *sampling) for t in times))
-    work = torch.tensor(starts)[:, None] + sampling[1] * torch.arange(
-        backbone.work_memory_length)
-    return torch.cat([torch.stack(long), work], 1), torch.stack(masks), places
+    L, frames, masks, places = backbone.work_memory_length, [], [], []
+    for t in times:
+        places.append(min(t // work_rate, L - 1))
+        start = t - work_rate * places[-1]
+        long = dense_long_indices(
+            start, backbone.long_memory_length * long_rate, long_rate,
+            not stretch)
+        frames.append([*long, *range(start, start + work_rate * L, work_rate)])
+        masks.append(long_padding_mask(long))
+    return torch.tensor(frames), torch.from_numpy(np.stack(masks)), places

@@ -72,6 +72,7 @@ def test_cuda_graph_gives_the_scores_of_the_step(detector, kernel):
     StreamSession.record_graph(sessions)
     for t in (*range(30), *range(30)):
         if t == 0:
-            [session.reset() for session in sessions]
+            for session in sessions:
+                session.reset()
         for out in StreamSession.push_many(sessions, [frame_of(video, t)] * 2):
             assert relative(out['action'], want[t]) < 1e-5

@@ -17,9 +17,6 @@ def weights_of(videos, work_dir, resume=False, hooks=()):
         'default_hooks.checkpoint.save_best': None,
         'train_cfg.max_epochs': 1, 'train_cfg.val_interval': 5,
         'resume': resume})
-    for loader in 'train_dataloader', 'val_dataloader', 'test_dataloader':
-        cfg[loader].dataset.data_root = str(videos)
-        cfg[loader].dataset.metainfo.classes = f'{videos}/classes.txt'
     cfg.experiment_name = f'{work_dir.name}_{resume}'
     runner = VideoRunner.from_cfg(cfg)
     for hook in hooks:
