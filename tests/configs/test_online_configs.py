@@ -129,7 +129,7 @@ def test_model_fits_the_dataset(name):
 
 # They look ahead in windows, which differ in the first window.
 @pytest.mark.parametrize('name, first', [
-    ('mat_thumos14', 31), ('miniroad_thumos14', 0)])
+    ('mat_thumos14', 31), ('miniroad_thumos14', 0), ('testra_thumos14', 0)])
 @torch.no_grad()
 def test_stream_has_the_scores_of_the_video(name, first, narrow_online):
     cfg = narrow_online(name)
@@ -147,3 +147,26 @@ def test_stream_has_the_scores_of_the_video(name, first, narrow_online):
     metric.dataset_meta = None
     metric.process(None, [result.to_dict() for result in results])
     assert list(metric.evaluate(2))[0] == 'online/mAP_stream_window'
+
+
+@torch.no_grad()
+def test_stream_has_the_scores_of_the_windows_of_segments(narrow_online):
+    cfg = narrow_online('testra_ek100')
+    torch.manual_seed(0)
+    model = MODELS.build(cfg.model).eval()
+    data, found = cfg.test_dataloader.dataset, []
+    metric = METRICS.build(dict(cfg.test_evaluator, subsets=None))
+    for windows in 'segments', 'stream':
+        dataset = DATASETS.build(dict(data, windows=windows))
+        results = model.test_step(pseudo_collate([dataset[0], dataset[1]]))
+        metric.process(None, [result.to_dict() for result in results])
+        found.append({segment.id: segment for result in metric.results
+                      for segment in result['segments']})
+        metric.results.clear()
+    assert len(found[0]) == 2 and found[0].keys() == found[1].keys()
+    for name, window in found[0].items():
+        stream = found[1][name]
+        assert (stream.labels, stream.seen) == (window.labels, True)
+        for part, scores in window.scores.items():
+            np.testing.assert_allclose(
+                stream.scores[part], scores, atol=1e-4)

@@ -6,7 +6,6 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from registered import classes_of
 from torch import nn
 
 import mmvidattn
@@ -16,42 +15,6 @@ from tools.analysis import attention_map, grad_cam
 DOCS = Path(__file__).resolve().parents[2] / 'docs'
 TINY = 'linear_ff_tiny_motion'
 GRID = (4, 3, 5)
-# They multiply their result by a gate, or keep a state instead of rows.
-WITHOUT_ROWS = 'GatedDeltaAttention', 'PolaFormerAttention', 'RALAAttention'
-
-
-@pytest.mark.parametrize('attention', classes_of('layers'),
-                         ids=lambda attention: attention.__name__)
-def test_rows_match_probing_with_single_keys(attention):
-    """If only one key has a value, the output is the weight of that key."""
-    module = nn.Module()
-    module.attention = attention = attention(4, 3, (3, 5)).double().eval()
-    forward = attention.forward
-
-    def seeded(*args):
-        torch.manual_seed(1)
-        return forward(*args)
-
-    attention.forward = seeded
-    torch.manual_seed(0)
-    q, k, v = torch.randn(3, 2, 15, 3, 4, dtype=torch.float64)
-    q, k = attention.feature_map(q), attention.key_map(k, (1, ))
-    shapes = ((3, 5), (3, 5)) * getattr(attention, 'takes_shapes', False)
-    given = attention_map.Captured(module, GRID, GRID[1:], (q, k, v), shapes)
-    queries = torch.tensor([3, 14])
-    if type(attention).__name__ in WITHOUT_ROWS:
-        with pytest.raises(ValueError, match='not compute an attention mat'):
-            attention_map.attention_rows(given, 1, queries)
-        return
-    rows = attention_map.attention_rows(given, 1, queries)
-    want = []
-    for j in range(15):
-        one = torch.zeros_like(v[1:])
-        one[:, j] = 1
-        with torch.no_grad():
-            want.append(attention(q[1:], k[1:], one, *shapes)
-                        [0, queries, :, 0])
-    assert torch.allclose(rows, torch.stack(want, -1), atol=1e-10)
 
 
 @pytest.mark.parametrize('token', [(0, 0, 0), (2, 1, 4)])
@@ -182,10 +145,11 @@ def test_draws_the_scores_of_frames(draw, video, tmp_path):
 @pytest.mark.parametrize('name, options, error', [
     ('attention_map', ['--layer', 'head'], '--layer must be a VideoSelf'),
     ('attention_map', ['--token', 8, 0, 0], r'--token .*got \(8, 0, 0\)'),
-    ('attention_map', ['--out', 'map.jpg'], '--out must be a .png'),
+    # It multiplies its result by a gate.
+    ('attention_map', ['--model', 'linear_ff_motion_rala'],
+     'RALAAttention does not compute an attention matrix'),
     ('grad_cam', ['--layer', 'blocks.9'], '--layer .*got blocks.9'),
     ('grad_cam', ['--label', 8], "--label must be .*below 8, got '8'"),
-    ('grad_cam', ['--model', 'x_none'], "no model 'x_none'"),
     ('frame_scores', [], 'head .*got LinearVideo')],
     ids=str)
 def test_tools_name_the_fault(draw, tmp_path, name, options, error):

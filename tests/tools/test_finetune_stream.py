@@ -17,17 +17,9 @@ from mmvidattn.commands import main
 from mmvidattn.online.event_thresholds import read_thresholds
 from tools.data.online.make_events import CLASSES, Recipe, make_events
 
-FILES = {'best.pth', 'best.safetensors', 'config.py', 'curves.png', 'data',
-         'finetune.json', 'metrics.json', 'predictions.csv', 'run',
+FILES = {'best.pth', 'best.safetensors', 'bundle', 'config.py', 'curves.png',
+         'data', 'finetune.json', 'metrics.json', 'predictions.csv', 'run',
          'scores', 'thresholds.json', 'timelines.png'}
-
-
-@pytest.fixture(scope='module')
-def events(tmp_path_factory):
-    """Ten videos of two minutes."""
-    folder = tmp_path_factory.mktemp('events') / 'set'
-    make_events(folder, recipe=Recipe(seconds=120, contrast=1, noise=4))
-    return folder
 
 
 def options_of(events, out, *more):
@@ -36,36 +28,11 @@ def options_of(events, out, *more):
         '--work-dir', out, '--workers', 0, '--quick', *more)]
 
 
-def check_results(out, printed):
-    metrics = json.loads((out / 'metrics.json').read_text())
-    assert metrics['split'] == 'test' and metrics['videos'] == 2
-    assert {one['name'] for one in metrics['tuned']['classes']} <= {*CLASSES}
-    for name in 'curves.png', 'timelines.png':
-        assert cv2.imread(str(out / name)).std() > 1, name
-    assert re.search(r'^all +\d+ +\d', printed, re.M)
-    return metrics
-
-
-def check_stream(out, video, *model):
-    """Check that the live detector finds the predicted events."""
-    main([*map(str, ('stream', video, *model, '--events', out / 'e.jsonl'))])
-    live = [json.loads(line) for line in open(out / 'e.jsonl')]
-    live = [(one['class'], one['start'], one['end']) for one in live
-            if one['event'] == 'end']
-    with open(out / 'predictions.csv') as file:
-        rows = [row for row in csv.DictReader(file)
-                if row['video'] == video.name]
-    found = [(row['label'], float(row['start']), float(row['end']))
-             for row in rows]
-    assert len(found) == len(live) > 0
-    for one, other in zip(sorted(found), sorted(live)):
-        assert one[0] == other[0]
-        assert one[1:] == pytest.approx(other[1:], abs=1e-3)
-
-
 @pytest.mark.slow
-def test_resumes_after_a_kill_and_streams(events, tmp_path):
-    out = tmp_path / 'out'
+def test_resumes_after_a_kill_and_streams(tmp_path):
+    events, out = tmp_path / 'set', tmp_path / 'out'
+    # Ten videos of two minutes.
+    make_events(events, recipe=Recipe(seconds=120, contrast=1, noise=4))
     # The minutes only choose the size of the images, also on a busy machine.
     command = [sys.executable, '-m', 'mmvidattn', 'finetune', *options_of(
         events, out, '--model', 'pixels', '--epochs', 40, '--minutes', 60)]
@@ -79,33 +46,38 @@ def test_resumes_after_a_kill_and_streams(events, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert 'resuming with its lists' in done.stdout
-    assert {path.name for path in out.glob('[!.]*')} == FILES | {'bundle'}
+    assert {path.name for path in out.glob('[!.]*')} == FILES
     epochs = [log['epoch'] for log in read_scalars(out / 'run')
               if 'loss' in log]
     assert epochs == sorted(epochs) and epochs[-1] == 40
-    metrics = check_results(out, done.stdout)
+    metrics = json.loads((out / 'metrics.json').read_text())
+    assert metrics['split'] == 'test' and metrics['videos'] == 2
+    assert {one['name'] for one in metrics['tuned']['classes']} <= {*CLASSES}
+    for name in 'curves.png', 'timelines.png':
+        assert cv2.imread(str(out / name)).std() > 1, name
+    assert re.search(r'^all +\d+ +\d', done.stdout, re.M)
     assert metrics['tuned']['F1@50'] > .5
     tuned = read_thresholds(out / 'thresholds.json').classes
     online = load_bundle(out / 'bundle').config.online
     assert online.events.thresholds.to_dict() == tuned
-    check_stream(out, events / 'videos/day_04.mp4', out / 'bundle')
+    # The live detector finds the predicted events.
+    main([*map(str, ('stream', events / 'videos/day_04.mp4', out / 'bundle',
+                     '--events', out / 'e.jsonl'))])
+    live = [json.loads(line) for line in open(out / 'e.jsonl')]
+    live = [(one['class'], one['start'], one['end']) for one in live
+            if one['event'] == 'end']
+    with open(out / 'predictions.csv') as file:
+        found = [(row['label'], float(row['start']), float(row['end']))
+                 for row in csv.DictReader(file)
+                 if row['video'] == 'day_04.mp4']
+    assert len(found) == len(live) > 0
+    for one, other in zip(sorted(found), sorted(live)):
+        assert one[0] == other[0]
+        assert one[1:] == pytest.approx(other[1:], abs=1e-3)
     # The same command repeats only the results.
     done = subprocess.run(command, capture_output=True, text=True)
     assert 'the training is complete' in done.stdout
     assert json.loads((out / 'metrics.json').read_text()) == metrics
-
-
-@pytest.mark.slow
-def test_features_with_testra(events, tmp_path, capfd):
-    out = tmp_path / 'out'
-    main(['finetune', *options_of(events, out, '--model', 'features',
-                                  '--epochs', 3)])
-    printed = capfd.readouterr().out
-    assert {path.name for path in out.glob('[!.]*')} == FILES
-    check_results(out, printed)
-    assert len([*out.glob('data/rgb/*.npy')]) == 10
-    command = re.search(r'mmvidattn stream VIDEO (.*) --events', printed)[1]
-    check_stream(out, events / 'videos/day_04.mp4', *command.split())
 
 
 def test_dry_run_prints_the_config(tmp_path, capfd):

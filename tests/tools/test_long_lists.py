@@ -10,18 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from live_fixtures import write_tsn
 
-import mmvidattn
 from mmvidattn.apis import VideoClassifier
 from mmvidattn.apis.many_videos import (
     plan_videos,
     process_videos,
     run_with_ray,
 )
-from mmvidattn.commands import make_parser
-from mmvidattn.commands.extract_features import load_extractor, options_of
 from mmvidattn.utils.remote_files import local_path
 
 # Paths of the readable videos below the folder, by their names.
@@ -39,80 +35,37 @@ def folder(motion_dir, tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope='module')
-def tsn(tmp_path_factory):
-    """Config and checkpoint of a recognizer."""
-    torch.manual_seed(0)
-    config = write_tsn(tmp_path_factory.mktemp('tsn') / 'tsn.py', False)
-    checkpoint = config.with_suffix('.pth')
-    torch.save(dict(state_dict=mmvidattn.get_model(config).state_dict()),
-               checkpoint)
-    return config, checkpoint
-
-
-@pytest.fixture
-def check_list(run_main, folder, tmp_path, capsys):
-    """Check a command that a broken video and a missing result interrupt."""
-    out = tmp_path / 'out'
-
-    def check(command, suffix, expected, other, error):
-        def run(counts):
-            with pytest.raises(SystemExit,
-                               match=f'error: {folder}/broken.mp4: '):
-                run_main(*command)
-            assert f'{counts}, 1 failed' in capsys.readouterr().out
-
-        run('3 videos written, 0 existed already')
-        files = sorted(out.glob(f'*{suffix}'))
-        files = [file for file in files if file.stem in VIDEOS]
-        assert [file.stem for file in files] == [*VIDEOS]
-        for file in files:
-            expected(file, str(folder / VIDEOS[file.stem]))
-        times = [file.stat().st_mtime_ns for file in files]
-        files[1].unlink()
-        run('1 video written, 2 existed already')
-        again = [file.stat().st_mtime_ns for file in files]
-        assert again[::2] == times[::2] and again[1] > times[1]
-        # Results of other options do not mix with them.
-        with pytest.raises(SystemExit, match=error):
-            run_main(*other)
-
-    return check
-
-
-def test_features_continue_and_report_bad_videos(check_list, folder, tsn,
-                                                 tmp_path):
-    config, checkpoint = tsn
-    command = ('extract-features', folder, tmp_path / 'out', config,
-               '--checkpoint', checkpoint, '--device', 'cpu')
-    extractor = load_extractor(options_of(make_parser(
-        'extract-features').parse_intermixed_args([*map(str, command[1:])])))
-
-    def expected(file, video):
-        np.testing.assert_allclose(np.load(file), extractor(video), rtol=1e-5,
-                                   atol=1e-6)
-
-    check_list(command, '.npy', expected, (*command, '--rate', 8),
-               'rate was 4.0 and now is 8.0')
-
-
 def test_predictions_continue_and_report_bad_videos(
-        check_list, folder, small_config, small_checkpoint, tmp_path):
-    videos = tmp_path / 'list.csv'
+        run_main, folder, small_config, small_checkpoint, tmp_path, capsys):
+    """A broken video and a missing result interrupt the command."""
+    videos, out = tmp_path / 'list.csv', tmp_path / 'out'
     videos.write_text('source,name\n' + ''.join(
         f'{folder}/{path},{name}\n'
         for name, path in dict(VIDEOS, broken='broken.mp4').items()))
+
+    def run(checkpoint, error):
+        with pytest.raises(SystemExit, match=error):
+            run_main('predict', videos, small_config, checkpoint, '--json',
+                     out, '--device', 'cpu')
+        return capsys.readouterr().out
+
+    broken = f'error: {folder}/broken.mp4: '
+    assert '3 videos written, 0 existed already, 1 failed' in run(
+        small_checkpoint, broken)
     classifier = VideoClassifier(small_config, small_checkpoint)
-    rest = '--json', tmp_path / 'out', '--device', 'cpu'
-    other = shutil.copy(small_checkpoint, tmp_path / 'other.pth')
-
-    def expected(file, video):
-        assert json.loads(file.read_text()) == classifier(video).as_dict()
-
-    check_list(('predict', videos, small_config, small_checkpoint, *rest),
-               '.json', expected,
-               ('predict', videos, small_config, other, *rest),
-               'checkpoint was .* and now is .*oth')
+    files = [out / f'{name}.json' for name in VIDEOS]
+    for file, path in zip(files, VIDEOS.values()):
+        assert json.loads(file.read_text()) == classifier(
+            str(folder / path)).as_dict()
+    times = [file.stat().st_mtime_ns for file in files]
+    files[1].unlink()
+    assert '1 video written, 2 existed already, 1 failed' in run(
+        small_checkpoint, broken)
+    again = [file.stat().st_mtime_ns for file in files]
+    assert again[::2] == times[::2] and again[1] > times[1]
+    # Results of other options do not mix with them.
+    run(shutil.copy(small_checkpoint, tmp_path / 'other.pth'),
+        'checkpoint was .* and now is .*oth')
 
 
 @pytest.mark.parametrize('text, error', [
@@ -192,12 +145,14 @@ def test_ray_reports_bad_videos_and_crashes(ray, tmp_path):
     assert calls.count('crash.mp4') == 2 and calls.count('bad.mp4') == 1
 
 
-def test_ray_extracts_the_features_of_a_plain_run(ray, run_main, folder, tsn,
+def test_ray_extracts_the_features_of_a_plain_run(ray, run_main, folder,
                                                   tmp_path):
+    # Random weights are the same in each process.
+    config = write_tsn(tmp_path / 'tsn.py', False)
     for out, options in ('plain', ()), ('ray', ('--engine', 'ray')):
         with pytest.raises(SystemExit, match=f'error: {folder}/broken.mp4: '):
-            run_main('extract-features', folder, tmp_path / out, tsn[0],
-                     '--checkpoint', tsn[1], '--device', 'cpu', *options)
+            run_main('extract-features', folder, tmp_path / out, config,
+                     '--device', 'cpu', *options)
     for name in VIDEOS:
         np.testing.assert_allclose(
             np.load(tmp_path / f'ray/{name}.npy'),

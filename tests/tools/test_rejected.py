@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Invalid input of each command ends in one line, and writes nothing."""
-import argparse
 import re
 import shlex
 import shutil
@@ -29,7 +28,6 @@ ROWS = {
         ('{IN}/mine.csv --to csv', '--to and --url need OUT'),
         ('{IN}/mine.csv --columns video', 'NAME=COLUMN, got video')],
     'bundle': [
-        (f'{SMALL} x.zip --labels {{IN}}/notes.txt', 'the 8 classes, got 1'),
         (f'{SMALL} {{IN}}/clips', 'clips exists; choose another name')],
     'compare': [
         (f'{{IN}} {TINY} no_config --out x', 'no_config'),
@@ -42,11 +40,6 @@ ROWS = {
         (f'{{IN}} {TINY} --out x -- --seed 3', '--seed is not allowed after')],
     'convert': [
         ('none none.pth x.pth', 'source must be one of .*linear_ff'),
-        ('vit_timm {CHECKPOINT} x.pth', 'not a ViT of timm'),
-        ('vit_timm none.pth x.pth', 'no checkpoint file .*none.pth'),
-        ('vit_timm {IN}/unsafe.pth x.pth',
-         'unsafe.pth is refused: .*argparse.Namespace'),
-        ('vit_timm hf://owner/model@main x.pth', '40 hexadecimal digits'),
         ('vit_timm {IN}/vit.pth {IN}/vit.pth', 'vit.pth exists.* --force'),
         ('vit_timm {IN}/vit.pth x.pth --config {CONFIG}',
          'does not fit the model')],
@@ -54,22 +47,16 @@ ROWS = {
         (f'{SMALL} x.pth', 'must end with .pt2 or .onnx'),
         (f'{{VIDEO}} {SMALL} x.pt2', 'expected only BUNDLE, or CONFIG CHECK'),
         (f'{SMALL} x.pt2 --device cuda:99', 'argument --device: cuda:99'),
-        (f'{SMALL} x.pt2 --output votes', 'votes'),
-        (f'{SMALL} x.pt2 --kernel window', "kernel='window'")],
+        (f'{SMALL} x.pt2 --output votes', 'votes')],
     'extract-features': [
         ('{VIDEO} x {TSN} --layer cls_head.fc',
          "'cls_head.fc'; linear layers are .*fc_cls"),
-        ('{VIDEO} x {TSN} --checkpoint none.pth', 'none.pth'),
         ('{VIDEO} x {TSN} --flow fast', 'fast'),
-        ('none x {TSN}', 'none does not exist'),
-        ('{IN}/empty x {TSN}', 'no videos in the folder'),
         ('{VIDEO} {IN} {TSN}', 'is not empty'),
         ('{VIDEO} x {TSN} --processes 2', '--processes needs --engine ray')],
     'finetune': [
         ('{IN}/one', 'all videos have the same class, a: '),
         ('{IN}/bad', 'none of 2 videos can be read; first error'),
-        ('{IN}/none', 'no folder or CSV file .*none'),
-        ('{IN}/empty', 'no videos in folders of .*put the videos of each'),
         ('{IN}/two --work-dir {IN}/two/out', 'must not be inside .*two'),
         ('{IN}/two --weights none.pth', 'no checkpoint file none.pth'),
         ('{IN}/two --weights {BUNDLE}', 'is a bundle: .*model.safetensors'),
@@ -83,8 +70,6 @@ ROWS = {
         ('x --freeze head', "--freeze must be .*'backbone', 'spatial'"),
         ('x --lora 2 --weights w --freeze 1', 'already'),
         ('x --lora 2 --weights none', '--freeze and --lora need --weights'),
-        (f'{{IN}}/two --lora 2 --model vivit_{TINY[10:]}',
-         '--freeze and --lora need --weights'),
         ('x --multi-label --balance focal', 'focal is not for --multi-label'),
         ('x --loss asymmetric', '--loss needs --multi-label'),
         ('x --val-share 2', r'--val-share must be a number in \[0, 1\]'),
@@ -98,19 +83,15 @@ ROWS = {
         ('x --stream --videos y --model features --weights none',
          '--model features needs --weights'),
         ('x --stream --videos y --model features --features linear_ff_k400',
-         '--features linear_ff_k400 needs --weights'),
-        ('{IN}/mine.csv --stream --videos nowhere',
-         'videos must be a folder, got nowhere')],
+         '--features linear_ff_k400 needs --weights')],
     'predict': [
         ('', 'required: VIDEO .mmvidattn'),
-        (f'{{IN}}/empty {SMALL}', 'no videos in the folder .*empty'),
         (f'{{IN}}/notes.txt {SMALL}', r'notes.txt[^\n]*\n1$'),
         (f'{{IN}}/clips {SMALL} --out x.mp4', 'folder for 3 videos'),
         (f'{{IN}}/clips/a.mp4 {SMALL} --out {{IN}}/clips',
          'overwrite another video'),
         (f'{{IN}}/clips/a.mp4 {{IN}}/clips/sub/a.MP4 {SMALL} --out x',
          'overwrite another video'),
-        (f'{{VIDEO}} {SMALL} --labels none.txt', 'labels file none.txt'),
         (f'{{VIDEO}} {SMALL} --labels {{IN}}/notes.txt', '8 classes .*got 1'),
         (f'{{VIDEO}} {SMALL} --windows 1 --out x.png', 'must be an .mp4 file'),
         ('x --stride 2', '--stride needs --windows'),
@@ -119,19 +100,15 @@ ROWS = {
         ('x --to csv', '--to needs --segments'),
         ('x --thresholds f', '--thresholds needs --segments'),
         ('x --segments x.csv --json-lines y', '--json-lines does not work'),
-        ('x --segments x.csv --batch-size 2', '--batch-size does not work'),
-        (f'{{VIDEO}} {SMALL} --segments x.json', 'give the format of x.json'),
         (f'{{VIDEO}} {SMALL} --segments x.csv', 'seconds .*--windows'),
         ('x --processes 2', '--processes needs --engine ray'),
         ('x --engine ray', '--engine needs --json FOLDER'),
         ('x --json y --windows 1', '--windows does not work with --json FOL'),
-        ('x --json y --batch-size 2', '--batch-size does not work with --js'),
         # The model at the end of the words.
         (f'. x.pth {TINY}', 'x.pth is a checkpoint, where a config'),
         (f'. {TINY}', f"{TINY} needs a checkpoint after it, .*'default'"),
         ('. linear_ff_ssv2', 'needs a checkpoint after it$'),
         ('x.mp4 x.pth', 'x.pth needs a config before it, got x.mp4'),
-        ('none.mp4', 'none.mp4 does not exist'),
         ('x.mp4 x.onnx --amp', 'x.onnx is an exported model'),
         ('{BUNDLE} {VIDEO}', 'is a bundle, not a source: give it after'),
         ('{BUNDLE}', f'expected a source before the model .*{TINY}'),
@@ -146,29 +123,15 @@ ROWS = {
     'stream': [
         ('{CLIP} {DETECTOR} --out x.avi', '--out must end with .mp4, got x'),
         ('{CLIP} {DETECTOR} --plot x.txt', '--plot must end with .png'),
-        ('{CLIP} {DETECTOR} --on 2', '0 < off <= on <= 1'),
-        ('{CLIP} {DETECTOR} --thresholds x', 'cannot read the thresholds x'),
         ('{CLIP} {DETECTOR} --thresholds x --min-duration 1',
          '--min-duration must'),
         ('{CLIP} {DETECTOR} --scores x --state y', '--scores does not work'),
-        ('{CLIP} {DETECTOR} --fps 3', 'has its own rate'),
-        ('{CLIP} {DETECTOR} --webhook host', 'a webhook must be .* got host'),
-        ('{CLIP} {DETECTOR} --segments x --segment-margin -1 2', 'margin'),
         ('{CLIP} {DETECTOR} --flow x y',
-         'modalities rgb of the model, got flow'),
-        (f'{{CLIP}} {SMALL} --rgb x y --seconds 1',
-         'extractors is not an option'),
-        ('none.mp4 {DETECTOR}', 'source none.mp4 does not exist; a source')],
+         'modalities rgb of the model, got flow')],
     'targets': [
-        ('csv {IN}/reversed.csv x --features {IN}/features',
-         'line 2: a segment must have 0 <= start < end, got 2'),
-        ('csv {IN}/mine.csv x --features {IN}/features',
-         'segments of day/a.mp4, b.mp4, but'),
         ('csv {IN}/notes.txt x --features {IN}/features',
          'columns video, start, end and label .*got no'),
-        ('thumos14 {IN} x --features {IN}/features', 'must be csv or json'),
-        ('csv {IN}/mine.csv x --features {IN}/empty', 'no .npy files in'),
-        ('csv none.csv x --features {IN}/features', 'none.csv does not')],
+        ('thumos14 {IN} x --features {IN}/features', 'must be csv or json')],
     'test': [
         ('{CONFIG} none.pth', 'no checkpoint file none.pth'),
         ('{CONFIG} {CONFIG}', 'small.py is a config, where a checkpoint'),
@@ -186,30 +149,20 @@ ROWS = {
         ('{CONFIG} --cfg-options model.cls_head.num_classes=3 '
          'train_dataloader.dataset.num_classes=None',
          r'train.txt, line 4: label 3 is out of .*cls_head.num_classes=3'),
-        ('none.py', 'no config file none.py'),
         ('{CONFIG} --cfg-options foo', 'must be KEY=VALUE, got foo'),
         ('linear_ff_tiny_motoin', f'did you mean {TINY}'),
         (TINY, 'no annotation file data/motion/.*data_root='),
         ('{CONFIG} --cfg-options model.backbone.num_layrs=1',
          "'num_layrs'; did you mean 'num_layers'"),
-        ('{CONFIG} --cfg-options model.cls_head.droput_ratio=1',
-         "'droput_ratio'; did you mean 'dropout_ratio'"),
         ('{IN}/cut.py', 'cut.py is not a config: .*never closed .cut.py, l'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.type=AdamWW',
          'AdamWW is not .*did you mean AdamW'),
-        ('{CONFIG} --cfg-options val_evaluator.type=AccMetrc',
-         'AccMetrc is not .*did you mean AccMetric'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.lr_rate=1',
          "AdamW has no argument 'lr_rate'; it has params, lr, betas"),
         ('{CONFIG} --cfg-options train_cfg.max_epoch=3',
          "'max_epoch'; did you mean 'max_epochs'"),
-        ('{CONFIG} --cfg-options model.backbone.type=NoSuchNet', 'NoSuchNet'),
         ('{CONFIG} --cfg-options model.backbone.attention.type=LinearAttenton',
          'LinearAttenton is not .*did you mean LinearAttention?'),
-        ('{CONFIG} --cfg-options train_dataloader.dataset.ann_file=none.txt',
-         'no annotation file .*none.txt'),
-        ('{CONFIG} --cfg-options load_from=none.pth',
-         'no checkpoint file none.pth'),
         ('{CONFIG} --resume none.pth', 'no checkpoint file none.pth'),
         ('{CONFIG} --cfg-options model.backbone.embed_dims=48 '
          'model.cls_head.in_channels=48 load_from={CHECKPOINT}',
@@ -234,9 +187,7 @@ ROWS = {
     'tune-thresholds': [
         ('none {IN}/mine.csv', 'cannot read the scores .*none'),
         ('{IN}/empty {IN}/mine.csv', r'in .*empty/scores.json: No such'),
-        ('{IN}/scores {IN}/mine.csv --objective recall', 'need each other'),
-        ('{IN}/scores {IN}/mine.csv --false-alarms 1', 'need each other'),
-        ('{IN}/scores {IN}/mine.csv --objective f1@90', 'f1@90')],
+        ('{IN}/scores {IN}/mine.csv --false-alarms 1', 'need each other')],
 }
 
 
@@ -256,8 +207,7 @@ def given(motion_dir, small_config, small_checkpoint, files, clip,
             ('bad/b/x.mp4', 'no video'),
             ('mine.csv', 'video,start,end,label,subset\n'
              'day/a.mp4,0.5,1.0,run,train\nb.mp4,1.5,2,jump,train\n'),
-            ('other.csv', 'video,start,end,label\nx.mp4,0,1,run\n'),
-            ('reversed.csv', 'video,start,end,label\none,2,1,run\n')):
+            ('other.csv', 'video,start,end,label\nx.mp4,0,1,run\n')):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     for name in 'empty', 'features':
@@ -269,7 +219,6 @@ def given(motion_dir, small_config, small_checkpoint, files, clip,
            'patch_embed.proj.bias': torch.zeros(4),
            'blocks.0.norm2.bias': torch.zeros(4)}
     torch.save(vit, folder / 'vit.pth')
-    torch.save(dict(vit, args=argparse.Namespace()), folder / 'unsafe.pth')
     return dict(
         BUNDLE=DEFAULTS / TINY, IN=folder, VIDEO=video, CONFIG=small_config,
         CHECKPOINT=small_checkpoint, DETECTOR=' '.join(map(str, files)),

@@ -105,15 +105,6 @@ def test_report(files, capsys):
     assert (files / 'report/timelines.png').stat().st_size > 5000
 
 
-def test_predictions_without_scores(files, capsys):
-    (files / 'predictions.csv').write_text(
-        'video,start,end,label\nv,1,5,walk\n')
-    text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--report',
-               'report')
-    assert 'mAP@0.5' not in rows(text)
-    assert 'SegmentAP is left out: average precision needs the score' in text
-
-
 def test_videos_give_lengths_and_background(files, capsys, motion_dir):
     (files / 'videos').mkdir()
     for i, name in enumerate('vwz'):

@@ -10,7 +10,6 @@ from mmvidattn.apis import load_config
 from mmvidattn.commands import make_parser
 from mmvidattn.commands.train import apply_args
 from mmvidattn.engine import AtomicCheckpointHook
-from mmvidattn.utils.exits import Stopped, one_line_stop
 
 
 def scalars(work_dir):
@@ -69,40 +68,27 @@ def test_resumes_from_a_path(trained, train):
     assert [log['lr'] for log in logs] == [log['lr'] for log in whole[4:]]
 
 
-@pytest.mark.parametrize('is_forced', [True, False])
-def test_options_of_training(trained, train, tmp_path, monkeypatch, capfd,
-                             is_forced):
-    """On a processor on which bfloat16 is slow, --amp must be forced."""
-    if not is_forced:
-        monkeypatch.delenv('MMVIDATTN_BFLOAT16')
-    monkeypatch.setattr('mmvidattn.utils.half_precision.'
-                        'has_bfloat16_instructions', lambda: False)
+def test_options_of_training(trained, train, tmp_path, monkeypatch):
     set_globally = []
     monkeypatch.setattr(torch, 'use_deterministic_algorithms',
                         set_globally.append)
     monkeypatch.setattr(torch.backends.cudnn, 'deterministic', False)
     monkeypatch.setattr(torch.backends.cudnn, 'benchmark', False)
-    more = ['--auto-scale-lr', '--deterministic', '--diff-rank-seed']
-    logs, val = train('--seed', 5, '--no-validate', '--epochs', 1, '--amp',
-                      *more * is_forced)
+    logs, val = train(
+        '--seed', 5, '--no-validate', '--epochs', 1, '--amp',
+        '--auto-scale-lr', '--deterministic', '--diff-rank-seed')
     assert not val and [log['step'] for log in logs] == [1, 2, 3, 4]
     amp, full = logs[0], scalars(trained)[0][0]
-    if is_forced:
-        cfg = Config.fromfile(tmp_path / 'small.py')
-        assert cfg.train_cfg.max_epochs == 1
-        assert cfg.randomness == dict(
-            seed=5, deterministic=True, diff_rank_seed=True)
-        assert set_globally == [True]
-        # The batch is a quarter of the 16 that the config's rate is for.
-        assert amp['lr'] == pytest.approx(full['lr'] / 4)
-    # The same first batch and weights, rounded to eight bits or not.
-    assert amp['loss'] == pytest.approx(
-        full['loss'], rel=0.02 if is_forced else 1e-4)
-    assert (amp['loss'] != pytest.approx(full['loss'], rel=1e-6)) == is_forced
-    lines = [line for line in ''.join(capfd.readouterr()).splitlines()
-             if 'no bfloat16 units' in line]
-    assert len(lines) == (not is_forced)
-    assert all('MMVIDATTN_BFLOAT16=force' in line for line in lines)
+    cfg = Config.fromfile(tmp_path / 'small.py')
+    assert cfg.train_cfg.max_epochs == 1
+    assert cfg.randomness == dict(
+        seed=5, deterministic=True, diff_rank_seed=True)
+    assert set_globally == [True]
+    # The batch is a quarter of the 16 that the config's rate is for.
+    assert amp['lr'] == pytest.approx(full['lr'] / 4)
+    # The same first batch and weights, rounded to eight bits.
+    assert amp['loss'] == pytest.approx(full['loss'], rel=0.02)
+    assert amp['loss'] != pytest.approx(full['loss'], rel=1e-6)
 
 
 def config_of(name, *words):
@@ -179,14 +165,3 @@ def test_compiles_the_backbone(run_main, small_config, small_checkpoint,
         run_main(tool, small_config, *rest, '--compile', '--work-dir',
                  tmp_path)
     assert compiled == ['LinearVideoTransformer']
-
-
-def test_a_stopped_job_leaves_at_once(monkeypatch):
-    ends = []
-    monkeypatch.setattr('os._exit', ends.append)
-    monkeypatch.setattr('atexit._run_exitfuncs', lambda: ends.append('done'))
-    for quick in False, True:
-        # Here, a program does not end.
-        with pytest.raises(SystemExit), one_line_stop(quick=quick):
-            raise Stopped(143, 'stopped')
-        assert ends == ['done', 143] * quick
