@@ -1,6 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Bundles on the command line, and the model that comes with the package."""
+"""Bundles and published checkpoints on the command line, default model."""
+import hashlib
+import re
+
 import pytest
+import torch
+from safetensors import safe_open
 
 import mmvidattn
 from mmvidattn.apis import load_bundle
@@ -23,8 +28,6 @@ def test_writes_a_bundle(run_main, bundle, small_config, small_checkpoint,
     result = load_bundle(bundle)
     assert result.config.online == dict(
         events=dict(on=.2, off=.1, min_duration=0.), seconds=.4)
-    with pytest.raises(SystemExit, match='exists; .*--force'):
-        run_main('bundle', small_config, small_checkpoint, bundle)
     names = [f'name {i}' for i in range(8)]
     (tmp_path / 'names.txt').write_text('\n'.join(names))
     run_main('bundle', small_config, small_checkpoint, bundle, '--force',
@@ -96,3 +99,33 @@ model = dict(backbone=dict(type='MyTransformer'))
         run_main('bundle', config, small_checkpoint, tmp_path / config.stem)
         assert ('MyTransformer is neither' in capsys.readouterr().out) == (
             config != small_config)
+
+
+def test_publishes_only_weights_and_config(run_main, small_config,
+                                           small_checkpoint, tmp_path, capsys):
+    saved = torch.load(small_checkpoint, weights_only=True)
+    torch.save(
+        dict(saved, optimizer=dict(state={}), message_hub={},
+             ema_state_dict=saved['state_dict'], exact_resume={}),
+        tmp_path / 'epoch_2.pth')
+    run_main('publish_model.py', small_config, tmp_path / 'epoch_2.pth',
+             '--out-dir', tmp_path / 'out')
+    paths = sorted((tmp_path / 'out').iterdir())
+    assert {path.suffix for path in paths} == {'.pth', '.safetensors'}
+    printed = capsys.readouterr().out
+    for path in paths:
+        match = re.fullmatch(r'small_\d{8}-([0-9a-f]{8})\.\w+', path.name)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert digest.startswith(match[1]) and digest in printed
+        model = mmvidattn.get_model(small_config, path)
+        for name, value in saved['state_dict'].items():
+            assert torch.equal(model.state_dict()[name], value)
+    pth, safe = sorted(paths, key=lambda path: path.suffix)
+    content = torch.load(pth, weights_only=True)
+    assert sorted(content) == ['meta', 'state_dict']
+    assert sorted(content['meta']) == [
+        'cfg', 'dataset_meta', 'mmvidattn_version']
+    assert 'LinearVideoTransformer' in content['meta']['cfg']
+    assert 'work_dir' not in content['meta']['cfg']
+    with safe_open(safe, 'pt') as file:
+        assert file.metadata()['cfg'] == content['meta']['cfg']

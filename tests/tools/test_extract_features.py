@@ -77,5 +77,7 @@ def test_extracts_with_a_python_callable(run_main, video, tmp_path, capsys,
         int(len(reader) / reader.get_avg_fps() * 4 + 1e-6), 6)
     # The same command resumes; other inputs would give other features.
     run_main(*args, *given)
+    with pytest.raises(SystemExit, match='every was 6 and now is 3'):
+        run_main(*args, *given[:-1], 3)
     with pytest.raises(SystemExit, match="input was .*'resize': 32.* now is"):
         run_main(*args, *given[:3], 'std=1', 'resize=48', *given[5:])
