@@ -3,7 +3,8 @@
 
 ``recipes.yml`` of each family has the settings of the recipe tables;
 ``DETAILS`` has others. Both come from the released yamls, launch scripts and
-data code, or from the papers. Known differences that no config can show:
+data code, or from the papers. Known differences that neither a config nor a
+README ("What differs") shows:
 
 * All: start weights, which init_cfg or load_from sets; those of the linear
   video transformer (LVT) are unpublished.
@@ -13,18 +14,12 @@ data code, or from the papers. Known differences that no config can show:
   of 256 beforehand; ours are resized after reading. Frames are normalized as
   floats before resizing; ours as bytes after it. Random erasing redraws boxes
   that do not fit and fills with 127.5; ours clips them, and fills with 128.
-  The temporal table has 8 frames, read cyclically; ours has 16. The gate and
-  the neighbors of "k400" and "k400_21k" are the code's defaults of that time.
   LVT's lvitv1, pvt and vit_prune have no config: the paper does not report
   these networks. LVT's xvit is xvit_ssv2_released with 32 clips per batch.
-* ViViT: released gradients are clipped per device; ours as their mean. The
-  warm-up starts at 0; ours at a thousandth of the rate. Mixup uses the
-  reversed batch; ours a permutation. Color jitter works on normalized floats;
-  ours on bytes. The frame rate of the released TFRecords is unknown.
+* ViViT: color jitter works on normalized floats; ours on bytes.
 * LAPS: color jitter before rescale and crop (ours: after); the best epoch on
   the validation set (ours: the last); `v1` with 64 frames; TokShift at 384
   and TokShift-L on Kinetics (here with the sizes for UCF-101 and EGTEA Gaze+).
-  The released files do not contain the number of GPUs.
 * DualFormer: apex O1; BatchNorm over parts of a GPU's batch.
 * TeSTra: skips a last training window that ends with its video, and segments
   that begin too early.
@@ -111,22 +106,12 @@ def scaled(*numbers):
     return [round(255 * number, 3) for number in numbers]
 
 
-V0 = 'AutoAugment(policy=v0, interpolation=random)'
-HALF = 'normalize(mean=(127.5, 127.5, 127.5), std=(127.5, 127.5, 127.5))'
-KINETICS = (
-    f'Resize(scale=(-1, 256)), {V0}, MultiScaleCrop(input_size=224, scales='
-    '(1, 0.875, 0.75, 0.66), random_crop=False, max_wh_scale_gap=1, '
-    'num_fixed_crops=13), Resize(scale=(224, 224), keep_ratio=False), '
-    f'Flip(flip_ratio=0.5), {HALF}, MixupBlending(num_classes=%s, alpha=0.4)')
-SCENIC = (
-    'Resize(scale=(-1, %s)), ScaleJitter(scale_range=(0.9, 1.33)), '
-    'RandomCrop(size=%s), Flip(flip_ratio=0.5), ')
 EIGHT = dict(mode='eight', size=1)
 CROSS = dict(mode='cross', size=4, divisor=8)
 HALVES = dict(mode='tsm', divisor=8, segment_frames=8)
 BACKBONE, HEAD = 'model.backbone', 'model.cls_head'
 # Patterns of names (after '!', of exceptions), and values by the path of the
-# option, None if it is absent. 'steps' are the augmentations of training.
+# option, None if it is absent. recipes.md has the augmentations.
 DETAILS = [
     ('linear_ff_ssv2 linear_ff_*released* xvit_*_released', {
         'optim_wrapper.type': 'OptimWrapper',
@@ -143,15 +128,13 @@ DETAILS = [
         'auto_scale_lr.base_batch_size': 32,
         'train_dataloader.batch_size': 4}),
     ('linear_ff_ssv2 xvit_ssv2_released', {
-        'steps': f'{V0}, RandomRescale(scale_range=(256, 320)), RandomCrop('
-        f'size=224), RandomErasing(erase_prob=0.5), {HALF}',
         f'{BACKBONE}.temporal_shift': dict(mode='tsm', divisor=4),
         f'{HEAD}.label_smooth_eps': None, f'{HEAD}.num_classes': 174}),
     ('linear_ff_*k400*released linear_ff_released_k400 xvit_k400_released', {
-        'steps': KINETICS % 400, f'{BACKBONE}.temporal_shift': HALVES,
+        f'{BACKBONE}.temporal_shift': HALVES,
         f'{HEAD}.label_smooth_eps': 0.3, f'{HEAD}.num_classes': 400}),
     ('linear_ff_k600_released xvit_k600_released', {
-        'steps': KINETICS % 600, f'{BACKBONE}.temporal_shift': HALVES,
+        f'{BACKBONE}.temporal_shift': HALVES,
         f'{HEAD}.label_smooth_eps': 0.3, f'{HEAD}.num_classes': 600}),
     ('linear_ff_ssv2 linear_ff_k600_released linear_ff_charades_released', {
         f'{BACKBONE}.spatial_shift': EIGHT,
@@ -168,8 +151,6 @@ DETAILS = [
     ('xvit_*_released', {
         f'{BACKBONE}.spatial_shift': None, f'{BACKBONE}.fixation': None}),
     ('linear_ff_charades_released', {
-        'steps': f'ClipLabels(), {V0}, RandomRescale(scale_range=(256, 340)), '
-        f'RandomCrop(size=224), Flip(flip_ratio=0.5), {HALF}',
         f'{BACKBONE}.temporal_shift': HALVES,
         f'{HEAD}.num_classes': 157, f'{HEAD}.label_smooth_eps': None,
         f'{HEAD}.loss_cls.type': 'BCELossWithLogits'}),
@@ -185,17 +166,11 @@ DETAILS = [
         f'{BACKBONE}.attention.kernel': 'relu',
         f'{HEAD}.dropout_ratio': 0.5}),
     ('linear_ff_paper_ssv2', {
-        'steps': f'{V0}, RandomRescale(scale_range=(256, 320)), RandomCrop('
-        f'size=224), {HALF}',
         f'{BACKBONE}.spatial_shift': dict(mode='cross', size=1, alpha=0.5),
         f'{BACKBONE}.temporal_shift': dict(mode='window', size=4, alpha=0.5)}),
     ('linear_ff_paper_k[46]00', {
         f'{BACKBONE}.spatial_shift': dict(mode='cross', size=4, alpha=0.5),
         f'{BACKBONE}.temporal_shift': dict(mode='window', size=8, alpha=0.5)}),
-    ('linear_ff_paper_k400', {
-        'steps': f'{V0}, RandomRescale(scale_range=(256, 320)), RandomCrop('
-        f'size=224), Flip(flip_ratio=0.5), {HALF}, '
-        'MixupBlending(num_classes=400, alpha=0.4)'}),
     ('vivit_[bl]* !vivit_*causal*', {
         'auto_scale_lr.base_batch_size': 64,
         'train_dataloader.batch_size': 8,
@@ -204,19 +179,13 @@ DETAILS = [
         'optim_wrapper.clip_grad': dict(max_norm=1.),
         'param_scheduler.1.eta_min': 0}),
     ('vivit_[bl]* !vivit_*causal* !vivit_*ssv2* !vivit_*epic*', {
-        'steps': SCENIC % (256, 224)
-        + f'ScenicColorJitter(prob=0.8, gray_prob=0.1), {HALF}',
         'test_pipeline.3.scale': (-1, 256),
         'test_pipeline.4.type': 'UniformThreeCrop',
         f'{HEAD}.label_smooth_eps': None, f'{BACKBONE}.drop_path_rate': None}),
     ('vivit_*_ssv2_released', {
-        'steps': SCENIC % (288, 256) + 'ScenicRandAugment(num_ops=2, '
-        f'magnitude=20), {HALF}, MixupBlending(num_classes=174, alpha=0.3)',
         'test_pipeline.4.type': 'UniformThreeCrop',
         f'{HEAD}.label_smooth_eps': 0.3, f'{BACKBONE}.drop_path_rate': 0.3}),
     ('vivit_*_epic_released', {
-        'steps': SCENIC % (256, 224) + 'ScenicRandAugment(num_ops=2, '
-        f'magnitude=15), {HALF}, MixupBlending(num_classes=397, alpha=0.1)',
         'test_pipeline.4.type': 'UniformThreeCrop',
         f'{HEAD}.label_smooth_eps': 0.2, f'{BACKBONE}.drop_path_rate': 0.2}),
     ('vivit_l*_k[46]00_released', {f'{BACKBONE}.num_temporal_layers': 24}),
@@ -244,10 +213,6 @@ DETAILS = [
         'val_pipeline.3.scale': (-1, 256),
         'test_pipeline.4.type': 'CenterCrop',
         f'{HEAD}.dropout_ratio': 0.5}),
-    ('dualformer_*_k[46]00', {
-        'steps': 'Resize(scale=(-1, 256)), RandomResizedCrop(), Resize(scale='
-        '(224, 224), keep_ratio=False), Flip(flip_ratio=0.5), '
-        'normalize(ImageNet)'}),
     ('dualformer_*[18]', {
         'model.data_preprocessor.mean': [104, 117, 128],
         'model.data_preprocessor.std': [1, 1, 1]}),
@@ -293,8 +258,6 @@ DETAILS = [
 
 
 def value_of(cfg, path):
-    if path == 'steps':
-        return recipes.augmentation(cfg).replace('`', '')
     for key in path.split('.'):
         cfg = cfg[int(key)] if key.isdigit() else cfg.get(key)
         if cfg is None:

@@ -64,7 +64,7 @@ def test_extract_features(check_amp, video, tmp_path):
 
 @pytest.mark.parametrize('model', ['files', 'clip_files'])
 def test_stream(check_amp, tmp_path, model, request):
-    out, clip = tmp_path / 'scores', write_clip(tmp_path / 'clip.mp4', 36)
+    out, clip = tmp_path / 'scores', write_clip(tmp_path / 'clip.mp4', 24)
     check_amp(lambda: read_frame_scores(out).videos[str(clip)].scores,
               'stream', clip, *request.getfixturevalue(model), '--scores', out)
 

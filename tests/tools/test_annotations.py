@@ -4,7 +4,7 @@ import json
 import pytest
 from made_videos import FPS, LENGTH, write_opencv
 
-from mmvidattn.datasets.annotations.formats import FORMATS, read_annotations
+from mmvidattn.datasets.annotations.formats import read_annotations
 
 CSV = '''video,start,end,label
 day/a.mp4,0.5,1.0,run
@@ -30,25 +30,20 @@ def run(run_main, *args):
     return stopped.value.code
 
 
-@pytest.mark.parametrize('name', FORMATS)
-def test_converts_to_each_format_and_back(folder, run_main, capsys, name):
-    out = folder / ('out' if FORMATS[name].one_video
-                    else f'out{FORMATS[name].suffix}')
-    assert run(run_main, folder / 'mine.csv', out, '--to', name,
-               '--videos', folder / 'videos') == 0
-    lost = 'point events' if name == 'elan' else None
-    assert ('note:' in capsys.readouterr().out) == bool(lost)
-    back = folder / 'back.csv'
-    assert run(run_main, out, back, '--videos', folder / 'videos') == 0
-    first, second = (read_annotations(path) for path in (
-        folder / 'mine.csv', back))
-    ends = [str(s.end + 0.001 * (lost is not None and s.start == s.end))
-            for s in first.segments]
-    wanted = [(s.video, s.start, end, s.labels['action'])
-              for s, end in zip(first.segments, ends)]
-    found = [(s.video, s.start, str(s.end), s.labels['action'])
-             for s in second.segments]
-    assert sorted(found) == sorted(wanted)
+def test_converts_to_a_folder_of_elan_and_back(folder, run_main, capsys):
+    videos = '--videos', folder / 'videos'
+    assert run(run_main, folder / 'mine.csv', folder / 'out', *videos,
+               '--to', 'elan') == 0
+    assert 'note:' in capsys.readouterr().out
+    assert run(run_main, folder / 'out', folder / 'back.csv', *videos) == 0
+    first, second = ([
+        (s.video, s.start, str(s.end), s.labels['action'])
+        for s in read_annotations(folder / name).segments]
+        for name in ('mine.csv', 'back.csv'))
+    # ELAN has no point events.
+    wanted = [(video, start, '1.501' if start == 1.5 else end, label)
+              for video, start, end, label in first]
+    assert sorted(second) == sorted(wanted)
 
 
 def test_writes_before_a_reader_may_stop(folder, run_main, monkeypatch):

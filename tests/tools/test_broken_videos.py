@@ -1,13 +1,8 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Damaged and unusual video files: each is read correctly or rejected."""
-import os
-import sys
-
 import numpy as np
 import pytest
-import torch
 from broken_videos import EITHER, READ, REFUSED, write_corpus, write_long
-from helpers import read_scalars
 from mmaction.registry import DATASETS
 from mmengine.registry import DefaultScope
 
@@ -91,42 +86,6 @@ def test_check_videos_lists_rejected_files(corpus, run_main, capfd, tmp_path,
     assert good == [f'{name};0' for name in names if name not in bad]
     assert f'{len(bad)} of {len(names)} videos are unreadable' in printed.out
     assert f'{len(names)}/{len(names)}' in printed.err
-
-
-def test_check_videos_keeps_its_files_if_nobody_reads_its_output(
-        run_main, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / 'list.txt').write_text('missing.mp4 0\n')
-    out, stdout = os.pipe()
-    os.close(out)
-    with open(stdout, 'w') as closed, monkeypatch.context() as patch:
-        patch.setattr(sys, 'stdout', closed)
-        with pytest.raises(SystemExit) as end:
-            run_main('check-videos', 'list.txt', '--workers', 1, '--out',
-                     'bad.tsv')
-    assert end.value.code == 141
-    assert 'missing.mp4' in (tmp_path / 'bad.tsv').read_text()
-
-
-def test_training_finishes_with_a_twentieth_of_broken_videos(
-        corpus, run_main, small_config, motion_dir, tmp_path):
-    folder, kinds = corpus
-    refused = next(name for name in kinds if kinds[name] == REFUSED)
-    good = (motion_dir / 'train.txt').read_text().splitlines()
-    lines = [f'{motion_dir}/{line}' for line in (good * 2)[:19]]
-    lines[7:7] = [f'{folder / refused} 0']
-    (tmp_path / 'train.txt').write_text('\n'.join(lines) + '\n')
-    run_main(
-        'train.py', small_config, '--work-dir', tmp_path / 'work',
-        '--no-validate', '--epochs', 1, '--cfg-options',
-        f'train_dataloader.dataset.ann_file={tmp_path}/train.txt',
-        'train_dataloader.dataset.data_prefix.video=')
-    (count, name, _), = (line.split('\t') for line in (
-        tmp_path / 'work/skipped_videos.txt').read_text().splitlines())
-    assert (count, name) == ('1', str(folder / refused))
-    assert sum('loss' in log for log in read_scalars(tmp_path / 'work')) == 5
-    assert torch.load(tmp_path / 'work/epoch_1.pth',
-                      weights_only=True)['meta']['iter'] == 5
 
 
 def test_a_text_file_in_a_test_is_named_or_left_out(

@@ -51,23 +51,6 @@ def test_converts_a_file_or_a_model_of_the_hub(
     assert [path.name for path in dst.parent.iterdir()] == ['dst.pth']
 
 
-def test_keeps_the_old_file_when_writing_fails(run_main, tmp_path,
-                                               monkeypatch):
-    src, dst = tmp_path / 'src.pth', tmp_path / 'dst.pth'
-    torch.save(VIT, src)
-    dst.write_text('mine')
-
-    def save(obj, path):
-        path.write_text('half')
-        raise OSError('the disk is full')
-
-    monkeypatch.setattr(torch, 'save', save)
-    with pytest.raises(SystemExit, match='the disk is full'):
-        run_main('convert.py', 'vit_timm', src, dst, '--force')
-    assert dst.read_text() == 'mine'
-    assert sorted(p.name for p in tmp_path.iterdir()) == ['dst.pth', 'src.pth']
-
-
 def test_config_with_other_options_rejects_the_checkpoint(
         run_main, small_config, small_checkpoint, tmp_path, monkeypatch):
     monkeypatch.setitem(SOURCES, 'same', dict)
