@@ -92,24 +92,6 @@ def test_nothing_is_fetched_from_other_hosts(site):
                              path.read_text('utf-8'))
 
 
-def test_pictures_have_a_caption_with_their_command():
-    """Check that a picture's caption has a command that writes the picture."""
-    pages = [ROOT / 'README.md', *(ROOT / 'docs').rglob('*.md')]
-    pictures = set()
-    for page in pages:
-        text = page.read_text('utf-8')
-        for link, caption in re.findall(
-                r'!\[[^]]*\]\(([^)]+)\)\n\n(.+?)\n\n', text, re.DOTALL):
-            program = re.search(r'`python (tools/\S+\.py)', caption)
-            assert program, f'{page}: {link} has no command: {caption}'
-            source = (ROOT / program[1]).read_text('utf-8')
-            assert Path(link).stem in source + caption, link
-            pictures.add(Path(link).name)
-        assert text.count('![') == len(re.findall(
-            r'!\[[^]]*\]\([^)]+\)\n\n.+?\n\n', text, re.DOTALL))
-    assert 'live_page.png' in pictures
-
-
 def test_reference_has_the_public_names(documented):
     for name in mmvidattn.__all__:
         value = getattr(mmvidattn, name)

@@ -137,5 +137,3 @@ def test_configs_of_real_videos(run_main, make_classes, tmp_path, capsys):
     assert kept == (
         tmp_path / 'out/mine_seed0/metrics.json').stat().st_mtime_ns
     assert 'undecided' in capsys.readouterr().out
-    with pytest.raises(SystemExit, match='choose another --out'):
-        run_main('compare', *words, '--', '--epochs', 2)

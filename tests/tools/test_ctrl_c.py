@@ -74,26 +74,6 @@ def test_training(start, small_config, small_checkpoint, tmp_path):
     ctrl_c(start(r'Epoch\(train\)', *train, 'resume=True'))
 
 
-def test_fine_tuning(start, small_config, small_checkpoint, make_classes,
-                     tmp_path):
-    command = ['finetune', make_classes(tmp_path / 'mine', 'ab'),
-               '--model', small_config, '--weights', small_checkpoint,
-               '--epochs', 100, '--workers', 1]
-    process = start(r'epoch +2/', *command)
-    second = start('in use by another run', *command)
-    assert second.wait() == 1
-    last = ctrl_c(process)
-    assert re.fullmatch(
-        r'mmvidattn finetune: stopped after epoch \d+, iteration \d+; the '
-        'same command continues', last)
-    # It continues in the same folder.
-    process = start(r'epoch +\d+/', *command)
-    assert 'resuming with its lists' in process.text()
-    ctrl_c(process)
-    assert [path.name for path in (tmp_path / 'work_dirs').iterdir()] == [
-        'finetune_mine']
-
-
 def test_feature_extraction(start, small_config, video, tmp_path):
     (tmp_path / 'many').mkdir()
     for i in range(2000):
