@@ -94,14 +94,15 @@ def _score(sample: dict, place: int | None, identity: Any,
     for part in PARTS:
         if f'pred_{part}' not in sample:
             continue
-        all_rows = sample[f'pred_{part}']
+        all_rows, row = sample[f'pred_{part}'], rows[0] if rows else 0
         if place is not None:
-            all_rows = all_rows[place][None]
-            if rows and rows[0] > 0:
-                ahead = sample[f'pred_anticipated_{part}'][place]
-                all_rows, rows = ahead, [rows[0] - 1]
+            if row > 0:
+                all_rows, row = sample[f'pred_anticipated_{part}'], row - 1
+            else:
+                all_rows = all_rows[:, None]
+            all_rows = all_rows[place]
         # Class 0 is the background, which no segment has.
-        each = all_rows[rows[0] if rows else 0, 1:].float().cpu().numpy()
+        each = all_rows[row, 1:].float().cpu().numpy()
         if rows:
             check_finite(**{f'pred_{part} of segment {identity}': each})
         scores[part] = each if rows else np.zeros_like(each)
