@@ -14,7 +14,6 @@ import pytest
 import torch
 from helpers import read_scalars
 from killed_runs import free_port
-from mmengine.runner import Runner
 
 import mmvidattn
 from mmvidattn.apis import load_config
@@ -75,19 +74,17 @@ def test_two_processes_of_slurm_give_the_results_of_one_and_of_the_model(
             key: value for key, value in json.loads(path.read_text()).items()
             if key.startswith('acc')
         }
-    model = mmvidattn.get_model(small_config, small_checkpoint)
-    loader = Runner.build_dataloader(load_config(small_config).test_dataloader)
-    with torch.no_grad():
-        wanted = [sample for batch in loader
-                  for sample in model.test_step(batch)]
+    classify = mmvidattn.VideoClassifier(small_config, small_checkpoint)
+    cfg = load_config(small_config).test_dataloader.dataset
+    lines = Path(cfg.ann_file).read_text().splitlines()
     # Seven videos for two processes: one is dealt out twice.
-    for one, two, want in zip(*results.values(), wanted, strict=True):
+    for line, one, two in zip(lines, *results.values(), strict=True):
+        video, label = line.split()
+        want = classify(Path(cfg.data_root, video)).probabilities
         for got in one, two:
-            torch.testing.assert_close(got['pred_score'], want.pred_score)
-            assert got['gt_label'] == want.gt_label
-    # Scores must differ, so that a wrong order or weight is detected.
-    assert not torch.allclose(wanted[0].pred_score, wanted[1].pred_score,
-                              atol=1e-6)
+            torch.testing.assert_close(
+                got['pred_score'].softmax(0), want, atol=1e-5, rtol=0)
+            assert got['gt_label'] == int(label)
     hits = [(one['pred_label'] == one['gt_label']).item()
             for one in results['one']]
     assert metrics['one']['acc/top1'] == np.mean(hits)
@@ -232,17 +229,12 @@ def test_script_starts_the_program(tmp_path, words, env, expected):
         path.parent.mkdir(exist_ok=True)
         path.write_text(WRITE_ARGUMENTS)
         path.chmod(0o755)
+    done = run_script(words[0], 'config.py', cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f'usage: {words[0]} ')
     done = run_script(
         *words, cwd=tmp_path, **env,
         PATH=f'{path.parent}{os.pathsep}{os.environ["PATH"]}')
     assert done.returncode == 0, done.stderr
     assert (tmp_path / 'arguments').read_text() == expected.format(
         bin=path.parent, tools=ROOT / 'tools')
-
-
-@pytest.mark.parametrize('tool', ['dist_train.sh', 'dist_test.sh',
-                                  'slurm_train.sh', 'slurm_test.sh'])
-def test_reports_its_arguments(tool, tmp_path):
-    done = run_script(tool, 'config.py', cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f'usage: {tool} ')
