@@ -31,16 +31,11 @@ from pathlib import Path
 from typing import Any
 
 import cv2
-import matplotlib.pyplot  # noqa: F401
-import mmengine.analysis  # noqa: F401
+import mmengine
 import new_process
 import numpy as np
 import pytest
-import scipy.stats  # noqa: F401
 import torch
-
-# Optimizers and wrapped models import it, which takes more than a second.
-import torch._dynamo  # noqa: F401
 import torch.distributed as dist
 from mmengine.config import Config
 from mmengine.logging import HistoryBuffer, MessageHub
@@ -512,6 +507,10 @@ def main(path: str, folder: str, motion: str) -> None:
     global COMPAT
     COMPAT = unapplied(path)
     torch.set_num_threads(1)
+    # Several trials need these.
+    for name in ('torch._dynamo', 'matplotlib.pyplot', 'scipy.stats',
+                 'mmengine.analysis'):
+        importlib.import_module(name)
     # These take most of the time of a short run.
     gc.freeze()
     mmengine.config.config.FormatCode = lambda text, **options: (text, True)
