@@ -2,7 +2,6 @@
 """Bundles of a stranger: each key of each config replaced by an attack."""
 import hashlib
 import json
-import re
 import sys
 import zipfile
 
@@ -195,15 +194,8 @@ def test_lookup_refuses_without_the_check(change, watch):
     assert 'a bundle may not contain' in watch.refused(build)
 
 
-def test_list_is_what_configs_use():
-    """Each class of a config is listed, and each listed one exists."""
-    used = set()
-    for name in mmvidattn.list_models():
-        used |= {*re.findall(r"'type': '(\w+)'", str(clean_config(
-            load_config(name))))}
-    names = bundle_types.MODEL_NAMES | {*bundle_types.STEPS}
-    assert used <= names
-    for name in names:
+def test_listed_classes_exist():
+    for name in bundle_types.MODEL_NAMES | {*bundle_types.STEPS}:
         assert any(bundle_types.find_class(registry, name)
                    for registry in (MODELS, TRANSFORMS)), name
 
