@@ -59,8 +59,15 @@ def test_resumes_from_the_last_checkpoint(trained, train, tmp_path):
         assert state[0]['step'] == 4 * epoch
 
 
-def test_resumes_from_a_path(trained, train):
-    logs, val = train('--resume', trained / 'epoch_1.pth')
+def test_resumes_from_a_path(trained, train, monkeypatch, capfd):
+    """Where bfloat16 is slow, --amp changes nothing unless it is forced."""
+    monkeypatch.delenv('MMVIDATTN_BFLOAT16')
+    monkeypatch.setattr('mmvidattn.utils.half_precision.'
+                        'has_bfloat16_instructions', lambda: False)
+    logs, val = train('--resume', trained / 'epoch_1.pth', '--amp')
+    line, = (line for line in ''.join(capfd.readouterr()).splitlines()
+             if 'no bfloat16 units' in line)
+    assert 'MMVIDATTN_BFLOAT16=force' in line
     assert [log['step'] for log in logs] == [5, 6, 7, 8]
     assert [log['step'] for log in val] == [2]
     # The same weights and rate; dropout and the order of videos differ.
