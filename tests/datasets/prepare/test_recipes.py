@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Data roots made from published lists with the command line."""
 import json
+import resource
 import shutil
 from pathlib import Path
 
@@ -116,6 +117,33 @@ def test_keeps_released_targets_on_request(thumos14, tmp_path):
     write_features(root / 'target_perframe', THUMOS_LENGTHS, 21)
     with pytest.raises(SystemExit, match='must be targets of .* 22 classes'):
         prepare('thumos14', thumos14, root, '--keep-targets')
+
+
+def test_full_disk_damages_no_file(thumos14, tmp_path):
+    """A limit on the file size fails like a full disk."""
+    rgb = write_features(tmp_path / 'rgb', THUMOS_LENGTHS)
+
+    def run(name, split):
+        prepare('thumos14', thumos14, tmp_path / name, '--split', split,
+                '--rgb', rgb)
+
+    def files(name):
+        return {path.relative_to(tmp_path / name): path.read_bytes()
+                for path in (tmp_path / name).rglob('*') if path.is_file()}
+
+    run('out', 'val')
+    before = files('out')
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1900, hard))
+    try:
+        with pytest.raises(SystemExit, match='too large'):
+            run('out', 'test')
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert files('out') == before
+    for name, split in ('out', 'test'), ('new', 'test'), ('new', 'val'):
+        run(name, split)
+    assert files('out') == files('new') != before
 
 
 def test_tvseries_trains_on_train_and_val(tmp_path):
