@@ -126,7 +126,7 @@ def test_prob_applies_to_each_action(root):
     assert abs(replaced.all(axis=1).mean() - 0.09) < 0.05
 
 
-@pytest.mark.parametrize('end, stays', [(68, False), (72, True)])
+@pytest.mark.parametrize('end, stays', [(68, False), (70, False), (72, True)])
 def test_replaces_actions_that_end_before_the_segment(
         root, tmp_path, end, stays):
     """An action may end in the work memory, between window and segment."""

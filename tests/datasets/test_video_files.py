@@ -52,7 +52,6 @@ def test_duration_is_the_last_time_stamp(tmp_path, suffix, codec):
         pytest.skip(f'ffmpeg lacks {codec} here')
     path = write_at(tmp_path / f'a.{suffix}', [0, .1, .2, .3, 7, 7.1], codec)
     assert read_facts(path).duration == pytest.approx(7.2, abs=.02)
-    # It begins with the sound.
     if suffix == 'mp4':
         # The video begins one second after the sound.
         late = make('late', tmp_path)

@@ -60,8 +60,8 @@ def noisy_videos(seed, num_videos=3, steps=320, rate=4.):
 
 
 @pytest.mark.parametrize('seed, objective, limit', [
-    (0, 'f1@50', None), (1, 'f1@25', None), (0, 'f1@10', None),
-    (0, 'recall', 400.), (1, 'recall', 100.)])
+    (0, 'f1@50', None), (1, 'f1@25', None), (0, 'recall', 400.),
+    (1, 'recall', 100.)])
 def test_no_other_thresholds_are_better(seed, objective, limit, monkeypatch):
     """The detector reaches the reported values, and no rule exceeds them.
 
@@ -101,9 +101,9 @@ def test_no_other_thresholds_are_better(seed, objective, limit, monkeypatch):
         best = value_of(k, tuned.classes[name])
         assert best == pytest.approx(tuned.values[name], abs=1e-9)
         best -= pull_of(k, tuned.classes[name])
-        scores = np.concatenate([each.scores[:, k] for each in videos.values()
-                                 ])
-        for on in np.linspace(scores.min(), scores.max(), 12)[1:11:3]:
+        scores = np.concatenate([each.scores for each in videos.values()])
+        ends = scores[:, k].min(), scores[:, k].max()
+        for on in np.linspace(*ends, 12)[1:11:4]:
             on = min(max(.05, float(f'{on:.4g}')), .95)
             for ratio, smooth, duration in itertools.product(
                     (1., .6, .1), smoothing, durations):
@@ -195,12 +195,6 @@ def test_only_annotated_actions_of_the_videos_are_tuned():
     other = tune_thresholds(videos, truth + more, CLASSES, **FEW)
     assert (other.classes, other.value, other.about) == (
         tuned.classes, tuned.value, tuned.about)
-    # The detector smooths scores like the search.
-    tuned = tune_thresholds(videos, truth, CLASSES, smoothing=(1., ))
-    found = [one for one in detect_events(
-        videos, CLASSES, thresholds=tuned.classes) if one.label == 'jump']
-    assert twins.f1(found, truth, ['v0'], .5) == pytest.approx(
-        tuned.values['jump'])
 
 
 @pytest.mark.parametrize('change, message', [
