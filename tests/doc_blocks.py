@@ -79,7 +79,7 @@ STAND_IN = re.compile(
     rf'(?<![\w./])({"|".join(map(re.escape, STAND_INS))})(?![\w.])')
 # Other programs, whose arguments are not checked.
 FOREIGN = {'cd', 'cp', 'curl', 'docker', 'git', 'ls', 'mkdir', 'mkdocs',
-          'trtexec'}
+          '.', 'python3', 'trtexec'}
 
 
 @dataclass(frozen=True)

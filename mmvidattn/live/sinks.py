@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from ..utils.printable import describe_error
 from ..utils.remote_files import without_secrets
 from .step_reader import BoundedQueue, Detection
 
@@ -157,7 +158,8 @@ class SinkThread:
         except Exception as error:
             # The run continues without this item.
             self.failed += 1
-            self._log_once(f'{self.sink.name}: {str(error) or repr(error)}')
+            self._log_once(f'{self.sink.name}: '
+                           f'{describe_error(error) or repr(error)}')
         return None
 
     def _log_once(self, line: str) -> None:

@@ -65,14 +65,14 @@ def test_blocked_sink_does_not_delay_the_run():
 
 
 def test_recording_waits_for_the_sink_and_each_error_is_logged_once():
-    errors = {i: OSError('disk full') for i in range(20)}
+    errors = {i: OSError(28, 'disk full', 'x.mp4') for i in range(20)}
     errors[30] = KeyError('x')
     sink, lines = Recorder(wait=0.002, errors=errors), []
     thread = SinkThread(sink, drop=False, log=lines.append)
     thread.put(map(step_of, range(40)))
     thread.close()
     assert sink.found == [*range(20, 30), *range(31, 40)] and sink.closed
-    assert lines == ['recorder: disk full', "recorder: 'x'"]
+    assert lines == ['recorder: x.mp4: disk full', 'recorder: x']
     assert thread.failed == 21
 
 

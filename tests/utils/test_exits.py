@@ -60,7 +60,12 @@ def test_output_that_nobody_reads_is_no_error(monkeypatch, is_read):
 @pytest.mark.parametrize('error, text', [
     (ValueError('a\x1b is wrong'), 'a\\x1b is wrong'), (KeyError('k'), 'k'),
     (FileNotFoundError('no file x'), 'no file x'), (TypeError('t'), 't'),
-    (ImportError('pip install x'), 'pip install x')], ids=repr)
+    (ImportError('pip install x'), 'pip install x'),
+    (OSError(21, 'Is a directory', 'a.part', None, 'a'),
+     'a is a folder, where a file is expected'),
+    (OSError(20, 'Not a directory', 'a/b'),
+     'a/b: a file is in the place of a folder'),
+    (OSError(28, 'Disk full', 'a'), 'a: Disk full')], ids=repr)
 def test_invalid_input_is_one_line(error, text):
     with pytest.raises(SystemExit) as end, one_line_errors():
         raise error

@@ -12,7 +12,7 @@ from mmengine.hooks import Hook, LoggerHook
 from mmengine.runner import Runner
 
 from ...utils.files import write_atomically
-from ...utils.printable import count
+from ...utils.printable import count, describe_error
 from . import metainfos
 
 MAX_NAMES = 20
@@ -49,8 +49,9 @@ class TolerantLoggerHook(LoggerHook):
         except OSError as error:
             if not getattr(self, '_has_failed', False):
                 self._has_failed = True
-                runner.logger.error(f'cannot write the logs: {error}; '
-                                    'training continues without them')
+                runner.logger.error(
+                    f'cannot write the logs: {describe_error(error)}; '
+                    'training continues without them')
 
 
 @HOOKS.register_module()
@@ -120,7 +121,8 @@ class SkippedVideosHook(Hook):
                 ''.join(f'{number}\t{name}\t{reasons.get(name, "")}\n'
                         for name, number in counts.most_common()))
         except OSError as error:
-            runner.logger.error(f'cannot write skipped_videos.txt: {error}')
+            runner.logger.error('cannot write skipped_videos.txt: '
+                                f'{describe_error(error)}')
 
     def after_train(self, runner: Runner) -> None:
         counts, _ = self._gather()

@@ -84,7 +84,7 @@ def test_training_continues_if_logs_cannot_be_written(tmp_path, monkeypatch):
     assert (tmp_path / 'epoch_4.pth').exists()
     error, = [line for line in log_of(tmp_path).splitlines()
               if 'cannot write the logs' in line]
-    assert 'Is a directory' in error
+    assert 'is a folder' in error
     runner = build(tmp_path, logger=logger)
     monkeypatch.setattr(runner.visualizer, 'add_scalars', lambda: None)
     with pytest.raises(TypeError):
