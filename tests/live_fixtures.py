@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Tiny clips, web servers and detectors for tests of live detection."""
 import json
-import os
 import threading
 import time
 from contextlib import closing
@@ -278,11 +277,6 @@ class Hook:
 def web():
     with closing(Hook()) as web:
         yield web
-
-
-def num_handles():
-    """Return the number of open files of this process."""
-    return len(os.listdir('/proc/self/fd'))
 
 
 def wait_until(condition):

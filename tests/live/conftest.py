@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import pytest
 from live_fixtures import (  # noqa: F401
     broken_clip,
     camera,
@@ -7,3 +8,10 @@ from live_fixtures import (  # noqa: F401
     files,
     web,
 )
+
+from mmvidattn.live import FeatureStreamModel
+
+
+@pytest.fixture(scope='session')
+def model(files):  # noqa: F811
+    return FeatureStreamModel(*files)

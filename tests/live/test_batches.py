@@ -2,21 +2,17 @@
 """Sources that share a model, and are scored in batches."""
 import threading
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 from live_fixtures import Hanging, Script
 
-from mmvidattn.live import FeatureStreamModel, StreamRun
+from mmvidattn.live import StreamRun
 from mmvidattn.live.features import FeatureExtractor
 from mmvidattn.live.scorers import SessionPool
 from mmvidattn.online import StreamSession
-
-
-@pytest.fixture(scope='module')
-def model(files):
-    return FeatureStreamModel(*files)
 
 
 def start(*runs):
@@ -27,6 +23,11 @@ def start(*runs):
     for thread in threads:
         thread.start()
     return threads, results
+
+
+def join(threads):
+    for thread in threads:
+        thread.join()
 
 
 def test_sources_are_scored_in_batches(model, monkeypatch):
@@ -45,8 +46,7 @@ def test_sources_are_scored_in_batches(model, monkeypatch):
     monkeypatch.setattr(StreamSession, 'push_many', staticmethod(record))
     threads, together = start(*(
         StreamRun(model, Script(each)) for each in indices))
-    for thread in threads:
-        thread.join()
+    join(threads)
     assert sum(sizes) == sum(map(len, alone))
     # The longest source has 12 steps.
     assert len(sizes) < 20 and sizes.count(4) > 3
@@ -70,16 +70,11 @@ def test_error_of_one_source_does_not_end_the_rest(model, monkeypatch):
     bad = StreamRun(model, Script(range(24)))
     sample = bad._scorer._sample
     bad._scorer._sample = lambda step: (
-        sample(step) if step.number < 3
-        else (dict(rgb='bad'), dict(flow=0., features=0.)))
-    errors = []
-    thread = threading.Thread(target=lambda: errors.append(
-        pytest.raises(ValueError, list, bad)))
-    thread.start()
+        sample(step) if step.number < 3 else (dict(rgb='bad'), {}))
     threads, results = start(*good)
-    for each in (thread, *threads):
-        each.join()
-    assert 'bad sample' in str(errors[0].value)
+    with pytest.raises(ValueError, match='bad sample'):
+        list(bad)
+    join(threads)
     assert [len(result) for result in results] == [8, 8]
 
 
@@ -90,7 +85,7 @@ def test_stalled_source_does_not_delay_the_rest(model):
     threads[1].join()
     assert threads[0].is_alive() and len(first) == 2
     stalls.released.set()
-    threads[0].join()
+    join(threads)
     steps = [detection.step for detection in result]
     # A busy machine may drop some steps.
     assert steps[-1] == 11 and steps == sorted(set(steps))
@@ -103,25 +98,13 @@ def test_interrupt_of_one_source_does_not_block_the_rest(model):
     first, second = pool.session.spawn(), pool.session.spawn()
     sample = {name: torch.zeros(x[0])
               for name, x in pool.session.step.frame_shapes.items()}
-    pool._expected, pool._patience = {id(first), id(second)}, 60.
-    wait_for, waits = pool._changed.wait_for, []
-
-    def interrupted(predicate, timeout=None):
-        waits.append(timeout)
-        if len(waits) == 2:
-            raise KeyboardInterrupt
-        return wait_for(predicate, timeout)
-
-    pool._changed.wait_for = interrupted
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            pool.score(first, sample, False)
-        pool._patience = 0.
-        thread = threading.Thread(
-            target=pool.score, args=(second, sample, False), daemon=True)
-        thread.start()
-        thread.join(30)
-        assert not thread.is_alive()
-        assert (first.num_steps, second.num_steps) == (0, 1)
-    finally:
-        del pool._changed.wait_for
+    pool._changed.wait_for = Mock(side_effect=[True, KeyboardInterrupt])
+    with pytest.raises(KeyboardInterrupt):
+        pool.score(first, sample, False)
+    del pool._changed.wait_for
+    thread = threading.Thread(
+        target=pool.score, args=(second, sample, False), daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert (first.num_steps, second.num_steps) == (0, 1)

@@ -64,8 +64,7 @@ def drawing(browser, source):
         f'return sources[{source}].canvas.toDataURL()')
 
 
-def test_page_is_live(browser, files, camera, clip, tmp_path, monkeypatch,
-                      capsys):
+def test_page_is_live(browser, files, camera, clip, monkeypatch, capsys):
     """`mmvidattn stream --serve` of a clip and a camera.
 
     The command needs the main thread, because SIGTERM ends it.
@@ -82,14 +81,12 @@ def test_page_is_live(browser, files, camera, clip, tmp_path, monkeypatch,
         return page
 
     futures, before = [], signal.getsignal(signal.SIGTERM)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(LivePage, '__enter__', enter)
     with ThreadPoolExecutor(1) as pool:
         try:
             main(['stream', str(clip), camera.url, *map(str, files), '--serve',
                   '--on', '0.26', '--off', '0.1', '--min-duration', '0',
-                  '--events', 'events.jsonl', '--port', '0', '--token',
-                  'sesam'])
+                  '--port', '0', '--token', 'sesam'])
         except SystemExit as end:
             assert end.code == 0
         finally:
@@ -156,10 +153,6 @@ class ScriptedRun(FakeRun):
     """Run with given scores and the events detected in them."""
     _step = 0
 
-    def __init__(self, name):
-        super().__init__(name, ('background', 'jump', 'run'),
-                         min_duration=.25)
-
     def play(self, page, source, *jumps):
         """Publish a step and a picture for each score of jump."""
         for jump in jumps:
@@ -178,7 +171,8 @@ class ScriptedRun(FakeRun):
 @pytest.fixture
 def scripted(browser):
     """Page of two scripted runs, open in the browser."""
-    runs = [ScriptedRun('arena'), ScriptedRun('field')]
+    runs = [ScriptedRun(name, ('background', 'jump', 'run'), min_duration=.25)
+            for name in ('arena', 'field')]
     with LivePage(runs, port=0, token='sesam') as page:
         # Three jumps, the second one short.
         runs[0].play(page, 0, 0, .9, .9, .9, 0, 0, .6, 0, 0, .8, .8, 0, .4)
@@ -198,38 +192,30 @@ def labels(browser, selector):
         '.map(element => element.ariaLabel)', selector)
 
 
-def rows(browser, source):
-    return texts(browser, f'.card:nth-child({source + 1}) .list tbody tr')
-
-
-def slide(browser, name, keys):
-    """Press keys on a slider of the first source."""
-    slider = browser.find_element(
-        By.CSS_SELECTOR, f'[aria-label="threshold of {name}"]')
-    slider.send_keys(keys)
-
-
 JUMPS = ['jump, 0:00.2 to 0:01.0, peak 0.90', 'jump, 0:01.5 to 0:01.7, '
          'peak 0.60', 'jump, 0:02.2 to 0:02.7, peak 0.80']
 
 
 def test_sliders_apply_from_the_next_step(browser, scripted):
     page, (run, other) = scripted
-    assert texts(browser, '.now li') == []
+    # The first source's.
+    slider = browser.find_element(
+        By.CSS_SELECTOR, '[aria-label="threshold of jump"]')
     # 0.15 lower, below the current score.
-    slide(browser, 'jump', Keys.ARROW_LEFT * 15)
+    slider.send_keys(Keys.ARROW_LEFT * 15)
     wait_until(lambda: run.event_detector.thresholds()['changed'] == {
         'jump': (.35, pytest.approx(.21))})
     assert texts(browser, '.now li') == []
     run.play(page, 0, .4)
     wait_until(lambda: texts(browser, '.now li') == ['jump since 0:03.2'])
     # The action ends because the new threshold is above its score.
-    slide(browser, 'jump', Keys.END)
+    slider.send_keys(Keys.END)
     wait_until(lambda: run.event_detector.thresholds()['changed'] == {
         'jump': (1., pytest.approx(.6))})
     run.play(page, 0, .4)
     wait_until(lambda: texts(browser, '.now li') == [])
-    assert rows(browser, 0)[0] == 'jump0:03.20:03.50.40'
+    assert texts(browser, '.card:nth-child(1) .list tbody tr')[0] == (
+        'jump0:03.20:03.50.40')
     assert other.event_detector.thresholds()['changed'] == {}
     # The change is there after a reload, and a click resets it.
     browser.refresh()
@@ -249,6 +235,9 @@ def test_clips_open_by_mouse_and_keyboard(browser, scripted):
     def is_open():
         return browser.execute_script('return viewer.dialog.open')
 
+    def press(key):
+        browser.switch_to.active_element.send_keys(key)
+
     def focused():
         return browser.switch_to.active_element.get_attribute('aria-label')
 
@@ -262,7 +251,7 @@ def test_clips_open_by_mouse_and_keyboard(browser, scripted):
         t / 4 for t in range(1, 9)]
     browser.find_element(By.CSS_SELECTOR, '#viewer .later').click()
     assert title() == f'arena · {JUMPS[1]}'
-    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    press(Keys.ESCAPE)
     wait_until(lambda: not is_open())
 
     # Tab reaches only the focused event.
@@ -270,7 +259,7 @@ def test_clips_open_by_mouse_and_keyboard(browser, scripted):
     for key, expected in ((Keys.ARROW_RIGHT, 1), (Keys.END, 2),
                           (Keys.ARROW_RIGHT, 2), (Keys.ARROW_LEFT, 1),
                           (Keys.HOME, 0), (Keys.END, 2)):
-        browser.switch_to.active_element.send_keys(key)
+        press(key)
         assert focused() == JUMPS[expected]
     assert [button.get_attribute('tabindex') for button in buttons] == [
         '-1', '-1', '0']
@@ -278,29 +267,16 @@ def test_clips_open_by_mouse_and_keyboard(browser, scripted):
     run.play(page, 0, .9, .9)
     wait_until(lambda: len(texts(browser, '.lane button')) == 4)
     assert focused() == JUMPS[2]
-    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    press(Keys.ENTER)
     wait_until(is_open)
     assert title() == f'arena · {JUMPS[2]}'
     # In the viewer, P and N open the events before and after.
     for key, expected in ('p', 1), ('p', 0), ('p', 0), ('n', 1):
-        browser.switch_to.active_element.send_keys(key)
+        press(key)
         assert title() == f'arena · {JUMPS[expected]}'
 
 
-def test_sliders_of_an_ended_source_are_disabled(browser, scripted):
-    _, runs = scripted
-    enabled = '.meter input:not(:disabled)'
-    assert labels(browser, enabled) == [
-        'threshold of jump', 'threshold of run'] * 2
-    runs[0].status = 'ended'
-    runs[1].status = 'lost, reconnecting'
-    wait_until(lambda: len(labels(browser, enabled)) == 2)
-    assert [text.startswith('The line is the score') for text in texts(
-        browser, '.rule')] == [True, False]
-    assert 'below 60 % of it' in texts(browser, '.rule')[1]
-
-
-def test_lost_and_stalled_sources_are_marked(browser, scripted):
+def test_lost_stalled_and_ended_sources_are_marked(browser, scripted):
     page, runs = scripted
 
     def dead():
@@ -317,10 +293,14 @@ def test_lost_and_stalled_sources_are_marked(browser, scripted):
                         dead()[1])
     # Past events are still shown.
     assert labels(browser, '.card.dead .lane button') == JUMPS
-    runs[0].status = 'running'
-    runs[0].play(page, 0, 0)
+    runs[0].status = 'ended'
     runs[1].play(page, 1, 0)
     wait_until(lambda: texts(browser, '.dead') == [])
+    # Only the sliders of the ended source are disabled.
+    wait_until(lambda: labels(browser, '.meter input:not(:disabled)') == [
+        'threshold of jump', 'threshold of run'])
+    assert texts(browser, '.rule')[0].startswith('The line is the score')
+    assert 'below 60 % of it' in texts(browser, '.rule')[1]
 
 
 @pytest.mark.parametrize('width', [1440, 800, 390])

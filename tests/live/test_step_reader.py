@@ -27,6 +27,10 @@ def cut(maker, indices):
     return [step for frame in frames(indices) for step in maker.add(frame)]
 
 
+def indices_of(frames):
+    return [frame.index for frame in frames]
+
+
 def test_frames_of_steps():
     # At 24 frames per second a step has 6 frames, and a single frame is the
     # 4th. Clips end with the step, and start with the video.
@@ -62,50 +66,42 @@ def test_live_clips_match_clips_of_the_file(fps, rate, clip_len, interval):
         expected = frame_indices(step.number, fps, rate, clip_len, interval)
         images = step.images_at(expected)
         assert [int(image[0, 0, 0]) for image in images] == expected.tolist()
-    new = [f.index for step in steps for f in step.new_frames]
-    assert new == list(range(last_frame(steps[-1].number, fps, rate) + 1))
+    assert [i for step in steps for i in indices_of(step.new_frames)] == [
+        *range(last_frame(steps[-1].number, fps, rate) + 1)]
     for step in steps[::3]:
         maker = StepMaker(fps, rate, reach)
         later = cut(maker, range(maker.start_at(step.number), 150))
-        for one, other in zip(later, steps[step.number:], strict=True):
-            assert (one.number, one.num_new) == (other.number, other.num_new)
-            assert [f.index for f in one.frames] == [
-                f.index for f in other.frames]
+        for each, want in zip(later, steps[step.number:], strict=True):
+            assert (each.number, each.num_new, indices_of(each.frames)) == (
+                want.number, want.num_new, indices_of(want.frames))
 
 
 def test_earlier_frame_replaces_missing_frame():
-    first, second, third = cut(StepMaker(24, 4, 12),
-                               [0, 1, 4, 5, 7, 9, 10, 13, 17])
-    assert [f.index for f in first.new_frames] == [0, 1, 4, 5]
-    assert [f.index for f in second.new_frames] == [7, 9, 10]
-    assert [f.index for f in third.new_frames] == [13, 17]
-    images = second.images_at([0, 3, 6, 8, 9, 11])
+    """Late frames are ignored."""
+    steps = cut(StepMaker(24, 4, 12), [0, 1, 4, 4, 3, 5, 7, 9, 10, 13, 17])
+    assert [indices_of(step.new_frames) for step in steps] == [
+        [0, 1, 4, 5], [7, 9, 10], [13, 17]]
+    images = steps[1].images_at([0, 3, 6, 8, 9, 11])
     assert [int(x[0, 0, 0]) for x in images] == [0, 1, 5, 7, 9, 10]
 
 
 def test_steps_without_frames_are_missing():
     maker = StepMaker(24, 4, 0)
     steps = cut(maker, [*range(6), 7, 40, 41, 60])
-    assert [step.number for step in steps] == [0, 1, 6]
+    assert [(step.number, indices_of(step.new_frames)) for step in steps] == [
+        (0, [*range(6)]), (1, [7]), (6, [40, 41])]
     # Steps 2 to 5, and 7 to 9.
     assert maker.missing == 4 + 3
-    assert [[f.index for f in s.new_frames] for s in steps[1:]] == [[7],
-                                                                    [40, 41]]
 
 
 def test_old_frame_does_not_replace_missing_frames():
     *_, last = cut(StepMaker(24, 4, 12), [*range(24), *range(48, 54)])
-    assert [f.index for f in last.frames] == list(range(48, 54))
+    assert indices_of(last.frames) == [*range(48, 54)]
     *_, last = cut(StepMaker(24, 4, 12), [*range(24), *range(36, 42)])
     assert int(last.images_at([35])[0][0, 0, 0]) == 23
     maker = StepMaker(24, 4, 12)
     cut(maker, range(24))
     maker.add(replace(*frames([24]), jumped_back=True))
     *_, last = cut(maker, range(25, 30))
-    assert [f.index for f in last.frames] == list(range(24, 30))
+    assert indices_of(last.frames) == [*range(24, 30)]
     assert last.jumped_back
-
-
-def test_late_frames_are_ignored():
-    step, = cut(StepMaker(24, 4, 0), [0, 2, 2, 1, 5, 5])
-    assert [f.index for f in step.new_frames] == [0, 2, 5]
