@@ -276,4 +276,6 @@ What each stage did: {run.log}''')
 
 
 if __name__ == '__main__':
-    main()
+    from mmvidattn.utils.exits import one_line_stop
+    with one_line_stop('; the same command continues'):
+        main()
