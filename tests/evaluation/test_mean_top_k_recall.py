@@ -29,7 +29,7 @@ def evaluate(samples, **kwargs):
     return metric.evaluate(len(samples))
 
 
-def test_golden(shared_dir, horizon=1):
+def test_golden(shared_dir):
     folder = shared_dir / 'goldens/testra'
     values = json.loads((folder / 'golden_metrics.json').read_text())['ek']
     arrays = np.load(folder / 'golden_metrics.npz', allow_pickle=False)
@@ -39,41 +39,38 @@ def test_golden(shared_dir, horizon=1):
     subsets = {
         name: ids[arrays[f'ek_{name}']].tolist()
         for name in ('unseen', 'tail')}
+    scores = arrays['ek_scores'][:, 1]
 
-    def named(i, label, rows, scores):
-        verb, noun = actions[label]
-        return sample(int(i), dict(action=label, verb=verb, noun=noun), rows,
-                      action=scores)
+    def named(first, labels, rows):
+        return [sample(i, dict(action=label, **dict(
+            zip(('verb', 'noun'), actions[label]))), rows,
+            action=scores[i % len(scores)])
+            for i, label in enumerate(labels.tolist(), first)]
 
-    samples = [named(i, label, [0], arrays['ek_scores'][i, horizon])
-               for i, label in zip(ids, arrays['ek_labels'].tolist())]
-    got = evaluate(samples, actions=actions, subsets=subsets)
-    for part in 'action', 'verb', 'noun':
-        name = f'online/{part}_top5_recall_testra'
-        for subset in 'overall', 'unseen', 'tail':
-            key = name if subset == 'overall' else f'{name}_{subset}'
-            assert got[key] == pytest.approx(
-                values[part][f'recall5_{subset}'][horizon], abs=1e-6)
+    samples = named(0, arrays['ek_labels'], [0])
     # Segments that start too early have zero scores.
-    zeros = [named(1000 + i, label, [], arrays['ek_scores'][0, 0])
-             for i, label in enumerate(arrays['ek_discarded_labels'].tolist())]
-    got = evaluate([*samples, *zeros], actions=actions)
-    for part in 'action', 'verb', 'noun':
-        expected = values[part].get('recall5_with_20_zero_rows')
-        if expected:
-            assert got[f'online/{part}_top5_recall_testra'] == \
-                pytest.approx(expected[horizon], abs=1e-6)
+    zeros = named(len(samples), arrays['ek_discarded_labels'], [])
+    for given, names in ((samples, ['overall', 'unseen', 'tail']),
+                         (samples + zeros, ['with_20_zero_rows'])):
+        got = evaluate(given, actions=actions, subsets=subsets)
+        for part in 'action', 'verb', 'noun':
+            for name in names:
+                key = f'online/{part}_top5_recall_testra' + (
+                    f'_{name}' if name in subsets else '')
+                want = values[part].get(f'recall5_{name}', {1: got[key]})
+                assert got[key] == pytest.approx(want[1], abs=1e-6)
+
+
+SIZES = dict(action=12, verb=7, noun=8)
 
 
 @pytest.fixture
 def samples():
     rng = np.random.default_rng(0)
-    return [
-        sample(
-            i, dict(action=int(rng.integers(12)), verb=int(rng.integers(7)),
-                    noun=int(rng.integers(8))), [0], mode='strict',
-            action=rng.normal(size=12), verb=rng.normal(size=7),
-            noun=rng.normal(size=8)) for i in range(60)]
+    return [sample(
+        i, {part: int(rng.integers(n)) for part, n in SIZES.items()}, [0],
+        mode='strict', **{part: rng.normal(size=n) for part, n in
+                          SIZES.items()}) for i in range(60)]
 
 
 def naive_recall(samples, part, k=5):
@@ -87,17 +84,11 @@ def naive_recall(samples, part, k=5):
 
 
 @pytest.mark.parametrize('k', [1, 5])
-def test_recall_matches_naive(samples, tmp_path, k):
+def test_recall_matches_naive(samples, k):
     """Classifiers of verbs and nouns take precedence over ``actions``."""
-    (tmp_path / 'ids.csv').write_text('id\n3\n4\n40\n')
-    result = evaluate(samples, actions=[(0, 0)] * 12, k=k,
-                      subsets=dict(tail_verb=str(tmp_path / 'ids.csv')))
-    assert result == {
-        **{f'online/{part}_top{k}_recall_strict': pytest.approx(
-            naive_recall(samples, part, k))
-           for part in ('action', 'verb', 'noun')},
-        f'online/verb_top{k}_recall_strict_tail': pytest.approx(
-            naive_recall([samples[i] for i in (3, 4, 40)], 'verb', k))}
+    assert evaluate(samples, actions=[(0, 0)] * 12, k=k) == {
+        f'online/{part}_top{k}_recall_strict': pytest.approx(
+            naive_recall(samples, part, k)) for part in SIZES}
 
 
 def test_segment_without_steps_has_zero_scores():
@@ -163,22 +154,24 @@ def test_subset_lists(tmp_path, name, text, inside):
     rng = np.random.default_rng(0)
     samples = [sample(
         identity, dict(action=i, verb=verb, noun=i), [0],
-        **{part: rng.normal(size=11) for part in ('action', 'verb', 'noun')})
+        **{part: rng.normal(size=11) for part in SIZES})
         for i, (identity, verb) in enumerate(SEGMENTS)]
     result = evaluate(samples, subsets={name: str(path)}, k=4)
-    assert list(result)[0] == 'online/action_top4_recall_testra'
+    # The first result selects the best checkpoint.
+    assert [*result][0] == 'online/action_top4_recall_testra'
     stem, _, last = name.rpartition('_')
-    parts = [last] if stem else ['action', 'verb', 'noun']
-    assert sum(f'_{stem or name}' in key for key in result) == len(parts)
-    for part in parts:
-        assert result[f'online/{part}_top4_recall_testra_{stem or name}'] == \
-            pytest.approx(naive_recall([samples[i] for i in inside], part, 4))
+    chosen = [samples[i] for i in inside]
+    assert {key: value for key, value in result.items()
+            if not key.endswith('testra')} == {
+        f'online/{part}_top4_recall_testra_{stem or name}': pytest.approx(
+            naive_recall(chosen, part, 4))
+        for part in ([last] if stem else SIZES)}
 
 
 def test_warns_of_empty_subset(samples, monkeypatch):
     logged = []
     monkeypatch.setattr('mmvidattn.evaluation.segment_scores.print_log',
-                        lambda *args: logged.append(args[0]))
+                        lambda text, *args: logged.append(text))
     result = evaluate(samples, subsets=dict(unseen=['P18']))
     assert np.isnan(result['online/verb_top5_recall_strict_unseen'])
     assert len(logged) == 1 and 'unseen matches 0 of 60' in logged[0]
@@ -212,29 +205,22 @@ def test_last_classes_win_ties():
     assert hits == [0] * 7 + [1] * 5
 
 
-SCORES = {
-    # Four segments of a video; class 0 is the background.
-    'pred_action': torch.tensor(
-        [[9., 1., 2.], [9., 3., 4.], [9., 5., 6.], [9., 7., 8.]]),
-    # Two anticipation tokens.
-    'pred_anticipated_action': torch.arange(24.).reshape(4, 2, 3)}
-
-
 def test_rows_of_a_stream_and_of_windows():
     """In a stream, row 0 is the detection, and then come the tokens."""
+    # Four segments of a video, and two tokens; class 0 is the background.
+    scores = dict(
+        video_name='v', pred_action=torch.arange(12.).reshape(4, 3),
+        pred_anticipated_action=torch.arange(24.).reshape(4, 2, 3))
     result = read_segment_scores(dict(
-        SCORES, is_whole_video=True, video_name='v',
-        segment_id=[1, 2, 'c', 4],
+        scores, is_whole_video=True, segment_id=[1, 2, 'c', 4],
         segment_labels=[dict(action=0), {}, {}, {}],
         score_rows=[[0], [1], [2], []]))
-    assert [segment.id for segment in result] == ['1', '2', 'c', '4']
-    assert [segment.seen for segment in result] == [True, True, True, False]
-    assert result[0].labels == dict(action=0)
-    assert [segment.scores['action'].tolist() for segment in result] == [
-        [1, 2], [7, 8], [16, 17], [0, 0]]
-    for rows, scores in ([2], [5, 6]), ([3], [7, 8]), ([], [0, 0]):
+    assert [(one.id, one.seen, one.labels, one.scores['action'].tolist())
+            for one in result] == [
+        ('1', True, dict(action=0), [1, 2]), ('2', True, {}, [7, 8]),
+        ('c', True, {}, [16, 17]), ('4', False, {}, [0, 0])]
+    for rows, want in ([2], [7, 8]), ([3], [10, 11]), ([], [0, 0]):
         one, = read_segment_scores(dict(
-            SCORES, is_whole_video=False, video_name='v', segment_id=1,
-            segment_labels={}, score_rows=rows))
-        assert one.seen == bool(rows)
-        assert one.scores['action'].tolist() == scores
+            scores, is_whole_video=False, segment_id=1, segment_labels={},
+            score_rows=rows))
+        assert (one.seen, one.scores['action'].tolist()) == (bool(rows), want)

@@ -21,19 +21,18 @@ def root(tmp_path_factory):
     return write_set(tmp_path_factory.mktemp('features'))
 
 
-def build(**kwargs):
-    return METRICS.build(dict(type='PerFrameMAP', **kwargs))
+META = dict(classes=['background', 'one', 'two'])
 
 
 def score_of(steps, horizon=0):
     """Return scores of three classes that differ by step and horizon."""
-    steps = np.asarray(steps, dtype=float)[..., None]
-    return np.sin(steps * [1.1, 1.7, 2.3] + 0.5 * horizon)
+    step, ahead = (np.asarray(x, float)[..., None] for x in (steps, horizon))
+    return np.sin(step * [1.1, 1.7, 2.3] + 0.5 * ahead)
 
 
-def evaluate(samples, **kwargs):
-    metric = build(**kwargs)
-    metric.dataset_meta = dict(classes=['background', 'one', 'two'])
+def evaluate(samples, meta=META, **kwargs):
+    metric = METRICS.build(dict(type='PerFrameMAP', **kwargs))
+    metric.dataset_meta = meta
     metric.process(None, samples)
     result = metric.evaluate(len(samples))
     # numpy floats would print as np.float64(0.5).
@@ -60,14 +59,12 @@ def test_golden(shared_dir, name):
     arrays = np.load(folder / 'golden_metrics.npz', allow_pickle=False)
     prefix = dict(th='thumos', tv='tv', pe='stage')[name[:2]]
     scores = arrays[f'{prefix}_scores'].astype(np.float64)
-    if 'rounded' in name:
-        scores = scores.round(1)
     kind = 'cAP' if 'cAP' in name else 'AP'
-    metric = build(ignore_index=None if prefix == 'tv' else 21, metric=kind,
-                   per_class=True, per_stage=prefix == 'stage')
-    metric.process(None, [one_video(scores, arrays[f'{prefix}_gt'])])
-    metric.dataset_meta = None
-    result = metric.evaluate(1)
+    result = evaluate(
+        [one_video(scores.round(1) if 'rounded' in name else scores,
+                   arrays[f'{prefix}_gt'])], None, metric=kind,
+        ignore_index=None if prefix == 'tv' else 21, per_class=True,
+        per_stage=prefix == 'stage')
     if prefix == 'stage':
         stages = [value for key, value in result.items() if 'stage' in key]
         np.testing.assert_allclose(stages, [*want.values()], atol=1e-6)
@@ -86,26 +83,20 @@ def test_windows_and_whole_videos_agree(root, tokens):
     for windows in 'dense', 'videos':
         dataset = FeatureStreamDataset(**options(
             root, windows=windows, test_mode=True, anticipation_steps=tokens))
-        samples = []
-        for i in range(len(dataset)):
-            sample = dataset[i]['data_samples']
-            steps = (range(sample.video_length) if windows == 'videos' else
-                     sample.work_indices)
-            detected = score_of(steps)
-            ahead = np.asarray(sample.anticipation_steps)
-            foreseen = np.stack(
-                [score_of(ahead[..., t], 1 + t) for t in range(tokens)],
-                axis=-2) if tokens else np.zeros((0, 3))
-            if windows == 'videos':
-                pad = max(0, 16 - len(detected))
-                detected = np.pad(detected, ((0, pad), (0, 0)), mode='edge')
+        samples = [dataset[i]['data_samples'] for i in range(len(dataset))]
+        for sample in samples:
+            foreseen = score_of(sample.anticipation_steps,
+                                1 + np.arange(tokens))
+            if windows == 'dense':
+                scores = np.r_[score_of(sample.work_indices), foreseen]
+            else:
+                # Short videos are padded.
+                scores = score_of(range(max(sample.video_length, 16)))
                 if tokens:
                     sample.pred_anticipated_action = torch.tensor(foreseen)
-            else:
-                detected = np.concatenate([detected, foreseen])
-            sample.pred_action = torch.tensor(detected)
-            samples.append(sample.to_dict())
-        results.append(evaluate(samples, per_class=True))
+            sample.pred_action = torch.tensor(scores)
+        results.append(evaluate([sample.to_dict() for sample in samples],
+                                per_class=True))
     assert results[0] == results[1]
     each = naive_precisions(root, score_of)
     assert results[0]['online/mAP_dense'] == pytest.approx(np.mean(each))
@@ -125,11 +116,12 @@ def test_windows_and_whole_videos_agree(root, tokens):
                 rows[16 + token] = score_of(16 + token, 1 + token)
         return rows
 
-    each = naive_precisions(root, last_token)
-    assert results[0]['online/mAP_dense@0.75s'] == pytest.approx(np.mean(each))
+    by_token = [results[0][f'online/mAP_dense@{s}s']
+                for s in ('0.25', '0.5', '0.75')]
+    assert by_token[2] == pytest.approx(
+        np.mean(naive_precisions(root, last_token)))
     assert results[0]['online/mAP_dense@mean'] == pytest.approx(
-        np.mean([results[0][f'online/mAP_dense@{s}s']
-                 for s in ('0.25', '0.5', '0.75')]))
+        np.mean(by_token))
 
 
 def naive_precisions(root, score):
@@ -170,72 +162,64 @@ def test_stream_may_anticipate_before_the_first_window():
         assert all(map(np.array_equal, part, other))
 
 
+STAGES = dict(ignore_index=2, per_stage=True)
+
+
 def test_stages_leave_out_ambiguous_steps():
     rng = np.random.default_rng(0)
     targets = np.eye(3)[[0, 1, 1, 1, 1, 0, 0, 2, 2, 0, 1, 1]]
     scores = rng.random(targets.shape)
-    results = []
-    for high in 0, 9:
-        scores[7:9, 1] += high
-        results.append(evaluate([one_video(scores, targets)], ignore_index=2,
-                                per_stage=True))
-    assert results[0] == results[1] and len(results[0]) == 11
+    first = evaluate([one_video(scores, targets)], **STAGES)
+    scores[7:9, 1] += 9
+    assert first == evaluate([one_video(scores, targets)], **STAGES)
+    assert len(first) == 11
 
 
 def test_rejects_invalid_samples():
     targets = np.eye(3)[[0, 1, 2, 1]]
     video = one_video(targets, targets, mode='non_overlapping')
     assert evaluate([video]) == {'online/mAP_non_overlapping': 1}
-    with pytest.raises(ValueError, match='dense, non_overlapping'):
-        evaluate([video, one_video(targets, targets)])
-    with pytest.raises(ValueError, match=r'v: pred_action must be \(4, 3\)'):
-        evaluate([one_video(np.zeros((4, 2)), np.eye(3)[[0, 1, 2, 1]])])
-    with pytest.raises(ValueError, match='no step has a class'):
-        evaluate([one_video(np.zeros((2, 3)), np.eye(3)[[0, 0]])])
-    scores = np.random.default_rng(0).normal(size=(5, 3))
+    scores = np.zeros((4, 3))
     scores[2, 1] = np.nan
-    with pytest.raises(ValueError, match='pred_action of v .*1 of 15'):
-        build().process(None, [one_video(scores, np.eye(5, 3))])
-    anticipated = one_video(np.zeros((5, 3)), np.eye(5, 3)) | dict(
+    anticipated = one_video(targets, targets) | dict(
         is_whole_video=True, anticipation_steps=[[1], [2]], num_work=2,
         pred_anticipated_action=torch.full((2, 1, 3), torch.nan))
-    with pytest.raises(ValueError, match='anticipated pred_action of v .*6'):
-        build().process(None, [anticipated])
+    for samples, error in (
+            ([video, one_video(targets, targets)], 'dense, non_overlapping'),
+            ([one_video(targets[:, :2], targets)],
+             r'v: pred_action must be \(4, 3\)'),
+            ([one_video(targets, targets[[0] * 4])], 'no step has a class'),
+            ([one_video(scores, targets)], 'pred_action of v .*1 of 12'),
+            ([anticipated], 'anticipated pred_action of v .*6')):
+        with pytest.raises(ValueError, match=error):
+            evaluate(samples)
 
 
 # Average precision
 
+BOTH = pytest.mark.parametrize(
+    'function', [average_precision, calibrated_average_precision])
 
+
+@BOTH
 @pytest.mark.parametrize('digits', [9, 1, 0])
-def test_matches_the_definition_of_scikit_learn(digits):
+def test_matches_the_definition(function, digits):
     """With fewer digits, there are more ties."""
     rng = np.random.default_rng(0)
     score, positive = rng.normal(size=301).round(digits), rng.random(301) < 0.2
-    total = last = 0
-    for threshold in sorted(set(score), reverse=True):
-        chosen = score >= threshold
-        recall = positive[chosen].sum() / positive.sum()
-        total += (recall - last) * positive[chosen].mean()
-        last = recall
-    assert average_precision(positive, score) == pytest.approx(
-        total, abs=1e-12)
+    weight, ranked, total = 1, score, 0
+    if function is calibrated_average_precision:
+        weight = (~positive).sum() / positive.sum()
+        # Equal scores are ranked in temporal order.
+        ranked = -np.argsort(np.argsort(-score, kind='stable'))
+    for s in ranked[positive]:
+        true, false = (sum(ranked[one] >= s) for one in (positive, ~positive))
+        total += true / (true + false / weight)
+    assert function(positive, score) == pytest.approx(
+        total / positive.sum(), abs=1e-12)
 
 
-def test_calibrated_matches_naive():
-    rng = np.random.default_rng(1)
-    score, positive = rng.normal(size=301), rng.random(301) < 0.1
-    weight = (~positive).sum() / positive.sum()
-    total = 0
-    for s in score[positive]:
-        chosen = score >= s
-        true = (chosen & positive).sum()
-        total += true / (true + (chosen & ~positive).sum() / weight)
-    result = calibrated_average_precision(positive, score)
-    assert result == pytest.approx(total / positive.sum(), abs=1e-12)
-
-
-@pytest.mark.parametrize('function',
-                         [average_precision, calibrated_average_precision])
+@BOTH
 def test_perfect_absent_and_invalid_scores(function):
     assert function([1, 1, 0, 0], [4, 3, 2, 1]) == pytest.approx(1)
     assert np.isnan(function([0, 0], [1, 2]))
