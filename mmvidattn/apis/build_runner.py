@@ -31,13 +31,7 @@ from ..utils.half_precision import fallback_message, is_bfloat16_slow
 from ..utils.lock import lock_folder
 from ..utils.modules import unwrap
 from ..utils.remote_files import is_url
-from .config import (
-    KNOWN_KEYS,
-    dependent_options,
-    keys_with,
-    leaves_of,
-    load_config,
-)
+from .config import KNOWN_KEYS, dependent_options, leaves_of, load_config
 from .models import check_model_options
 
 # Environment variable with the rank of a process, for each launcher.
@@ -51,16 +45,17 @@ def load_runner_config(args: argparse.Namespace) -> Config:
     """Load ``args.config`` and apply the shared options."""
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = load_config(args.config, args.cfg_options)
-    root, leaves = cfg.get('data_root'), dict(leaves_of(cfg.to_dict()))
+    root = cfg.get('data_root')
     if isinstance(root, str) and root and not dependent_options(
-            leaves, 'data_root', ''):
+            dict(leaves_of(cfg.to_dict())), 'data_root', ''):
         warnings.warn(
             f'data_root={root!r} in the config changes no path: pass '
             f'--cfg-options data_root={root}, or set the data_root of each '
             'dataset in the config')
     for key in cfg.keys() - KNOWN_KEYS:
-        for close in [] if keys_with(leaves[key], leaves) else (
-                difflib.get_close_matches(key, KNOWN_KEYS, 1, .7)):
+        # Variables resemble other keys: train_pipeline and tta_pipeline.
+        for close in [name for name in KNOWN_KEYS if sorted(name) == sorted(
+                key)] or difflib.get_close_matches(key, KNOWN_KEYS, 1, .87):
             warnings.warn(f'nothing reads {key} of the config; did you mean '
                           f'{close}?')
     cfg.launcher = args.launcher

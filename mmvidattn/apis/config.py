@@ -318,22 +318,18 @@ def dependent_options(leaves: Mapping[str, Any], name: str, value: Any
 def _suggest(key: str, leaves: dict[str, Any]) -> list[str]:
     """Return valid keys with an unused key's value, or a similar name."""
     first, _, rest = key.partition('.')
-    same = keys_with(leaves.get(first), leaves)
-    if same:
-        return ['.'.join(filter(None, (name, rest))) for name in same]
     used = [name for name in leaves if name.partition('.')[0] in KNOWN_KEYS]
+    value = leaves.get(first)
+    # Numbers may be equal by chance.
+    if isinstance(value, (str, dict, list)) and value:
+        same = ['.'.join(filter(None, (name, rest)))
+                for name in used if leaves[name] == value]
+        if same:
+            return same
     last = key.rpartition('.')[2]
     return [name for name in used
             if name.rpartition('.')[2] == last] or difflib.get_close_matches(
                 key, KNOWN_KEYS.union(used), cutoff=0.7)
-
-
-def keys_with(value: Any, leaves: Mapping[str, Any]) -> list[str]:
-    """Return the keys that are read and have the value of a variable."""
-    # Numbers may be equal by chance.
-    return [name for name, item in leaves.items() if item == value
-            and name.partition('.')[0] in KNOWN_KEYS] if value and isinstance(
-                value, (str, dict, list)) else []
 
 
 def leaves_of(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:

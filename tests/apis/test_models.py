@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import warnings
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,12 @@ def test_warns_of_keys_that_change_nothing(tmp_path):
             pytest.warns(UserWarning, match='train_cgf .*mean train_cfg'), \
             pytest.warns(UserWarning, match='modle .*mean model'):
         load_runner_config(make_parser('train').parse_args([str(path)]))
+    # Options may leave a variable without effect.
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        load_runner_config(make_parser('train').parse_args([
+            NAME, '--cfg-options', 'train_dataloader.dataset.pipeline.1.'
+            'clip_len=4', 'visualizer.vis_backends=[]']))
 
 
 @pytest.mark.parametrize('added', [{}, dict(runner_type='VideoRunner')])
