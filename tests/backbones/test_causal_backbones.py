@@ -23,8 +23,6 @@ SMALL = dict(num_frames=4, img_size=(4, 8), patch_size=4, patch_stride=4,
 MODELS = {
     'vivit-linear-decay': (ViViT, dict(
         FACTORIZED, pool='mean', causal=dict(decay=DECAY))),
-    'vivit-softmax': (ViViT, dict(FACTORIZED, causal=dict(
-        attention=SOFTMAX))),
     'vivit-softmax-decay': (ViViT, dict(
         FACTORIZED, with_cp=True, causal=dict(
             attention=SOFTMAX, decay=DECAY))),

@@ -124,7 +124,6 @@ def test_clip_classifier_classifies_tokens():
     (lambda: VerbNounHead(3, 2, in_channels=6).loss(
         FEATURES[..., 0, 0, 0], _samples(IDS[:, None])),
      r'\(2, 5\).*multi_class.*\(2, 1\)'),
-    (lambda: TokenLabelHead(7, 6, gamma=1.5), 'gamma.*got 1.5'),
     (lambda: TokenLabelHead(7, 6).loss(FEATURES, _samples(IDS)),
      'token_labels, .*got None'),
     (lambda: OnlineActionHead(4, in_channels=6, num_verbs=3).loss(

@@ -10,7 +10,6 @@ from mmvidattn.layers import (
     GlobalPyramidAttention,
     LARAAttention,
     LocalWindowAttention,
-    PolaFormerAttention,
     VideoSelfAttention,
     add_lora,
 )
@@ -63,12 +62,9 @@ CASES = [
                         (GlobalPyramidAttention, (8, 3, ())),
                         (LAPSAttention, (8, 3, None)))),
     (LARAAttention, (4, 3, (17, 17)), dict(num_landmarks=50), 'got 50'),
-    (PolaFormerAttention, (4, 3, GRID), dict(alpha=0), 'alpha.*got 0'),
-    (PolaFormerAttention, (4, 3, GRID), dict(order='up'), "order.*'up'"),
     (FactorizedDotAttention, (12, 3), {}, 'even.*got 3'),
     (LocalWindowAttention, (8, 2, (0, 1, 1)), {}, r'\(0, 1, 1\)'),
     (GlobalPyramidAttention, (8, 2, ()), dict(pooling='max'), "avg'.*'max'"),
-    (FeatureFixation, (8, ), dict(inputs='kv'), "'qk', 'qkv'.*'kv'"),
     *((FeatureFixation, (8, 'separate'), option, "mode='separate' requires")
       for option in (dict(inputs='qkv'), dict(shared=True),
                      dict(aggregate='add'))),

@@ -101,18 +101,6 @@ class Draw:
                 self.tensor(*lead, M, G, D, scale=scale),
                 self.tensor(*lead, M, G, (1 + even) * E))
 
-    def same(self, got, want, terms=None, tolerance=None):
-        """Check that ``got`` equals ``want`` up to rounding.
-
-        The error is relative to ``want`` or, for sums that may cancel, to
-        their ``terms``.
-        """
-        assert got.shape == want.shape
-        assert torch.isfinite(got).all()
-        size = max(_rms(want), 1e-6, 0. if terms is None else _rms(terms))
-        assert _rms(got.double() - want) < size * (
-            tolerance or TOLERANCES[self.dtype])
-
     def autocast(self, is_possible=True):
         """Draw whether autocast is active."""
         return torch.autocast('cpu', dtype=torch.bfloat16, enabled=bool(
@@ -124,11 +112,14 @@ class Draw:
         leaves, wide = ([x.detach().to(dtype or x.dtype).requires_grad_()
                          for x in inputs] for dtype in (None, torch.float64))
         got, want = op(*leaves), reference(*wide)
+        # Sums may cancel: the error is relative to their terms.
+        size = max(_rms(want), 1e-6, 0. if terms is None else _rms(terms))
         with torch.no_grad():
             inference = op(*leaves)
         for y in got, inference:
-            assert y.dtype == self.dtype
-            self.same(y, want, terms, tolerance)
+            assert y.dtype == self.dtype and y.shape == want.shape
+            assert y.isfinite().all()
+            assert _rms(y.double() - want) < size * tolerance
         weight = torch.randn(want.shape, generator=self.generator).double()
         got, want = (
             torch.autograd.grad((y.double() * weight).sum(), x,
