@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Ops with a state, over long streams, and ops with their own backward pass."""
+"""Ops with a state, over long streams; ops with their own backward pass."""
 import numpy as np
 import pytest
 import torch
