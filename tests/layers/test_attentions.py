@@ -17,6 +17,8 @@ from mmvidattn.layers import (
 from mmvidattn.layers.video_self_attention import from_sequences, to_sequences
 
 GRID = (4, 3, 5)
+
+
 def _module(attention, pattern, **kwargs):
     torch.manual_seed(0)
     return VideoSelfAttention(
