@@ -37,12 +37,12 @@ def test_finds_and_reads_videos_of_all_containers(tmp_path, suffix):
         stream.pix_fmt = 'rgb8' if codec == 'gif' else 'yuv420p'
         if codec == 'libvpx':
             stream.options = dict(deadline='realtime')
-        for image in images():
+        for image in images()[:16]:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(
                 image, format='rgb24').reformat(176, 144)))
         container.mux(stream.encode())
-    assert len(VideoReader(path)) == LENGTH
-    assert read_facts(path).duration == pytest.approx(LENGTH / 25, abs=.1)
+    assert len(VideoReader(path)) == 16
+    assert read_facts(path).duration == pytest.approx(16 / 25, abs=.1)
 
 
 @pytest.mark.parametrize('suffix, codec', [

@@ -93,14 +93,21 @@ def test_removes_broken_videos_of_a_test_set_on_request(build, videos,
                                                         logged):
     lines = [f'{name}.mp4 {number}' for number, name in enumerate(
         ['a', *BROKEN, 'with two spaces'])]
-    # A name without a suffix is an mp4.
-    dataset = build([*lines, 'b 8'], test_mode=True, on_error='skip')
+    # A name without a suffix is an mp4, and classes of nowhere are a warning.
+    dataset = build([*lines, 'b 8'], test_mode=True, on_error='skip',
+                    metainfo=dict(classes='nowhere.txt', task='x'))
     assert [label(dataset[i]) for i in range(len(dataset))] == [0, 4, 8]
+    # mmengine's ClassBalancedDataset calls this.
+    assert [dataset.get_cat_ids(i) for i in range(3)] == [[0], [4], [8]]
+    assert dataset.metainfo.keys() == {'task'}
+    assert sum('nowhere.txt' in line for line in logged) == 1
     log, = (line for line in logged if '3 of 6 videos' in line)
     assert all(re.search(rf'{kind}\.mp4 \(.+\)', log) for kind in BROKEN)
     with pytest.raises(RuntimeError, match='cannot read 2 of 2.* such as '
                        f'{videos}/empty.mp4') as error:
-        build(['empty.mp4 0', 'cut.mp4 0'], test_mode=True, on_error='skip')
+        # The class's former name.
+        build(['empty.mp4 0', 'cut.mp4 0'], type='GuardedVideoDataset',
+              test_mode=True, on_error='skip')
     assert error.value.__cause__ is not None
 
 

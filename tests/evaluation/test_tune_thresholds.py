@@ -68,8 +68,9 @@ def test_no_other_thresholds_are_better(seed, objective, limit, monkeypatch):
     A distance from the usual rule counts against a rule, less so if there are
     many events.
     """
-    monkeypatch.setattr(sys.modules[tune_thresholds.__module__], 'NEIGHBORS',
-                        0.)
+    search, ratios = sys.modules[tune_thresholds.__module__], (1., .6, .1)
+    monkeypatch.setattr(search, 'NEIGHBORS', 0.)
+    monkeypatch.setattr(search, 'OFF_RATIOS', ratios)
     videos = drawn_scores(seed)
     truth = drawn_truth(seed, videos)
     seconds = sum(len(each.scores) / each.rate for each in videos.values())
@@ -106,7 +107,7 @@ def test_no_other_thresholds_are_better(seed, objective, limit, monkeypatch):
         for on in np.linspace(*ends, 12)[1:11:4]:
             on = min(max(.05, float(f'{on:.4g}')), .95)
             for ratio, smooth, duration in itertools.product(
-                    (1., .6, .1), smoothing, durations):
+                    ratios, smoothing, durations):
                 rule = dict(on=on, off=float(f'{on * ratio:.4g}'),
                             smoothing=smooth, min_duration=duration)
                 assert value_of(k, rule) - pull_of(k, rule) <= best + 1e-6
