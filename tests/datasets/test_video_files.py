@@ -8,7 +8,17 @@ import time
 import av
 import numpy as np
 import pytest
-from made_videos import LENGTH, images, make, remux, write_at, write_video
+from made_videos import (
+    LENGTH,
+    images,
+    make,
+    remux,
+    require_backend,
+    write_at,
+    write_video,
+)
+from mmengine.dataset import Compose
+from mmengine.fileio import FileClient, HardDiskBackend
 
 from mmvidattn.datasets import check_files as check
 from mmvidattn.datasets.video_facts import list_videos, read_facts
@@ -60,14 +70,8 @@ def test_duration_is_the_last_time_stamp(tmp_path, suffix, codec):
 
 # Checks
 
-
-@pytest.fixture
-def names_decide(monkeypatch):
-    """Let a file behave as its name says."""
-    monkeypatch.setattr(check, 'check_video', behave)
-
-
 def behave(path, every_frame):
+    """Let a file behave as its name says."""
     print('noise')
     if 'crash' in path:
         faulthandler.disable()
@@ -80,7 +84,8 @@ def behave(path, every_frame):
         raise ValueError('no frames')
 
 
-def test_names_files_that_crash_or_block_their_process(names_decide):
+def test_names_files_that_crash_or_block_their_process(monkeypatch):
+    monkeypatch.setattr(check, 'check_video', behave)
     names = [*'01', 'crash', *'34', 'bad', 'block', *'789', 'crash at the end']
     ticks = []
     found = dict(check.check_files(names, 3, .5,
@@ -92,7 +97,8 @@ def test_names_files_that_crash_or_block_their_process(names_decide):
     assert len(ticks) == len(names)
 
 
-def test_a_lost_server_ends_the_check(names_decide):
+def test_a_lost_server_ends_the_check(monkeypatch):
+    monkeypatch.setattr(check, 'check_video', behave)
     with pytest.raises(RemoteError, match='cannot copy away'):
         list(check.check_files(['a', 'away', 'b'], 2, 9.))
 
@@ -136,3 +142,70 @@ def test_a_video_that_begins_late_is_not_cut_off(tmp_path, suffix, codec):
     check.check_video(str(path), every_frame=True)
     if suffix == 'mkv':
         assert re.search(r'after 1\.\d+ s of 4\.\d+ s', shorten(path))
+
+
+# Steps of pipelines
+
+INIT, DECODE = dict(type='VideoReaderInit'), dict(type='VideoReaderDecode')
+SAMPLE = dict(type='SampleFrames', clip_len=4, frame_interval=2, num_clips=2)
+
+
+@pytest.fixture(scope='module')
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('videos')
+    return {kind: make(kind, folder) for kind in ('plain', 'varying rate')}
+
+
+def load(path, init, decode, **more):
+    np.random.seed(0)
+    return Compose([init, SAMPLE, decode])(dict(
+        filename=str(path), start_index=0, modality='RGB', **more))
+
+
+def check_same_as_decord(path, init=INIT, decord='DecordInit', **more):
+    require_backend('decord')
+    found = load(path, init, DECODE, **more)
+    wanted = load(path, dict(type=decord), dict(type='DecordDecode'), **more)
+    assert found.keys() == wanted.keys()
+    # Readers disagree on the duration of the last frame at varying rates.
+    assert found['avg_fps'] == pytest.approx(wanted['avg_fps'], rel=0.04)
+    for key in wanted.keys() - {'imgs', 'avg_fps'}:
+        assert np.array_equal(found[key], wanted[key]), key
+    np.testing.assert_allclose(
+        np.array(found['imgs'], int), np.array(wanted['imgs']), atol=2)
+    assert type(found['imgs']) is list
+
+
+def test_keys_and_frames_match_decords_steps(paths):
+    check_same_as_decord(paths['plain'], gt_bboxes=np.array(
+        [[0, 0.25, 0.5, 1]]), proposals=None)
+    # Read from another storage backend, by a name without a suffix.
+    FileClient.register_backend('shelf', HardDiskBackend, force=True)
+    check_same_as_decord(paths['plain'].with_suffix(''),
+                         dict(INIT, io_backend='shelf'))
+
+
+@pytest.mark.parametrize('segment', [
+    (0.5, 1.4, 's'), (0, 0.3, 's'), (1.2, 99, 's'), (7, 21, 'frames')])
+@pytest.mark.parametrize('kind', ['plain', 'varying rate'])
+def test_segments_match_decord(kind, segment, paths):
+    check_same_as_decord(paths[kind], decord='DecordSegmentInit',
+                         segment=segment)
+
+
+def test_repeated_frames_are_different_arrays(paths):
+    images = Compose([INIT, DECODE])(dict(
+        filename=str(paths['plain']), frame_inds=np.array([3, 5, 3])))['imgs']
+    assert np.array_equal(images[0], images[2])
+    images[0][:] = 0
+    assert images[2].any() and images[1].flags.writeable
+
+
+@pytest.mark.parametrize('options, segment, error', [
+    ({}, (9, 10, 's'), 'begins after the video'),
+    ({}, (0.51, 0.54, 's'), 'contains no frame'),
+    (dict(backend='opencv'), None, 'has no option backend .*remove it')])
+def test_rejects_empty_segments_and_removed_options(paths, options, segment,
+                                                    error):
+    with pytest.raises(ValueError, match=error):
+        load(paths['plain'], dict(INIT, **options), DECODE, segment=segment)
