@@ -323,7 +323,7 @@ def run(args: argparse.Namespace) -> None:
             for run in runs]
         for worker in workers:
             worker.start()
-        code = 0
+        code, lost = 0, []
         try:
             wait_for(workers, args.serve)
         except (KeyboardInterrupt, Stopped) as stop:
@@ -337,14 +337,18 @@ def run(args: argparse.Namespace) -> None:
         for i, run in enumerate(runs):
             files = [file_of_source(path, i, args) for path in (
                 args.events, args.out, args.plot, args.segments) if path]
+            files += [args.scores] if args.scores else []
             written = [str(path) for path in files if path.exists()]
             if written:
                 log(f'written: {", ".join(written)}')
             report = run.report()
             log(f'{report["name"]}: {describe_report(report)}')
+            if not run.source.live:
+                lost += {*map(str, files)} & report['lost'].keys()
             if report['steps'] and not run.events.recent:
                 log(f'{report["name"]}: {describe_peaks(run)}')
     failed = [str(w.error) for w in workers if w.error is not None]
+    failed += [f'{name} is incomplete' for name in lost]
     if failed:
         raise SystemExit(printable(
             f'{program_name()}: error: ' + '; '.join(failed), LAYOUT))

@@ -136,6 +136,14 @@ def test_service(run_main, files, capsys):
     hook.close()
 
 
+def test_output_that_cannot_be_written_fails(run_main, clip):
+    with pytest.raises(SystemExit, match='error: /proc/x.mp4 is incomplete; '
+                       '/proc/scores is incomplete$'):
+        run_main('stream.py', clip, '--out', '/proc/x.mp4', '--scores',
+                 '/proc/scores', '--plot', 'plot.png')
+    assert Path('plot.png').exists()
+
+
 def test_broken_video_keeps_its_outputs(run_main, clip_files, broken_clip,
                                         clip, capsys):
     with pytest.raises(SystemExit, match='broken.mp4 breaks off: .* of 84'):
