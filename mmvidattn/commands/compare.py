@@ -28,7 +28,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..utils.exits import one_line_errors
+from ..utils.exits import one_line_errors, one_line_stop
 from ..utils.printable import count, echo
 from . import finetune, make_parser
 from ._options import at_least
@@ -270,7 +270,7 @@ def run(args: argparse.Namespace) -> None:
         # argparse has added the words after `--` to the models.
         options = sys.argv[sys.argv.index('--') + 1:]
         args.models = args.models[:len(args.models) - len(options)]
-    with one_line_errors():
+    with one_line_errors(), one_line_stop('; the same command continues'):
         models = parse_models(args.models)
         check(args, models, options)
         runs = Runs(args.source, options, args.out)

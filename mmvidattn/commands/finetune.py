@@ -115,7 +115,11 @@ def make_options(args: argparse.Namespace) -> FineTuneOptions:
     """Return the options, or raise a ValueError if they do not fit."""
     values = {name: value for name, value in vars(args).items()
               if name not in ('dry_run', 'run')}
-    source, *more = values.pop('source')
+    source, *more = sources = values.pop('source')
+    for path in sources:
+        if not path.exists():
+            raise FileNotFoundError(f'{path} does not exist: expected a folder'
+                                    ' of videos or a file of annotations')
     return FineTuneOptions(source=source, more=tuple(more), **values)
 
 

@@ -47,8 +47,11 @@ def export_program(program: Program,
     out = Path(out)
     check_format(out)
     if program.has_dynamic_sizes:
-        # Raise the model's own error if it does not support other sizes.
-        program.try_out(program, 1, larger=True)
+        try:
+            program.try_out(program, 1, larger=True)
+        except ValueError as error:
+            raise ValueError('the model takes no other sizes, so they cannot '
+                             f'be dynamic: {error}') from error
     exported = capture(program)
     metadata = {**program.metadata(), **(metadata or {}),
                 'outputs': json.dumps(program.output_names)}

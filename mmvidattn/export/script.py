@@ -88,8 +88,9 @@ def copy_script(file: Path) -> Path:
 
 def _record(cfg: Any) -> str:
     """Record the frame numbers for 1, 2, ... frames, as compressed text."""
+    steps = video_clips.test_steps(cfg).sample
     with types_of(cfg):
-        sampler = Compose(video_clips.test_steps(cfg).sample)
+        sampler = Compose(steps)
 
     def sample(n: int, fps: float = 30.) -> np.ndarray:
         return np.ravel(sampler(video_clips.sample_of(n, avg_fps=fps))[

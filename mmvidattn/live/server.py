@@ -144,7 +144,7 @@ class LivePage:
         family = socket.AF_INET6 if ':' in host else socket.AF_INET
         try:
             self._socket = socket.create_server((host, port), family=family)
-        except OSError as error:
+        except (OSError, OverflowError) as error:
             raise OSError(f'cannot listen on {host}, port {port}: '
                           f'{describe_error(error)}') from error
         self.port = self._socket.getsockname()[1]

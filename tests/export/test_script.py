@@ -10,6 +10,7 @@ from mmengine.dataset import Compose
 
 from mmvidattn import VideoClassifier, get_model
 from mmvidattn.apis import video_clips
+from mmvidattn.apis.bundle_types.registry import BundleConfig
 from mmvidattn.export import (
     classify,
     copy_script,
@@ -128,6 +129,14 @@ def test_reports_why_no_script_is_written(model, monkeypatch, change,
     change(model)
     with pytest.raises(ValueError, match=message):
         script_settings(program_of(model, SHAPE))
+
+
+def test_steps_of_a_bundle_are_restricted(model, caplog):
+    set_pipeline(model, dict(type='LoadHVULabel'))
+    model.cfg = BundleConfig(model.cfg.to_dict())
+    with pytest.raises(ValueError, match='may not contain .*LoadHVULabel'):
+        script_settings(program_of(model, SHAPE))
+    assert 'default scope' not in caplog.text
 
 
 @pytest.mark.parametrize('suffix, output, average', [

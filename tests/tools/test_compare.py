@@ -70,7 +70,7 @@ def test_all_configs_start_alike(tmp_path):
     models = compare.parse_models(names)
     for model in models:
         options = finetune.make_options(make_parser(
-            'finetune').parse_intermixed_args(['videos', *model.options]))
+            'finetune').parse_intermixed_args([str(tmp_path), *model.options]))
         assert options.weights == 'none'
     mixed = compare.parse_models([f'{names[0]}=default', f'{names[1]}=none'])
     assert [model.name for model in mixed] == [

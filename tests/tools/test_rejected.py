@@ -30,6 +30,7 @@ ROWS = {
     'bundle': [
         (f'{SMALL} {{IN}}/clips', 'clips exists; choose another name')],
     'compare': [
+        (f'none {TINY} --out x', 'none does not exist'),
         (f'{{IN}} {TINY} no_config --out x', 'no_config'),
         (f'{{IN}} {TINY} {TINY} --out x', 'different file name'),
         (f'{{IN}} {TINY}=none.pth --out x', "must be a file, 'default' or "
@@ -55,6 +56,7 @@ ROWS = {
         ('{VIDEO} {IN} {TSN}', 'is not empty'),
         ('{VIDEO} x {TSN} --processes 2', '--processes needs --engine ray')],
     'finetune': [
+        ('none', 'none does not exist: expected a folder of videos or'),
         ('{IN}/one', 'all videos have the same class, a: '),
         ('{IN}/bad', 'none of 2 videos can be read; first error'),
         ('{IN}/two --work-dir {IN}/two/out', 'must not be inside .*two'),
@@ -125,6 +127,8 @@ ROWS = {
         ('{CLIP} {DETECTOR} --plot x.txt', '--plot must end with .png'),
         ('{CLIP} {DETECTOR} --thresholds x --min-duration 1',
          '--min-duration must'),
+        ('{CLIP} {DETECTOR} --serve --port 99999', 'cannot listen on 127.0.0.1'
+         ', port 99999'),
         ('{CLIP} {DETECTOR} --scores x --state y', '--scores does not work'),
         ('{CLIP} {DETECTOR} --flow x y',
          'modalities rgb of the model, got flow')],
