@@ -116,11 +116,12 @@ def make_options(args: argparse.Namespace) -> FineTuneOptions:
     values = {name: value for name, value in vars(args).items()
               if name not in ('dry_run', 'run')}
     source, *more = sources = values.pop('source')
+    options = FineTuneOptions(source=source, more=tuple(more), **values)
     for path in sources:
         if not path.exists():
             raise FileNotFoundError(f'{path} does not exist: expected a folder'
                                     ' of videos or a file of annotations')
-    return FineTuneOptions(source=source, more=tuple(more), **values)
+    return options
 
 
 def run(args: argparse.Namespace) -> None:

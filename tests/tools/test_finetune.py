@@ -222,6 +222,8 @@ def test_several_labels_per_video(begin, videos, tmp_path, capfd):
 
 
 def test_every_list_of_the_command_is_used():
+    for name in 'abc':
+        Path(f'{name}.csv').touch()
     options = finetune.make_options(make_parser('finetune').parse_args(
         ['a.csv', 'b.csv', 'c.csv']))
     assert [options.source, *options.more] == [*map(Path, (

@@ -84,7 +84,7 @@ ROWS = {
          '--model must be pixels or features'),
         ('x --stream --videos y --model features --weights none',
          '--model features needs --weights'),
-        ('x --stream --videos y --model features --features linear_ff_k400',
+        ('{IN} --stream --videos y --model features --features linear_ff_k400',
          '--features linear_ff_k400 needs --weights')],
     'predict': [
         ('', 'required: VIDEO .mmvidattn'),
