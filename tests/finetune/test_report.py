@@ -35,8 +35,10 @@ def test_metrics_match_scikit_learn(sklearn):
         assert [one[name] for one in metrics['classes'][:5]] == pytest.approx(
             values.tolist()), name
     precision, recall, f1, videos = expected
-    assert lines[3].split() == ['c', f'{videos[2]}', *(
-        f'{100 * x[2]:.1f}' for x in (recall, precision, f1))]
+    for line, number, *shares in zip(lines[1:6], videos, recall, precision,
+                                     f1):
+        assert line.split()[1:] == [
+            f'{number}', *(f'{100 * share:.1f}' for share in shares)]
     assert lines[6].split() == ['f', '0', '-', '-', '-']
     assert metrics['classes'][5] == dict(
         name='f', videos=0, recall=None, precision=None, f1=None)
