@@ -45,7 +45,7 @@ def brief(error: BaseException) -> str:
 
 def describe_error(error: BaseException) -> str:
     """Return the message of an error; without the number of a system's."""
-    if isinstance(error, KeyError):
+    if isinstance(error, KeyError) and error.args:
         return str(error.args[0])
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)

@@ -121,6 +121,7 @@ def test_shared_groups_are_encoded_once(frames, name, stride, shared):
             assert old / (new + old) == shared
         # The groups of a window may start at 4 different frames.
         assert len(session.encoder) <= 4 * 8
+        assert len(session._frames) <= WINDOW
         # An encoding must not keep the memory of its batch.
         assert all(x.untyped_storage().nbytes() == x.nbytes
                    for x in session.encoder._encodings.values())
@@ -148,6 +149,8 @@ def test_replaces_missing_frames(frames):
 
 
 def test_uses_one_view_of_a_config_with_several(with_steps, frames):
+    # Without shared groups, the windows do not overlap.
+    assert session_of(MIXED).stride_frames == WINDOW
     wide = np.concatenate([frames, frames[:, ::-1]], axis=2)
     expected = naive(model_of(MIXED), wide, 8)
     model = with_steps(MIXED, lambda step: (

@@ -1,4 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import json
+import math
 import warnings
 
 import pytest
@@ -28,6 +30,23 @@ def test_accepts_sizes_that_the_released_code_rejects(frames, height, width):
     (y * torch.randn_like(y)).sum().backward()
     for name, p in model.named_parameters():
         assert p.grad.isfinite().all() and p.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize('frames, name', [(32, 'tiny'),
+                                          (16, 'tiny_16f_ucf101')])
+def test_golden_kernels(frames, name, shared_dir):
+    want = json.loads((shared_dir / 'goldens/dualformer/gp_kernels.json'
+                       ).read_text())[f'dualformer_{name}']
+    with torch.device('meta'):
+        blocks = DualFormer(num_frames=frames).blocks
+    for stage, golden in zip(blocks, want.values()):
+        levels = stage[1].attn.pyramid.levels
+        kernels = []
+        if golden['has_sr'] and math.prod(golden['fine_kernel']) > 1:
+            kernels = [golden['fine_kernel'], *(golden['coarse'] or [])]
+        assert [[*x.kernel_size] if i == 0 else [
+            [*x.conv1.kernel_size], [*x.conv2.kernel_size]]
+            for i, x in enumerate(levels)] == kernels
 
 
 @pytest.mark.parametrize('frames', [8, 12, 32])

@@ -71,6 +71,9 @@ def test_whole_videos_have_the_dense_windows(root):
     assert sample.video_name == 'short' and sample.video_length == 10
     assert rgb[6:, 1].tolist() == [*range(10)] + [9] * 6
     assert not sample.gt_action[10:].any()
+    # Only the steps of the video are scored.
+    sample = build(root, test_mode=True)[-1]['data_samples']
+    assert sample.score_rows == sample.score_steps == [*range(10)]
 
 
 @pytest.fixture(params=[1, 2])

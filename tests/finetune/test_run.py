@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import io
 import json
+import os
 import time
 import uuid
 from dataclasses import replace
@@ -18,6 +19,7 @@ from mmvidattn.finetune.clips import complete_options
 from mmvidattn.finetune.run import _choose_folder
 from mmvidattn.finetune.time_limit import RESULTS, TimeLimitHook, TooFewSteps
 from mmvidattn.finetune.training import NOTES, ConsoleHook
+from mmvidattn.utils.lock import lock_folder
 
 
 @pytest.fixture
@@ -70,6 +72,20 @@ def test_a_complete_run_is_not_reused_for_other_videos_or_minutes(options):
         # An interrupted run continues with its lists.
         assert _choose_folder(replace(options, minutes=2.)) == new
         Path('mine/a/1.mp4').unlink()
+
+
+def test_refuses_a_folder_in_use(options):
+    write_notes(out := _choose_folder(options), options)
+    with lock_folder(out):
+        child, code = os.fork(), 0
+        if not child:
+            try:
+                run.finetune(options, False, 0.)
+            except SystemExit as end:
+                code = 7 * ('in use by another run' in str(end.code))
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 def test_auto_weights_come_with_the_package(options, capsys):

@@ -352,6 +352,7 @@ def test_memory_of_pictures_is_bounded(monkeypatch, bound, limit):
         frames.add((step + 1) / 4, b'%d' % step * 10, events)
     kept = [start for start in starts if frames.get(3, start)]
     assert kept == starts[-3:] and frames.size <= event_frames.MAX_BYTES
+    assert len(frames._recent) <= 4 * event_frames.RECENT + 1
     times, pictures = zip(*frames.get(3, 75.))
     assert pictures[0] == b'292' * 10
     assert times == tuple(73.25 + t for t in range(27))

@@ -1,9 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Sinks: their threads, webhooks, clips of actions and folders of scores."""
 import base64
+import os
+import resource
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import decord
@@ -225,6 +228,32 @@ def test_buffer_is_bounded_and_keeps_the_latest_frames(tmp_path):
     number = len(shown(sink.path(3)))
     assert 2 < number < 100
     check_frames(sink.path(3), range(200 - number, 200))
+
+
+@pytest.mark.skipif(not os.path.isdir('/proc/self/fd'), reason='needs /proc')
+def test_full_disk_leaves_no_file_and_no_handle(tmp_path):
+    """A limit on the file size fails like a full disk."""
+    sink = SegmentSink(tmp_path, RUN, before=0, after=0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handles = os.listdir('/proc/self/fd')
+    for number, size in enumerate((0, 9_000, 30_000, soft)):
+        start = number / 2
+        for step, events in (0, ()), (1, [end(start, start + .5, number)]):
+            images = [*np.random.default_rng(step).integers(
+                0, 255, (2, 96, 480, 3), np.uint8)]
+            one = replace(frames_of(2 * number + step, events, start),
+                          images=images)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (
+                size if step else soft, hard))
+            try:
+                with pytest.raises(OSError) if step and size != soft else (
+                        nullcontext()):
+                    sink.write(one)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert len(os.listdir('/proc/self/fd')) == len(handles), size
+        assert len([*tmp_path.iterdir()]) == (size == soft)
+    assert len(shown(sink.path(3))) == 4
 
 
 def write(folder, name, steps):

@@ -121,7 +121,8 @@ def test_changed_thresholds_are_saved_and_return_to_the_tuned_ones():
         on=.5, off=.3, changed={}, tuned=dict(jump=(.8, .4)))
     # 0.5 is the threshold of the other classes; for this class with a tuned
     # threshold, it counts as a change.
-    for on, changed in ((None, {}), (.5, dict(jump=(.5, .25)))):
+    changes = dict(jump=(.5, .25))
+    for on, changed in ((.5, changes), (None, {}), (.5, changes)):
         detector.set_threshold('jump', on)
         assert detector.thresholds()['changed'] == changed
     # The ratio is the loading detector's.

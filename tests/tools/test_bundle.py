@@ -50,7 +50,13 @@ def test_commands_take_a_bundle(run_main, bundle, video, small_config,
     assert '"start"' in (tmp_path / 'events.jsonl').read_text()
 
 
-def test_default_model(run_main, video, capsys):
+def test_default_model(run_main, video, motion_dir, capsys):
+    results = mmvidattn.VideoClassifier(NAME, 'default')(motion_dir / 'val')
+    names, truth = ((motion_dir / file).read_text().splitlines()
+                    for file in ('label_map.txt', 'val.txt'))
+    # 94 % of 1000 further videos are right.
+    assert sum(one.predictions[0].label == names[int(line.split()[1])]
+               for one, line in zip(results, truth, strict=True)) >= 6
     run_main('predict', video)
     out, error = capsys.readouterr()
     assert f'no model was given. Using {NAME}' in error

@@ -106,8 +106,10 @@ def test_ends_its_runs_on_sigterm_and_continues_with_other_configs(
         with pytest.raises(SystemExit, match='seed 0 failed: no videos'):
             run_main(*words)
     (tmp_path / 'other').mkdir()
-    with pytest.raises(SystemExit, match='choose another --out'):
-        run_main('compare', tmp_path / 'other', *command[2:])
+    for words in (['compare', tmp_path / 'other', *command[2:]],
+                  [*command, '--', '--epochs', 2]):
+        with pytest.raises(SystemExit, match='choose another --out'):
+            run_main(*words)
 
 
 @pytest.mark.slow

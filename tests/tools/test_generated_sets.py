@@ -122,6 +122,9 @@ def test_videos_show_their_clips(motion_dir):
         clip = draw_clip(0, 'train', i)
         check_video(motion_dir / f'train/{i:06d}.mp4',
                     np.stack([*render(clip)])[..., ::-1], clip.fps, 6)
+    # Splits and seeds have different clips.
+    assert len({str(draw_clip(seed, split, 0)) for seed in (0, 1)
+                for split in ('train', 'val')}) == 4
     labels = [int(line.split()[1]) for line in (
         motion_dir / 'train.txt').read_text().splitlines()]
     assert np.bincount(labels).tolist() == [2] * 8

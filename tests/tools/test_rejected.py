@@ -28,7 +28,7 @@ ROWS = {
         ('{IN}/mine.csv --to csv', '--to and --url need OUT'),
         ('{IN}/mine.csv --columns video', 'NAME=COLUMN, got video')],
     'bundle': [
-        (f'{SMALL} {{IN}}/clips', 'clips exists; choose another name')],
+        (f'{SMALL} {{IN}}/notes.txt --force', 'txt exists; choose another')],
     'compare': [
         (f'none {TINY} --out x', 'none does not exist'),
         (f'{{IN}} {TINY} no_config --out x', 'no_config'),
@@ -167,6 +167,8 @@ ROWS = {
          "'max_epoch'; did you mean 'max_epochs'"),
         ('{CONFIG} --cfg-options model.backbone.attention.type=LinearAttenton',
          'LinearAttenton is not .*did you mean LinearAttention?'),
+        ('{CONFIG} --cfg-options load_from=none.pth',
+         'no checkpoint file none.pth'),
         ('{CONFIG} --resume none.pth', 'no checkpoint file none.pth'),
         ('{CONFIG} --cfg-options model.backbone.embed_dims=48 '
          'model.cls_head.in_channels=48 load_from={CHECKPOINT}',
@@ -191,6 +193,7 @@ ROWS = {
     'tune-thresholds': [
         ('none {IN}/mine.csv', 'cannot read the scores .*none'),
         ('{IN}/empty {IN}/mine.csv', r'in .*empty/scores.json: No such'),
+        ('{IN}/scores {IN}/mine.csv --objective recall', 'need each other'),
         ('{IN}/scores {IN}/mine.csv --false-alarms 1', 'need each other')],
 }
 

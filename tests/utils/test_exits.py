@@ -26,7 +26,8 @@ INTERRUPTED.__context__ = KeyboardInterrupt()
     (Stopped(143, 'stopped after epoch 2'), '; the same command continues',
      143, 'stopped after epoch 2; the same command continues')],
     ids=['Ctrl-C', 'Ctrl-C in a config', 'signal'])
-def test_prints_one_line_and_ends_workers(capsys, error, hint, code, line):
+def test_prints_one_line_and_ends_workers(capsys, monkeypatch, error, hint,
+                                          code, line):
     worker = multiprocessing.get_context('fork').Process(
         target=time.sleep, args=(100, ))
     worker.start()
@@ -36,6 +37,13 @@ def test_prints_one_line_and_ends_workers(capsys, error, hint, code, line):
     assert capsys.readouterr().err == f'\nmmvidattn train: {line}\n'
     worker.join(10)
     assert worker.exitcode is not None
+    # Without Python's shutdown, but with its exit functions.
+    ends = []
+    monkeypatch.setattr('os._exit', ends.append)
+    monkeypatch.setattr('atexit._run_exitfuncs', lambda: ends.append('done'))
+    with pytest.raises(SystemExit), one_line_stop(quick=True):
+        raise error
+    assert ends == ['done', code]
     # Other exits pass.
     with pytest.raises(SystemExit, match='no'), one_line_stop():
         raise SystemExit('no')
@@ -59,6 +67,7 @@ def test_output_that_nobody_reads_is_no_error(monkeypatch, is_read):
 
 @pytest.mark.parametrize('error, text', [
     (ValueError('a\x1b is wrong'), 'a\\x1b is wrong'), (KeyError('k'), 'k'),
+    (KeyError(), ''),
     (FileNotFoundError('no file x'), 'no file x'), (TypeError('t'), 't'),
     (ImportError('pip install x'), 'pip install x'),
     (OSError(21, 'Is a directory', 'a.part', None, 'a'),

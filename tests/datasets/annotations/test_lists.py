@@ -325,6 +325,16 @@ def test_rulstm(tmp_path, header):
         f'{path}, line {2 if header else 1}')
 
 
+def test_actions_and_official_segments_of_epic_kitchens(tmp_path):
+    path = tmp_path / 'actions.csv'
+    for text in ('id,verb,noun,action\n0,3,7,take spoon\n',
+                 '0, 3_7, take spoon\n'):
+        path.write_text(text)
+        assert published.read_rulstm_actions(path) == [('take spoon', 3, 7)]
+    official = read_segment_file(EK100 / 'EPIC_100_validation.csv')[2]
+    assert (official.start, official.frames[0]) == (330.62, 19837)
+
+
 @pytest.mark.parametrize('line, error', [
     ('P01_01_1,P01_01,185,131,6,114,3331',
      'line 5: a segment must have 0 <= start < end, got 185 to 131 frames'),

@@ -129,8 +129,9 @@ BROKEN = {
          "line 2: score must be a number, got 'high'"),
         ('video,start,end,label,id\na,1,2,x,5\na,3,4,y,5\n',
          'line 3: the id 5 is already used')],
-    'elan': [('<?xml version="1.0" encoding="klingon"?>\n'
-              '<ANNOTATION_DOCUMENT></ANNOTATION_DOCUMENT>', 'invalid XML')],
+    'elan': [(f'<?xml version="1.0" encoding="{name}"?>\n'
+              '<ANNOTATION_DOCUMENT></ANNOTATION_DOCUMENT>', 'invalid XML')
+             for name in ('klingon', 'shift_jis')],
     'activitynet': [
         ('{"database": {"a": {"annotations": [{"segment": [1, "x"],'
          '"label": "b"}]}}}',
@@ -141,6 +142,8 @@ BROKEN = {
          r"database.a.annotations\[0\]: expected .*'label', got segm"),
         ('{"database": {"a": {"annotations": []}, "a": {"annotations": []}}}',
          "the key 'a' is used twice"),
+        ('{"database": {"a": {"duration": -1, "annotations": []}}}',
+         'a.duration: expected a positive number, got -1'),
         ('{"database": {"a": {"annotations": [\n', 'must be JSON: .* line 2'),
         ('{"database": {"a": 5}}', 'database.a: expected an object, got 5'),
         ('{"database": ' + '[' * 5000 + ']' * 5000 + '}', 'too deeply'),
