@@ -14,7 +14,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 from ..online import OnlineVideoEncoder
 from ..ops.torch_private import TorchDispatchMode
 from ..recognizers import OnlineActionDetector
-from ..utils.checks import to_pair
+from ..utils.arguments import to_pair
 from .bundle_types.registry import types_of
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from ..utils.checks import check_finite
+from ..utils.arguments import check_finite
 from ..utils.printable import printable
 from ..utils.text_files import read_lines
 

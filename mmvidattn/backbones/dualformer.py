@@ -31,8 +31,8 @@ from ..utils.arguments import (
     NotNegative,
     Positive,
     check_arguments,
+    to_pair,
 )
-from ..utils.checks import to_pair
 from .base import BaseBackbone, block_names, run_blocks
 
 NUM_STAGES = 4

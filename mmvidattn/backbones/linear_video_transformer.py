@@ -30,8 +30,8 @@ from ..utils.arguments import (
     NotNegative,
     Positive,
     check_arguments,
+    to_pair,
 )
-from ..utils.checks import to_pair
 from ..utils.modules import State, named, part_of
 from .base import BaseBackbone, run_blocks
 from .positions import repeat_cyclic

@@ -27,8 +27,8 @@ from ..utils.arguments import (
     NotNegative,
     Positive,
     check_arguments,
+    check_divides,
 )
-from ..utils.checks import check_divides
 from .base import run_blocks
 from .laps import Attention, Attentions, First, LAPSBackbone, Shift
 

@@ -19,8 +19,13 @@ from ..layers.video_transformer_block import (
     attention_of_layers,
     stochastic_depth_rates,
 )
-from ..utils.arguments import Count, Fraction, NotNegative, check_arguments
-from ..utils.checks import to_pair
+from ..utils.arguments import (
+    Count,
+    Fraction,
+    NotNegative,
+    check_arguments,
+    to_pair,
+)
 from .base import block_names, run_blocks
 from .laps import Attention, Attentions, First, LAPSBackbone, Shift
 

@@ -24,8 +24,9 @@ from ..utils.arguments import (
     NotNegative,
     Positive,
     check_arguments,
+    check_divides,
+    to_pair,
 )
-from ..utils.checks import check_divides, to_pair
 from .base import run_blocks
 from .laps import Attention, Attentions, First, LAPSBackbone, TokenShift
 

@@ -34,8 +34,9 @@ from ..utils.arguments import (
     NotNegative,
     Positive,
     check_arguments,
+    check_divides,
+    to_pair,
 )
-from ..utils.checks import check_divides, to_pair
 from ..utils.modules import State
 from .base import BaseBackbone, block_names, run_blocks
 

@@ -31,8 +31,8 @@ from ..utils.arguments import (
     NotNegative,
     Positive,
     check_arguments,
+    check_divides,
 )
-from ..utils.checks import check_divides
 from ..utils.modules import initialize
 from .base import BaseBackbone, run_blocks
 from .pretrained import load_matching, read_pretrained

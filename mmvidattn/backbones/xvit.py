@@ -31,9 +31,10 @@ from ..utils.arguments import (
     NotNegative,
     Positive,
     check_arguments,
+    check_divides,
     check_type,
+    to_pair,
 )
-from ..utils.checks import check_divides, to_pair
 from ..utils.modules import State
 from .base import BaseBackbone, run_blocks
 from .positions import repeat_cyclic

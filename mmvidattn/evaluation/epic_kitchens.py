@@ -13,8 +13,7 @@ from mmengine.evaluator import BaseMetric
 from mmengine.logging import print_log
 from torch import Tensor
 
-from ..utils.arguments import Count, check_arguments
-from ..utils.checks import check_finite
+from ..utils.arguments import Count, check_arguments, check_finite
 from ..utils.files import replacing
 from ..utils.printable import count
 from .segment_scores import (

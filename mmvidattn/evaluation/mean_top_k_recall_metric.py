@@ -8,8 +8,7 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 from mmengine.logging import print_log
 
-from ..utils.arguments import Count, check_arguments, check_type
-from ..utils.checks import check_finite
+from ..utils.arguments import Count, check_arguments, check_finite, check_type
 from .per_frame_map import only_mode, stream_cost
 from .segment_scores import (
     SegmentScores,

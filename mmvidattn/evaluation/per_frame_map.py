@@ -8,8 +8,7 @@ from mmaction.registry import METRICS
 from mmengine.evaluator import BaseMetric
 
 from ..datasets.feature_streams import find_runs
-from ..utils.arguments import Natural, check_arguments
-from ..utils.checks import check_finite
+from ..utils.arguments import Natural, check_arguments, check_finite
 
 
 def average_precision(positive: np.ndarray, score: np.ndarray) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from mmengine.logging import print_log
 
 from ..datasets.annotations.published import read_rulstm_actions
-from ..utils.checks import check_finite
+from ..utils.arguments import check_finite
 from ..utils.text_files import read_lines
 
 # The action comes first because the first result selects the best checkpoint.

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from ..layers import MLP, VideoSelfAttention, VideoTransformerBlock
 from ..layers.video_transformer_block import rescale_blocks
 from ..ops import softmax_attention
-from ..utils.arguments import Count, Positive, check_arguments
-from ..utils.checks import check_divides
+from ..utils.arguments import Count, Positive, check_arguments, check_divides
 from .base import VideoHead
 
 

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from ..ops import softmax_attention
-from ..utils.checks import check_divides
+from ..utils.arguments import check_divides
 
 
 class FactorizedDotAttention(nn.Module):

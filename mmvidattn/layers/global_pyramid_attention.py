@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..ops import softmax_attention
-from ..utils.arguments import check_arguments
-from ..utils.checks import check_divides
+from ..utils.arguments import check_arguments, check_divides
 from .patch_conv import PatchConv3d
 
 Size = tuple[int, int, int]

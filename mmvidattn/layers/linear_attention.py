@@ -5,13 +5,12 @@ from mmaction.registry import MODELS
 from torch import Tensor, nn
 
 from ..ops import feature_map, linear_attention
-from ..ops.feature_maps import FeatureMap
 from ..ops.frame_causal_linear_attention import (
     decay_frame_sums,
     frame_causal_linear_attention,
     initial_frame_sums,
 )
-from ..ops.linear_attention import Order
+from ..ops.linear_attention import FeatureMap, Order
 from ..utils.arguments import Count, Fraction, Positive, check_arguments
 from ..utils.modules import State
 from .base_attention import BaseAttention

@@ -4,8 +4,7 @@ from torch import Tensor, nn
 
 from ..ops import softmax_attention
 from ..ops.window import fit_window, window_merge, window_partition
-from ..utils.arguments import Count, check_arguments
-from ..utils.checks import check_divides
+from ..utils.arguments import Count, check_arguments, check_divides
 
 Size = tuple[Count, Count, Count]
 

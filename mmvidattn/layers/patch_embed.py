@@ -2,7 +2,7 @@
 import torch
 from torch import Tensor, nn
 
-from ..utils.checks import to_pair
+from ..utils.arguments import to_pair
 from ..utils.modules import State
 
 

@@ -4,8 +4,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from ..utils.arguments import check_arguments
-from ..utils.checks import to_pair
+from ..utils.arguments import check_arguments, to_pair
 from .patch_conv import PatchConv3d
 
 Inflation = Literal['central', 'average']

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from ..ops.fixated_attention import Options, fixated_attention
 from ..ops.precision import needs_gradients
 from ..ops.torch_private import has_hooks, is_eager
-from ..utils.arguments import Count, Positive, check_arguments
-from ..utils.checks import check_divides
+from ..utils.arguments import Count, Positive, check_arguments, check_divides
 from ..utils.modules import State, named, part_of
 from .feature_fixation import FeatureFixation
 from .linear_attention import LinearAttention

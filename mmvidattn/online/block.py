@@ -14,8 +14,7 @@ from ..ops import (
 )
 from ..ops.sizes import is_known
 from ..ops.unprojected_attention import few_queries, unprojected_attention
-from ..utils.arguments import Count, check_arguments
-from ..utils.checks import check_divides
+from ..utils.arguments import Count, check_arguments, check_divides
 
 ACTIVATIONS = dict(relu=nn.ReLU, gelu=nn.GELU)
 Activation = Literal['relu', 'gelu']

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..utils.checks import check_finite
+from ..utils.arguments import check_finite
 from ..utils.files import replacing, write_atomically
 from ..utils.printable import brief
 

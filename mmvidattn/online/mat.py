@@ -8,8 +8,14 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ..ops.ring_buffers import read_rows
-from ..utils.arguments import Count, Fraction, Natural, Share, check_arguments
-from ..utils.checks import check_divides
+from ..utils.arguments import (
+    Count,
+    Fraction,
+    Natural,
+    Share,
+    check_arguments,
+    check_divides,
+)
 from .block import Activation, OnlineTransformer, causal_bias
 from .feature_inputs import (
     FeatureProjection,

@@ -5,13 +5,13 @@ from ..lazy import lazy_package
 lazy_package(__name__, dict(
     cosformer=['cosformer_attention'],
     feature_fixation=['AGGREGATES', 'fixation_ratio'],
-    feature_maps=['FEATURE_MAPS', 'feature_map'],
     frame_causal_linear_attention=['frame_causal_linear_attention'],
     frame_causal_softmax_attention=['frame_causal_softmax_attention'],
     frame_delta_rule=['frame_delta_rule'],
     lara=['landmark_grid', 'landmark_pool', 'lara_attention'],
     leap=['leap_pair', 'leap_unpair'],
-    linear_attention=['cheaper_order', 'linear_attention'],
+    linear_attention=[
+        'FEATURE_MAPS', 'cheaper_order', 'feature_map', 'linear_attention'],
     linformer=['linformer_attention'],
     mala=['mala_attention'],
     neighbor_shift=['neighbor_shift', 'shift_plan'],

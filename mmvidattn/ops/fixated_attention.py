@@ -9,8 +9,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .feature_fixation import naive_fixation_ratio
-from .feature_maps import feature_map
-from .linear_attention import cheaper_order, naive_linear_attention
+from .linear_attention import (
+    cheaper_order,
+    feature_map,
+    naive_linear_attention,
+)
 from .neighbor_shift import (
     Fold,
     naive_neighbor_shift,

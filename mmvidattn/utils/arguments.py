@@ -1,5 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-"""Validation of arguments by their annotations.
+"""Checks of arguments: by their annotations, and of their combinations.
 
 Only :func:`check_arguments` checks single arguments. The decorated code trusts
 them, and only checks combinations of arguments.
@@ -17,6 +17,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any
 
 import numpy as np
+import torch
 
 
 @dataclass(frozen=True)
@@ -171,3 +172,32 @@ def _rule(annotation: Any) -> tuple[str, Callable[[Any], bool]]:
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, (Sequence, np.ndarray)) and not isinstance(
         value, (str, bytes))
+
+
+def check_finite(**values: Any) -> None:
+    """Raise a ``ValueError`` if a tensor or array has an inf or NaN value."""
+    for name, value in values.items():
+        value = torch.as_tensor(value)
+        number = value.numel() - int(value.isfinite().sum())
+        if number:
+            kind = 'nan' if value.isnan().any() else 'inf'
+            raise ValueError(f'{name} must be finite, got {kind}: {number} of '
+                             f'{value.numel()} values are not finite')
+
+
+def check_divides(**values: int | Sequence[int]) -> None:
+    """Raise a ``ValueError`` unless the first value divides all other values.
+
+    Example: ``check_divides(num_heads=8, embed_dims=512)``.
+    """
+    (name, divisor), *multiples = values.items()
+    for multiple, value in multiples:
+        for number in np.ravel(value):
+            if number % divisor:
+                raise ValueError(f'{multiple}={value} is not divisible by '
+                                 f'{name}={divisor}')
+
+
+def to_pair(value: int | Sequence[int]) -> tuple[int, int]:
+    """Return (height, width); a single number stands for both."""
+    return (value, value) if isinstance(value, Integral) else tuple(value)

@@ -24,7 +24,7 @@ from mmvidattn.backbones import (
 )
 from mmvidattn.backbones.base import BaseBackbone
 from mmvidattn.convert import convert
-from mmvidattn.utils.checks import to_pair
+from mmvidattn.utils.arguments import to_pair
 
 FRAMES = Visformer, ResT, VisionTransformerLAPS
 

@@ -25,9 +25,10 @@ from mmvidattn.utils.arguments import (
     Positive,
     Share,
     check_arguments,
+    check_divides,
     check_type,
+    to_pair,
 )
-from mmvidattn.utils.checks import check_divides, to_pair
 
 # Numbers that each range excludes.
 OUTSIDE = {Count: (0, -1), Natural: (-1, ), Positive: (0., -1), NotNegative: (

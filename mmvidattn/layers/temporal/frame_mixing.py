@@ -6,8 +6,7 @@ from torch import Tensor, nn
 from ...ops import softmax_attention
 from ...ops.leap import leap_pair, leap_step, leap_unpair
 from ...ops.periodic_shift import periodic_shift, plain_shift, token_shift
-from ...utils.arguments import Count, Range, check_arguments
-from ...utils.checks import check_divides
+from ...utils.arguments import Count, Range, check_arguments, check_divides
 
 Reach = Literal['2d', '3d', 'leap']
 Shift = Literal['none', 'plain', 'periodic', 'token']
