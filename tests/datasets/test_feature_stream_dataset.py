@@ -315,7 +315,7 @@ def write(name, text):
     (write('videos.txt', 'a\n\n b \nc\nb\na\na\n'),
      'each video once, got a, b twice$'),
     (write('videos.txt', ' \n\n'),
-     'must list each video once, got no videos$')], ids=str)
+     'must list each video once, got no videos$')])
 def test_rejects_invalid_options_and_files(tmp_path, given, error):
     write_set(tmp_path)
     if callable(given):
