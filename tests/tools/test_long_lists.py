@@ -145,14 +145,33 @@ def test_ray_reports_bad_videos_and_crashes(ray, tmp_path):
     assert calls.count('crash.mp4') == 2 and calls.count('bad.mp4') == 1
 
 
-def test_ray_extracts_the_features_of_a_plain_run(ray, run_main, folder,
-                                                  tmp_path):
+@pytest.fixture
+def extract(run_main, folder, tmp_path, capsys):
+    """Function that extracts features; return its counts of videos."""
     # Random weights are the same in each process.
     config = write_tsn(tmp_path / 'tsn.py', False)
-    for out, options in ('plain', ()), ('ray', ('--engine', 'ray')):
+
+    def extract(out, *options):
         with pytest.raises(SystemExit, match=f'error: {folder}/broken.mp4: '):
             run_main('extract-features', folder, tmp_path / out, config,
                      '--device', 'cpu', *options)
+        return capsys.readouterr().out
+
+    return extract
+
+
+def test_features_continue_and_report_bad_videos(extract, tmp_path):
+    assert '3 videos written, 0 existed already, 1 failed' in extract('out')
+    files = [tmp_path / f'out/{name}.npy' for name in VIDEOS]
+    before = [np.load(file) for file in files]
+    files[1].unlink()
+    assert '1 video written, 2 existed already, 1 failed' in extract('out')
+    assert all(map(np.array_equal, before, map(np.load, files)))
+
+
+def test_ray_extracts_the_features_of_a_plain_run(ray, extract, tmp_path):
+    extract('plain')
+    extract('ray', '--engine', 'ray')
     for name in VIDEOS:
         np.testing.assert_allclose(
             np.load(tmp_path / f'ray/{name}.npy'),

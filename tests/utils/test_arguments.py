@@ -154,6 +154,7 @@ def test_documented_defaults_are_the_defaults():
 
 
 @pytest.mark.parametrize('annotation, value, text', [
+    (Count, True, 'a positive integer'), (float, math.nan, 'a number'),
     (Fraction, 10**400, 'a number in .0, 1.'), (bool, 1, 'True or False'),
     (Sequence[tuple[int, int]], [(1, 2), (3, )],
      'a sequence of a sequence of an integer, an integer each'),
