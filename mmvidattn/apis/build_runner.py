@@ -49,9 +49,9 @@ def load_runner_config(args: argparse.Namespace) -> Config:
     if isinstance(root, str) and root and not dependent_options(
             dict(leaves_of(cfg.to_dict())), 'data_root', ''):
         warnings.warn(
-            f'data_root={root!r} in the config changes no path: pass '
-            f'--cfg-options data_root={root}, or set the data_root of each '
-            'dataset in the config')
+            f'data_root={root!r} in the config changes no path: replace it by '
+            f'--cfg-options data_root={root}, or by the data_root of each '
+            'dataset')
     for key in cfg.keys() - KNOWN_KEYS:
         # Variables resemble other keys: train_pipeline and tta_pipeline.
         for close in [name for name in KNOWN_KEYS if sorted(name) == sorted(

@@ -10,15 +10,17 @@ import difflib
 import importlib
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..utils.exits import one_line_errors
 from ..version import __version__
 from ._removed import refuse_removed
 
 FOLDER = Path(__file__).resolve().parent
+FORMAT = warnings.formatwarning
 
 
 class Parser(argparse.ArgumentParser):
@@ -85,9 +87,18 @@ def parse(name: str, rest: Sequence[str]) -> argparse.Namespace | None:
             parser.parse_intermixed_args)(rest)
 
 
+def format_warning(message: Warning | str, category: type[Warning],
+                   filename: str, *place: Any) -> str:
+    """Format a warning of this package as one line, without its place."""
+    if Path(filename).is_relative_to(FOLDER.parent):
+        return f'warning: {message}\n'
+    return FORMAT(message, category, filename, *place)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command; its name and arguments are by default sys.argv's."""
     name, *rest = (sys.argv[1:] if argv is None else argv) or ['--help']
+    warnings.formatwarning = format_warning
     try:
         with one_line_errors():
             try:

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,15 @@ def test_help_of_each_command_is_fast(tmp_path):
 def test_prints_its_version(run_main, capsys):
     run_main('--version')
     assert capsys.readouterr().out == f'mmvidattn {__version__}\n'
+
+
+def test_own_warnings_are_one_line(run_main):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warnings, 'formatwarning', warnings.formatwarning)
+        run_main('--version')
+        own, other = (warnings.formatwarning('careful', UserWarning, path, 3)
+                      for path in (commands.__file__, __file__))
+    assert own == 'warning: careful\n' and '3: UserWarning' in other
 
 
 def test_tools_with_names_of_mmaction_start_their_command(run_main, capsys):
