@@ -142,14 +142,22 @@ def test_different_optimizer_cannot_resume(trained, train):
               'optim_wrapper.optimizer.type=SGD')
 
 
-def test_error_names_a_checkpoint_that_was_not_saved(train, tmp_path,
-                                                     monkeypatch):
+def test_error_names_a_checkpoint_that_was_not_saved(
+        train, motion_dir, tmp_path, monkeypatch):
+    """A broken video in the list does not end the run."""
+    bad, videos = tmp_path / 'bad.mp4', tmp_path / 'videos.txt'
+    bad.write_text('no video')
+    videos.write_text('\n'.join([f'{bad} 0', *(
+        motion_dir / 'train.txt').read_text().splitlines()[:7]]))
     (tmp_path / 'epoch_9.pth').touch()
     monkeypatch.setattr(AtomicCheckpointHook, '_write', lambda *_, **__: False)
     with pytest.raises(SystemExit, match=(
             'train: error: .*epoch_1.pth could not be saved; the last '
             'complete checkpoint is none')):
-        train('--no-validate', '--epochs', 1)
+        train('--no-validate', '--epochs', 1, '--cfg-options',
+              f'train_dataloader.dataset.ann_file={videos}')
+    assert re.match(rf'\d\t{bad}\t.*',
+                    (tmp_path / 'skipped_videos.txt').read_text())
     log, = tmp_path.glob('*/*.log')
     # Below the config, where it is seen.
     assert re.search(r'num_layers=1.*1 checkpoint of an earlier run '
