@@ -161,6 +161,11 @@ def test_segments_train_without_cutting(begin, videos, tmp_path, capfd):
         length = length_of(path)
         assert begin == 0 and middle == same
         assert (middle, end) == pytest.approx((length / 2, length), abs=.01)
+    # The length of windows in a stream.
+    notes = json.loads((out / 'finetune.json').read_text('utf-8'))
+    assert notes['seconds'] == pytest.approx(np.median([
+        row[2] - row[1] for row in found if row[0] in files['train']]),
+        rel=.01)
     assert before == {*videos.rglob('*')}
     assert not [path for path in out.rglob('*.mp4')]
 
