@@ -237,6 +237,7 @@ def test_unexpected_message_closes_the_connection(read_only, messages):
                 send(websocket, message)
                 assert closed(websocket) == server.UNEXPECTED, message
         assert changed(page) == [{}, {}]
+        wait_until(lambda: not page._clients)
 
 
 def test_thresholds_change_for_all_clients(page):

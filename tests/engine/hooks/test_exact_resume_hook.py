@@ -71,6 +71,9 @@ def test_resumed_run_ends_bit_equal(tmp_path, full_run, event, number):
     by_epoch = 'val' in event
     full = full_run(by_epoch)
     interrupt(build_run(tmp_path, by_epoch, stop=(event, number)))
+    if number == 1:
+        saved = torch.load(tmp_path / 'epoch_1.pth', weights_only=True)
+        assert 'best_score' in saved['message_hub']['runtime_info']
     resumed = trained(build_run(tmp_path, by_epoch, resume=True))
     assert not differences(full, resumed)
     assert differences(full, full_run(not by_epoch))
