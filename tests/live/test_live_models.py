@@ -275,6 +275,7 @@ def test_windows_contain_frames_of_dropped_steps(clip_files):
     run = OnlineDetector(*clip_files, Script([0]), **options).with_source(
         Script(range(120), live=True, wait=.001))
     assert run.session.window_frames == 12 and run.rate == 4
+    assert run._reader.queue.size == 1
     got = {}
     for detection in run:
         got[detection.step] = detection.scores
