@@ -18,6 +18,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
+import cv2
 import pytest
 import torch
 from mmengine.config import Config
@@ -33,6 +34,9 @@ os.environ['PYTHONPATH'] = os.pathsep.join(
 
 # Tests of bfloat16 compute in it on every processor.
 os.environ['MMVIDATTN_BFLOAT16'] = 'force'
+
+# Forked processes that use OpenCV would wait for its threads.
+cv2.setNumThreads(0)
 
 if 'PYTEST_XDIST_WORKER' in os.environ:
     torch.set_num_threads(1)

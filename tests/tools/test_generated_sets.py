@@ -2,6 +2,8 @@
 """Generators of data: cued features, cued pixels, long videos and motions."""
 import csv
 import json
+import subprocess
+import sys
 
 import decord
 import numpy as np
@@ -144,3 +146,16 @@ def test_motions_move_their_phases_only(kind, motions):
             change = getattr(later, name) - getattr(first, name)
             assert (change + 0.5) % 1 - 0.5 == pytest.approx(
                 step * dict(expected).get(name, 0), abs=1e-9)
+
+
+def test_clips_are_made_after_opencv_has_used_threads(tmp_path):
+    code = '''
+import cv2, numpy, pathlib
+from tools.data.motion.make_motion import make_motion
+cv2.setNumThreads(2)
+cv2.GaussianBlur(numpy.zeros((999, 999, 3), numpy.uint8), (31, 31), 5)
+make_motion(pathlib.Path('set'), 2, 2, 0)
+'''
+    subprocess.run([sys.executable, '-c', code], cwd=tmp_path, timeout=60,
+                   check=True)
+    assert (tmp_path / 'set/val.txt').exists()

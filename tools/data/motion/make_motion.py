@@ -270,8 +270,9 @@ def make_motion(out: Path,
             shutil.rmtree(out / split, ignore_errors=True)
             (out / split).mkdir()
         jobs = [(split, i) for split in SPLITS for i in range(sizes[split])]
-        with ProcessPoolExecutor(initializer=cv2.setNumThreads,
-                                 initargs=(1, )) as pool:
+        # A forked process would wait for OpenCV's threads in this one.
+        cv2.setNumThreads(1)
+        with ProcessPoolExecutor() as pool:
             lines = list(pool.map(
                 partial(write_clip, out=out, seed=seed, motions=motions),
                 jobs, chunksize=16))
