@@ -219,6 +219,8 @@ def test_event_log_is_synced_and_continues_with_any_characters(
     assert read_events(path, size) == (second, sizes[1])
     log = EventLog(path, size)
     assert list(log.recent) == first
+    # A long run keeps only the latest ones.
+    assert log.recent.maxlen == run_files.MAX_RECENT
     log.write(third)
     log.close()
     assert read_events(path, 0)[0] == first + third
