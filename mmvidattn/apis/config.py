@@ -22,6 +22,7 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 
 from ..utils.config_folder import config_folder, find_base
+from ..utils.printable import describe_error
 from ..utils.video_backend import apply_video_backend
 from .bundle_file import is_bundle, load_bundle
 
@@ -200,6 +201,12 @@ def _load_file(path: Path) -> Config:
         cfg = Config.fromfile(path)
     except (SyntaxError, NameError) as error:
         raise ValueError(f'{path} is not a config: {error}') from error
+    except FileNotFoundError as error:
+        if '::' in str(error):
+            raise
+        raise FileNotFoundError(
+            f'{path}: {describe_error(error)}. Configs of this package are '
+            "named like _base_ = 'mmvidattn::linear_ff_ssv2.py'") from error
     except ImportError as error:
         # mmengine raises two other errors after the cause.
         cause = getattr(error.__cause__, '__context__', None) or error

@@ -117,7 +117,10 @@ class EventDetector:
         actions = [i for i, other in enumerate(self.names)
                    if other == name and self._is_action[i]]
         if not actions:
-            raise ValueError(f'name must be an action, got {name!r}')
+            known = [other for other, is_action in zip(
+                self.names, self._is_action) if is_action]
+            raise ValueError('the class of a threshold must be an action, got '
+                             f'{name!r}; the model has {", ".join(known)}')
         return actions
 
     @property

@@ -202,7 +202,7 @@ def test_only_annotated_actions_of_the_videos_are_tuned():
     (dict(objective='recall'), 'need each other'),
     (dict(false_alarms_per_hour=1.), 'need each other'),
     (dict(objective='f1'), 'objective must be'),
-    (dict(segments=[]), 'got none'),
+    (dict(segments=[]), 'no segments'),
     (dict(segments=[segment('v0', 0, 1, 'swim')]), 'got swim'),
     (dict(segments=[segment('v0', 0, math.nan, 'jump')]), 'must have ends'),
     (dict(classes=CLASSES[:2]), r'must have shape \[T, 2\]'),

@@ -185,7 +185,7 @@ CASES = [
         (dict(on=.5, off=.6), '0 < off <= on <= 1'),
         (dict(on=.5, off=.3, smoothing=-1), 'smoothing must be'),
         (dict(on=.5, off=.3, tau=1), "'tau'"))),
-    (events, dict(change=('swim', .5)), "must be an action, got 'swim'"),
+    (events, dict(change=('swim', .5)), "got 'swim'; the model has "),
     (events, dict(change=('jump', 0.)), 'on must be a number in .*got 0.0'),
     (events, dict(change=('jump', math.nan)), 'got nan'),
 ]

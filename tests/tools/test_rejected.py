@@ -159,6 +159,9 @@ ROWS = {
         ('{CONFIG} --cfg-options model.backbone.num_layrs=1',
          "'num_layrs'; did you mean 'num_layers'"),
         ('{IN}/cut.py', 'cut.py is not a config: .*never closed .cut.py, l'),
+        ('{IN}/lost.py', "lost.py: .*none.py: No such.* 'mmvidattn::lin"),
+        ('{CONFIG} --cfg-options default_hooks.chekpoint.interval=2',
+         'default_hooks.chekpoint has no type; did you mean checkpoint?'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.type=AdamWW',
          'AdamWW is not .*did you mean AdamW'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.lr_rate=1',
@@ -193,6 +196,7 @@ ROWS = {
     'tune-thresholds': [
         ('none {IN}/mine.csv', 'cannot read the scores .*none'),
         ('{IN}/empty {IN}/mine.csv', r'in .*empty/scores.json: No such'),
+        ('{IN}/scores {IN}/other.csv', 'scores, such as b, but .* is of x'),
         ('{IN}/scores {IN}/mine.csv --objective recall', 'need each other'),
         ('{IN}/scores {IN}/mine.csv --false-alarms 1', 'need each other')],
 }
@@ -210,6 +214,7 @@ def given(motion_dir, small_config, small_checkpoint, files, clip,
         shutil.copy(video, folder / name)
     for name, text in (
             ('notes.txt', 'no weights'), ('cut.py', 'model = dict('),
+            ('lost.py', "_base_ = 'none.py'"),
             ('bad/a/x.mp4', 'no video'),
             ('bad/b/x.mp4', 'no video'),
             ('mine.csv', 'video,start,end,label,subset\n'

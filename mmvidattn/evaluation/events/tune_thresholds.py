@@ -137,8 +137,11 @@ def _true_actions(videos: Mapping[str, FrameScores],
         raise ValueError(f'segments must have the classes of the model, '
                          f'{", ".join(classes)}, got {", ".join(unknown)}')
     if not truth:
-        raise ValueError('segments must have actions in at least one of the '
-                         f'{len(videos)} videos with scores, got none')
+        raise ValueError(
+            f'segments must have actions in at least one of the {len(videos)} '
+            f'videos with scores, such as {next(iter(videos), "none")}, but '
+            f'the first segment is of {segments[0].video}' if segments else
+            'there are no segments')
     check_ends(label_events([], truth))
     return truth
 
