@@ -13,12 +13,15 @@ def open_decord(source: str | bytes, num_threads: int = 1) -> Any:
     """Open a file, or its contents, with decord's ``VideoReader``.
 
     Raises:
-        ValueError: If decord would return wrong frames of this file.
+        ValueError: If it is damaged, or decord would return wrong frames.
     """
     import decord
-    why = _why_wrong(source)
+    name = 'the video' if isinstance(source, bytes) else source
+    try:
+        why = _why_wrong(source)
+    except ValueError as error:
+        raise ValueError(f'{name}: {error}') from error
     if why:
-        name = 'the video' if isinstance(source, bytes) else source
         raise ValueError(f'decord returns wrong frames of {name}, because '
                          f'{why}; decode it with video_backend=pyav')
     return decord.VideoReader(

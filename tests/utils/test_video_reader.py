@@ -105,6 +105,8 @@ def test_decord_refuses_files_that_it_misreads(video, kind, why):
         open_decord(str(path))
     with pytest.raises(ValueError, match=why):
         open_decord(path.read_bytes())
+    with pytest.raises(ValueError, match=f'^{__file__}: .* is not a video'):
+        open_decord(__file__)
 
 
 @pytest.mark.parametrize('kind', ['interlaced', 'interlaced MPEG-2'])
