@@ -344,7 +344,8 @@ def run(args: argparse.Namespace) -> None:
             report = run.report()
             log(f'{report["name"]}: {describe_report(report)}')
             if not run.source.live:
-                lost += {*map(str, files)} & report['lost'].keys()
+                lost += [path for path in map(str, files)
+                         if path in report['lost']]
             if report['steps'] and not run.events.recent:
                 log(f'{report["name"]}: {describe_peaks(run)}')
     failed = [str(w.error) for w in workers if w.error is not None]

@@ -162,3 +162,18 @@ def test_image_kernel_becomes_the_kernel_of_the_current_frame(pattern):
     three.load_state_dict(one.state_dict(), strict=True)
     x = torch.randn(1, 3, 5, 4, 8, dtype=torch.float64)
     assert relative(three(x), one(x)) < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', ['linear_ff', 'linear_ff-decay'])
+def test_stream_of_10000_frames_in_float32(name):
+    model, state, parts = _build(*MODELS[name]), None, []
+    x, elapsed = torch.randn(1, 3, 10_000, 4, 8), torch.rand(1, 10_000)
+    with torch.no_grad():
+        want, _ = model.forward_causal(x.double(), elapsed=elapsed.double())
+        model.float()
+        sizes = [1, 2, 1, 40] * 227 + [12]
+        for frames, times in zip(x.split(sizes, 2), elapsed.split(sizes, 1)):
+            y, state = model.forward_causal(frames, state, times)
+            parts.append(y)
+    assert relative(torch.cat(parts, dim=2), want) < 1e-5
