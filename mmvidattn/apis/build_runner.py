@@ -58,15 +58,15 @@ def load_runner_config(args: argparse.Namespace) -> Config:
                 key)] or difflib.get_close_matches(key, KNOWN_KEYS, 1, .87):
             warnings.warn(f'nothing reads {key} of the config; did you mean '
                           f'{close}?')
+    cfg.launcher = args.launcher
+    if args.default_runtime:
+        add_default_runtime(cfg)
     hooks = cfg.get('default_hooks') or {}
     for name, hook in hooks.items():
         if isinstance(hook, dict) and 'type' not in hook:
             close = difflib.get_close_matches(name, {*hooks} - {name}, 1)
             raise ValueError(f'default_hooks.{name} has no type' + (
                 f'; did you mean {close[0]}?' if close else ''))
-    cfg.launcher = args.launcher
-    if args.default_runtime:
-        add_default_runtime(cfg)
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:

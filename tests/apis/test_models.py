@@ -157,6 +157,17 @@ def test_reads_one_printable_label_per_line(tmp_path, encoding):
         'walk the dog', 'run', 'a\\x1b[31m', '跳\\u2028\\x9b1m']
 
 
+def test_default_runtime_completes_hooks_of_a_config(tmp_path):
+    path = tmp_path / 'mine.py'
+    path.write_text('default_hooks = dict(checkpoint=dict(interval=7))')
+    words = [str(path), '--default-runtime']
+    cfg = load_runner_config(make_parser('train').parse_args(words))
+    assert cfg.default_hooks.checkpoint == dict(
+        type='AtomicCheckpointHook', interval=7)
+    with pytest.raises(ValueError, match='checkpoint has no type'):
+        load_runner_config(make_parser('train').parse_args(words[:1]))
+
+
 def test_default_runtime_keeps_options():
     cfg = Config({})
     add_default_runtime(cfg)
