@@ -201,10 +201,12 @@ def _check_labels(data: Config, classes: int) -> None:
     with open(path, encoding='utf-8', errors='replace') as lines:
         for number, line in enumerate(lines, 1):
             label = line.rpartition(data.get('delimiter', ' '))[2].strip()
-            if label.isdecimal() and int(label) >= classes:
+            if line.strip() and not (
+                    label.isdecimal() and int(label) < classes):
                 raise ValueError(
-                    f'{path}, line {number}: label {label} is out of range '
-                    f'for model.cls_head.num_classes={classes} (from 0)')
+                    f'{path}, line {number}: the label must be a number below '
+                    f'model.cls_head.num_classes={classes}, got '
+                    f'{label[:80]!r}')
 
 
 def _check_resume(runner: Runner, checkpoint: str) -> None:

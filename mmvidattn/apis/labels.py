@@ -22,8 +22,11 @@ def read_labels(path: str | Path) -> list[str]:
     """Read class names, one per line; escape unprintable characters."""
     if not Path(path).is_file():
         raise FileNotFoundError(f'labels file {path} does not exist')
-    return [printable(line.strip()) for line in read_lines(path)
-            if line.strip()]
+    names = [printable(line.strip()) for line in read_lines(path)
+             if line.strip()]
+    if not names:
+        raise ValueError(f'labels file {path} has no class names')
+    return names
 
 
 def find_labels(model: nn.Module) -> list[str]:

@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 
 from ..utils.exits import one_line_errors
 from ..version import __version__
-from ._removed import refuse_removed
 
 FOLDER = Path(__file__).resolve().parent
 FORMAT = warnings.formatwarning
@@ -73,12 +72,12 @@ def parse(name: str, rest: Sequence[str]) -> argparse.Namespace | None:
     if name == '--version':
         print(f'mmvidattn {__version__}')
         return None
-    refuse_removed(name, rest)
     if name not in commands:
         close = difflib.get_close_matches(name, commands, 1)
         hint = f'did you mean {close[0]}? ' if close else ''
-        raise SystemExit(f'mmvidattn: error: no command {name!r}; {hint}'
-                         'mmvidattn --help lists all')
+        raise SystemExit(
+            f'mmvidattn: error: no command {name!r}; {hint}mmvidattn --help '
+            'lists all, and CHANGELOG.md those that were removed')
     # Error messages begin with this.
     sys.argv = [f'mmvidattn {name}', *rest]
     parser = make_parser(name)

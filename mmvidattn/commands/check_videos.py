@@ -65,5 +65,7 @@ def run(args: argparse.Namespace) -> None:
             + '\n' for name, label in rows
             if os.path.join(args.root, name) not in bad))
     echo(*lines, sep='', end='')
-    echo(f'{len(bad)} of {len(names)} videos are unreadable')
+    hint = (f': paths of the list are relative to --root, now {args.root!r}'
+            if len(bad) == len(names) else '')
+    echo(f'{len(bad)} of {len(names)} videos are unreadable{hint}')
     raise SystemExit(bool(bad))

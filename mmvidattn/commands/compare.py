@@ -194,9 +194,12 @@ def format_report(report: dict[str, Any]) -> str:
     from ..utils.paired_test import LEVEL, LOOKS, MARGIN
     from .score import table
 
-    words = {'above': 'better', 'below': 'worse',
-             'none': f'no difference (below {MARGIN:g} point)',
-             '': 'undecided'}
+    means = [statistics.fmean(row['scores'].values())
+             for row in report['rows']]
+    near_chance = max(means) < report['chance'] + NEAR_CHANCE
+    words = {'above': 'better', 'below': 'worse', '': 'undecided',
+             'none': 'near chance' if near_chance else
+             f'no difference (below {MARGIN:g} point)'}
     rows = [('model', 'seeds', 'mean', 'deviation', 'difference', 'verdict')]
     for row in report['rows']:
         scores, verdict = row['scores'].values(), row['verdict']
@@ -216,8 +219,7 @@ def format_report(report: dict[str, Any]) -> str:
         f'between runs with\nthe same seed, and thus the same split, with '
         f'their {LEVEL:.1%} interval. Tests after {looks} seeds: a verdict '
         'is\nwrong for at most 5 % of the comparisons.\n')
-    if max(statistics.fmean(row['scores'].values())
-           for row in report['rows']) < report['chance'] + NEAR_CHANCE:
+    if near_chance:
         text += ('All models are near chance: train longer (--epochs or '
                  '--minutes after --) before you compare.\n')
     elif any(row['verdict'] and not row['verdict']['difference']

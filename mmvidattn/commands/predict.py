@@ -260,7 +260,7 @@ def predict_videos(args: argparse.Namespace, videos: dict[str, Path],
                          f'--windows, got {args.out}')
     classifier = load_classifier(args.device, args.labels, config, checkpoint,
                                  args.compile)
-    for path in filter(None, (args.json, args.json_lines)):
+    for path in filter(None, (args.json, args.json_lines, *outputs.values())):
         path.parent.mkdir(parents=True, exist_ok=True)
     if args.windows is None:
         predictions = classifier.each(

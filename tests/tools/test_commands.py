@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from mmvidattn import __version__, commands
-from mmvidattn.commands import _removed as removed
 
 COMMANDS = commands.find_commands()
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,17 +109,3 @@ def test_rejects_numbers_out_of_range(run_main, capsys, command, options,
             run_main(command, f'--{option}={value}')
         assert re.search(f'argument --{option}: must be .*got {value}',
                          capsys.readouterr().err)
-
-
-def test_removed_commands_and_options_are_refused_in_one_line(run_main):
-    assert not {*removed.COMMANDS} & {*COMMANDS}
-    assert {command for command, _ in removed.OPTIONS} <= {*COMMANDS}
-    cases = [([name], name) for name in removed.COMMANDS]
-    cases += [([command, f'{option}=1'], f'{command} {option}')
-              for command, option in removed.OPTIONS]
-    for arguments, name in cases:
-        with pytest.raises(SystemExit) as error:
-            run_main(*arguments)
-        line = str(error.value)
-        assert line.startswith(f'mmvidattn: error: {name} was removed; ')
-        assert removed.LAST in line and '\n' not in line
