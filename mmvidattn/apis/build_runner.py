@@ -91,13 +91,13 @@ def add_default_runtime(cfg: Config) -> None:
             cfg.default_hooks[name].type = hook.type
 
 
-def build_runner(cfg: Config, strict: bool,
-                 compile: bool = False) -> Runner:
+def build_runner(cfg: Config, strict: bool, compile: bool = False,
+                 start_weights: str | None = None) -> Runner:
     """Build the runner, and check the checkpoint to load.
 
     mmengine itself silently skips tensors whose names or shapes do not match.
     Resuming without a path uses the newest readable checkpoint in the work
-    directory; without one, training starts from the beginning.
+    directory; without one, training starts from ``start_weights``.
 
     Args:
         cfg: Config. Its ``runner_type`` defaults to
@@ -108,6 +108,8 @@ def build_runner(cfg: Config, strict: bool,
         compile: Compile the backbone. In contrast, mmengine's ``compile`` in a
             config compiles the whole training step into 15 graphs, and does
             nothing in testing.
+        start_weights: Checkpoint to start from if none can be resumed.
+            Defaults to None, random weights.
     """
     check_scaling(cfg)
     _check_classes(cfg)
@@ -128,19 +130,18 @@ def build_runner(cfg: Config, strict: bool,
     model = unwrap(runner.model)
     if compile:
         model.backbone.compile()
-    checkpoint = cfg.get('load_from')
+    resume, checkpoint = cfg.get('resume', False), cfg.get('load_from')
+    if resume and not checkpoint:
+        checkpoint = _find_resumable(runner)
+        resume, checkpoint = bool(checkpoint), checkpoint or start_weights
     if checkpoint and is_url(checkpoint):
         # Download it here, because mmengine would not check its hash.
-        runner._load_from = checkpoint = str(download(checkpoint))
-    if cfg.get('resume'):
-        checkpoint = checkpoint or _find_resumable(runner)
-        runner._load_from = checkpoint
-        runner._resume = checkpoint is not None
-        strict = True
-    if checkpoint and strict:
+        checkpoint = str(download(checkpoint))
+    runner._load_from, runner._resume = checkpoint, resume
+    if checkpoint and (strict or resume):
         check_model_options(
             cfg.model, load_checkpoint(model, checkpoint), checkpoint)
-        if cfg.get('resume'):
+        if resume:
             _check_resume(runner, checkpoint)
     elif checkpoint:
         runner.logger.info(require_overlap(model, checkpoint))
@@ -252,7 +253,7 @@ def lock_work_dir(cfg: Config) -> Iterator[None]:
         yield
 
 
-def checkpoint_error(runner: Runner) -> str:
+def unsaved_checkpoint(runner: Runner) -> str:
     """Return a message if the last checkpoint was not saved; else ''."""
     hook = find_hook(runner, AtomicCheckpointHook)
     return '' if hook is None else hook.unsaved

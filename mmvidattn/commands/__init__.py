@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..utils.exits import one_line_errors
+from ..utils.exits import CTRL_C, one_line_errors
 from ..version import __version__
 
 FOLDER = Path(__file__).resolve().parent
@@ -113,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise
     except KeyboardInterrupt:
         print(f'\n{sys.argv[0]}: stopped', file=sys.stderr)
-        raise SystemExit(130) from None
+        raise SystemExit(CTRL_C) from None
     except ImportError:
         print('`mmvidattn doctor` reports what is wrong with the installation',
               file=sys.stderr)

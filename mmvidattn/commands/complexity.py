@@ -34,7 +34,8 @@ def digits_of(value: float) -> str:
 
 def run(args: argparse.Namespace) -> None:
     from ..apis import load_config
-    from ..apis.complexity import count_config, shape_of
+    from ..apis.complexity import count_config
+    from ..apis.view_shape import shape_of
 
     with one_line_errors():
         cfg = load_config(args.config, args.cfg_options)

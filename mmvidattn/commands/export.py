@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from .. import export
     from ..apis import get_model
-    from ..apis.complexity import shape_of
     from ..apis.config import find_config
+    from ..apis.view_shape import shape_of
     from ._model_argument import split_model
 
     with one_line_errors():

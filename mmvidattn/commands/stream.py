@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..online import MIN_DURATION, OFF, ON
 from ..utils.exits import CTRL_C, Stopped, one_line_errors, program_name
-from ..utils.printable import LAYOUT, count, echo, printable
+from ..utils.printable import LAYOUT, count, describe_error, echo, printable
 from ._options import add_cfg_options, add_compute, add_model, positive
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class Worker(threading.Thread):
         except Exception as error:
             # The other sources continue. The program reports the error last.
             self.error = error
-            log(f'{self.source_run.source.name}: {error}')
+            log(f'{self.source_run.source.name}: {describe_error(error)}')
         # A source that ended has ended its actions, too.
         self._log_events()
 
@@ -263,9 +263,9 @@ def describe_peaks(run: 'StreamRun') -> str:
     """Describe the highest score of each class, and its threshold."""
     thresholds = run.event_detector.thresholds()
     changed = {**thresholds['tuned'], **thresholds['changed']}
-    initial = thresholds['on'],
+    starts = {name: on for name, (on, *_) in changed.items()}
     scores = ', '.join(
-        f'{name} {score:.2f} of {changed.get(name, initial)[0]:.2f}'
+        f'{name} {score:.2f} of {starts.get(name, thresholds["on"]):.2f}'
         for name, score in run.top_actions(run.peaks, 6).items())
     return ('no events. Highest score of each class, of the score at which '
             f'its actions start (--on): {scores}. An action must also last '
@@ -295,6 +295,22 @@ def stop_service(*args: Any) -> None:
     raise Stopped(0, 'stopped')
 
 
+def report_run(source_run: 'StreamRun', files: Sequence[Path]) -> list[str]:
+    """Log files, counts and latency; return the incomplete files.
+
+    Only a recording must be complete. Sinks of files have the file's name.
+    """
+    written = [str(path) for path in files if path.exists()]
+    if written:
+        log(f'written: {", ".join(written)}')
+    report = source_run.report()
+    log(f'{report["name"]}: {describe_report(report)}')
+    if report['steps'] and not source_run.events.recent:
+        log(f'{report["name"]}: {describe_peaks(source_run)}')
+    return [] if source_run.source.live else [
+        path for path in map(str, files) if path in report['lost']]
+
+
 def run(args: argparse.Namespace) -> None:
     from ..apis.sliding import SlidingClassifier
     from ..utils.half_precision import amp
@@ -304,52 +320,47 @@ def run(args: argparse.Namespace) -> None:
     with one_line_errors(), ExitStack() as stack:
         check(args)
         runs = make_runs(args)
-        for i, run in enumerate(runs):
-            run.log = log
-            if isinstance(run.session, SlidingClassifier):
-                log(f'{run.source.name}: {run.session.describe()}')
-            if run.resumed:
-                log(f'{run.source.name} {run.resumed}')
-            for sink in make_sinks(args, i, run):
-                run.add_sink(sink)
+        for i, source_run in enumerate(runs):
+            source_run.log = log
+            name = source_run.source.name
+            if isinstance(source_run.session, SlidingClassifier):
+                log(f'{name}: {source_run.session.describe()}')
+            if source_run.resumed:
+                log(f'{name} {source_run.resumed}')
+            for sink in make_sinks(args, i, source_run):
+                source_run.add_sink(sink)
         if args.serve:
             page = stack.enter_context(make_page(args, runs))
             log(f'page: {page.url} (until Ctrl-C)')
-            for i, run in enumerate(runs):
-                run.add_sink(page.sink(i))
+            for i, source_run in enumerate(runs):
+                source_run.add_sink(page.sink(i))
         context = partial(amp, args.device, args.amp)
         workers = [
-            Worker(run, f'{run.source.name}: ' * (len(runs) > 1), context)
-            for run in runs]
+            Worker(source_run, f'{source_run.source.name}: ' * (len(runs) > 1),
+                   context) for source_run in runs]
         for worker in workers:
             worker.start()
-        code, lost = 0, []
+        code, incomplete = 0, []
         try:
             wait_for(workers, args.serve)
         except (KeyboardInterrupt, Stopped) as stop:
             code = getattr(stop, 'code', CTRL_C)
             can_resume = args.state and any(w.is_alive() for w in workers)
             log('stopped' + '; the same command continues' * bool(can_resume))
-        for run in runs:
-            run.stop()
+        # Ends the run after its current step, and saves its state.
+        for source_run in runs:
+            source_run.stop()
         for worker in workers:
             worker.join()
-        for i, run in enumerate(runs):
+        for i, source_run in enumerate(runs):
             files = [file_of_source(path, i, args) for path in (
                 args.events, args.out, args.plot, args.segments) if path]
-            files += [args.scores] if args.scores else []
-            written = [str(path) for path in files if path.exists()]
-            if written:
-                log(f'written: {", ".join(written)}')
-            report = run.report()
-            log(f'{report["name"]}: {describe_report(report)}')
-            if not run.source.live:
-                lost += [path for path in map(str, files)
-                         if path in report['lost']]
-            if report['steps'] and not run.events.recent:
-                log(f'{report["name"]}: {describe_peaks(run)}')
-    failed = [str(w.error) for w in workers if w.error is not None]
-    failed += [f'{name} is incomplete' for name in lost]
+            incomplete += report_run(
+                source_run, [*files, *([args.scores] if args.scores else [])])
+    failed = [describe_error(worker.error) for worker in workers
+              if worker.error is not None]
+    failed += [f'{name} is incomplete' for name in incomplete]
+    # A failure also decides the exit code of a stopped run.
     if failed:
         raise SystemExit(printable(
             f'{program_name()}: error: ' + '; '.join(failed), LAYOUT))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Options of a scheduler that are times, in epochs or steps.
 TIMES = 'begin', 'end', 'T_max', 'milestones', 'step_size', 'warmup'
 # Keys of a config that the options set.
-KEYS = dict(
+KEY_OF_OPTION = dict(
     epochs='train_cfg.max_epochs', batch_size='train_dataloader.batch_size',
     lr='optim_wrapper.optimizer.lr')
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def set_numbers(cfg: 'Config', args: argparse.Namespace) -> None:
     """Set epochs, batch size and learning rate from the command line."""
-    for option, key in KEYS.items():
+    for option, key in KEY_OF_OPTION.items():
         value = getattr(args, option)
         if value is None:
             continue
@@ -128,21 +128,26 @@ def apply_args(cfg: 'Config', args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace) -> None:
     from ..apis.build_runner import (
         build_runner,
-        checkpoint_error,
         load_runner_config,
         lock_work_dir,
+        unsaved_checkpoint,
     )
     from ..datasets.annotations.labeled_videos import some
     from ..datasets.skipping_loader import SampleError
 
     with ExitStack() as stack:
+        # PreemptionHook saves the run before it is stopped.
         stack.enter_context(one_line_stop('; --resume continues', quick=True))
         with one_line_errors():
             cfg = load_runner_config(args)
+            start_weights = cfg.get('load_from')
             apply_args(cfg, args)
+            # Until the end of the training.
             stack.enter_context(lock_work_dir(cfg))
+            # The runner may write more.
             old = sorted(Path(cfg.work_dir).glob('*.pth'))
-            runner = build_runner(cfg, strict=False, compile=args.compile)
+            runner = build_runner(cfg, strict=False, compile=args.compile,
+                                  start_weights=start_weights)
             # Build the data sets and the optimizer now, to find errors.
             runner.train_loop  # noqa: B018
             runner.val_loop  # noqa: B018
@@ -156,8 +161,9 @@ def run(args: argparse.Namespace) -> None:
                     'same name, and leaves the others. Ctrl-C, then --resume '
                     'continues the earlier run, and another --work-dir keeps '
                     'both apart')
+        # Other errors are not the user's, and need a traceback.
         try:
             runner.train()
         except SampleError as error:
             end_program(str(error))
-    end_program(checkpoint_error(runner))
+    end_program(unsaved_checkpoint(runner))

@@ -10,9 +10,10 @@ issue and the condition to remove it.
 - ``registry.py``: The list of workarounds, and helpers to write one.
 - ``imports.py``: Imports that fail or print warnings.
 - ``security.py``: Files that run code when loaded.
+- ``numpy_2.py``: Parts of mmaction2 that fail with numpy 2.
 - ``runtime.py``: Wrong results, and errors in training, testing and decoding.
 """
-from . import imports, security, runtime  # noqa: F401, I001
+from . import imports, security, numpy_2, runtime  # noqa: F401, I001
 from .registry import SKIP, WORKAROUNDS, apply, call_after_import
 
 __all__ = ['SKIP', 'WORKAROUNDS', 'apply', 'call_after_import']

@@ -12,7 +12,7 @@ from types import ModuleType
 from mmengine.config import Config
 from mmengine.runner import Runner
 
-from ..apis.build_runner import build_runner, checkpoint_error
+from ..apis.build_runner import build_runner, unsaved_checkpoint
 from ..apis.models import load_config
 from ..engine.hooks import find_hook
 from ..utils.checkpoint import find_resumable
@@ -67,7 +67,7 @@ def finetune(options: FineTuneOptions, dry_run: bool, began: float) -> None:
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     echo(f'\n{out}, after {minutes} min {seconds} s: {names}\n\n'
          f'{kind.describe_use(out)}')
-    end_program('' if runner is None else checkpoint_error(runner))
+    end_program('' if runner is None else unsaved_checkpoint(runner))
 
 
 def _plan(options: FineTuneOptions, kind: ModuleType) -> tuple[Plan, Config]:

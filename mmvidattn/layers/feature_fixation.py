@@ -3,8 +3,8 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from ..ops.feature_fixation import Aggregate, fixation_ratio
-from ..ops.fixated_attention import Gate
+from ..ops.fixation_ratio import Aggregate, fixation_ratio
+from ..ops.fused_fixated_attention import Gate
 from ..utils.arguments import Count, check_arguments
 
 Mode = Literal['separate', 'cooperative']
@@ -89,7 +89,7 @@ class FeatureFixation(nn.Module):
         return tuple(x.view(q.shape) for x in fixed)
 
     def gates(self) -> dict[str, Any]:
-        """Return the gates of :class:`mmvidattn.ops.fixated_attention.Options`
+        """Return the gates of ``ops.fused_fixated_attention.Options``
         and their ``weights``."""
         maps = self._maps()
         return dict(

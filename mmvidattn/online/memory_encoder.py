@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from ..ops.sample_smoothing import sample_scores
+from ..ops.stream_smoothing import sample_scores
 from .block import OnlineTransformer, Reader
 
 

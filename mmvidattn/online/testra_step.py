@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ..ops.precision import at_least_float32
 from ..ops.ring_buffers import fill_rows, push_row, read_rows, write_row
-from ..ops.sample_smoothing import (
+from ..ops.stream_smoothing import (
     SmoothingState,
     exponential_smoothing,
     smoothing_state,

@@ -50,9 +50,10 @@ def _stdout_is_closed() -> bool:
 class Stopped(SystemExit):
     """Exit of a run that a signal stopped, with a reason for the user."""
 
-    def __init__(self, code: int, reason: str) -> None:
+    def __init__(self, code: int, reason: str, saved: bool = True) -> None:
         super().__init__(code)
         self.reason = reason
+        self.saved = saved
 
 
 @contextmanager
@@ -81,6 +82,7 @@ def one_line_stop(hint: str | Callable[[], str] = '', quick: bool = False
         code, reason = CTRL_C, 'stopped'
     except Stopped as stop:
         code, reason = stop.code, stop.reason
+        hint = hint if stop.saved else ''
     children = multiprocessing.active_children()
     for child in children:
         child.terminate()

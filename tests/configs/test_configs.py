@@ -10,8 +10,9 @@ from mmaction.registry import MODELS
 from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import list_models, load_config
-from mmvidattn.apis.complexity import count_config, view_of
+from mmvidattn.apis.complexity import count_config
 from mmvidattn.apis.config import list_rows
+from mmvidattn.apis.view_shape import view_of
 from mmvidattn.convert import SOURCES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,14 +13,18 @@ from ops.attentions import ATTENTIONS, in_parts, naive
 
 from mmvidattn import ops
 from mmvidattn.ops.depthwise_conv import depthwise_conv
-from mmvidattn.ops.fixated_attention import Gate, Options, fixated_attention
+from mmvidattn.ops.fused_fixated_attention import (
+    Gate,
+    Options,
+    fixated_attention,
+)
 from mmvidattn.ops.neighbor_shift import (
     causal_neighbor_shift,
     causal_plan,
     shift_memory,
 )
 from mmvidattn.ops.patch_conv import patch_conv
-from mmvidattn.ops.sample_smoothing import (
+from mmvidattn.ops.stream_smoothing import (
     exponential_smoothing,
     sample_scores,
     smoothing_state,

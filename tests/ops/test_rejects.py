@@ -11,7 +11,7 @@ from mmvidattn.ops.depthwise_conv import depthwise_conv
 from mmvidattn.ops.leap import leap_pair
 from mmvidattn.ops.patch_conv import patch_conv
 from mmvidattn.ops.periodic_shift import plain_shift, token_shift
-from mmvidattn.ops.sample_smoothing import (
+from mmvidattn.ops.stream_smoothing import (
     exponential_smoothing,
     sample_scores,
     smoothing_state,

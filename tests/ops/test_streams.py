@@ -15,7 +15,7 @@ from mmvidattn.ops import (
 from mmvidattn.ops.depthwise_conv import depthwise_conv, frame_conv
 from mmvidattn.ops.frame_causal_linear_attention import initial_frame_sums
 from mmvidattn.ops.patch_conv import patch_conv
-from mmvidattn.ops.sample_smoothing import (
+from mmvidattn.ops.stream_smoothing import (
     exponential_smoothing,
     smoothing_state,
     window_smoothing,

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from mmvidattn.apis import load_config
-from mmvidattn.apis.complexity import shape_of
+from mmvidattn.apis.view_shape import shape_of
 from tools.analysis import ablation_table as tool
 from tools.analysis.released_complexity import count_both
 

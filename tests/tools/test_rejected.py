@@ -20,7 +20,7 @@ ROWS = {
     'annotations': [
         ('{IN}/mine.csv {IN}/mine.csv', 'OUT must differ from IN'),
         ('none.csv', 'file not found: none.csv'),
-        ('{IN}/mine.csv --from boris', 'boris was removed; the last commit'),
+        ('{IN}/mine.csv --from boris', "got 'boris'.*--columns"),
         ('{IN}/mine.csv x.json --to label-studio',
          'the frame rate of day/a.mp4 is unknown: give the folder'),
         ('{IN}/mine.csv x.eaf', 'x.eaf must be a folder'),
@@ -95,6 +95,9 @@ ROWS = {
         (f'{{IN}}/clips/a.mp4 {{IN}}/clips/sub/a.MP4 {SMALL} --out x',
          'overwrite another video'),
         (f'{{VIDEO}} {SMALL} --labels {{IN}}/notes.txt', '8 classes .*got 1'),
+        (f'{{VIDEO}} {SMALL} --labels {{IN}}/empty.txt', 'txt has no class na'),
+        (f'{{VIDEO}} {SMALL} --out {{IN}}/notes.txt/a.mp4',
+         'notes.txt: a file is in'),
         (f'{{VIDEO}} {SMALL} --windows 1 --out x.png', 'must be an .mp4 file'),
         ('x --stride 2', '--stride needs --windows'),
         ('x --windows -1', 'argument --windows: must be positive'),
@@ -152,7 +155,10 @@ ROWS = {
          'num_classes is 8, but train_dataloader.dataset.num_classes is 9'),
         ('{CONFIG} --cfg-options model.cls_head.num_classes=3 '
          'train_dataloader.dataset.num_classes=None',
-         r'train.txt, line 4: label 3 is out of .*cls_head.num_classes=3'),
+         "train.txt, line 4: .* below model.cls_head.num_classes=3, got '3'"),
+        ('{CONFIG} --cfg-options train_dataloader.dataset.num_classes=None '
+         'train_dataloader.dataset.ann_file={IN}/mine.csv',
+         "mine.csv, line 1: .* below model.cls_head.num_classes=8, got 'vid"),
         ('{CONFIG} --cfg-options foo', 'must be KEY=VALUE, got foo'),
         ('linear_ff_tiny_motoin', f'did you mean {TINY}'),
         (TINY, 'no annotation file data/motion/.*data_root='),
@@ -173,6 +179,9 @@ ROWS = {
         ('{CONFIG} --cfg-options load_from=none.pth',
          'no checkpoint file none.pth'),
         ('{CONFIG} --resume none.pth', 'no checkpoint file none.pth'),
+        # Without a checkpoint to resume, the start weights remain.
+        ('{CONFIG} --resume --cfg-options load_from=none.pth',
+         'no checkpoint file none.pth'),
         ('{CONFIG} --cfg-options model.backbone.embed_dims=48 '
          'model.cls_head.in_channels=48 load_from={CHECKPOINT}',
          r'small.pth fits no tensor of the backbone of Recognizer3D\(Linear'),
@@ -214,6 +223,7 @@ def given(motion_dir, small_config, small_checkpoint, files, clip,
         shutil.copy(video, folder / name)
     for name, text in (
             ('notes.txt', 'no weights'), ('cut.py', 'model = dict('),
+            ('empty.txt', ''),
             ('lost.py', "_base_ = 'none.py'"),
             ('bad/a/x.mp4', 'no video'),
             ('bad/b/x.mp4', 'no video'),

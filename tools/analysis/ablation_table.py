@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from mmvidattn.apis import find_config, load_config
-from mmvidattn.apis.complexity import Complexity, view_of
+from mmvidattn.apis.complexity import Complexity
 from mmvidattn.apis.config import list_rows
+from mmvidattn.apis.view_shape import view_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.analysis.released_complexity import count_both

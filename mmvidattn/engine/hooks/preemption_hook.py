@@ -163,4 +163,4 @@ class PreemptionHook(Hook):
             sys.stderr.flush()
             os._exit(code)
         self._restore_handlers()
-        raise Stopped(code, reason)
+        raise Stopped(code, reason, saved)

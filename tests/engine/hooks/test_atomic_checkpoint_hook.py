@@ -12,7 +12,7 @@ from mmengine.fileio.backends.registry_utils import prefix_to_backends
 from mmengine.hooks import Hook
 from toy_runs import Stop, build, log_of
 
-from mmvidattn.apis.build_runner import checkpoint_error
+from mmvidattn.apis.build_runner import unsaved_checkpoint
 from mmvidattn.engine import AtomicCheckpointHook
 from mmvidattn.engine.hooks import atomic_checkpoint_hook
 from mmvidattn.utils.checkpoint import check_opens, find_resumable
@@ -137,10 +137,10 @@ def test_training_continues_after_failed_save(tmp_path, monkeypatch, at,
         check_opens(path)
     if at == 3:
         # A later checkpoint was saved.
-        assert checkpoint_error(runner) == ''
+        assert unsaved_checkpoint(runner) == ''
         assert names(tmp_path) == ['epoch_2.pth', 'epoch_4.pth']
         return
-    assert checkpoint_error(runner) == (
+    assert unsaved_checkpoint(runner) == (
         f'{tmp_path}/epoch_4.pth could not be saved; the last complete '
         f'checkpoint is {last}')
     hub = runner.message_hub

@@ -44,8 +44,6 @@ FORMATS = {
         'ActivityNet', '.json', activitynet.read, activitynet.write,
         activitynet.recognizes, ('several subsets', )),
 }
-# Programs whose tables are read with --columns.
-REMOVED = 'cvat', 'via', 'boris'
 # Characters of a file that recognize its format.
 MAX_START = 20_000
 # Characters that XML cannot express, or that separate lines.
@@ -53,15 +51,11 @@ CONTROL = re.compile('[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]')
 
 
 def _format(name: str) -> Format:
-    if name in REMOVED:
-        raise ValueError(
-            f'the format {name} was removed; the last commit with it is '
-            '1ec24a0. Save a table of the events, and name its columns: '
-            "--columns video='Media file' start='Start (s)' end='Stop (s)' "
-            'label=Behavior')
     if name not in FORMATS:
-        raise ValueError(f'format must be one of {", ".join(FORMATS)}, got '
-                         f'{name!r}')
+        raise ValueError(
+            f'format must be one of {", ".join(FORMATS)}, got {name!r}. Save '
+            'a table of the events, and name its columns: --columns video='
+            "'Media file' start='Start (s)' end='Stop (s)' label=Behavior")
     return FORMATS[name]
 
 

@@ -1,0 +1,79 @@
+# Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+"""Workarounds for parts of mmaction2 that fail with numpy 2."""
+import importlib
+
+from .registry import Overlay, replace, workaround
+
+
+@workaround(after=['mmaction.datasets', 'mmaction.evaluation'])
+def run_on_numpy_2() -> None:
+    """Add the names that numpy dropped to the modules that need them.
+
+    Pose transforms and the metrics of ActivityNet, AVA and retrieval use such
+    names; MultiSports' metric converts an array of one element to an int.
+    numpy itself is not changed.
+
+    Symptom: `np.Inf was removed in the NumPy 2.0 release`, and similar errors
+    Until: mmaction2 supports numpy 2
+    """
+    import numpy as np
+
+    names = dict(
+        Inf=np.inf,
+        NAN=np.nan,
+        trapz=getattr(np, 'trapezoid', None),
+        in1d=lambda *args, **kwargs: np.isin(*args, **kwargs).ravel())
+    names = {name: value for name, value in names.items()
+             if not hasattr(np, name)}
+    if not names:
+        return
+    for name in ('datasets.transforms.pose_transforms',
+                 'evaluation.functional.accuracy',
+                 'evaluation.functional.ava_evaluation.metrics',
+                 'evaluation.metrics.multimodal_metric'):
+        module = importlib.import_module(f'mmaction.{name}')
+        replace(module, 'np', Overlay(np, **names))
+    replace(importlib.import_module(
+        'mmaction.evaluation.functional.multisports_utils'), 'int',
+        lambda value: int(np.asarray(value).item()))
+
+
+# Apart from run_on_numpy_2, whose imports need the complete mmaction.utils.
+@workaround(after=['mmaction.utils.misc'])
+def extract_frames_on_numpy_2() -> None:
+    """Give ``frame_extract`` the name that numpy dropped.
+
+    Symptom: `np.Inf was removed in the NumPy 2.0 release` from
+        `frame_extract(short_side=...)`
+    Until: mmaction2 supports numpy 2
+    """
+    import numpy as np
+    from mmaction.utils import misc
+    if not hasattr(np, 'Inf'):
+        replace(misc, 'np', Overlay(np, Inf=np.inf))
+
+
+@workaround(after=['mmaction.datasets'])
+def shift_hue_in_range() -> None:
+    """Shift hues in 16 bits.
+
+    ``ColorJitter.adjust_hue`` adds a negative int to uint8 pixels, which
+    numpy 2 refuses. (A positive one overflows without an error.)
+
+    Symptom: `OverflowError` in half of the calls of `ColorJitter`
+    Until: mmaction2 supports numpy 2
+    """
+    import cv2
+    import numpy as np
+    from mmaction.datasets.transforms import ColorJitter
+    if int(np.__version__.split('.')[0]) < 2:
+        return
+
+    def jitter_hue(img: np.ndarray, factor: float) -> np.ndarray:
+        img = np.clip(img, 0, 255).astype(np.uint8)
+        hsv = cv2.cvtColor(img, cv2.COLOR_RGB2HSV)
+        hue = hsv[..., 0].astype(np.int16) + int(factor * 255)
+        hsv[..., 0] = hue % 180
+        return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB).astype(np.float32)
+
+    replace(ColorJitter, 'adjust_hue', staticmethod(jitter_hue))
