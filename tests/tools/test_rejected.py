@@ -95,7 +95,7 @@ ROWS = {
         (f'{{IN}}/clips/a.mp4 {{IN}}/clips/sub/a.MP4 {SMALL} --out x',
          'overwrite another video'),
         (f'{{VIDEO}} {SMALL} --labels {{IN}}/notes.txt', '8 classes .*got 1'),
-        (f'{{VIDEO}} {SMALL} --labels {{IN}}/empty.txt', 'txt has no class na'),
+        (f'{{VIDEO}} {SMALL} --labels {{IN}}/empty.txt', 'has no class name'),
         (f'{{VIDEO}} {SMALL} --out {{IN}}/notes.txt/a.mp4',
          'notes.txt: a file is in'),
         (f'{{VIDEO}} {SMALL} --windows 1 --out x.png', 'must be an .mp4 file'),
