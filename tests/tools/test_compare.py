@@ -57,7 +57,7 @@ def test_report_has_means_spreads_and_verdicts():
     assert '--seeds' not in report_of(BASE, GOOD)
     assert 'near chance' not in text
     # More seeds do not help models that have learned nothing.
-    text = report_of(LOST, LOST)
+    text = report_of(LOST, Model('lost', []))
     assert 'All models are near chance' in text and '--seeds' not in text
     assert 'no difference' not in text
 
