@@ -1,17 +1,18 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Workarounds for parts of mmaction2 that fail with numpy 2."""
-import importlib
+import sys
+from functools import partial
 
-from .registry import Overlay, replace, workaround
+from .registry import Overlay, call_after_import, replace, workaround
 
 
-@workaround(after=['mmaction.datasets', 'mmaction.evaluation'])
+@workaround()
 def run_on_numpy_2() -> None:
     """Add the names that numpy dropped to the modules that need them.
 
-    Pose transforms and the metrics of ActivityNet, AVA and retrieval use such
-    names; MultiSports' metric converts an array of one element to an int.
-    numpy itself is not changed.
+    Pose transforms, ``frame_extract`` and the metrics of ActivityNet, AVA and
+    retrieval use such names; MultiSports' metric converts an array of one
+    element to an int. numpy itself is not changed.
 
     Symptom: `np.Inf was removed in the NumPy 2.0 release`, and similar errors
     Until: mmaction2 supports numpy 2
@@ -25,32 +26,23 @@ def run_on_numpy_2() -> None:
         in1d=lambda *args, **kwargs: np.isin(*args, **kwargs).ravel())
     names = {name: value for name, value in names.items()
              if not hasattr(np, name)}
+
     if not names:
         return
-    for name in ('datasets.transforms.pose_transforms',
-                 'evaluation.functional.accuracy',
-                 'evaluation.functional.ava_evaluation.metrics',
-                 'evaluation.metrics.multimodal_metric'):
-        module = importlib.import_module(f'mmaction.{name}')
-        replace(module, 'np', Overlay(np, **names))
-    replace(importlib.import_module(
-        'mmaction.evaluation.functional.multisports_utils'), 'int',
-        lambda value: int(np.asarray(value).item()))
+    changes = dict.fromkeys(
+        ('datasets.transforms.pose_transforms',
+         'evaluation.functional.accuracy',
+         'evaluation.functional.ava_evaluation.metrics',
+         'evaluation.metrics.multimodal_metric', 'utils.misc'),
+        ('np', Overlay(np, **names)))
+    changes['evaluation.functional.multisports_utils'] = (
+        'int', lambda value: int(np.asarray(value).item()))
 
+    def change(module: str) -> None:
+        replace(sys.modules[f'mmaction.{module}'], *changes[module])
 
-# Apart from run_on_numpy_2, whose imports need the complete mmaction.utils.
-@workaround(after=['mmaction.utils.misc'])
-def extract_frames_on_numpy_2() -> None:
-    """Give ``frame_extract`` the name that numpy dropped.
-
-    Symptom: `np.Inf was removed in the NumPy 2.0 release` from
-        `frame_extract(short_side=...)`
-    Until: mmaction2 supports numpy 2
-    """
-    import numpy as np
-    from mmaction.utils import misc
-    if not hasattr(np, 'Inf'):
-        replace(misc, 'np', Overlay(np, Inf=np.inf))
+    for module in changes:
+        call_after_import(f'mmaction.{module}', partial(change, module))
 
 
 @workaround(after=['mmaction.datasets'])
