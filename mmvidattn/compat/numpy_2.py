@@ -1,7 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Workarounds for parts of mmaction2 that fail with numpy 2."""
 import sys
-from functools import partial
 
 from .registry import Overlay, call_after_import, replace, workaround
 
@@ -38,11 +37,10 @@ def run_on_numpy_2() -> None:
     changes['evaluation.functional.multisports_utils'] = (
         'int', lambda value: int(np.asarray(value).item()))
 
-    def change(module: str) -> None:
-        replace(sys.modules[f'mmaction.{module}'], *changes[module])
-
-    for module in changes:
-        call_after_import(f'mmaction.{module}', partial(change, module))
+    for module, change in changes.items():
+        module = f'mmaction.{module}'
+        call_after_import(module, lambda module=module, change=change: replace(
+            sys.modules[module], *change))
 
 
 @workaround(after=['mmaction.datasets'])
