@@ -176,8 +176,7 @@ class BaseBackbone(BaseModule):
         return self.forward_encoded(self.encode_frames(x))
 
     def forward_causal(self, x: Tensor, state: State | None = None,
-                       elapsed: Tensor | None = None
-                       ) -> tuple[Tensor, State]:
+                       elapsed: Tensor | None = None) -> tuple[Tensor, State]:
         """Compute features of the next frames of streams.
 
         The features of a frame depend on this frame and the frames before

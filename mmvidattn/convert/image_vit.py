@@ -224,10 +224,8 @@ def image_vit(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     return tensors
 
 
-def sort_tensors(
-    state_dict: dict[str, Tensor], named: dict[str, str],
-    dropped: re.Pattern, model: str
-) -> dict[str, Tensor]:
+def sort_tensors(state_dict: dict[str, Tensor], named: dict[str, str],
+                 dropped: re.Pattern, model: str) -> dict[str, Tensor]:
     """Keep, fold or drop each tensor, and add missing biases.
 
     Args:

@@ -277,8 +277,7 @@ class EpicSubmission(BaseMetric):
         return {}
 
 
-def _entry(verb: Tensor, noun: Tensor,
-           pairs: Sequence[tuple[int, int]],
+def _entry(verb: Tensor, noun: Tensor, pairs: Sequence[tuple[int, int]],
            best: Tensor) -> dict[str, dict[str, float]]:
     check_finite(verb=verb, noun=noun, action=best)
     return dict(

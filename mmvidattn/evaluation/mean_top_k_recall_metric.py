@@ -20,8 +20,7 @@ from .segment_scores import (
 )
 
 
-def mean_top_k_recall(scores: np.ndarray,
-                      labels: np.ndarray,
+def mean_top_k_recall(scores: np.ndarray, labels: np.ndarray,
                       k: int = 5) -> float:
     """Compute top-k recall per class, averaged over the classes in `labels`.
 

@@ -176,9 +176,7 @@ class StreamProgram(Program):
     # Number of steps in a trial.
     num_steps = 12
 
-    def __init__(self,
-                 step: nn.Module,
-                 output: Literal[OUTPUTS] = 'logits',
+    def __init__(self, step: nn.Module, output: Literal[OUTPUTS] = 'logits',
                  frame_rate: float | None = None) -> None:
         super().__init__()
         self.step = step

@@ -141,11 +141,8 @@ class ViViTHead(VideoHead):
         **kwargs: Arguments of :class:`~mmvidattn.heads.base.VideoHead`.
     """
 
-    def __init__(self,
-                 num_classes: Count,
-                 in_channels: Count = 768,
-                 init_std: NotNegative = 0.,
-                 **kwargs) -> None:
+    def __init__(self, num_classes: Count, in_channels: Count = 768,
+                 init_std: NotNegative = 0., **kwargs) -> None:
         super().__init__(
             num_classes, in_channels, init_std=init_std, **kwargs)
         self.fc_cls = nn.Linear(in_channels, num_classes)
@@ -176,11 +173,8 @@ class VerbNounHead(ViViTHead):
         **kwargs: Arguments of :class:`ViViTHead`.
     """
 
-    def __init__(self,
-                 num_nouns: Count = 300,
-                 num_verbs: Count = 97,
-                 num_classes: Count | None = None,
-                 **kwargs) -> None:
+    def __init__(self, num_nouns: Count = 300, num_verbs: Count = 97,
+                 num_classes: Count | None = None, **kwargs) -> None:
         if num_classes not in (None, num_nouns + num_verbs):
             raise ValueError(f'num_classes must be num_nouns + num_verbs = '
                              f'{num_nouns + num_verbs}, got {num_classes}')

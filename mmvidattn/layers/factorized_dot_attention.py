@@ -21,12 +21,8 @@ class FactorizedDotAttention(nn.Module):
         drop_rate: Dropout after the output projection. Defaults to 0.
     """
 
-    def __init__(self,
-                 embed_dims: int,
-                 num_heads: int,
-                 qkv_bias: bool = True,
-                 attn_drop_rate: float = 0.,
-                 drop_rate: float = 0.) -> None:
+    def __init__(self, embed_dims: int, num_heads: int, qkv_bias: bool = True,
+                 attn_drop_rate: float = 0., drop_rate: float = 0.) -> None:
         super().__init__()
         if num_heads % 2:
             raise ValueError('num_heads must be even, to be split between '

@@ -43,11 +43,8 @@ class GatedDeltaAttention(BaseAttention):
     """
     is_causal = True
 
-    def __init__(self,
-                 head_dims: Count,
-                 num_heads: Count,
-                 seq_shape: tuple[Count, ...],
-                 forget: float = -4.) -> None:
+    def __init__(self, head_dims: Count, num_heads: Count,
+                 seq_shape: tuple[Count, ...], forget: float = -4.) -> None:
         super().__init__(head_dims, num_heads, seq_shape)
         self.forget = forget
         self.rates = nn.Linear(2 * head_dims, 2)

@@ -92,9 +92,7 @@ class GlobalPyramid(nn.Module):
             (full convolution) or 'avg' (mean). Defaults to 'dwconv'.
     """
 
-    def __init__(self,
-                 embed_dims: int,
-                 kernels: Sequence[Size],
+    def __init__(self, embed_dims: int, kernels: Sequence[Size],
                  pooling: Pooling = 'dwconv') -> None:
         super().__init__()
         self.levels = nn.ModuleList()

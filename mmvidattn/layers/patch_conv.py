@@ -19,12 +19,8 @@ class PatchConv3d(nn.Conv3d):
             to True.
     """
 
-    def __init__(self,
-                 in_channels: int,
-                 out_channels: int,
-                 kernel_size: Size,
-                 by_channel: bool = False,
-                 keep_rest: bool = True) -> None:
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Size,
+                 by_channel: bool = False, keep_rest: bool = True) -> None:
         super().__init__(
             in_channels,
             out_channels,

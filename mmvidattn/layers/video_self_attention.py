@@ -162,8 +162,7 @@ class VideoSelfAttention(nn.Module):
         return self.dropout(self.proj(self._mix(self.qkv(x))))
 
     def forward_causal(self, x: Tensor, state: State,
-                       elapsed: Tensor | None = None
-                       ) -> tuple[Tensor, State]:
+                       elapsed: Tensor | None = None) -> tuple[Tensor, State]:
         """Process the next frames of streams.
 
         Requires the pattern 'causal', or 'space' with causal shifts.

@@ -50,8 +50,7 @@ class VideoTransformerBlock(nn.Module):
         return x
 
     def forward_causal(self, x: Tensor, state: State,
-                       elapsed: Tensor | None = None
-                       ) -> tuple[Tensor, State]:
+                       elapsed: Tensor | None = None) -> tuple[Tensor, State]:
         """Apply the block to the next frames of streams, [B, T, H, W, C].
 
         The arguments are those of :meth:`VideoSelfAttention.forward_causal`.

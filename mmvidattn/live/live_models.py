@@ -258,10 +258,8 @@ class LiveVideoModel(BaseLiveModel):
         frame_rate: Frames per second that the model was trained with.
     """
 
-    def __init__(self,
-                 config: str | Path | Config,
-                 checkpoint: str | Path | None,
-                 **options: Any) -> None:
+    def __init__(self, config: str | Path | Config,
+                 checkpoint: str | Path | None, **options: Any) -> None:
         super().__init__(config, checkpoint, **options)
         rate, = self.dataset_values(config, frame_rate='frames per second')
         self.frame_rate = float(rate)

@@ -59,8 +59,7 @@ class LogitDistillationLoss(nn.Module):
         loss_weight: Factor of the loss. Defaults to 1.
     """
 
-    def __init__(self,
-                 temperature: Positive = 4.,
+    def __init__(self, temperature: Positive = 4.,
                  loss_weight: NotNegative = 1.) -> None:
         super().__init__()
         self.temperature = temperature

@@ -38,10 +38,7 @@ class ProjectedAttention(nn.Module):
             :func:`mmvidattn.ops.top_share_attention`. Defaults to 1.
     """
 
-    def __init__(self,
-                 embed_dims: int,
-                 num_heads: int,
-                 drop_rate: float = 0.,
+    def __init__(self, embed_dims: int, num_heads: int, drop_rate: float = 0.,
                  share: float = 1.) -> None:
         super().__init__()
         check_divides(num_heads=num_heads, embed_dims=embed_dims)
@@ -149,8 +146,7 @@ class ProjectedAttention(nn.Module):
         return self(q, rows, bias=bias, num_keys=num_keys)
 
 
-def causal_bias(length: int,
-                device: torch.device | None = None,
+def causal_bias(length: int, device: torch.device | None = None,
                 num_padded: Tensor | None = None) -> Tensor:
     """Return the bias of causal attention, 0 or -inf for future tokens.
 

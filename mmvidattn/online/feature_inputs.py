@@ -16,9 +16,7 @@ class FeatureProjection(nn.Module):
         with_norm: Add LayerNorm between layer and ReLU. Defaults to False.
     """
 
-    def __init__(self,
-                 in_channels: Mapping[str, int],
-                 embed_dims: int,
+    def __init__(self, in_channels: Mapping[str, int], embed_dims: int,
                  with_norm: bool = False) -> None:
         super().__init__()
         self.in_channels = dict(in_channels)

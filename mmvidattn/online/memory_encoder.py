@@ -28,11 +28,8 @@ class MemoryEncoder(nn.Module):
             :class:`~mmvidattn.online.block.OnlineBlock`.
     """
 
-    def __init__(self,
-                 stages: Sequence[dict[str, int | None]],
-                 embed_dims: int,
-                 decay: float = 1.,
-                 **kwargs) -> None:
+    def __init__(self, stages: Sequence[dict[str, int | None]],
+                 embed_dims: int, decay: float = 1., **kwargs) -> None:
         super().__init__()
         if not stages or any(
                 set(stage) != {'num_queries', 'num_layers'}
@@ -55,8 +52,7 @@ class MemoryEncoder(nn.Module):
         """Project each sample [*, C] of the long memory to [*, R]."""
         return self.stages[0].project(x)
 
-    def reader(self,
-               rows: Tensor,
+    def reader(self, rows: Tensor,
                padding_mask: Tensor | None = None) -> Reader:
         """Return a reader of long memories under the temporal kernel.
 

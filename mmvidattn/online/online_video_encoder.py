@@ -38,9 +38,7 @@ class OnlineVideoEncoder(BaseModule):
     # Networks of feature streams store past frames; this one does not.
     long_memory_length = work_memory_length = 0
 
-    def __init__(self,
-                 encoder: dict,
-                 num_anticipation_tokens: Natural = 0,
+    def __init__(self, encoder: dict, num_anticipation_tokens: Natural = 0,
                  init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg=init_cfg)
         self.encoder = MODELS.build(encoder)

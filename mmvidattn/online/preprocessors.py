@@ -20,8 +20,7 @@ class FeatureStreamPreprocessor(BaseDataPreprocessor):
     ``long_rate``), stay a list, because they differ in length.
     """
 
-    def forward(self,
-                data: Mapping[str, Any],
+    def forward(self, data: Mapping[str, Any],
                 training: bool = False) -> dict[str, Any]:
         """Create a batch.
 
@@ -65,8 +64,7 @@ class VideoStreamPreprocessor(FeatureStreamPreprocessor):
             0 to 255.
     """
 
-    def __init__(self,
-                 mean: Sequence[float] = (127.5, 127.5, 127.5),
+    def __init__(self, mean: Sequence[float] = (127.5, 127.5, 127.5),
                  std: Sequence[Positive] = (127.5, 127.5, 127.5)) -> None:
         super().__init__()
         if len(mean) != len(std):
@@ -81,8 +79,7 @@ class VideoStreamPreprocessor(FeatureStreamPreprocessor):
         mean, std = (x[:, None, None, None] for x in (self.mean, self.std))
         return (frames.float() - mean) / std
 
-    def forward(self,
-                data: Mapping[str, Any],
+    def forward(self, data: Mapping[str, Any],
                 training: bool = False) -> dict[str, Any]:
         """Create a batch.
 

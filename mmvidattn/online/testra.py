@@ -228,9 +228,8 @@ class TeSTra(BaseModule):
         length = self.work_memory_length + self.num_anticipation_tokens
         return self.positions[start:start + length]
 
-    def project(
-            self,
-            features: Mapping[str, Tensor]) -> tuple[Tensor | None, Tensor]:
+    def project(self, features: Mapping[str, Tensor]) -> tuple[Tensor | None,
+                Tensor]:
         """Project each frame separately, without positions.
 
         Args:
@@ -374,9 +373,7 @@ class WindowReader(nn.Module):
         if positions is not None:
             self.long_positions = project(positions) - project(zero)
 
-    def read(self,
-             read_long: Reader | None,
-             work: Tensor,
+    def read(self, read_long: Reader | None, work: Tensor,
              num_padded: Tensor | None = None) -> Tensor:
         """Compute features of the last step and of the anticipated steps.
 

@@ -10,11 +10,7 @@ from .linear_attention import linear_attention
 from .precision import at_least_float32
 
 
-def cosformer_attention(q: Tensor,
-                        k: Tensor,
-                        v: Tensor,
-                        *,
-                        eps: float = 1e-6,
+def cosformer_attention(q: Tensor, k: Tensor, v: Tensor, *, eps: float = 1e-6,
                         order: str = 'auto') -> Tensor:
     r"""Linear attention whose scores decrease with the distance of tokens.
 
@@ -56,9 +52,7 @@ def _reweight(x: Tensor, length: int) -> Tensor:
     return torch.cat([x * sin, x * cos], dim=-1)
 
 
-def naive_cosformer_attention(q: Tensor,
-                              k: Tensor,
-                              v: Tensor,
+def naive_cosformer_attention(q: Tensor, k: Tensor, v: Tensor,
                               eps: float = 1e-6) -> Tensor:
     """Reference of :func:`cosformer_attention`: one cosine for each score."""
     q, k, v = (x.transpose(-3, -2) for x in (q, k, v))

@@ -7,8 +7,7 @@ from torch import Tensor
 from .precision import needs_gradients
 
 
-def depthwise_conv(x: Tensor,
-                   weight: Tensor,
+def depthwise_conv(x: Tensor, weight: Tensor,
                    bias: Tensor | None = None) -> Tensor:
     """Convolve each channel of a grid of tokens, with zero padding.
 
@@ -39,8 +38,7 @@ def depthwise_conv(x: Tensor,
     return naive_depthwise_conv(x, weight, bias)
 
 
-def naive_depthwise_conv(x: Tensor,
-                         weight: Tensor,
+def naive_depthwise_conv(x: Tensor, weight: Tensor,
                          bias: Tensor | None = None) -> Tensor:
     """Reference of :func:`depthwise_conv`: one 3D convolution."""
     y = F.conv3d(x.movedim(-1, 1), weight, bias, groups=len(weight),
@@ -103,9 +101,8 @@ def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 @torch.library.custom_op('mmvidattn::frame_conv_gradients', mutates_args=())
-def frame_conv_gradients(
-        grad: Tensor, x: Tensor,
-        weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def frame_conv_gradients(grad: Tensor, x: Tensor,
+                         weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of tokens, weight and bias of ``frame_conv``."""
     x_grad, weight_grad, bias_grad = torch.ops.aten.convolution_backward(
         _images(grad.contiguous()), _images(x), weight, [len(weight)], [1, 1],

@@ -10,9 +10,7 @@ Aggregate = Literal['concat', 'add', 'mul']
 AGGREGATES = get_args(Aggregate)
 
 
-def fixation_ratio(inputs: tuple[Tensor, ...],
-                   weight: Tensor,
-                   bias: Tensor,
+def fixation_ratio(inputs: tuple[Tensor, ...], weight: Tensor, bias: Tensor,
                    aggregate: str = 'concat') -> Tensor:
     """Compute the ratio, from 0 to 1, that each channel is multiplied by.
 
@@ -45,10 +43,8 @@ def fixation_ratio(inputs: tuple[Tensor, ...],
     return torch.sigmoid(F.linear(u, weight, bias))
 
 
-def naive_fixation_ratio(inputs: tuple[Tensor, ...],
-                         weight: Tensor,
-                         bias: Tensor,
-                         aggregate: str = 'concat') -> Tensor:
+def naive_fixation_ratio(inputs: tuple[Tensor, ...], weight: Tensor,
+                         bias: Tensor, aggregate: str = 'concat') -> Tensor:
     """Reference of :func:`fixation_ratio`: Eqs. 4 and 5 as written."""
     if aggregate == 'concat':
         u = torch.cat(inputs, dim=-1)

@@ -306,8 +306,7 @@ def _pieces(names: str, kind: str, weight: Tensor) -> Sequence[Tensor]:
 
 
 def _gate_gradients(inputs: Sequence[Tensor], weights: Sequence[Tensor],
-                    grads: Sequence[Tensor],
-                    options: Options) -> list[Tensor]:
+                    grads: Sequence[Tensor], options: Options) -> list[Tensor]:
     """Return the gradients of weights, and continue ``grads`` in place.
 
     Args:

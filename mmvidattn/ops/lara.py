@@ -47,8 +47,7 @@ def landmark_grid(shape: tuple[int, ...],
             return tuple(grid)
 
 
-def landmark_pool(x: Tensor,
-                  shape: tuple[int, ...],
+def landmark_pool(x: Tensor, shape: tuple[int, ...],
                   grid: tuple[int, ...]) -> Tensor:
     """Average the tokens of each cell of a grid, at least in float32.
 
@@ -205,8 +204,7 @@ def naive_lara_attention(q: Tensor,
     return (weights.nan_to_num(0) @ kv).transpose(-3, -2)
 
 
-def naive_landmark_pool(x: Tensor,
-                        shape: tuple[int, ...],
+def naive_landmark_pool(x: Tensor, shape: tuple[int, ...],
                         grid: tuple[int, ...]) -> Tensor:
     """Reference of :func:`landmark_pool` for a single x [N, G, D]."""
     if len(grid) == 1:

@@ -57,13 +57,8 @@ def cheaper_order(num_queries: int, num_keys: int, head_dims: int,
     return 'right' if right < left else 'left'
 
 
-def linear_attention(q: Tensor,
-                     k: Tensor,
-                     v: Tensor,
-                     *,
-                     order: str = 'auto',
-                     eps: float = 1e-6,
-                     clamp_eps: bool = False) -> Tensor:
+def linear_attention(q: Tensor, k: Tensor, v: Tensor, *, order: str = 'auto',
+                     eps: float = 1e-6, clamp_eps: bool = False) -> Tensor:
     r"""Attend with the scores ``q k^T`` instead of their softmax.
 
     .. math:: y_i = q_i \sum_j k_j^T v_j / (q_i \sum_j k_j^T + eps)
@@ -126,10 +121,7 @@ def linear_attention(q: Tensor,
     return y.transpose(-3, -2).to(dtype)
 
 
-def naive_linear_attention(q: Tensor,
-                           k: Tensor,
-                           v: Tensor,
-                           eps: float = 1e-6,
+def naive_linear_attention(q: Tensor, k: Tensor, v: Tensor, eps: float = 1e-6,
                            clamp_eps: bool = False) -> Tensor:
     """Reference of :func:`linear_attention`: Eq. 3 with the full matrix."""
     q, k, v = (x.transpose(-3, -2) for x in (q, k, v))

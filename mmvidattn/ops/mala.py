@@ -7,11 +7,7 @@ from .linear_attention import linear_attention
 from .precision import at_least_float32, without_autocast
 
 
-def mala_attention(q: Tensor,
-                   k: Tensor,
-                   v: Tensor,
-                   *,
-                   order: str = 'auto',
+def mala_attention(q: Tensor, k: Tensor, v: Tensor, *, order: str = 'auto',
                    eps: float = 1e-6) -> Tensor:
     r"""Linear attention with weights that sharpen as a query grows.
 
@@ -55,9 +51,7 @@ def mala_attention(q: Tensor,
     return y.to(dtype)
 
 
-def naive_mala_attention(q: Tensor,
-                         k: Tensor,
-                         v: Tensor,
+def naive_mala_attention(q: Tensor, k: Tensor, v: Tensor,
                          eps: float = 1e-6) -> Tensor:
     """Reference of :func:`mala_attention` with the full matrix."""
     q, k, v = (x.transpose(-3, -2) for x in (q, k, v))

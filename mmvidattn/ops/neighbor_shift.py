@@ -161,8 +161,7 @@ _OFFSETS = {
 }
 
 
-def neighbor_shift(x: Tensor,
-                   plan: Sequence[Fold],
+def neighbor_shift(x: Tensor, plan: Sequence[Fold],
                    segment_frames: int | None = None) -> Tensor:
     """Replace some channels of each token by channels of its neighbors.
 

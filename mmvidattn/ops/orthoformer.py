@@ -10,8 +10,7 @@ from .softmax_attention import softmax_attention
 
 
 @torch.no_grad()
-def orthogonal_landmarks(q: Tensor,
-                         num_landmarks: int,
+def orthogonal_landmarks(q: Tensor, num_landmarks: int,
                          first_index: int | Tensor | None = None) -> Tensor:
     """Choose queries whose directions differ as much as possible.
 
@@ -69,9 +68,7 @@ def orthogonal_landmarks(q: Tensor,
     return torch.stack(chosen, dim=-2).sort(dim=-2).values
 
 
-def orthoformer_attention(q: Tensor,
-                          k: Tensor,
-                          v: Tensor,
+def orthoformer_attention(q: Tensor, k: Tensor, v: Tensor,
                           landmarks: Tensor) -> Tensor:
     r"""Attend by softmax through landmarks, at a cost linear in N and in M.
 
@@ -108,9 +105,7 @@ def naive_orthogonal_landmarks(q: Tensor, num_landmarks: int,
     return torch.tensor(sorted(chosen))
 
 
-def naive_orthoformer_attention(q: Tensor,
-                                k: Tensor,
-                                v: Tensor,
+def naive_orthoformer_attention(q: Tensor, k: Tensor, v: Tensor,
                                 landmarks: Tensor) -> Tensor:
     """Reference of :func:`orthoformer_attention` with both full matrices."""
     q, k, v, landmarks = (x.transpose(-3, -2) for x in (q, k, v, landmarks))

@@ -36,8 +36,7 @@ def fit_patches(x: Tensor, kernel: Size, keep_rest: bool = True) -> Tensor:
     return x
 
 
-def patch_conv(x: Tensor,
-               weight: Tensor,
+def patch_conv(x: Tensor, weight: Tensor,
                bias: Tensor | None = None) -> Tensor:
     """Convolve a grid of tokens with stride = kernel size.
 
@@ -69,8 +68,7 @@ def patch_conv(x: Tensor,
     return naive_patch_conv(x, weight, bias)
 
 
-def naive_patch_conv(x: Tensor,
-                     weight: Tensor,
+def naive_patch_conv(x: Tensor, weight: Tensor,
                      bias: Tensor | None = None) -> Tensor:
     """Reference of :func:`patch_conv`: a strided 3D convolution."""
     y = F.conv3d(

@@ -8,8 +8,7 @@ from .linear_attention import linear_attention, naive_linear_attention
 from .precision import at_least_float32, without_autocast
 
 
-def random_projection(num_features: int,
-                      head_dims: int,
+def random_projection(num_features: int, head_dims: int,
                       generator: torch.Generator | None = None) -> Tensor:
     """Draw Gaussian vectors, which are orthogonal within each block of D.
 
@@ -89,13 +88,8 @@ def performer_features(x: Tensor,
         return ((h - largest - lengths).exp() + eps) * m**-0.5
 
 
-def performer_attention(q: Tensor,
-                        k: Tensor,
-                        v: Tensor,
-                        projection: Tensor,
-                        *,
-                        order: str = 'auto',
-                        eps: float = 1e-6) -> Tensor:
+def performer_attention(q: Tensor, k: Tensor, v: Tensor, projection: Tensor, *,
+                        order: str = 'auto', eps: float = 1e-6) -> Tensor:
     """Linear attention with random features.
 
     Args:

@@ -8,8 +8,7 @@ from .neighbor_shift import Fold, neighbor_shift
 FIRST = 'next', 'previous'
 
 
-def periodic_shift(x: Tensor,
-                   fraction: float = 0.25,
+def periodic_shift(x: Tensor, fraction: float = 0.25,
                    first: str = 'next') -> Tensor:
     """Shift some channels of each head by one frame.
 
@@ -35,8 +34,7 @@ def periodic_shift(x: Tensor,
     return _shift(x, fraction, first)
 
 
-def plain_shift(x: Tensor,
-                fraction: float = 0.25,
+def plain_shift(x: Tensor, fraction: float = 0.25,
                 first: str = 'next') -> Tensor:
     """Shift the concatenated channels of all heads.
 
@@ -45,8 +43,7 @@ def plain_shift(x: Tensor,
     return _shift(x.flatten(-2), fraction, first).unflatten(-1, x.shape[-2:])
 
 
-def token_shift(x: Tensor,
-                fraction: float = 0.25,
+def token_shift(x: Tensor, fraction: float = 0.25,
                 first: str = 'next') -> Tensor:
     """Shift only the channels of the frames' class tokens.
 
@@ -78,8 +75,7 @@ def _shift(x: Tensor, fraction: float, first: str) -> Tensor:
     return neighbor_shift(x.unsqueeze(3), plan).squeeze(3)
 
 
-def naive_periodic_shift(x: Tensor,
-                         fraction: float = 0.25,
+def naive_periodic_shift(x: Tensor, fraction: float = 0.25,
                          first: str = 'next') -> Tensor:
     """Reference of :func:`periodic_shift`: Eqs. 16 to 18 frame by frame."""
     T, fold = x.shape[1], int(fraction * x.shape[-1] + 1e-6)

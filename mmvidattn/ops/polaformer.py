@@ -8,13 +8,8 @@ from .linear_attention import linear_attention
 from .precision import at_least_float32
 
 
-def polaformer_attention(q: Tensor,
-                         k: Tensor,
-                         v: Tensor,
-                         power: Tensor,
-                         *,
-                         order: str = 'auto',
-                         eps: float = 1e-6) -> Tensor:
+def polaformer_attention(q: Tensor, k: Tensor, v: Tensor, power: Tensor, *,
+                         order: str = 'auto', eps: float = 1e-6) -> Tensor:
     r"""Linear attention with scores of equal and of opposite signs.
 
     With :math:`x^\pm = relu(\pm x)^p`, the first half of the channels of the
@@ -60,10 +55,7 @@ def polaformer_attention(q: Tensor,
     return torch.cat(parts, dim=-1).to(dtype)
 
 
-def naive_polaformer_attention(q: Tensor,
-                               k: Tensor,
-                               v: Tensor,
-                               power: Tensor,
+def naive_polaformer_attention(q: Tensor, k: Tensor, v: Tensor, power: Tensor,
                                eps: float = 1e-6) -> Tensor:
     """Reference of :func:`polaformer_attention`: sums by pairs of signs."""
     power = power.unsqueeze(-2)

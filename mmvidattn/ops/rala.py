@@ -7,11 +7,7 @@ from .linear_attention import linear_attention
 from .precision import at_least_float32, without_autocast
 
 
-def rala_attention(q: Tensor,
-                   k: Tensor,
-                   v: Tensor,
-                   *,
-                   order: str = 'auto',
+def rala_attention(q: Tensor, k: Tensor, v: Tensor, *, order: str = 'auto',
                    eps: float = 1e-6) -> Tensor:
     r"""Linear attention to keys that the mean query weights.
 
@@ -50,9 +46,7 @@ def rala_attention(q: Tensor,
     return linear_attention(q, weights * k, v, order=order, eps=eps).to(dtype)
 
 
-def naive_rala_attention(q: Tensor,
-                         k: Tensor,
-                         v: Tensor,
+def naive_rala_attention(q: Tensor, k: Tensor, v: Tensor,
                          eps: float = 1e-6) -> Tensor:
     """Reference of :func:`rala_attention` with the full matrix."""
     q, k, v = (x.transpose(-3, -2) for x in (q, k, v))

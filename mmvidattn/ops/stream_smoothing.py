@@ -16,9 +16,7 @@ from .softmax_attention import naive_softmax_attention
 from .temporal_smoothing import log_temporal_kernel
 
 
-def sample_scores(q: Tensor,
-                  k: Tensor,
-                  scale: float | None = None) -> Tensor:
+def sample_scores(q: Tensor, k: Tensor, scale: float | None = None) -> Tensor:
     """Compute the scores of keys for constant queries.
 
     Args:
@@ -41,10 +39,7 @@ def sample_scores(q: Tensor,
         return torch.einsum('ngd,...gd->...ng', q, scale * k)
 
 
-def window_smoothing(scores: Tensor,
-                     v: Tensor,
-                     *,
-                     mask: Tensor | None = None,
+def window_smoothing(scores: Tensor, v: Tensor, *, mask: Tensor | None = None,
                      decay: float = 1.) -> Tensor:
     """Attend to a window of samples.
 
@@ -185,9 +180,7 @@ def _check_samples(name: str, scores: Tensor, v: Tensor,
         raise ValueError(f'decay must be in (0, 1], got {decay}')
 
 
-def naive_exponential_smoothing(q: Tensor,
-                                k: Tensor,
-                                v: Tensor,
+def naive_exponential_smoothing(q: Tensor, k: Tensor, v: Tensor,
                                 decay: float = 1.) -> Tensor:
     """Reference: compute each step from all earlier samples.
 

@@ -89,9 +89,8 @@ def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
     return dict(zip(videos, streams.lengths))
 
 
-def with_features(segments: Sequence[VideoSegment],
-                  lengths: Mapping[str, int], folder: Path,
-                  fault: Fault = refuse) -> list[str]:
+def with_features(segments: Sequence[VideoSegment], lengths: Mapping[str, int],
+                  folder: Path, fault: Fault = refuse) -> list[str]:
     """Return the names of videos that have segments and features."""
     videos = videos_of(segments)
     missing = [video for video in videos if video not in lengths]

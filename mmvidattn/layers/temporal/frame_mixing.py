@@ -125,10 +125,7 @@ class LAPSAttention(nn.Module):
         ValueError: If ``num_heads`` does not divide ``embed_dims``.
     """
 
-    def __init__(self,
-                 embed_dims: int,
-                 num_heads: int,
-                 mixing: FrameMixing,
+    def __init__(self, embed_dims: int, num_heads: int, mixing: FrameMixing,
                  bias: bool = True) -> None:
         super().__init__()
         check_divides(num_heads=num_heads, embed_dims=embed_dims)
