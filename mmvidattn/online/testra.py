@@ -228,8 +228,8 @@ class TeSTra(BaseModule):
         length = self.work_memory_length + self.num_anticipation_tokens
         return self.positions[start:start + length]
 
-    def project(self, features: Mapping[str, Tensor]) -> tuple[Tensor | None,
-                Tensor]:
+    def project(self, features: Mapping[str, Tensor]
+                ) -> tuple[Tensor | None, Tensor]:
         """Project each frame separately, without positions.
 
         Args:
