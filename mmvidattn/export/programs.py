@@ -9,20 +9,17 @@ from mmaction.models import Recognizer3D
 from torch import Tensor, nn
 
 from ..apis.labels import find_labels
-from ..apis.video_clips import test_steps
 from ..online import make_stream_step
 from ..recognizers import OnlineActionDetector
 from ..utils.arguments import check_arguments
 from ..version import __version__
+from .metadata import describe_frames
 
 Function = Callable[..., Sequence[Tensor]]
 OUTPUTS = 'logits', 'probabilities'
 DTYPES = dict(uint8=torch.uint8, float32=torch.float32)
 # Dynamic axes of a clip [B, C, T, H, W].
 AXES = dict(frames=(2, ), size=(3, 4))
-# Pipeline steps that do not change frames, in addition to steps that open and
-# decode files.
-PLAIN_STEPS = 'FormatShape', 'PackActionInputs'
 AXIS_NAMES = 'batch', 'channels', 'frames', 'height', 'width'
 
 
@@ -295,16 +292,6 @@ def program_of(model: nn.Module,
         output, dataset.get('frame_rate'))
 
 
-def frame_steps(cfg: Any) -> list[dict[str, Any]]:
-    """Return the steps that choose and change frames, if it decodes videos."""
-    try:
-        steps = test_steps(cfg)
-    except ValueError:
-        return []
-    return [step for step in steps.sample + steps.rest
-            if step['type'] not in PLAIN_STEPS]
-
-
 def probabilities(head: nn.Module, logits: Tensor) -> Tensor:
     """Convert a head's logits [B, K] to probabilities."""
     if getattr(head, 'multi_class', False):
@@ -319,16 +306,3 @@ def probabilities(head: nn.Module, logits: Tensor) -> Tensor:
 def _as_numpy_can(x: Tensor) -> Tensor:
     """Convert bfloat16, which numpy and thus onnxruntime lack, to float32."""
     return x.float() if x.dtype == torch.bfloat16 else x
-
-
-def describe_frames(model: nn.Module, inside: bool, **preprocessing: Any
-                    ) -> dict[str, str]:
-    """Return the metadata of frames, which are normalized ``inside``."""
-    normalization = dict(inside=inside)
-    for name in 'mean', 'std':
-        x = getattr(model.data_preprocessor, name, None)
-        normalization[name] = None if x is None else x.flatten().tolist()
-    return dict(
-        normalization=json.dumps(normalization),
-        preprocessing=json.dumps(dict(
-            preprocessing, steps=frame_steps(model.cfg)), default=str))

@@ -17,7 +17,8 @@ from mmengine.dataset import Compose, pseudo_collate
 from ..apis import video_clips
 from ..apis.bundle_types.registry import types_of
 from . import classify
-from .programs import ClipProgram, Program, frame_steps
+from .metadata import frame_steps
+from .programs import ClipProgram, Program
 
 # Frame numbers are recorded for videos of up to this number of frames.
 MAX_FRAMES = 10_000
