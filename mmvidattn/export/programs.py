@@ -2,7 +2,7 @@
 """Models as functions with named input and output tensors."""
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from mmaction.models import Recognizer3D
