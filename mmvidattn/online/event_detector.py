@@ -31,7 +31,8 @@ class EventDetector:
 
     A step is an interval of a stream. An action starts when its score reaches
     ``on``, and ends when its score falls below ``off``. It is reported once it
-    has lasted ``min_duration``. Events are numbered from 0.
+    has lasted ``min_duration``. Events are numbered from 0. The search of
+    thresholds (``evaluation/events/tune_thresholds.py``) repeats this rule.
 
     New thresholds (:meth:`set_threshold`) apply only to later steps. An action
     in progress keeps its start, even if its score is below the new ``on``, and
