@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 from ..utils.exits import one_line_errors
-from ..utils.printable import count, echo
+from ..utils.printable import count, echo, first_few
 from ._options import add_config
 
 
@@ -43,7 +43,6 @@ def run(args: argparse.Namespace) -> None:
     from ..apis.bundle import THRESHOLDS
     from ..apis.bundle_types.registry import LISTED
     from ..apis.config import leaves_of
-    from ..datasets.annotations.labeled_videos import some
 
     thresholds = {name: value for name in THRESHOLDS
                   if (value := getattr(args, name)) is not None}
@@ -57,11 +56,11 @@ def run(args: argparse.Namespace) -> None:
     own = {value for key, value in leaves_of(bundle.config.to_dict())
            if key.endswith('.type')} - LISTED
     if own:
-        echo(f'note: commands refuse this bundle, because {some(sorted(own))} '
-             'is neither in mmvidattn nor in mmaction2: give them the config '
+        echo(f'note: commands refuse this bundle, because '
+             f'{first_few(sorted(own))} is neither in mmvidattn nor in mmaction2: give them the config '
              'and the checkpoint. Python reads it once the class is imported')
     if bundle.labels:
-        echo(f'{count(bundle.labels, "class")}: {some(bundle.labels)}')
+        echo(f'{count(bundle.labels, "class")}: {first_few(bundle.labels)}')
     else:
         echo('note: neither the checkpoint nor the config names the classes; '
              'add them with --labels FILE')

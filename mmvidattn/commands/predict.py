@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..utils.exits import one_line_errors, one_line_stop, program_name
-from ..utils.printable import count, describe_error, echo, printable
+from ..utils.printable import count, describe_error, echo, first_few, printable
 from ._options import (
     add_compute,
     add_engine,
@@ -214,7 +214,6 @@ classifier_of_process = lru_cache(1)(load_classifier)
 def run(args: argparse.Namespace) -> None:
     from mmengine.logging import MMLogger
 
-    from ..datasets.annotations.labeled_videos import some
     from ..datasets.video_facts import IMAGE_SUFFIXES
     from ..utils.half_precision import amp
     from ._model_argument import split_model
@@ -228,8 +227,8 @@ def run(args: argparse.Namespace) -> None:
         pictures = [source for source in sources
                     if Path(source).suffix.lower() in IMAGE_SUFFIXES]
         if pictures:
-            echo(f'note: {some(pictures)}: a single picture has no motion, so '
-                 'its classes mean little; give a video, or a folder of its '
+            echo(f'note: {first_few(pictures)}: a single picture has no '
+                 'motion, so its classes mean little; give a video, or a folder of its '
                  'frames', file=sys.stderr)
         if to_folder(args):
             predict_to_folder(args, sources, *model)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import one_line_errors
-from ..utils.printable import count, echo, printable
+from ..utils.printable import count, echo, first_few, printable
 from ._options import add_reading, at_least
 
 if TYPE_CHECKING:
@@ -116,7 +116,6 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
 def note_missing(predicted: 'Annotations', true: 'Annotations') -> None:
     """Name the videos that have events, but no predictions."""
     from ..datasets.annotations.formats.base import subset_of
-    from ..datasets.annotations.labeled_videos import some
 
     seen = {one.video for one in predicted.segments}
     events = {video: segments for video, segments in true.by_video().items()
@@ -127,14 +126,13 @@ def note_missing(predicted: 'Annotations', true: 'Annotations') -> None:
                    for video, segments in events.items()}
         echo(f'note: no predictions for {len(missing)} of '
              f'{count(events, "video")} with events, which count as missed: '
-             f'{some(missing)}'
+             f'{first_few(missing)}'
              + '; --subset evaluates one subset' * (len(subsets) > 1))
 
 
 def add_other_videos(true: 'Annotations', path: Path) -> None:
     """Add the videos of a folder that the annotations do not list."""
     from ..datasets.annotations.formats import VideoFolder
-    from ..datasets.annotations.labeled_videos import some
 
     folder, added, unreadable = VideoFolder(path), [], []
     for name in folder.names:
@@ -146,10 +144,10 @@ def add_other_videos(true: 'Annotations', path: Path) -> None:
                 unreadable.append(name)
     if added:
         echo(f'note: {count(added, "video")} of {path} without annotations, '
-             f'counted as videos without events: {some(added)}')
+             f'counted as videos without events: {first_few(added)}')
     if unreadable:
         echo(f'note: {count(unreadable, "unreadable video")} of {path} '
-             f'without annotations left out: {some(unreadable)}')
+             f'without annotations left out: {first_few(unreadable)}')
 
 
 def renamed(segments: 'Sequence[VideoSegment]', videos: Mapping[str, Any]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.exits import end_program, one_line_errors, one_line_stop
-from ..utils.printable import count
+from ..utils.printable import count, first_few
 from ._options import add_config, add_runner_arguments, at_least, positive
 
 if TYPE_CHECKING:
@@ -132,7 +132,6 @@ def run(args: argparse.Namespace) -> None:
         lock_work_dir,
         unsaved_checkpoint,
     )
-    from ..datasets.annotations.labeled_videos import some
     from ..datasets.skipping_loader import SampleError
 
     with ExitStack() as stack:
@@ -156,8 +155,8 @@ def run(args: argparse.Namespace) -> None:
             if old and not cfg.get('resume'):
                 runner.logger.warning(
                     f'{cfg.work_dir} has {count(old, "checkpoint")} of an '
-                    f'earlier run ({some([path.name for path in old])}). This '
-                    'run starts from the beginning, replaces those of the '
+                    f'earlier run ({first_few(path.name for path in old)}). '
+                    'This run starts from the beginning, replaces those of the '
                     'same name, and leaves the others. Ctrl-C, then --resume '
                     'continues the earlier run, and another --work-dir keeps '
                     'both apart')

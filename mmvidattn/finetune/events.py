@@ -8,10 +8,10 @@ from ..datasets.annotations.formats import (
     read_annotations,
 )
 from ..datasets.annotations.formats.base import merge
-from ..datasets.annotations.labeled_videos import SPLITS, LabeledVideo, some
+from ..datasets.annotations.labeled_videos import SPLITS, LabeledVideo
 from ..datasets.annotations.video_segment import read_table
 from ..datasets.prepare.feature_targets import BACKGROUND
-from ..utils.printable import count
+from ..utils.printable import count, first_few
 from .options import FineTuneOptions
 
 
@@ -60,7 +60,7 @@ def read_events(options: FineTuneOptions
     if missing:
         remarks.append(
             f'{count(missing, "annotated video")} left out, because '
-            f'{options.videos} lacks them: {some(missing)}')
+            f'{options.videos} lacks them: {first_few(missing)}')
     return [*events], {
         name: (info.subset or 'train').lower()
         for name, info in found.videos.items() if name not in missing
@@ -86,12 +86,12 @@ def _read_source(source: Path, options: FineTuneOptions) -> Annotations:
         raise ValueError(
             f'{source} must list events that have a length, in videos of '
             f'{options.videos}, got {len(segments)} without a length'
-            + (f'; the folder lacks {some(found.missing)}'
+            + (f'; the folder lacks {first_few(found.missing)}'
                if found.missing else ''))
     if empty := [f'{one.video} at {one.start:g} s' for one in segments
                  if not one.start < one.end]:
         found.remarks.append(f'{count(empty, "event")} without a length or an '
-                             f'end left out: {some(empty)}')
+                             f'end left out: {first_few(empty)}')
     for one in found.segments:
         label = one.labels.get('action')
         if not label or label == BACKGROUND:

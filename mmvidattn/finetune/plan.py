@@ -19,7 +19,6 @@ from ..datasets.annotations.labeled_videos import (
     LabeledVideo,
     read_labeled_videos,
     similar_names,
-    some,
 )
 from ..datasets.annotations.segment_csv import write_segment_csv
 from ..datasets.annotations.video_segment import (
@@ -31,7 +30,7 @@ from ..datasets.check_files import check_files
 from ..datasets.prepare.feature_targets import BACKGROUND
 from ..datasets.video_facts import VideoFacts, read_facts
 from ..utils.files import write_atomically
-from ..utils.printable import count, echo
+from ..utils.printable import count, echo, first_few
 from .events import read_events
 from .options import FineTuneOptions
 from .split import describe_copies, find_copies, split_videos
@@ -163,7 +162,7 @@ def make_plan(options: FineTuneOptions) -> Plan:
     classes = sorted({one.label for one in entries})
     if lost := sorted(named - {*classes}):
         remarks.append(f'{count(lost, "class")} without a readable video '
-                       f'left out: {some(lost)}')
+                       f'left out: {first_few(lost)}')
     _print_summary(root, entries, facts, options.stream)
     if bad:
         echo(f'{count(bad, "unreadable video")} left out:')
@@ -291,7 +290,7 @@ def _print_summary(root: Path, entries: Sequence[LabeledVideo],
     rates = [one.fps for one in facts.values()]
     echo(f'lengths {min(every):.1f} to {max(every):.1f} s (median '
          f'{statistics.median(every):.1f}); sizes '
-         + some(f'{size} ({n})' for size, n in sizes.most_common())
+         + first_few(f'{size} ({n})' for size, n in sizes.most_common())
          + f'; {min(rates):.4g} to {max(rates):.4g} frames/s')
 
 
@@ -313,24 +312,24 @@ def find_warnings(splits: Mapping[str, Sequence[LabeledVideo]],
         raise ValueError('no video has the subset train')
     if len(classes) < 2 and not options.stream:
         raise ValueError(
-            f'all videos have the same class, {some(classes)}: add videos of '
-            'a second class, such as one for everything else')
+            f'all videos have the same class, {first_few(classes)}: add videos '
+            'of a second class, such as one for everything else')
     if unseen := [f'{name} (all in {"val" if val[name] else "test"})'
                   for name in classes if not train[name]]:
         raise ValueError(
             f'{count(unseen, "class")} without training {noun}s: '
-            f'{some(unseen)}; add training {noun}s, or remove the '
+            f'{first_few(unseen)}; add training {noun}s, or remove the '
             f'{noun}s of these classes')
     warnings = []
     if single := [name for name in classes if totals[name] == 1]:
         warnings.append(
             f'{count(single, "class")} with a single {noun}, which is used '
-            f'for training and cannot be validated: {some(single)}')
+            f'for training and cannot be validated: {first_few(single)}')
     if few := [f'{name} ({train[name]})' for name in classes
                if train[name] < FEW]:
         warnings.append(
             f'{count(few, "class")} with fewer than {FEW} training {noun}s: '
-            f'{some(few)}; add more {noun}s, as different as possible')
+            f'{first_few(few)}; add more {noun}s, as different as possible')
     tunes = options.stream or options.multi_label
     if not val:
         warnings.append(
@@ -344,7 +343,7 @@ def find_warnings(splits: Mapping[str, Sequence[LabeledVideo]],
     for name, kind in ('val', 'validation'), ('test', 'test'):
         if lacking := [label for label in classes if counts[name]
                        and not counts[name][label] and label not in single]:
-            warnings.append(f'no {kind} {noun}s of {some(lacking)}')
+            warnings.append(f'no {kind} {noun}s of {first_few(lacking)}')
     measured = (test or val).total()
     if 0 < measured < 5 * FEW:
         warnings.append(f'metrics are rough: each of {count(measured, noun)} '

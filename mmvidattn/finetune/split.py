@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ..datasets.annotations.labeled_videos import LabeledVideo, some
+from ..datasets.annotations.labeled_videos import LabeledVideo
 from ..utils.files import hash_file
-from ..utils.printable import count
+from ..utils.printable import count, first_few
 
 
 def find_copies(root: Path, files: Iterable[str]) -> dict[str, str]:
@@ -45,7 +45,7 @@ def describe_copies(copies: Mapping[str, str],
                  and (len(splits_of[first]) > 1) == is_spread]
         if found:
             remarks.append(f'{count(found, "video")} with the content of '
-                           f'{text}: {some(found)}')
+                           f'{text}: {first_few(found)}')
     return remarks
 
 

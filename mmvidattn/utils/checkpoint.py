@@ -5,7 +5,7 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from .files import hash_file
-from .printable import brief
+from .printable import brief, first_few
 from .remote_files import (
     HUB,
     STORES,
@@ -32,7 +32,6 @@ from .remote_files import (
 # are V-JEPA's, whose probes are a list.
 WRAPPERS = ('state_dict', 'model', 'model_state', 'model_state_dict',
             'module', 'ema_encoder', 'target_encoder', 'classifiers')
-MAX_NAMES = 3
 # End of the names of files that mmengine and torch.hub publish, but no date.
 HASH_IN_NAME = re.compile(
     r'-(?!(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\.)'
@@ -265,14 +264,15 @@ def require_overlap(model: nn.Module, path: str | Path) -> str:
                for name, shape in expected.items() if name in tensors):
         raise ValueError(
             f'{path} fits no tensor of the backbone of {_describe(model)}: it '
-            f'has {_some(tensors)}; expected {_some(expected)}')
+            f'has {first_few(tensors) or "no tensors"}; expected '
+            f'{first_few(expected)}')
     return (f'{_describe(model)} starts from {path}: '
             + report_fit(model, tensors))
 
 
 def report_fit(model: nn.Module, state_dict: Mapping[str, Tensor],
                is_fault: Callable[[str], bool] = lambda name: True,
-               limit: int | None = MAX_NAMES) -> str:
+               limit: int | None = 3) -> str:
     """Report which tensors fit a model by name and shape.
 
     Args:
@@ -294,7 +294,7 @@ def report_fit(model: nn.Module, state_dict: Mapping[str, Tensor],
     matched = len(expected) - len(missing) - len(shapes)
     return '. '.join(
         [f'{matched} of {len(expected)} tensors match'] + [
-            f'{kind} {len(names)}: {_some(names, "; ", limit)}'
+            f'{kind} {len(names)}: {first_few(names, "; ", limit)}'
             for kind, names in (('missing', missing),
                                 ('unexpected', unexpected),
                                 ('of another shape', shapes)) if names])
@@ -373,13 +373,13 @@ def _unwrap(checkpoint: Mapping, path: str | Path) -> dict[str, Tensor]:
         raise ValueError(
             f'{path} is not a checkpoint: expected tensors by name, at the '
             f'top or under {" or ".join(map(repr, WRAPPERS))}, got '
-            f'{_some(wrong)}')
+            f'{first_few(wrong) or "nothing"}')
     nans = [name for name, value in state_dict.items()
             if value.is_floating_point() and value.isnan().any()]
     if nans:
         raise ValueError(
             f'{path} is refused: {len(nans)} of its {len(state_dict)} tensors '
-            f'have NaN values: {_some(nans)}')
+            f'have NaN values: {first_few(nans)}')
     if all(name.startswith('module.') for name in state_dict):
         return {name[len('module.'):]: v for name, v in state_dict.items()}
     return state_dict
@@ -390,11 +390,3 @@ def _describe(model: nn.Module) -> str:
              for name in ('backbone', 'cls_head') if hasattr(model, name)]
     name = type(model).__name__
     return f'{name}({", ".join(parts)})' if parts else name
-
-
-def _some(names: Iterable[str], separator: str = ', ',
-          limit: int | None = MAX_NAMES) -> str:
-    names = list(names)
-    limit = len(names) if limit is None else limit
-    shown = names[:limit] + ['...'] * (len(names) > limit)
-    return separator.join(shown) or 'nothing'

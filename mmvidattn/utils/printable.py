@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TextIO
 
 # Unprintable characters that are safe in a message.
@@ -58,6 +58,20 @@ def describe_error(error: BaseException) -> str:
             isinstance(error, FileExistsError) and os.path.isfile(name)):
         return f'{name}: a file is in the place of a folder'
     return f'{name}: {error.strerror}'
+
+
+def first_few(names: Iterable[str], separator: str = ', ',
+              limit: int | None = 3) -> str:
+    """Join the first names; append ``...`` if there are more.
+
+    Args:
+        names: The names.
+        separator: Text between two names. Defaults to ', '.
+        limit: Number of names to keep; None for all. Defaults to 3.
+    """
+    names = list(names)
+    limit = len(names) if limit is None else limit
+    return separator.join(names[:limit] + ['...'] * (len(names) > limit))
 
 
 def count(things: Collection | int, noun: str) -> str:

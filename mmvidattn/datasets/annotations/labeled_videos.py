@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...utils.printable import count
+from ...utils.printable import count, first_few
 from ..video_facts import VIDEO_SUFFIXES
 from .video_segment import read_table, seconds
 
 COLUMNS = 'video', 'label', 'start', 'end', 'split', 'group'
 SPLITS = dict(train='train', training='train', val='val', valid='val',
               validation='val', test='test', testing='test')
-MAX_NAMED = 3
 
 
 class LabeledVideo(NamedTuple):
@@ -121,10 +120,10 @@ def _read_folder(root: Path) -> tuple[list[LabeledVideo], list[str]]:
                'class' if stray else ''))
     if others:
         remarks.append(f'{count(others, "file")} without the suffix of a '
-                       f'video left out: {some(others)}')
+                       f'video left out: {first_few(others)}')
     if stray:
         remarks.append(f'{count(stray, "video")} in {root} itself, outside '
-                       f'of the class folders, left out: {some(stray)}')
+                       f'of the class folders, left out: {first_few(stray)}')
     _check_names(videos, str(root))
     return videos, remarks
 
@@ -239,7 +238,7 @@ def _spread_over_splits(videos: Sequence[LabeledVideo]) -> Iterator[str]:
         spread = [name for name, used in splits.items() if len(used) > 1]
         if spread:
             yield (f'{count(spread, kind)} in more than one split, so scores '
-                   f'will be too high: {some(spread)}')
+                   f'will be too high: {first_few(spread)}')
 
 
 def similar_names(kind: str, names: Iterable[str]) -> Iterator[str]:
@@ -251,10 +250,4 @@ def similar_names(kind: str, names: Iterable[str]) -> Iterator[str]:
                if len(group) > 1]
     if similar:
         yield (f'several names of a {kind} differ only in blanks or case: '
-               f'{some(similar)}')
-
-
-def some(names: Iterable[str]) -> str:
-    """Join the first three names; append ``...`` if there are more."""
-    names = list(names)
-    return ', '.join(names[:MAX_NAMED]) + ', ...' * (len(names) > MAX_NAMED)
+               f'{first_few(similar)}')

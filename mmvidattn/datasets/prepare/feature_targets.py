@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...utils.printable import count
-from ..annotations.labeled_videos import some
+from ...utils.printable import count, first_few
 from ..annotations.video_segment import (
     Fault,
     VideoSegment,
@@ -96,7 +95,7 @@ def with_features(segments: Sequence[VideoSegment], lengths: Mapping[str, int],
     missing = [video for video in videos if video not in lengths]
     if missing:
         fault(f'{segments[0].where.rpartition(", ")[0]} has segments of '
-              f'{some(missing)}, but their features are missing, such as '
+              f'{first_few(missing)}, but their features are missing, such as '
               f'{folder / missing[0]}.npy '
               f'({len(missing)} of {len(videos)} videos)')
     return [video for video in videos if video in lengths]

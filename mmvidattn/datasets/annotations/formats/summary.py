@@ -2,8 +2,7 @@
 """Summary of annotations, and comparison with the videos."""
 from collections.abc import Mapping, Sequence
 
-from ....utils.printable import count, format_table
-from ..labeled_videos import some
+from ....utils.printable import count, first_few, format_table
 from ..video_segment import VideoSegment
 from .base import Annotations, VideoInfo
 
@@ -91,4 +90,4 @@ def compare(annotations: Annotations,
 
 def _named(names: Sequence[str], what: str) -> list[str]:
     """Return a line about these names, if there are any."""
-    return [f'{len(names)} {what}: {some(names)}'] * bool(names)
+    return [f'{len(names)} {what}: {first_few(names)}'] * bool(names)
