@@ -56,9 +56,10 @@ def run(args: argparse.Namespace) -> None:
     own = {value for key, value in leaves_of(bundle.config.to_dict())
            if key.endswith('.type')} - LISTED
     if own:
-        echo(f'note: commands refuse this bundle, because '
-             f'{first_few(sorted(own))} is neither in mmvidattn nor in mmaction2: give them the config '
-             'and the checkpoint. Python reads it once the class is imported')
+        echo('note: commands refuse this bundle, because '
+             f'{first_few(sorted(own))} is neither in mmvidattn nor in '
+             'mmaction2: give them the config and the checkpoint. Python '
+             'reads it once the class is imported')
     if bundle.labels:
         echo(f'{count(bundle.labels, "class")}: {first_few(bundle.labels)}')
     else:

@@ -228,8 +228,8 @@ def run(args: argparse.Namespace) -> None:
                     if Path(source).suffix.lower() in IMAGE_SUFFIXES]
         if pictures:
             echo(f'note: {first_few(pictures)}: a single picture has no '
-                 'motion, so its classes mean little; give a video, or a folder of its '
-                 'frames', file=sys.stderr)
+                 'motion, so its classes mean little; give a video, or a '
+                 'folder of its frames', file=sys.stderr)
         if to_folder(args):
             predict_to_folder(args, sources, *model)
             return

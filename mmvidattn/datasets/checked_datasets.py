@@ -17,7 +17,7 @@ from ..utils.printable import brief
 from ..utils.remote_files import RemoteError, join_url, without_secrets
 from .annotations.video_list import read_video_list
 from .check_files import check_video
-from .skipping_loader import ON_ERROR, SkippingLoader
+from .skipping_loader import MAX_FAILURES, ON_ERROR, SkippingLoader
 
 
 @DATASETS.register_module()
@@ -57,7 +57,7 @@ class CheckedVideoDataset(VideoDataset):
     def __init__(self, ann_file: str, pipeline: list, *,
                  num_classes: Count | None = None,
                  on_error: Literal[ON_ERROR] | None = None,
-                 max_failures: Count = 10,
+                 max_failures: Count = MAX_FAILURES,
                  allow_outside: bool = True,
                  **kwargs: Any) -> None:
         self.on_error = on_error

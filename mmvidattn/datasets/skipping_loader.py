@@ -21,6 +21,8 @@ from ..utils.remote_files import (
 )
 
 ON_ERROR = ('skip', 'raise')
+# Consecutive failures that end a run by default.
+MAX_FAILURES = 10
 NAMES = 'filename', 'frame_dir', 'audio_path', 'video_id'
 
 
@@ -56,7 +58,7 @@ class SkippingLoader:
 
     def __init__(self, dataset: BaseDataset, *,
                  on_error: Literal[ON_ERROR] | None = None,
-                 max_failures: Count = 10) -> None:
+                 max_failures: Count = MAX_FAILURES) -> None:
         self.on_error = on_error or 'skip'
         if self.on_error == 'skip' and dataset.test_mode:
             self.on_error = 'raise'

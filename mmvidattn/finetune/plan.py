@@ -312,8 +312,8 @@ def find_warnings(splits: Mapping[str, Sequence[LabeledVideo]],
         raise ValueError('no video has the subset train')
     if len(classes) < 2 and not options.stream:
         raise ValueError(
-            f'all videos have the same class, {first_few(classes)}: add videos '
-            'of a second class, such as one for everything else')
+            f'all videos have the same class, {first_few(classes)}: add '
+            'videos of a second class, such as one for everything else')
     if unseen := [f'{name} (all in {"val" if val[name] else "test"})'
                   for name in classes if not train[name]]:
         raise ValueError(

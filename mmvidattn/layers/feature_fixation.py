@@ -3,8 +3,8 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from ..ops.fixation_ratio import Aggregate, fixation_ratio
-from ..ops.fused_fixated_attention import Gate
+from ..ops.feature_fixation import Aggregate, fixation_ratio
+from ..ops.fused_feature_fixation import Gate
 from ..utils.arguments import Count, check_arguments
 
 Mode = Literal['separate', 'cooperative']
@@ -18,7 +18,8 @@ class FeatureFixation(nn.Module):
     This is the feature fixation of `Linear Video Transformer with Feature
     Fixation <https://arxiv.org/abs/2210.08164>`_, Secs. 4.1 and 4.2. Each
     channel of a query or key is multiplied by a ratio between 0 and 1, which a
-    linear map and a sigmoid compute; all heads share the weights of the map.
+    linear map and a sigmoid compute (``ops/feature_fixation.py``); all heads
+    share the weights of the map.
 
     Differs from the paper: Eqs. 4 and 5 map all channels of the model at
     once (``across_heads=True``). The released code maps the channels of each
@@ -89,7 +90,7 @@ class FeatureFixation(nn.Module):
         return tuple(x.view(q.shape) for x in fixed)
 
     def gates(self) -> dict[str, Any]:
-        """Return the gates of ``ops.fused_fixated_attention.Options``
+        """Return the gates of ``ops.fused_feature_fixation.Options``
         and their ``weights``."""
         maps = self._maps()
         return dict(

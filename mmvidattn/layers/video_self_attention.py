@@ -7,7 +7,7 @@ import torch
 from mmaction.registry import MODELS
 from torch import Tensor, nn
 
-from ..ops.fused_fixated_attention import Options, fixated_attention
+from ..ops.fused_feature_fixation import Options, fixated_attention
 from ..ops.precision import needs_gradients
 from ..ops.torch_private import has_hooks, is_eager
 from ..utils.arguments import Count, Positive, check_arguments, check_divides

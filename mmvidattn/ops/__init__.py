@@ -4,7 +4,7 @@ from ..lazy import lazy_package
 
 lazy_package(__name__, dict(
     cosformer=['cosformer_attention'],
-    fixation_ratio=['AGGREGATES', 'fixation_ratio'],
+    feature_fixation=['AGGREGATES', 'fixation_ratio'],
     frame_causal_linear_attention=['frame_causal_linear_attention'],
     frame_causal_softmax_attention=['frame_causal_softmax_attention'],
     frame_delta_rule=['frame_delta_rule'],

@@ -13,7 +13,7 @@ from ops.attentions import ATTENTIONS, in_parts, naive
 
 from mmvidattn import ops
 from mmvidattn.ops.depthwise_conv import depthwise_conv
-from mmvidattn.ops.fused_fixated_attention import (
+from mmvidattn.ops.fused_feature_fixation import (
     Gate,
     Options,
     fixated_attention,
@@ -388,7 +388,7 @@ def check_fixation_ratio(data):
             inputs, weight, bias, aggregate)
 
     d.compare(
-        with_inputs(ops.fixation_ratio), with_inputs(naive.fixation_ratio),
+        with_inputs(ops.feature_fixation), with_inputs(naive.fixation_ratio),
         d.tensor(D, D * (n if aggregate == 'concat' else 1), scale=.3),
         d.tensor(D), *(d.tensor(*lead, D) for _ in range(n)))
 

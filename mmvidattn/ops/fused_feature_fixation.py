@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .fixation_ratio import naive_fixation_ratio
+from .feature_fixation import naive_fixation_ratio
 from .linear_attention import (
     cheaper_order,
     feature_map,
@@ -103,7 +103,7 @@ def fixated_attention(qkv: Tensor, weights: Sequence[Tensor],
     Args:
         qkv: Projections, [B, T, H, W, 3 C].
         weights: Weight and bias of each gate of ``options``, as in
-            :func:`mmvidattn.ops.fixation_ratio.fixation_ratio`.
+            :func:`mmvidattn.ops.feature_fixation.fixation_ratio`.
         options: Options.
 
     Returns:

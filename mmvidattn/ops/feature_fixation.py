@@ -16,7 +16,7 @@ def fixation_ratio(inputs: tuple[Tensor, ...], weight: Tensor, bias: Tensor,
 
     This is Eq. 5, and with one input Eq. 4, of `Linear Video Transformer with
     Feature Fixation <https://arxiv.org/abs/2210.08164>`_. Training of linear
-    attention computes it in ``fused_fixated_attention.py``, with its gradient.
+    attention computes it in ``fused_feature_fixation.py``, with its gradient.
 
     Args:
         inputs: n representations of the tokens, [*, D] each: mapped queries,
