@@ -157,8 +157,8 @@ def run(args: argparse.Namespace) -> None:
                     f'{cfg.work_dir} has {count(old, "checkpoint")} of an '
                     f'earlier run ({first_few(path.name for path in old)}). '
                     'This run starts from the beginning, replaces those of '
-                    'the same name, and leaves the others. Ctrl-C, then --resume '
-                    'continues the earlier run, and another --work-dir keeps '
+                    'the same name, and leaves the others. Ctrl-C, then '
+                    '--resume continues the earlier run, and another --work-dir keeps '
                     'both apart')
         # Other errors are not the user's, and need a traceback.
         try:
