@@ -158,8 +158,8 @@ def run(args: argparse.Namespace) -> None:
                     f'earlier run ({first_few(path.name for path in old)}). '
                     'This run starts from the beginning, replaces those of '
                     'the same name, and leaves the others. Ctrl-C, then '
-                    '--resume continues the earlier run, and another --work-dir keeps '
-                    'both apart')
+                    '--resume continues the earlier run, and another '
+                    '--work-dir keeps both apart')
         # Other errors are not the user's, and need a traceback.
         try:
             runner.train()
