@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 from torch import Tensor, nn
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +36,6 @@ def with_gradients(function: Callable[..., Tensor],
 
 def build_model(cfg: dict, seed: int = 0) -> nn.Module:
     """Build a model with initial weights, without a log of all of them."""
-    init_default_scope('mmaction')
     torch.manual_seed(seed)
     model = MODELS.build(copy.deepcopy(cfg))
     model._dump_init_info = lambda *args: None

@@ -10,7 +10,6 @@ import pytest
 import torch
 from mmaction.registry import MODELS
 from mmengine.config import Config
-from mmengine.registry import init_default_scope
 from safetensors.torch import load_file, save_file
 
 import mmvidattn
@@ -89,7 +88,6 @@ def test_bundle_of_config(name, tmp_path):
     # Mixup, which only trains, cannot be built on the meta device.
     steps = [one.model.pop('data_preprocessor', {}) for one in (cfg, loaded)]
     assert {**steps[0], 'blending': None} == {**steps[1], 'blending': None}
-    init_default_scope('mmaction')
     with torch.device('meta'):
         before, after = ({
             key: value.shape for key, value in MODELS.build(

@@ -6,7 +6,6 @@ A backbone that is not named here gets general options, see :data:`SMALL`.
 import torch
 from mmaction.registry import MODELS
 from mmengine.model import BaseModule
-from mmengine.registry import init_default_scope
 from registered import arguments_for, classes_of
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -235,7 +234,6 @@ def clips_for(model, batch=2, /, **options):
 
 def released(source, state_dict, backbone, head):
     """Build a recognizer and load published weights strictly."""
-    init_default_scope('mmaction')
     model = MODELS.build(dict(
         type='Recognizer3D', backbone=backbone, cls_head=head)).eval()
     model.load_state_dict(convert(source, state_dict), strict=True)

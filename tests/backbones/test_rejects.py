@@ -6,7 +6,6 @@ import pytest
 import torch
 from backbones.families import FRAMES, TINY
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.backbones import (
     DualFormer,
@@ -109,7 +108,6 @@ def test_bidirectional_networks_cannot_be_streams():
 
 
 def test_bn_inception_rejects_other_inputs():
-    init_default_scope('mmaction')
     model = MODELS.build(dict(type='BNInception'))
     for shape in (1, 10, 64, 64), (1, 3, 64, 70), (3, 64):
         with pytest.raises(ValueError, match=re.escape(

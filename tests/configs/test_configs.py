@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.complexity import count_config, view_of
@@ -102,7 +101,6 @@ DEFAULTS = [
 
 @pytest.mark.parametrize('name', DEFAULTS)
 def test_defaults_equal_the_config(name):
-    init_default_scope('mmaction')
     backbone = load_config(name).model.backbone
     if 'dualformer' in name:
         del backbone['drop_path_rate']

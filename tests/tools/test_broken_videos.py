@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from broken_videos import EITHER, READ, REFUSED, write_corpus, write_long
 from mmaction.registry import DATASETS
-from mmengine.registry import DefaultScope
 
 from mmvidattn.utils.video_reader import VideoReader
 
@@ -18,17 +17,16 @@ def corpus(tmp_path_factory):
 def build(folder, names, **options):
     list_file = folder / 'list.txt'
     list_file.write_text(''.join(f'{name} 0\n' for name in names), 'utf-8')
-    with DefaultScope.overwrite_default_scope('mmaction'):
-        return DATASETS.build(dict(
-            type='CheckedVideoDataset', ann_file=str(list_file),
-            data_root=str(folder), **options,
-            pipeline=[
-                dict(type='VideoReaderInit'),
-                dict(type='UniformSample', clip_len=8, test_mode=True),
-                dict(type='VideoReaderDecode'),
-                dict(type='Resize', scale=(32, 32), keep_ratio=False),
-                dict(type='FormatShape', input_format='NCTHW'),
-                dict(type='PackActionInputs')]))
+    return DATASETS.build(dict(
+        type='CheckedVideoDataset', ann_file=str(list_file),
+        data_root=str(folder), **options,
+        pipeline=[
+            dict(type='VideoReaderInit'),
+            dict(type='UniformSample', clip_len=8, test_mode=True),
+            dict(type='VideoReaderDecode'),
+            dict(type='Resize', scale=(32, 32), keep_ratio=False),
+            dict(type='FormatShape', input_format='NCTHW'),
+            dict(type='PackActionInputs')]))
 
 
 def test_each_kind_is_read_right_or_refused(corpus):
@@ -37,8 +35,7 @@ def test_each_kind_is_read_right_or_refused(corpus):
     dataset = build(folder, names, test_mode=True)
     for i, name in enumerate(names):
         try:
-            with DefaultScope.overwrite_default_scope('mmaction'):
-                result = tuple(dataset[i]['inputs'].shape)
+            result = tuple(dataset[i]['inputs'].shape)
         except RuntimeError as error:
             result = str(error)
         is_read = result == (1, 3, 8, 32, 32)
