@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import resource
 import runpy
 import signal
 import sys
@@ -65,6 +66,17 @@ def run_program(name: str, *args: object) -> None:
             runpy.run_path(str(ROOT / name), run_name='__main__')
         else:
             main(words)
+
+
+@contextmanager
+def small_disk(size: int) -> Iterator[None]:
+    """Limit the size of files in bytes, which fails like a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextmanager
