@@ -3,17 +3,15 @@ import ast
 import inspect
 import json
 import re
-from pathlib import Path
 
 import pytest
+from helpers import ROOT
 from mmaction.registry import MODELS
 
 from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.complexity import count_config, view_of
 from mmvidattn.apis.config import list_rows
 from mmvidattn.convert import SOURCES
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_configs_contain_only_assignments():

@@ -27,8 +27,7 @@ NAMES = {'backbone.patch_embed.projection.weight',
 
 @pytest.mark.parametrize('name', ['src.pth', f'hf://owner/model@{"0" * 40}'])
 def test_converts_a_file_or_a_model_of_the_hub(
-        run_main, capsys, tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
+        run_main, capsys, monkeypatch, name):
     source = Path('src.pth' if name == 'src.pth' else 'src.safetensors')
     if name == 'src.pth':
         torch.save(dict(epoch=3, model={
