@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import gc
 import multiprocessing
+from functools import cache
 from pathlib import Path
 
 import av
@@ -40,14 +41,8 @@ KINDS = ('plain', 'varying rate', 'B-frames', 'mjpeg avi', 'open groups',
 @pytest.fixture(scope='module')
 def video(tmp_path_factory):
     """Function that creates each kind of video once."""
-    folder, made = tmp_path_factory.mktemp('videos'), {}
-
-    def of_kind(kind):
-        if kind not in made:
-            made[kind] = make(kind, folder)
-        return made[kind]
-
-    return of_kind
+    folder = tmp_path_factory.mktemp('videos')
+    return cache(lambda kind: make(kind, folder))
 
 
 @pytest.mark.parametrize('kind', sorted(KINDS))
