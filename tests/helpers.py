@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import resource
 import runpy
 import signal
 import sys
@@ -14,7 +15,6 @@ from pathlib import Path
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 from torch import Tensor, nn
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +37,6 @@ def with_gradients(function: Callable[..., Tensor],
 
 def build_model(cfg: dict, seed: int = 0) -> nn.Module:
     """Build a model with initial weights, without a log of all of them."""
-    init_default_scope('mmaction')
     torch.manual_seed(seed)
     model = MODELS.build(copy.deepcopy(cfg))
     model._dump_init_info = lambda *args: None
@@ -67,6 +66,17 @@ def run_program(name: str, *args: object) -> None:
             runpy.run_path(str(ROOT / name), run_name='__main__')
         else:
             main(words)
+
+
+@contextmanager
+def small_disk(size: int) -> Iterator[None]:
+    """Limit the size of files in bytes, which fails like a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import pytest
 import torch
 from goldens.make import BACKBONES, FOLDER, ONLINE, compute
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 from safetensors import safe_open
 
 
@@ -28,7 +27,6 @@ def _read(name):
 @pytest.mark.parametrize('name', [*BACKBONES, *ONLINE])
 def test_outputs_match_golden(name):
     config, state, x, expected = _read(name)
-    init_default_scope('mmaction')
     model = MODELS.build(config).eval()
     model.load_state_dict(state)
     got = compute(name, model, x)

@@ -87,13 +87,6 @@ class StopHook(Hook):
             raise Stop
 
 
-class DivergeHook(Hook):
-    """Make a weight infinite before validation."""
-
-    def before_val(self, runner):
-        runner.model.layers[3].weight.data[0, 0] = torch.inf
-
-
 def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
           workers: int = 0, checkpoint: dict | None = None,
           stop: tuple[str, int] | None = None, hooks: list = (),

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import os
-import resource
 import shutil
 import sys
 import zipfile
@@ -8,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import ROOT, small_disk
 from mmaction.registry import MODELS
 from mmengine.config import Config
-from mmengine.registry import init_default_scope
 from safetensors.torch import load_file, save_file
 
 import mmvidattn
@@ -21,7 +20,6 @@ from mmvidattn.apis.bundle_types.registry import check_config
 from mmvidattn.utils.exits import one_line_errors
 from mmvidattn.utils.lock import lock_folder
 
-ROOT = Path(__file__).resolve().parents[2]
 NAME = 'linear_ff_tiny_motion'
 CLASSES = [f'class of {i}' for i in range(8)]
 
@@ -89,7 +87,6 @@ def test_bundle_of_config(name, tmp_path):
     # Mixup, which only trains, cannot be built on the meta device.
     steps = [one.model.pop('data_preprocessor', {}) for one in (cfg, loaded)]
     assert {**steps[0], 'blending': None} == {**steps[1], 'blending': None}
-    init_default_scope('mmaction')
     with torch.device('meta'):
         before, after = ({
             key: value.shape for key, value in MODELS.build(
@@ -205,17 +202,12 @@ def test_custom_class_must_be_imported(trained, tmp_path):
 
 
 def test_release_on_a_full_disk_is_one_line(tmp_path):
-    """A limit on the file size fails like a full disk."""
     model = torch.nn.Linear(400, 400)
     model.cfg, model.dataset_meta = Config(), dict(classes=['a', 'b'])
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
-    try:
-        with pytest.raises(SystemExit, match='error: cannot write .*a.pth and '
-                           '.*a.safetensors: ') as stop, one_line_errors():
-            save_release(model, {
-                suffix: tmp_path / f'a{suffix}' for suffix in SUFFIXES})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with small_disk(100_000), pytest.raises(
+            SystemExit, match='error: cannot write .*a.pth and '
+            '.*a.safetensors: ') as stop, one_line_errors():
+        save_release(model, {
+            suffix: tmp_path / f'a{suffix}' for suffix in SUFFIXES})
     assert len(str(stop.value).splitlines()) == 1
     assert not [*tmp_path.iterdir()]

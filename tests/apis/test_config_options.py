@@ -7,7 +7,6 @@ import warnings
 import pytest
 import torch
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.bundle_file import clean_config
@@ -31,7 +30,6 @@ FAMILIES = sorted({name.partition('_')[0] for name in NAMES})
 @pytest.mark.parametrize('family', FAMILIES)
 def test_every_listed_model_builds(family):
     """Build each model once, and check that bundles may have its classes."""
-    init_default_scope('mmaction')
     listed, built = MODEL_NAMES | {*STEPS}, set()
     for name in NAMES:
         if name.partition('_')[0] == family:

@@ -6,27 +6,16 @@ A backbone that is not named here gets general options, see :data:`SMALL`.
 import torch
 from mmaction.registry import MODELS
 from mmengine.model import BaseModule
-from mmengine.registry import init_default_scope
 from registered import arguments_for, classes_of
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidattn.backbones import (
-    VJEPA2,
-    DualFormer,
-    InflatedBackbone,
-    LinearVideoTransformer,
-    ResT,
-    Visformer,
-    VisionTransformerLAPS,
-    ViViT,
-    XViT,
-)
+import mmvidattn.backbones as zoo
 from mmvidattn.backbones.base import BaseBackbone
 from mmvidattn.convert import convert
 from mmvidattn.utils.arguments import to_pair
 
-FRAMES = Visformer, ResT, VisionTransformerLAPS
+FRAMES = zoo.Visformer, zoo.ResT, zoo.VisionTransformerLAPS
 
 
 class Attention(nn.Module):
@@ -87,28 +76,29 @@ class Image(BaseModule):
 SMALL = dict(num_frames=8, img_size=64, embed_dims=32, num_layers=2,
              num_heads=2)
 TINY = {
-    LinearVideoTransformer: dict(
+    zoo.LinearVideoTransformer: dict(
         num_frames=4, embed_dims=32, num_layers=2, num_heads=2),
-    XViT: dict(
+    zoo.XViT: dict(
         num_frames=4, img_size=64, embed_dims=32, num_layers=2, num_heads=2),
-    ViViT: dict(num_frames=8, img_size=(32, 48), embed_dims=32, num_layers=2,
-                num_heads=4),
+    zoo.ViViT: dict(
+        num_frames=8, img_size=(32, 48), embed_dims=32, num_layers=2,
+        num_heads=4),
     # Grids of (4, 16, 16) to (4, 2, 2), and all kinds of kernels.
-    DualFormer: dict(
+    zoo.DualFormer: dict(
         arch=dict(embed_dims=8, num_layers=(2, 2, 2, 2),
                   num_heads=(1, 2, 2, 2)),
         num_frames=8, img_size=64, window_size=(2, 4, 4),
         pyramid_sizes=(((2, 4, 4), (2, 2, 2)), ((2, 4, 4), (1, 1, 1)),
                        ((2, 2, 2), ), ())),
-    Visformer: dict(img_size=64, arch=dict(
+    zoo.Visformer: dict(img_size=64, arch=dict(
         stem_channels=8, embed_dims=32, num_layers=(1, 2, 2), num_heads=2)),
-    ResT: dict(arch=dict(
+    zoo.ResT: dict(arch=dict(
         embed_dims=16, num_layers=(1, 2, 3, 1), num_heads=(1, 2, 4, 8))),
-    VisionTransformerLAPS: dict(
+    zoo.VisionTransformerLAPS: dict(
         img_size=64, arch=dict(embed_dims=32, num_layers=3, num_heads=2)),
-    VJEPA2: dict(num_frames=4, embed_dims=32, num_layers=2, num_heads=2,
-                 mlp_dims=48),
-    InflatedBackbone: dict(
+    zoo.VJEPA2: dict(
+        num_frames=4, embed_dims=32, num_layers=2, num_heads=2, mlp_dims=48),
+    zoo.InflatedBackbone: dict(
         num_frames=4, pyramid=(1, 2), model=dict(type=Image)),
 }
 # BNInception is no network for clips: it computes features of frames.
@@ -117,7 +107,7 @@ for cls in classes_of('backbones'):
         TINY.setdefault(cls, arguments_for(cls, **SMALL))
 # Options of the variants; each covers another path through the code.
 OPTIONS = {
-    LinearVideoTransformer: {
+    zoo.LinearVideoTransformer: {
         'default': {},
         'joint': dict(pattern='joint'),
         'windowed': dict(pattern='windowed', window_frames=3),
@@ -135,7 +125,7 @@ OPTIONS = {
         'patches-of-3-frames': dict(patch_frames=3),
         'dropout': dict(drop_rate=.1, drop_path_rate=.1),
     },
-    XViT: {
+    zoo.XViT: {
         'default': {},
         'half-clips': dict(
             temporal_shift=dict(mode='tsm', divisor=8, segment_frames=2)),
@@ -148,7 +138,7 @@ OPTIONS = {
         'wide-frames': dict(img_size=(32, 64)),
         'dropout': dict(drop_rate=.1, drop_path_rate=.1),
     },
-    ViViT: {
+    zoo.ViViT: {
         'joint': dict(model='joint'),
         'joint-mean': dict(model='joint', pool='mean'),
         'joint-sampled': dict(
@@ -167,7 +157,7 @@ OPTIONS = {
             model='fact_dot', drop_rate=.1, drop_path_rate=.1,
             attention=dict(type='SoftmaxAttention', dropout=.1)),
     },
-    DualFormer: {
+    zoo.DualFormer: {
         'default': {},
         'mixed': dict(pattern=('LL', 'LG', 'GG', 'LG')),
         'one-scale': dict(pyramid_sizes=(((2, 2, 2), ), ) * 4),
@@ -184,13 +174,13 @@ OPTIONS = {
         'long-patches': dict(patch_size=(4, 4, 4)),
         'dropout': dict(drop_rate=.1, drop_path_rate=.1),
     },
-    VJEPA2: {
+    zoo.VJEPA2: {
         'default': {},
         '2.1': dict(version='2.1'),
         'two-layers': dict(out_layers=(0, 1)),
         'dropout': dict(drop_path_rate=.1),
     },
-    InflatedBackbone: {'default': {}},
+    zoo.InflatedBackbone: {'default': {}},
 }
 FRAME_OPTIONS = {
     'laps': {},
@@ -201,7 +191,7 @@ FRAME_OPTIONS = {
     'drop-path': dict(drop_path_rate=0.2),
 }
 OPTIONS.update(dict.fromkeys(FRAMES, FRAME_OPTIONS))
-OPTIONS[VisionTransformerLAPS] = dict(
+OPTIONS[zoo.VisionTransformerLAPS] = dict(
     FRAME_OPTIONS, token=dict(attention='2d', shift='token'))
 for cls in TINY:
     OPTIONS.setdefault(cls, {'default': {}})
@@ -228,14 +218,14 @@ def build(backbone, **kwargs):
 def clips_for(model, batch=2, /, **options):
     """Return random clips for a model from :func:`build`."""
     size = options.get('img_size') or {
-        ViViT: (32, 48), InflatedBackbone: (8, 12)}.get(type(model), 64)
+        zoo.ViViT: (32, 48),
+        zoo.InflatedBackbone: (8, 12)}.get(type(model), 64)
     return torch.randn(batch, 3, options.get('num_frames', model.num_frames),
                        *to_pair(size))
 
 
 def released(source, state_dict, backbone, head):
     """Build a recognizer and load published weights strictly."""
-    init_default_scope('mmaction')
     model = MODELS.build(dict(
         type='Recognizer3D', backbone=backbone, cls_head=head)).eval()
     model.load_state_dict(convert(source, state_dict), strict=True)

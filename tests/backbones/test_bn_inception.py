@@ -7,7 +7,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.convert import convert
 
@@ -89,7 +88,6 @@ def published(channels):
 
 
 def build(channels):
-    init_default_scope('mmaction')
     return MODELS.build(
         dict(type='BNInception', in_channels=channels)).eval()
 

@@ -8,7 +8,6 @@ import torch
 from backbones.families import TINY, outputs_of, released
 from helpers import relative
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.backbones import DualFormer
 from mmvidattn.convert import convert
@@ -129,7 +128,6 @@ def test_golden_released_model(golden, case):
 
 def test_golden_inflation(golden):
     g = golden('dualformer/golden_inflate.pt')
-    init_default_scope('mmaction')
     model = MODELS.build(_options_of(g['config']))
     image = convert('dualformer_2d', g['state_dict_2d'])
     model.load_state_dict(

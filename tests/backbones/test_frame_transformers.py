@@ -7,12 +7,7 @@ import torch
 from backbones.families import FRAMES, Image, build, outputs_of, released
 from helpers import relative
 
-from mmvidattn.backbones import (
-    InflatedBackbone,
-    ResT,
-    Visformer,
-    VisionTransformerLAPS,
-)
+import mmvidattn.backbones as zoo
 from mmvidattn.layers.temporal import FrameMixing, inflated_modules
 
 T = 8
@@ -28,10 +23,10 @@ def _mixings(model):
 def test_pyramid_is_repeated_over_attentions(backbone):
     levels = [m.level for m in _mixings(build(backbone, pyramid=(1, 3)))]
     want = {
-        Visformer: [1, 3, 1, 3],
+        zoo.Visformer: [1, 3, 1, 3],
         # Restarts in each stage.
-        ResT: [1, 1, 3, 1, 3, 1, 1],
-        VisionTransformerLAPS: [1, 3, 1]
+        zoo.ResT: [1, 1, 3, 1, 3, 1, 1],
+        zoo.VisionTransformerLAPS: [1, 3, 1]
     }[backbone]
     assert levels == want
 
@@ -46,7 +41,7 @@ def test_options_reach_every_attention(backbone):
 
 
 def test_rest_accepts_frames_of_any_size():
-    y = build(ResT).eval()(torch.randn(1, 3, T, 70, 101))
+    y = build(zoo.ResT).eval()(torch.randn(1, 3, T, 70, 101))
     assert y.shape == (1, 128, T, 3, 4) and y.isfinite().all()
 
 
@@ -86,7 +81,7 @@ def test_golden_released_model(golden, name):
 
 @pytest.mark.parametrize('with_grid', [False, True])
 def test_returns_features_of_frames(with_grid):
-    backbone = build(InflatedBackbone)
+    backbone = build(zoo.InflatedBackbone)
     backbone.model.with_grid = with_grid
     clips = torch.randn(2, 3, 4, 8, 12)
     y = backbone(clips)
@@ -99,16 +94,18 @@ def test_returns_features_of_frames(with_grid):
 
 
 def test_passes_options_to_inflate():
-    backbone = build(InflatedBackbone, shift='plain', attention='3d',
-                     shift_fraction=1 / 8)
+    backbone = build(
+        zoo.InflatedBackbone, shift='plain', attention='3d',
+        shift_fraction=1 / 8)
     assert inflated_modules(backbone) == {
         f'model.blocks.{i}.attn': 'num_frames=4, attention=3d, shift=plain, '
         'fraction=0.125, first=next' for i in (0, 1)}
 
 
 def test_init_weights_follows_the_config_of_the_model():
-    backbone = build(InflatedBackbone, model=dict(type=Image, init_cfg=dict(
-        type='Constant', layer='Conv2d', val=2., bias=3.)))
+    init = dict(type='Constant', layer='Conv2d', val=2., bias=3.)
+    backbone = build(
+        zoo.InflatedBackbone, model=dict(type=Image, init_cfg=init))
     assert (backbone.model.embed.weight == 2).all()
     assert (backbone.model.embed.bias == 3).all()
 
@@ -116,15 +113,15 @@ def test_init_weights_follows_the_config_of_the_model():
 def test_error_names_the_timm_package(monkeypatch):
     monkeypatch.setitem(sys.modules, 'timm', None)
     with pytest.raises(ImportError, match='needs timm: pip install timm'):
-        InflatedBackbone('timm.x')
+        zoo.InflatedBackbone('timm.x')
 
 
 def test_accepts_timm_models(timm):
-    backbone = InflatedBackbone('timm.vit_tiny_patch16_224', 4,
-                                dict(img_size=32), pyramid=(1, 2))
+    backbone = zoo.InflatedBackbone(
+        'timm.vit_tiny_patch16_224', 4, dict(img_size=32), pyramid=(1, 2))
     assert len(inflated_modules(backbone)) == 12
     assert backbone(torch.randn(1, 3, 4, 32, 32)).shape == (1, 192, 4)
     assert isinstance(backbone.model, timm.models.VisionTransformer)
     with pytest.raises(ValueError, match="no model 'visformer_huge'; it has "
                                          'visformer_'):
-        InflatedBackbone('timm.visformer_huge')
+        zoo.InflatedBackbone('timm.visformer_huge')

@@ -6,23 +6,15 @@ import pytest
 import torch
 from backbones.families import FRAMES, TINY
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
-from mmvidattn.backbones import (
-    DualFormer,
-    InflatedBackbone,
-    LinearVideoTransformer,
-    ResT,
-    ViViT,
-    XViT,
-)
+import mmvidattn.backbones as zoo
 
 SOFTMAX, LINEAR = dict(type='SoftmaxAttention'), dict(type='LinearAttention')
 ENCODER = dict(model='fact_encoder', tubelet_frames=1, num_temporal_layers=2)
 TSM = dict(mode='tsm', divisor=4)
-ARCH = TINY[DualFormer]['arch']
+ARCH = TINY[zoo.DualFormer]['arch']
 CASES = {
-    LinearVideoTransformer: (
+    zoo.LinearVideoTransformer: (
         (dict(pattern='windowed'), 'window_frames=None .* attention in win'),
         (dict(patch_frames=2), 'patch_frames must be an odd number, got 2'),
         (dict(decay={}), "decay requires pattern='causal'.* another pattern"),
@@ -36,7 +28,7 @@ CASES = {
         (dict(attention=dict(layers={0: SOFTMAX})), 'rest=ATTENTION'),
         (dict(attention=dict(layers={0: 'softmax'}, rest=LINEAR)),
          "attention of layer 0 must be a dict, got 'softmax'")),
-    XViT: (
+    zoo.XViT: (
         (dict(img_size=(64, 40)), r'img_size=\(64, 40\).*by patch_size=16'),
         (dict(temporal_shift=dict(mode='cross', divisor=4)),
          "temporal_shift.*'tsm', 'window'.*'cross'"),
@@ -44,7 +36,7 @@ CASES = {
          'segment_frames.*got 2'),
         (dict(causal=True, temporal_shift=dict(TSM, boundary='self')),
          "got 'self'")),
-    ViViT: (
+    zoo.ViViT: (
         (dict(order='time_space'), "order requires model='fact_attention'.*"),
         (dict(num_temporal_layers=2), "num_temporal_layers requires.*'joint'"),
         (dict(zero_init_temporal=True), 'zero_init_temporal requires'),
@@ -66,7 +58,7 @@ CASES = {
          'num_temporal_layers.*got 0'),
         (dict(ENCODER, causal=dict(window=4)), r"got \['window'\]"),
         (dict(ENCODER, causal=dict(attention=SOFTMAX)), 'window_frames')),
-    DualFormer: (
+    zoo.DualFormer: (
         (dict(pyramid_sizes=((8, 7, 7), (), (), ())),
          r'pyramid_sizes.*got \(\(8, 7, 7'),
         (dict(pyramid_sizes=((), )), 'pyramid_sizes.*4 stages'),
@@ -84,10 +76,10 @@ CASES = {
             ((dict(shift='token'), "shift .*'token'"),
              (dict(img_size=31), 'img_size must be at least 32, got 31')),
             ((dict(shift='token'), "shift .*'token'"),
-             (dict(arch=dict(TINY[ResT]['arch'], num_heads=(1, 2, 4, 6))),
+             (dict(arch=dict(TINY[zoo.ResT]['arch'], num_heads=(1, 2, 4, 6))),
               'embed_dims=128.*num_heads=6')),
             ((dict(img_size=70), '70.* by patch_size=16'), )))},
-    InflatedBackbone: (
+    zoo.InflatedBackbone: (
         (dict(model='visformer_small'),
          "'timm.NAME' or a config, got 'visformer_small'"),
         (dict(model='torch.x'), "'timm.NAME'"),
@@ -105,11 +97,10 @@ def test_rejects(backbone, options, message):
 
 def test_bidirectional_networks_cannot_be_streams():
     with pytest.raises(NotImplementedError, match='XViT.*not causal'):
-        XViT(**TINY[XViT]).initial_state()
+        zoo.XViT(**TINY[zoo.XViT]).initial_state()
 
 
 def test_bn_inception_rejects_other_inputs():
-    init_default_scope('mmaction')
     model = MODELS.build(dict(type='BNInception'))
     for shape in (1, 10, 64, 64), (1, 3, 64, 70), (3, 64):
         with pytest.raises(ValueError, match=re.escape(

@@ -6,7 +6,6 @@ import torch
 from mmaction.registry import DATASETS, MODELS
 from mmengine.dataset import pseudo_collate
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import load_config
 
@@ -57,7 +56,6 @@ def narrow(motion_dir):
                 # Serialization runs the garbage collector, which takes longer
                 # than the step.
                 serialize_data=False)
-        init_default_scope('mmaction')
         return cfg
 
     return read

@@ -5,7 +5,6 @@ import torch
 from made_videos import write_opencv
 from mmaction.registry import DATA_SAMPLERS, DATASETS, METRICS
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import load_config
 
@@ -44,7 +43,6 @@ def narrow(tmp_path):
             else:
                 data.anticipation_steps, data.anticipation_rate = 2, 1
         (tmp_path / 'list.csv').write_text(lines)
-        init_default_scope('mmaction')
         return cfg
 
     return read

@@ -3,19 +3,16 @@ import ast
 import inspect
 import json
 import re
-from pathlib import Path
 
 import pytest
+from helpers import ROOT
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.complexity import count_config
 from mmvidattn.apis.config import list_rows
 from mmvidattn.apis.view_shape import view_of
 from mmvidattn.convert import SOURCES
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_configs_contain_only_assignments():
@@ -103,7 +100,6 @@ DEFAULTS = [
 
 @pytest.mark.parametrize('name', DEFAULTS)
 def test_defaults_equal_the_config(name):
-    init_default_scope('mmaction')
     backbone = load_config(name).model.backbone
     if 'dualformer' in name:
         del backbone['drop_path_rate']

@@ -5,7 +5,6 @@ import pytest
 import torch
 from mmaction.registry import DATA_SAMPLERS, DATASETS, METRICS, MODELS
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import init_default_scope
 
 from mmvidattn.apis import list_models, load_config
 
@@ -57,7 +56,6 @@ def narrow_online(tmp_path):
                         x = np.eye(dims[key], dtype=np.float32)[
                             np.arange(STEPS) // 9 % 4]
                     np.save(tmp_path / folder / f'{video}.npy', x)
-        init_default_scope('mmaction')
         return cfg
 
     return read

@@ -2,15 +2,14 @@
 """Tables of recipes, and the model zoo of the metafiles."""
 import re
 from fnmatch import fnmatch
-from pathlib import Path
 
 import pytest
 import yaml
+from helpers import ROOT
 
 from docs import recipes
 from mmvidattn.apis import list_models, load_config
 
-ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = {'dualformer', 'laps', 'linear_ff', 'mat', 'miniroad', 'testra',
             'vivit', 'vjepa2', 'xvit'}
 # Configs with another recipe or shift for the model of a row.

@@ -7,7 +7,6 @@ import pytest
 from made_videos import FPS, LENGTH, make, numbers_of, write_opencv
 from mmaction.registry import DATA_SAMPLERS, DATASETS
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import init_default_scope
 
 PIPELINE = [
     dict(type='DecordInit'), dict(type='StreamSampleFrames'),
@@ -32,7 +31,6 @@ def root(tmp_path_factory):
 
 
 def build(root, **options):
-    init_default_scope('mmaction')
     return DATASETS.build({
         **dict(type='VideoStreamDataset', ann_file='set.csv',
                data_root=str(root), metainfo=dict(classes=CLASSES),

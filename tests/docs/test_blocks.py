@@ -5,24 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import doc_blocks
 import pytest
-from doc_blocks import (
-    ROOT,
-    Block,
-    Scratch,
-    check_block,
-    pages_to_parse,
-    pages_to_run,
-    read_blocks,
-)
 
 
 def name_of(page: Path) -> str:
-    return str(page.relative_to(ROOT))
+    return str(page.relative_to(doc_blocks.ROOT))
 
 
 @contextmanager
-def at(block: Block) -> Iterator[None]:
+def at(block: doc_blocks.Block) -> Iterator[None]:
     """Add the place of the block to errors."""
     try:
         yield
@@ -32,7 +24,7 @@ def at(block: Block) -> Iterator[None]:
 
 @pytest.fixture
 def scratch(motion_dir, monkeypatch, tmp_path):
-    scratch = Scratch(tmp_path, motion_dir, monkeypatch)
+    scratch = doc_blocks.Scratch(tmp_path, motion_dir, monkeypatch)
     yield scratch
     scratch.forget()
     monkeypatch.undo()
@@ -73,18 +65,18 @@ PROMISES = {name.removeprefix('check_'): check
 @pytest.mark.parametrize('page', [
     pytest.param(page, marks=[pytest.mark.slow] * (
         page.stem == 'long_videos'))
-    for page in pages_to_run()],
+    for page in doc_blocks.pages_to_run()],
     ids=lambda page: name_of(page))
 def test_blocks_of_a_page_run(page, scratch, capfd):
-    for block in read_blocks(page):
+    for block in doc_blocks.read_blocks(page):
         with at(block):
             scratch.run(block)
     if page.stem in PROMISES:
         PROMISES[page.stem](scratch, capfd.readouterr().out)
 
 
-@pytest.mark.parametrize('page', pages_to_parse(), ids=name_of)
+@pytest.mark.parametrize('page', doc_blocks.pages_to_parse(), ids=name_of)
 def test_commands_of_other_pages_are_known(page, monkeypatch):
-    for block in read_blocks(page, 'parse'):
+    for block in doc_blocks.read_blocks(page, 'parse'):
         with at(block):
-            check_block(block, monkeypatch)
+            doc_blocks.check_block(block, monkeypatch)

@@ -9,7 +9,6 @@ import torch
 import yaml
 from doc_blocks import ROOT
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 
 from mmvidattn.apis import load_config
@@ -50,7 +49,6 @@ def test_settings_have_all_config_keys_and_addresses():
 def test_sizes_of_models_are_those_of_the_configs():
     rows = re.findall(r'^\| `(\w+)` \| ([\d.]+) M \|', SCALE, re.M)
     assert len(rows) == 4
-    init_default_scope('mmaction')
     for name, millions in rows:
         model = load_config(name).model
         model.backbone.pop('init_cfg', None)

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,10 +110,9 @@ def test_segment_without_steps_has_zero_scores():
     (dict(subsets=dict(tail_verb='verbs.csv')), "line 3: 'x' is not a .*"),
     (dict(subsets=dict(unseen='actions.csv')), "line 1: 'id,verb' is not a .*"
      'id'), (dict(k=0), 'k must .*got 0')])
-def test_rejects_invalid_options(tmp_path, monkeypatch, kwargs, error):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / 'actions.csv').write_text('id,verb\nx,1\n')
-    (tmp_path / 'verbs.csv').write_text('verb\n2\nx\n')
+def test_rejects_invalid_options(kwargs, error):
+    Path('actions.csv').write_text('id,verb\nx,1\n')
+    Path('verbs.csv').write_text('verb\n2\nx\n')
     with pytest.raises(ValueError, match=error):
         build(**kwargs)
 

@@ -23,9 +23,8 @@ from mmvidattn.utils.lock import lock_folder
 
 
 @pytest.fixture
-def options(tmp_path, monkeypatch):
+def options():
     """Options of a run on two videos, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
     for name in 'a', 'b':
         Path('mine', name).mkdir(parents=True)
         Path('mine', name, '0.mp4').touch()

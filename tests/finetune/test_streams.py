@@ -8,7 +8,6 @@ import torch
 from made_videos import write_gray
 from mmaction.registry import MODELS
 from mmengine.config import Config
-from mmengine.registry import init_default_scope
 
 from mmvidattn.apis.models import load_config
 from mmvidattn.datasets.annotations.labeled_videos import LabeledVideo
@@ -45,7 +44,6 @@ def load(tmp_path):
 
 def check_images(cfg, side):
     """Check that the network fits its images."""
-    init_default_scope('mmaction')
     logits = MODELS.build(cfg.model)(dict(
         frames=torch.zeros(1, 3, 4, side, side), elapsed=torch.ones(1, 4)))
     assert logits['action'].shape == (1, 4, 3)

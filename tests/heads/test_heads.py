@@ -8,15 +8,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.structures import BaseDataElement
 from torch import nn
 
-from mmvidattn.heads import (
-    LAPSHead,
-    LinearVideoTransformerHead,
-    OnlineActionHead,
-    TokenLabelHead,
-    VerbNounHead,
-    ViViTHead,
-    XViTHead,
-)
+from mmvidattn import heads
 from mmvidattn.heads.token_label_head import classify_tokens
 
 FEATURES = torch.randn(2, 6, 3, 4, 5,
@@ -37,7 +29,7 @@ def _samples(labels):
 
 @pytest.mark.parametrize('shape', [(6, 7), (6, 7, 3, 4)])
 def test_laps_head_averages_the_scores_of_frames(shape):
-    head, x = _random(LAPSHead(5, 6)), torch.randn(2, *shape).double()
+    head, x = _random(heads.LAPSHead(5, 6)), torch.randn(2, *shape).double()
     frames = x.flatten(2).unflatten(2, (7, -1)).mean(-1).mT
     scores = frames @ head.fc_cls.weight.T + head.fc_cls.bias
     torch.testing.assert_close(head.frame_scores(x), scores)
@@ -45,7 +37,7 @@ def test_laps_head_averages_the_scores_of_frames(shape):
 
 
 def test_linear_ff_head_pools_all_frames_or_the_last():
-    head, last = (_random(LinearVideoTransformerHead(
+    head, last = (_random(heads.LinearVideoTransformerHead(
         5, 6, 4, pooling=pooling)) for pooling in ('mean', 'last'))
     x = FEATURES.double()
     torch.testing.assert_close(last(x), head(x[:, :, -1:]))
@@ -53,7 +45,7 @@ def test_linear_ff_head_pools_all_frames_or_the_last():
 
 
 def test_xvit_head_drops_frames_and_hidden_features():
-    head, shapes = XViTHead(5, 8, 2, hidden_dims=6), []
+    head, shapes = heads.XViTHead(5, 8, 2, hidden_dims=6), []
     head.dropout.register_forward_hook(
         lambda m, args, out: shapes.append(out.shape))
     head(torch.randn(2, 8, 3))
@@ -61,7 +53,7 @@ def test_xvit_head_drops_frames_and_hidden_features():
 
 
 def test_vivit_head_starts_with_zero_logits_and_learns():
-    head, x = ViViTHead(5, 6), FEATURES[..., 0, 0, 0]
+    head, x = heads.ViViTHead(5, 6), FEATURES[..., 0, 0, 0]
     head.init_weights()
     assert not head(x).any()
     loss = head.loss(x, _samples(IDS[:, None]))['loss_cls']
@@ -73,7 +65,8 @@ def test_vivit_head_starts_with_zero_logits_and_learns():
 @pytest.mark.parametrize('eps', [0., 0.2])
 @pytest.mark.parametrize('mixed', [False, True])
 def test_loss_is_mean_of_nouns_and_verbs(eps, mixed):
-    head = _random(VerbNounHead(3, 2, in_channels=6, label_smooth_eps=eps))
+    head = _random(heads.VerbNounHead(
+        3, 2, in_channels=6, label_smooth_eps=eps))
     x = FEATURES[..., 0, 0, 0].double()
     labels = torch.tensor([[0., 1, 0, 0, 1], [1, 0, 0, 1, 0]]).double()
     if mixed:
@@ -89,7 +82,7 @@ def test_loss_is_mean_of_nouns_and_verbs(eps, mixed):
 
 
 def test_token_branch_is_an_mlp_per_token():
-    head = _random(TokenLabelHead(7, 6))
+    head = _random(heads.TokenLabelHead(7, 6))
     got = head.forward_tokens(FEATURES.double())
     first, second, third = (head.token_linear[i] for i in (0, 3, 6))
     want = third(second(first(
@@ -100,7 +93,7 @@ def test_token_branch_is_an_mlp_per_token():
 
 @pytest.mark.parametrize('gamma', [0., 0.3, 1.])
 def test_loss_weights_clip_and_tokens(gamma):
-    head = TokenLabelHead(7, 6, gamma=gamma).eval()
+    head = heads.TokenLabelHead(7, 6, gamma=gamma).eval()
     labels = torch.randn(2, 3, 4, 5, 7).softmax(-1)
     losses = head.loss(FEATURES, _samples(IDS), token_labels=labels)
     assert torch.allclose(losses['loss_cls'], gamma * F.cross_entropy(
@@ -120,13 +113,13 @@ def test_clip_classifier_classifies_tokens():
 
 
 @pytest.mark.parametrize('call, message', [
-    (lambda: VerbNounHead(3, 2, num_classes=6), 'num_nouns.*= 5, got 6'),
-    (lambda: VerbNounHead(3, 2, in_channels=6).loss(
+    (lambda: heads.VerbNounHead(3, 2, num_classes=6), 'num_nouns.*= 5, got 6'),
+    (lambda: heads.VerbNounHead(3, 2, in_channels=6).loss(
         FEATURES[..., 0, 0, 0], _samples(IDS[:, None])),
      r'\(2, 5\).*multi_class.*\(2, 1\)'),
-    (lambda: TokenLabelHead(7, 6).loss(FEATURES, _samples(IDS)),
+    (lambda: heads.TokenLabelHead(7, 6).loss(FEATURES, _samples(IDS)),
      'token_labels, .*got None'),
-    (lambda: OnlineActionHead(4, in_channels=6, num_verbs=3).loss(
+    (lambda: heads.OnlineActionHead(4, in_channels=6, num_verbs=3).loss(
         torch.randn(1, 3, 6), [_sample(action=torch.zeros(3).long())]),
      'a sample lacks gt_verb')])
 def test_rejects(call, message):
@@ -145,7 +138,8 @@ def _sample(**targets):
 
 def test_scores_have_separate_dropout():
     torch.manual_seed(0)
-    head = OnlineActionHead(4, in_channels=64, num_verbs=4, dropout_ratio=0.8)
+    head = heads.OnlineActionHead(
+        4, in_channels=64, num_verbs=4, dropout_ratio=0.8)
     head.fc_verb.load_state_dict(head.fc_cls.state_dict())
     x = torch.randn(5, 64)
     out = head.train()(x)
@@ -156,7 +150,7 @@ def test_scores_have_separate_dropout():
 
 def test_losses_may_differ():
     torch.manual_seed(0)
-    head = OnlineActionHead(
+    head = heads.OnlineActionHead(
         4, in_channels=6, num_verbs=3, num_nouns=5, loss_cls=CROSS_ENTROPY,
         loss_verb=dict(CROSS_ENTROPY, ignore_index=0),
         loss_noun=dict(CROSS_ENTROPY, loss_weight=2.)).eval()
@@ -178,7 +172,7 @@ def test_losses_may_differ():
 @pytest.mark.parametrize('number', [1, 3, 9])
 def test_loss_of_last_steps(number):
     torch.manual_seed(0)
-    head = OnlineActionHead(4, in_channels=6, num_loss_steps=number)
+    head = heads.OnlineActionHead(4, in_channels=6, num_loss_steps=number)
     x = torch.randn(2, 5, 6)
     ids = torch.randint(4, (2, 5))
     got = head.loss(x, [_sample(action=row) for row in ids])['loss_action']
@@ -189,7 +183,7 @@ def test_loss_of_last_steps(number):
 
 def test_probabilities_leave_out_ignored_class():
     torch.manual_seed(0)
-    head = OnlineActionHead(
+    head = heads.OnlineActionHead(
         4, in_channels=6, num_verbs=3, num_nouns=5,
         loss_cls=dict(CROSS_ENTROPY, ignore_index=0),
         loss_verb=dict(CROSS_ENTROPY, ignore_index=2),

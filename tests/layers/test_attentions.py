@@ -5,15 +5,7 @@ import torch
 from ops.attentions import naive
 from torch import nn
 
-from mmvidattn.layers import (
-    FeatureFixation,
-    LARAAttention,
-    LinearAttention,
-    LinformerAttention,
-    PerformerAttention,
-    SoftmaxAttention,
-    VideoSelfAttention,
-)
+from mmvidattn import layers
 from mmvidattn.layers.video_self_attention import from_sequences, to_sequences
 
 GRID = (4, 3, 5)
@@ -21,7 +13,7 @@ GRID = (4, 3, 5)
 
 def _module(attention, pattern, **kwargs):
     torch.manual_seed(0)
-    return VideoSelfAttention(
+    return layers.VideoSelfAttention(
         12, 3, attention, GRID, pattern=pattern, **kwargs).double()
 
 
@@ -43,7 +35,8 @@ def test_performer_gates_the_features_of_each_sequence(pattern):
 
 
 def test_lara_draws_samples_around_the_landmarks_in_training():
-    attention = LARAAttention(4, 3, GRID, num_landmarks=9).double().train()
+    attention = layers.LARAAttention(4, 3, GRID, num_landmarks=9).double()
+    attention.train()
     q, k, v = torch.randn(3, 60, 3, 4, dtype=torch.float64).unbind(0)
     torch.manual_seed(5)
     y = attention(q, k, v, GRID, GRID)
@@ -68,7 +61,7 @@ def test_golden_lara(golden):
     for key, value in g['params'].items():
         module, _, kind = key.rpartition('.')
         state_dict[f'{names.get(module, module)}.{kind}'] = value
-    module = VideoSelfAttention(
+    module = layers.VideoSelfAttention(
         48, 3, dict(type='LARAAttention', num_landmarks=g['num_landmarks']),
         (1, 6, 6), pattern='space').double().eval()
     module.load_state_dict(state_dict)
@@ -78,8 +71,7 @@ def test_golden_lara(golden):
 
 def test_performer_projection_is_drawn_once():
     torch.manual_seed(5)
-    first, second = PerformerAttention(4, 3, GRID), PerformerAttention(
-        4, 3, GRID)
+    first, second = (layers.PerformerAttention(4, 3, GRID) for _ in range(2))
     assert list(first.state_dict()) == ['projection']
     assert not torch.equal(first.projection, second.projection)
     q, k, v = torch.randn(3, 60, 3, 4).unbind(0)
@@ -95,7 +87,7 @@ def test_linformer_has_a_row_for_each_key(pattern, window, keys):
     assert {key: p.shape for key, p in module.attention.named_parameters()
             } == dict(key_projection=(keys, 6), value_projection=(keys, 6))
     torch.manual_seed(0)
-    for projection in LinformerAttention(4, 3, (30, 40)).parameters():
+    for projection in layers.LinformerAttention(4, 3, (30, 40)).parameters():
         # U(-1/16, 1/16).
         assert .0624 < projection.abs().max() <= .0625
         assert projection.std().item() == pytest.approx(
@@ -113,7 +105,7 @@ CASES = [('separate', 'qk', False, 'concat')] + [
 def test_matches_equations_4_and_5(mode, inputs, shared, aggregate,
                                    across_heads):
     """A map across the heads equals one head of all channels."""
-    module = FeatureFixation(
+    module = layers.FeatureFixation(
         8, mode, inputs, shared, aggregate, num_heads=3,
         across_heads=across_heads).double()
     tokens = torch.rand(3, 2, 5, 3, 8, dtype=torch.float64).unbind(0)
@@ -134,11 +126,12 @@ def test_golden_released_core(golden, case):
     G = golden('linear/golden_attn.pt')
     q, k, v = (G[name].transpose(1, 2) for name in 'qkv')
     g = G[f'lvt_core_{case}']
-    attention = SoftmaxAttention(16, 3, (20, )) if case == 'softmax' else \
-        LinearAttention(16, 3, (20, ), offset='auto')
+    attention = layers.LinearAttention(16, 3, (20, ), offset='auto')
+    if case == 'softmax':
+        attention = layers.SoftmaxAttention(16, 3, (20, ))
     q, k = attention.feature_map(q), attention.feature_map(k)
     if g['gates']:
-        fixation = FeatureFixation(16, shared=case == 'shared').double()
+        fixation = layers.FeatureFixation(16, shared=case == 'shared').double()
         fixation.load_state_dict({
             name.replace('pgate', 'gate'): value
             for name, value in g['gates'].items()

@@ -4,15 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from mmvidattn.layers import (
-    FactorizedDotAttention,
-    FeatureFixation,
-    GlobalPyramidAttention,
-    LARAAttention,
-    LocalWindowAttention,
-    VideoSelfAttention,
-    add_lora,
-)
+from mmvidattn import layers
 from mmvidattn.layers.temporal import FrameMixing, LAPSAttention
 
 GRID = 4, 3, 5
@@ -21,7 +13,8 @@ PERFORMER = dict(type='PerformerAttention', num_features=5)
 
 
 def _attention(*size, attention=dict(type='LinearAttention'), **options):
-    return VideoSelfAttention(*size or (12, 3), attention, GRID, **options)
+    return layers.VideoSelfAttention(
+        *size or (12, 3), attention, GRID, **options)
 
 
 def _attend(**options):
@@ -32,7 +25,7 @@ def _lora_twice():
     model = nn.Sequential()
     model.qkv = nn.Linear(2, 2)
     for _ in range(2):
-        add_lora(model, 1)
+        layers.add_lora(model, 1)
 
 
 def _mix(method):
@@ -57,15 +50,17 @@ CASES = [
      'clip of 4 frames.*segment_frames=3'),
     *((cls, args, {}, rf'embed_dims={args[0]}.*num_heads={args[1]}')
       for cls, args in ((_attention, (10, 3)),
-                        (FactorizedDotAttention, (14, 4)),
-                        (LocalWindowAttention, (10, 3, (1, 1, 1))),
-                        (GlobalPyramidAttention, (8, 3, ())),
+                        (layers.FactorizedDotAttention, (14, 4)),
+                        (layers.LocalWindowAttention, (10, 3, (1, 1, 1))),
+                        (layers.GlobalPyramidAttention, (8, 3, ())),
                         (LAPSAttention, (8, 3, None)))),
-    (LARAAttention, (4, 3, (17, 17)), dict(num_landmarks=50), 'got 50'),
-    (FactorizedDotAttention, (12, 3), {}, 'even.*got 3'),
-    (LocalWindowAttention, (8, 2, (0, 1, 1)), {}, r'\(0, 1, 1\)'),
-    (GlobalPyramidAttention, (8, 2, ()), dict(pooling='max'), "avg'.*'max'"),
-    *((FeatureFixation, (8, 'separate'), option, "mode='separate' requires")
+    (layers.LARAAttention, (4, 3, (17, 17)), dict(num_landmarks=50), 'got 50'),
+    (layers.FactorizedDotAttention, (12, 3), {}, 'even.*got 3'),
+    (layers.LocalWindowAttention, (8, 2, (0, 1, 1)), {}, r'\(0, 1, 1\)'),
+    (layers.GlobalPyramidAttention, (8, 2, ()), dict(pooling='max'),
+     "avg'.*'max'"),
+    *((layers.FeatureFixation, (8, 'separate'), option,
+       "mode='separate' requires")
       for option in (dict(inputs='qkv'), dict(shared=True),
                      dict(aggregate='add'))),
     (FrameMixing, (8, '4d'), {}, "attention.*'2d', '3d', 'leap'.*'4d'"),
@@ -73,8 +68,10 @@ CASES = [
     (FrameMixing, (8, 'leap', 4), {}, '8 frames form no pairs at the .* 4'),
     *((_mix, (method, ), {}, '9 frames.*num_frames=8')
       for method in ('join', 'shift_heads')),
-    (add_lora, (nn.Linear(2, 2), 0), {}, 'rank must be a positive integer'),
-    (add_lora, (nn.Sequential(nn.Linear(2, 2)), 1), {}, 'Sequential has none'),
+    (layers.add_lora, (nn.Linear(2, 2), 0), {},
+     'rank must be a positive integer'),
+    (layers.add_lora, (nn.Sequential(nn.Linear(2, 2)), 1), {},
+     'Sequential has none'),
     (_lora_twice, (), {}, 'qkv already has LoRA')]
 
 

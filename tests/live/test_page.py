@@ -46,11 +46,11 @@ def browser():
     browser.quit()
 
 
-def texts(browser, selector):
+def texts(browser, selector, attribute='textContent'):
     """Return the texts of all elements at once, as rows are replaced often."""
     return browser.execute_script(
         'return [...document.querySelectorAll(arguments[0])]'
-        '.map(element => element.textContent)', selector)
+        '.map(element => element[arguments[1]])', selector, attribute)
 
 
 def times(browser, source):
@@ -186,12 +186,6 @@ def scripted(browser):
         browser.get('about:blank')
 
 
-def labels(browser, selector):
-    return browser.execute_script(
-        'return [...document.querySelectorAll(arguments[0])]'
-        '.map(element => element.ariaLabel)', selector)
-
-
 JUMPS = ['jump, 0:00.2 to 0:01.0, peak 0.90', 'jump, 0:01.5 to 0:01.7, '
          'peak 0.60', 'jump, 0:02.2 to 0:02.7, peak 0.80']
 
@@ -227,7 +221,7 @@ def test_sliders_apply_from_the_next_step(browser, scripted):
 
 def test_clips_open_by_mouse_and_keyboard(browser, scripted):
     page, (run, _) = scripted
-    assert labels(browser, '.lane button') == JUMPS
+    assert texts(browser, '.lane button', 'ariaLabel') == JUMPS
 
     def title():
         return texts(browser, '#viewer .about')[0]
@@ -292,13 +286,14 @@ def test_lost_stalled_and_ended_sources_are_marked(browser, scripted):
     assert re.fullmatch(r'stalled: no new frames, last step 10\d s ago',
                         dead()[1])
     # Past events are still shown.
-    assert labels(browser, '.card.dead .lane button') == JUMPS
+    assert texts(browser, '.card.dead .lane button', 'ariaLabel') == JUMPS
     runs[0].status = 'ended'
     runs[1].play(page, 1, 0)
     wait_until(lambda: texts(browser, '.dead') == [])
     # Only the sliders of the ended source are disabled.
-    wait_until(lambda: labels(browser, '.meter input:not(:disabled)') == [
-        'threshold of jump', 'threshold of run'])
+    wait_until(lambda: texts(
+        browser, '.meter input:not(:disabled)', 'ariaLabel') == [
+            'threshold of jump', 'threshold of run'])
     assert texts(browser, '.rule')[0].startswith('The line is the score')
     assert 'below 60 % of it' in texts(browser, '.rule')[1]
 

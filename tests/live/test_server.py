@@ -11,11 +11,7 @@ import numpy as np
 import pytest
 from live_fixtures import FakeRun, Script, wait_until
 
-from mmvidattn.live import (
-    Detection,
-    StreamRun,
-    event_frames,
-)
+from mmvidattn.live import Detection, StreamRun, event_frames
 from mmvidattn.live import run as live_run
 from mmvidattn.live.event_frames import EventFrames
 
@@ -27,8 +23,6 @@ from mmvidattn.live import server  # noqa: E402
 from mmvidattn.live.server import LivePage  # noqa: E402
 
 CLASSES = ['background', *(f'class {i}' for i in range(1, 20))]
-
-
 START = dict(event='start', index=3, start=3.)
 END = dict(START, event='end', end=4.5)
 

@@ -6,7 +6,6 @@ from functools import cache
 import numpy as np
 import torch
 from mmaction.registry import MODELS
-from mmengine.registry import init_default_scope
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import mmvidattn
@@ -75,7 +74,6 @@ class NeverWait(TorchDispatchMode):
 
 def build_detector(backbone, head='OnlineActionHead', **options):
     """Build a detector from the options of its backbone and its head."""
-    init_default_scope('mmaction')
     return MODELS.build(dict(
         type='OnlineActionDetector', backbone=backbone,
         cls_head=dict(type=head, score='logit',

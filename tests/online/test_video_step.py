@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Streams of causal video networks, from pixels to scores."""
-import math
 from unittest.mock import Mock
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch.nn.functional as F
 from helpers import relative
 from online.networks import images_like, scores_of_images, small_detector
 
-from mmvidattn.layers import FrameDecay
 from mmvidattn.online import StreamSession, online_video_encoder
 
 BAD = 'ignore:.*of a stream'
@@ -19,11 +17,6 @@ BAD = 'ignore:.*of a stream'
 @pytest.fixture(scope='module')
 def model():
     return small_detector('OnlineVideoEncoder')
-
-
-def test_default_half_lives_rise_from_8_to_512_frames():
-    rates = FrameDecay(3)()
-    assert (math.log(2) / rates).tolist() == pytest.approx([8, 64, 512])
 
 
 @torch.no_grad()

@@ -9,17 +9,7 @@ import torch.nn.functional as F
 from helpers import relative
 from ops.attentions import ATTENTIONS, SUMS, naive
 
-from mmvidattn.ops import (
-    cheaper_order,
-    cosformer_attention,
-    landmark_grid,
-    lara_attention,
-    orthogonal_landmarks,
-    random_projection,
-    softmax_attention,
-    temporal_smoothing_attention,
-    top_share_attention,
-)
+from mmvidattn import ops
 from mmvidattn.ops.unprojected_attention import few_queries
 
 HALVES = [torch.float16, torch.bfloat16]
@@ -60,7 +50,7 @@ def test_masked_keys_reach_neither_result_nor_gradient(rest, dtype):
         x.masked_fill(~mask[..., None, None], rest).requires_grad_()
         for x in (k, v)
     ]
-    y = softmax_attention(q, *leaves, key_mask=mask)
+    y = ops.softmax_attention(q, *leaves, key_mask=mask)
     assert relative(y, want) < 2 * ACCURACY[dtype]
     for grad in torch.autograd.grad(y.double().square().sum(), leaves):
         assert grad.isfinite().all()
@@ -74,14 +64,14 @@ def _textbook(q, k, v, attn_mask, **kwargs):
 
 
 @pytest.mark.parametrize('attention', [
-    softmax_attention, 'textbook', partial(
-        temporal_smoothing_attention, decay=0.9)],
+    ops.softmax_attention, 'textbook', partial(
+        ops.temporal_smoothing_attention, decay=0.9)],
     ids=['softmax', 'textbook', 'smoothing'])
 @EACH_DTYPE
 def test_all_keys_masked_gives_zero(attention, dtype, monkeypatch):
     if attention == 'textbook':
         monkeypatch.setattr(F, 'scaled_dot_product_attention', _textbook)
-        attention = softmax_attention
+        attention = ops.softmax_attention
     leaves = [x.requires_grad_() for x in _qkv((2, ), 7, 9, 2, 8, dtype)]
     mask = _mask(2, 9)
     mask[1] = False
@@ -125,7 +115,7 @@ def test_large_inputs_and_many_tokens(name, dtype):
 def test_order_auto_takes_the_cheaper_product():
     for N, M, D, E in [(10, 30, 16, 8), (30, 10, 16, 8), (64, 65, 64, 64)]:
         left, right = N * M * D + N * M * E, M * D * E + N * D * E
-        assert cheaper_order(N, M, D, E) == (
+        assert ops.cheaper_order(N, M, D, E) == (
             'right' if right < left else 'left')
     # A query of 16 heads costs as much as the projections of 1.5 tokens.
     assert few_queries(21, 32, 16, 1024) and not few_queries(22, 32, 16, 1024)
@@ -137,7 +127,7 @@ def test_cosformer_weights_are_not_negative_for_many_tokens(dtype):
     k = torch.zeros(N, 1, 1, dtype=dtype)
     k[0], k[-1] = 1, 1
     v = torch.stack([k[:, 0, 0].cumsum(0) < 2, k[:, 0, 0].cumsum(0) > 1])
-    y = cosformer_attention(torch.ones_like(k), k, v.T[:, None].float())
+    y = ops.cosformer_attention(torch.ones_like(k), k, v.T[:, None].float())
     assert y.min() >= 0
     angles = math.pi / 2 * torch.arange(N, dtype=torch.float64) / N
     weights = torch.stack([angles.cos(), angles.flip(0).cos()], dim=-1)
@@ -154,7 +144,7 @@ def test_top_share_ties_only_equal_scores(dtype, num_keys):
     k = torch.stack([least + 1, least, near, least]).reshape(1, 4, 1, 1)
     q = torch.ones(1, 1, 1, 1, dtype=dtype)
     v = torch.eye(4, dtype=dtype).reshape(1, 4, 1, 4)
-    weights = top_share_attention(
+    weights = ops.top_share_attention(
         q, k, v, share=.5, num_keys=num_keys).flatten()
     assert (weights > 0).tolist() == [True, True, False, True]
 
@@ -162,7 +152,7 @@ def test_top_share_ties_only_equal_scores(dtype, num_keys):
 def test_performer_projection_has_orthogonal_blocks_of_normal_entries():
     """Draw it 4,000 times, each with a whole and a partial block."""
     gen = _generator(1)
-    W = torch.stack([random_projection(7, 5, gen) for _ in range(4000)])
+    W = torch.stack([ops.random_projection(7, 5, gen) for _ in range(4000)])
     for block in W.split(5, dim=1):
         block = F.normalize(block, dim=-1)
         assert (block @ block.mT - torch.eye(block.shape[1])).abs().max() < (
@@ -179,27 +169,27 @@ def test_orthoformer_landmarks_have_different_directions():
     e = torch.eye(4)
     q = torch.stack([e[0], 3 * e[0], -e[0], e[1], e[0] + e[1], -2 * e[1]])
     q = q.view(1, 6, 1, 4)
-    assert orthogonal_landmarks(q, 2, 0).flatten().tolist() == [0, 3]
-    assert orthogonal_landmarks(q, 3, 0).flatten().tolist() == [0, 3, 4]
+    assert ops.orthogonal_landmarks(q, 2, 0).flatten().tolist() == [0, 3]
+    assert ops.orthogonal_landmarks(q, 3, 0).flatten().tolist() == [0, 3, 4]
     # No token is chosen twice.
     for same in torch.zeros(2, 9, 1, 4), torch.ones(2, 9, 1, 4):
-        assert (orthogonal_landmarks(same, 6).diff(dim=1) > 0).all()
+        assert (ops.orthogonal_landmarks(same, 6).diff(dim=1) > 0).all()
 
 
 @pytest.mark.parametrize('dtype', HALVES)
 def test_orthoformer_landmarks_are_chosen_in_float32(dtype):
     # Among 400 queries, some are nearly tied.
     q = torch.randn(2, 400, 2, 16, generator=_generator()).to(dtype)
-    want = orthogonal_landmarks(q.float(), 60, 5)
-    assert torch.equal(orthogonal_landmarks(q, 60, 5), want)
+    want = ops.orthogonal_landmarks(q.float(), 60, 5)
+    assert torch.equal(ops.orthogonal_landmarks(q, 60, 5), want)
     with torch.autocast('cpu', dtype=torch.bfloat16):
-        assert torch.equal(orthogonal_landmarks(q.float(), 60, 5), want)
+        assert torch.equal(ops.orthogonal_landmarks(q.float(), 60, 5), want)
 
 
 def test_first_orthoformer_landmark_is_random_by_default():
     q = torch.randn(64, 31, 2, 8)
-    assert len(orthogonal_landmarks(q, 1).unique()) > 20
-    assert (orthogonal_landmarks(q, 1, 3) == 3).all()
+    assert len(ops.orthogonal_landmarks(q, 1).unique()) > 20
+    assert (ops.orthogonal_landmarks(q, 1, 3) == 3).all()
 
 
 @pytest.mark.parametrize('dtype, tolerance', [
@@ -217,12 +207,12 @@ def test_lara_takes_large_values(dtype, tolerance, autocast, large):
         scale = 40000 if dtype == torch.float16 else 10
         tensors = [*tensors[:3], *(scale * x.abs().clamp(max=1)
                                    for x in tensors[3:5])]
-    want = lara_attention(*_double(*tensors))
+    want = ops.lara_attention(*_double(*tensors))
     if autocast:
         tensors = [x.float() for x in tensors]
         tolerance = 1e-4
     with torch.autocast('cpu', dtype=dtype, enabled=autocast):
-        y = lara_attention(*tensors)
+        y = ops.lara_attention(*tensors)
     assert y.isfinite().all() and relative(y, want) < tolerance
 
 
@@ -235,7 +225,7 @@ def test_lower_bound_of_lara_weights_holds_in_float16():
         torch.zeros(1, 2, 1, 2),
         torch.randn(1, 2, 1, 2), landmarks, torch.zeros(1, 2, 1, 2)
     ]
-    y = lara_attention(*(x.half() for x in tensors))
+    y = ops.lara_attention(*(x.half() for x in tensors))
     want = naive.lara_attention(*(x.half().double() for x in tensors))
     assert y.isfinite().all() and relative(y, want) < 1e-3
 
@@ -245,4 +235,4 @@ def test_lower_bound_of_lara_weights_holds_in_float16():
     ((16, ), 49, (16, )), ((96, ), 49, (49, )), ((16, 17, 17), 49, (3, 4, 4)),
     ((2, 17, 17), 49, (1, 7, 7)), ((8, 4, 4), 16, (4, 2, 2))])
 def test_landmark_grid(shape, num_landmarks, grid):
-    assert landmark_grid(shape, num_landmarks) == grid
+    assert ops.landmark_grid(shape, num_landmarks) == grid

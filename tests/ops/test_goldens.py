@@ -6,49 +6,37 @@ import pytest
 import torch
 from helpers import relative
 
-from mmvidattn.ops import (
-    cosformer_attention,
-    feature_map,
-    linear_attention,
-    linformer_attention,
-    neighbor_shift,
-    orthoformer_attention,
-    orthogonal_landmarks,
-    performer_attention,
-    performer_features,
-    shift_plan,
-    softmax_attention,
-)
+from mmvidattn import ops
 from mmvidattn.ops.leap import leap_pair, leap_step
 
 
 def _linear(kind):
-    return lambda case, q, k, v: dict(out=linear_attention(
-        feature_map(q, kind), feature_map(k, kind), v))
+    return lambda case, q, k, v: dict(out=ops.linear_attention(
+        ops.feature_map(q, kind), ops.feature_map(k, kind), v))
 
 
 def _cosformer(case, q, k, v):
-    return {name: cosformer_attention(q.relu(), k.relu(), v, order=order)
+    return {name: ops.cosformer_attention(q.relu(), k.relu(), v, order=order)
             for name, order in (('out', 'right'), ('out_left', 'left'))}
 
 
 def _performer(case, q, k, v):
     W = case['W'].to(q)
-    return dict(q_prime=performer_features(q, W, is_query=True),
-                k_prime=performer_features(k, W, is_query=False),
-                out=performer_attention(q, k, v, W))
+    return dict(q_prime=ops.performer_features(q, W, is_query=True),
+                k_prime=ops.performer_features(k, W, is_query=False),
+                out=ops.performer_attention(q, k, v, W))
 
 
 def _linformer(case, q, k, v):
     x = case['x'].unflatten(-1, (3, 16)).to(q)
-    return dict(out=linformer_attention(
+    return dict(out=ops.linformer_attention(
         x, x, x, case['E'].to(q), case['Fm'].to(q)))
 
 
 # Outputs [B, N, G, D] by name.
 CASES = dict(
     linear_relu=_linear('relu'), linear_elu1=_linear('elu+1'),
-    softmax=lambda case, *qkv: dict(out=softmax_attention(*qkv)),
+    softmax=lambda case, *qkv: dict(out=ops.softmax_attention(*qkv)),
     cosformer=_cosformer, performer_favor=_performer,
     linformer_share0=_linformer)
 DTYPES = pytest.mark.parametrize('dtype, tolerance', [
@@ -83,18 +71,18 @@ def test_orthoformer(golden, name, dtype, tolerance):
     G = golden('linear/golden_attn.pt')
     g = G[name]
     q, k, v = (G[x].transpose(1, 2).to(dtype) for x in 'qkv')
-    chosen = orthogonal_landmarks(q, g['num_landmarks'],
-                                  g['first_index'].view(2, 3))
+    chosen = ops.orthogonal_landmarks(
+        q, g['num_landmarks'], g['first_index'].view(2, 3))
     landmarks = torch.take_along_dim(q, chosen.unsqueeze(-1), dim=1)
     scaled = landmarks.transpose(1, 2).flatten(0, 1) * 16**-0.25
     assert relative(scaled, g['landmarks_scaled']) < tolerance
     if 'num_frames' in g:
         # In Motionformer, landmarks attend to each frame separately.
         frames = zip(*(x.chunk(g['num_frames'], dim=1) for x in (k, v)))
-        y = torch.stack([orthoformer_attention(q, *kv, landmarks)
+        y = torch.stack([ops.orthoformer_attention(q, *kv, landmarks)
                          for kv in frames], dim=2)
     else:
-        y = orthoformer_attention(q, k, v, landmarks)
+        y = ops.orthoformer_attention(q, k, v, landmarks)
     # [B, N, (F, ) G, D] to [B, G, N, (F, ) D].
     y = y.movedim(-2, 1)
     assert y.shape == g['out'].shape
@@ -125,7 +113,7 @@ def test_leap_pairs(shared_dir):
     ('eight', dict(), [32] * 8),
     ('eight', dict(size=4), [3] * 8)])
 def test_folds_of_the_paper_at_512_channels(mode, kwargs, folds):
-    plan = shift_plan(mode, 512, **kwargs)
+    plan = ops.shift_plan(mode, 512, **kwargs)
     assert [f.stop - f.start for f in plan] == folds
     released = 'alpha' not in kwargs
     assert plan[0].start == (0 if released else 256)
@@ -138,7 +126,7 @@ def test_folds_of_the_paper_at_512_channels(mode, kwargs, folds):
     # Fractions of a channel are not shifted.
     (.5, 7, [(4, 5), (5, 6)]), (.6, 7, [(5, 6), (6, 7)]), (.9, 7, [])])
 def test_rounds_the_shared_channels_down(alpha, channels, folds):
-    plan = shift_plan('window', channels, alpha=alpha)
+    plan = ops.shift_plan('window', channels, alpha=alpha)
     assert [fold[:2] for fold in plan] == folds
 
 
@@ -149,18 +137,18 @@ def test_golden_released_shifts(golden):
         x, out = (
             g[key].unflatten(0, (-1, 6)).transpose(2, 3).flatten(3)
             .unflatten(2, (5, 5)) for key in ('x', 'out'))
-        plan = shift_plan('tsm', 32, divisor=divisor)
-        assert torch.equal(neighbor_shift(x, plan), out)
+        plan = ops.shift_plan('tsm', 32, divisor=divisor)
+        assert torch.equal(ops.neighbor_shift(x, plan), out)
     for size in (1, 2):
         for mode, kwargs in (('eight', {}), ('cross', dict(divisor=8))):
             g = G[f'sshift_s{size}_eight{int(mode == "eight")}']
             x, out = (
                 g[key].unflatten(0, (-1, 5, 5)).permute(0, 4, 1, 2, 3, 5)
                 .flatten(4) for key in ('x', 'out'))
-            plan = shift_plan(mode, 32, size=size, **kwargs)
+            plan = ops.shift_plan(mode, 32, size=size, **kwargs)
             # 32 channels are too few for 24 neighbors.
             assert bool(plan) == ((size, mode) != (2, 'eight'))
-            assert torch.equal(neighbor_shift(x, plan), out)
+            assert torch.equal(ops.neighbor_shift(x, plan), out)
 
 
 def test_golden_windows_of_the_paper(golden):
@@ -169,7 +157,7 @@ def test_golden_windows_of_the_paper(golden):
             tau2=('window', 2), xi2=('cross', 2), square1=('square',
                                                            1)).items():
         for boundary in ('zero', 'self'):
-            plan = shift_plan(
+            plan = ops.shift_plan(
                 mode, 32, size=size, alpha=.5, boundary=boundary)
             assert torch.equal(
-                neighbor_shift(G['x'], plan), G[f'{name}_{boundary}'])
+                ops.neighbor_shift(G['x'], plan), G[f'{name}_{boundary}'])

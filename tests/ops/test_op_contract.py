@@ -273,8 +273,9 @@ def check_frame_delta_rule(data):
         -d.tensor(B, T, G, dtype=torch.float32).abs(), terms=v)
 
 
-def _check_causal(data, op, reference, is_linear):
-    d = Draw(data)
+def _check_causal(data, name):
+    d, is_linear = Draw(data), 'linear' in name
+    op, reference = getattr(ops, name), getattr(naive, name)
     B, T, N, G, D, E = (d.size(1, n) for n in (2, 9, 4, 3, 5, 5))
     q, k = (d.tensor(B, T, N, G, D) for _ in range(2))
     if is_linear:
@@ -305,16 +306,6 @@ def _check_causal(data, op, reference, is_linear):
                          elapsed if timed else None)
 
     d.compare(stream, whole, q, k, v, decay, elapsed, terms=v)
-
-
-def check_frame_causal_linear_attention(data):
-    _check_causal(data, ops.frame_causal_linear_attention,
-                  naive.frame_causal_linear_attention, True)
-
-
-def check_frame_causal_softmax_attention(data):
-    _check_causal(data, ops.frame_causal_softmax_attention,
-                  naive.frame_causal_softmax_attention, False)
 
 
 def check_orthogonal_landmarks(data):
@@ -517,6 +508,8 @@ def check_exponential_smoothing(data):
 CHECKS = {
     **{name: partial(check_attention, case=case)
        for name, case in ATTENTIONS.items()},
+    **{name: partial(_check_causal, name=name) for name in (
+        'frame_causal_linear_attention', 'frame_causal_softmax_attention')},
     **{name.removeprefix('check_'): check
        for name, check in list(globals().items())
        if name.startswith('check_') and name != 'check_attention'}}

@@ -4,7 +4,6 @@ import torch
 from mmaction.registry import DATASETS, MODELS
 from mmaction.structures import ActionDataSample
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import init_default_scope
 from safetensors.torch import save_file
 
 import mmvidattn
@@ -21,7 +20,6 @@ HEAD = dict(type='LinearVideoTransformerHead', num_classes=3, in_channels=24,
 
 
 def build(**options):
-    init_default_scope('mmaction')
     kind = 'FineTunedRecognizer3D' if options else 'Recognizer3D'
     return MODELS.build(dict(
         dict(type=kind, backbone=BACKBONE, cls_head=HEAD), **options))
@@ -114,7 +112,6 @@ def test_freezes_spatial_encoder(tmp_path):
     *((name, dict(lora=dict(rank=2))) for name in (
         'laps_tiny', 'dualformer_tiny'))])
 def test_all_families_train(name, options):
-    init_default_scope('mmaction')
     cfg = mmvidattn.apis.load_config(f'{name}_motion').model
     model = MODELS.build(dict(
         cfg, type='FineTunedRecognizer3D', **options)).train()

@@ -3,7 +3,6 @@ import pytest
 import torch
 from mmaction.registry import MODELS
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import init_default_scope
 from mmengine.structures import BaseDataElement
 
 from mmvidattn.online import StreamSession
@@ -13,7 +12,6 @@ N, L, A, K = 6, 4, 2, 5
 
 def _detector(tokens=A, stream_kernel='window', **head):
     torch.manual_seed(0)
-    init_default_scope('mmaction')
     return MODELS.build(dict(
         type='OnlineActionDetector',
         stream_kernel=stream_kernel,

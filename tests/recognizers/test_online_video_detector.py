@@ -5,7 +5,6 @@ import pytest
 import torch
 from mmaction.registry import MODELS
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import init_default_scope
 from mmengine.structures import BaseDataElement
 
 K, SIDE, T = 4, 16, 6
@@ -13,7 +12,6 @@ K, SIDE, T = 4, 16, 6
 
 def build(tokens=0, carry_state=True, **options):
     torch.manual_seed(0)
-    init_default_scope('mmaction')
     model = MODELS.build(dict(
         type='OnlineActionDetector', carry_state=carry_state,
         backbone=dict(

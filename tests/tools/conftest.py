@@ -1,10 +1,9 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
-from helpers import run_program
+from helpers import ROOT, run_program
 from live_fixtures import (  # noqa: F401
     broken_clip,
     camera,
@@ -15,7 +14,6 @@ from live_fixtures import (  # noqa: F401
 
 import mmvidattn
 
-ROOT = Path(__file__).resolve().parents[2]
 NUM_VAL = 7
 
 

@@ -1,6 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Pictures of tools/analysis, and the numbers in them."""
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -12,7 +11,6 @@ import mmvidattn
 from mmvidattn.layers import VideoSelfAttention
 from tools.analysis import attention_map, grad_cam
 
-DOCS = Path(__file__).resolve().parents[2] / 'docs'
 TINY = 'linear_ff_tiny_motion'
 GRID = (4, 3, 5)
 

@@ -1,10 +1,11 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Damaged and unusual video files: each is read correctly or rejected."""
+from pathlib import Path
+
 import numpy as np
 import pytest
 from broken_videos import EITHER, READ, REFUSED, write_corpus, write_long
 from mmaction.registry import DATASETS
-from mmengine.registry import DefaultScope
 
 from mmvidattn.utils.video_reader import VideoReader
 
@@ -18,17 +19,16 @@ def corpus(tmp_path_factory):
 def build(folder, names, **options):
     list_file = folder / 'list.txt'
     list_file.write_text(''.join(f'{name} 0\n' for name in names), 'utf-8')
-    with DefaultScope.overwrite_default_scope('mmaction'):
-        return DATASETS.build(dict(
-            type='CheckedVideoDataset', ann_file=str(list_file),
-            data_root=str(folder), **options,
-            pipeline=[
-                dict(type='VideoReaderInit'),
-                dict(type='UniformSample', clip_len=8, test_mode=True),
-                dict(type='VideoReaderDecode'),
-                dict(type='Resize', scale=(32, 32), keep_ratio=False),
-                dict(type='FormatShape', input_format='NCTHW'),
-                dict(type='PackActionInputs')]))
+    return DATASETS.build(dict(
+        type='CheckedVideoDataset', ann_file=str(list_file),
+        data_root=str(folder), **options,
+        pipeline=[
+            dict(type='VideoReaderInit'),
+            dict(type='UniformSample', clip_len=8, test_mode=True),
+            dict(type='VideoReaderDecode'),
+            dict(type='Resize', scale=(32, 32), keep_ratio=False),
+            dict(type='FormatShape', input_format='NCTHW'),
+            dict(type='PackActionInputs')]))
 
 
 def test_each_kind_is_read_right_or_refused(corpus):
@@ -37,8 +37,7 @@ def test_each_kind_is_read_right_or_refused(corpus):
     dataset = build(folder, names, test_mode=True)
     for i, name in enumerate(names):
         try:
-            with DefaultScope.overwrite_default_scope('mmaction'):
-                result = tuple(dataset[i]['inputs'].shape)
+            result = tuple(dataset[i]['inputs'].shape)
         except RuntimeError as error:
             result = str(error)
         is_read = result == (1, 3, 8, 32, 32)
@@ -66,13 +65,11 @@ def test_a_file_without_its_beginning_is_named(corpus):
         VideoReader(corpus[0] / 'cut_start.mp4')
 
 
-def test_check_videos_lists_rejected_files(corpus, run_main, capfd, tmp_path,
-                                           monkeypatch):
+def test_check_videos_lists_rejected_files(corpus, run_main, capfd):
     folder, kinds = corpus
     names = [name for name in kinds if kinds[name] != EITHER]
-    (tmp_path / 'list.txt').write_text(
+    Path('list.txt').write_text(
         ''.join(f'{name};0\n' for name in names), 'utf-8')
-    monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:
         run_main('check-videos', 'list.txt', '--delimiter', ';', '--root',
                  folder, '--workers', 2, '--timeout', 20, '--out',
@@ -80,25 +77,23 @@ def test_check_videos_lists_rejected_files(corpus, run_main, capfd, tmp_path,
     printed = capfd.readouterr()
     assert end.value.code == 1, printed.err
     bad = {line.split('\t')[0].rsplit('/', 1)[1]
-           for line in (tmp_path / 'bad.tsv').read_text('utf-8').splitlines()}
+           for line in Path('bad.tsv').read_text('utf-8').splitlines()}
     assert bad == {name for name in names if kinds[name] == REFUSED}
-    good = (tmp_path / 'good.txt').read_text('utf-8').splitlines()
+    good = Path('good.txt').read_text('utf-8').splitlines()
     assert good == [f'{name};0' for name in names if name not in bad]
     assert f'{len(bad)} of {len(names)} videos are unreadable' in printed.out
     assert f'{len(names)}/{len(names)}' in printed.err
 
 
 def test_a_text_file_in_a_test_is_named_or_left_out(
-        run_main, small_config, small_checkpoint, motion_dir, tmp_path,
-        monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / 'notes.txt').write_text('no video')
+        run_main, small_config, small_checkpoint, motion_dir, capsys):
+    Path('notes.txt').write_text('no video')
     lines = (motion_dir / 'val.txt').read_text().splitlines()[:3]
-    (tmp_path / 'list.txt').write_text('\n'.join(
+    Path('list.txt').write_text('\n'.join(
         [f'{motion_dir}/{line}' for line in lines] + ['notes.txt 0\n']))
     data = 'test_dataloader.dataset.'
     words = ['test', small_config, small_checkpoint, '--cfg-options',
-             f'{data}ann_file={tmp_path}/list.txt', f'{data}data_root=.',
+             f'{data}ann_file={Path.cwd()}/list.txt', f'{data}data_root=.',
              f'{data}data_prefix.video=', 'test_dataloader.num_workers=1']
     with pytest.raises(SystemExit) as end:
         run_main(*words)

@@ -4,16 +4,13 @@ import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import pytest
+from helpers import ROOT
 
 from mmvidattn import __version__, commands
 
 COMMANDS = commands.find_commands()
-ROOT = Path(__file__).resolve().parents[2]
-
-
 HELP = '''
 import sys, time
 from mmvidattn import commands

@@ -7,12 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from mmvidattn.apis import get_model, load_config
-from mmvidattn.apis.models import (
-    MODEL_OPTIONS,
-    check_model_options,
-    model_options,
-)
+from mmvidattn.apis import get_model, load_config, models
 from mmvidattn.convert import SOURCES
 
 VIT = {
@@ -27,8 +22,7 @@ NAMES = {'backbone.patch_embed.projection.weight',
 
 @pytest.mark.parametrize('name', ['src.pth', f'hf://owner/model@{"0" * 40}'])
 def test_converts_a_file_or_a_model_of_the_hub(
-        run_main, capsys, tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
+        run_main, capsys, monkeypatch, name):
     source = Path('src.pth' if name == 'src.pth' else 'src.safetensors')
     if name == 'src.pth':
         torch.save(dict(epoch=3, model={
@@ -79,11 +73,11 @@ def test_config_with_other_options_rejects_the_checkpoint(
     # Before there was this option, its default was used.
     ('dualformer_tiny_k400', 'dualformer_paper_tiny_k400', 'patch_merging')])
 def test_released_variants_are_distinguished(name, other, new):
-    options = model_options(load_config(name).model)
+    options = models.model_options(load_config(name).model)
     assert new is None or options.pop(new) == 'conv'
-    meta = {MODEL_OPTIONS: options}
-    check_model_options(load_config(name).model, meta, 'x.pth')
+    meta = {models.MODEL_OPTIONS: options}
+    models.check_model_options(load_config(name).model, meta, 'x.pth')
     with pytest.raises(ValueError, match='different options'):
-        check_model_options(load_config(other).model, meta, 'x.pth')
+        models.check_model_options(load_config(other).model, meta, 'x.pth')
     # The metadata has plain types only.
     assert json.loads(json.dumps(meta)) == meta

@@ -6,12 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from helpers import ROOT
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).resolve().parents[2]
 WORKERS = [f'{loader}_dataloader.{option}' for loader in ('train', 'val')
            for option in ('num_workers=1', 'persistent_workers=True')]
 

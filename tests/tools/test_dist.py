@@ -12,13 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import read_scalars
+from helpers import ROOT, read_scalars
 from killed_runs import free_port
 
 import mmvidattn
 from mmvidattn.apis import load_config
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def launched(number, launcher, program, *args):
@@ -58,8 +56,7 @@ def launched(number, launcher, program, *args):
 
 
 def test_two_processes_of_slurm_give_the_results_of_one_and_of_the_model(
-        run_main, small_config, small_checkpoint, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+        run_main, small_config, small_checkpoint):
     results, metrics = {}, {}
     for name in 'one', 'two':
         words = ('test.py', small_config, small_checkpoint, '--work-dir', name,
@@ -68,8 +65,8 @@ def test_two_processes_of_slurm_give_the_results_of_one_and_of_the_model(
             run_main(*words)
         else:
             launched(2, 'slurm', *words)
-        results[name] = pickle.loads((tmp_path / f'{name}.pkl').read_bytes())
-        path, = tmp_path.glob(f'{name}/*/*.json')
+        results[name] = pickle.loads(Path(f'{name}.pkl').read_bytes())
+        path, = Path().glob(f'{name}/*/*.json')
         metrics[name] = {
             key: value for key, value in json.loads(path.read_text()).items()
             if key.startswith('acc')
@@ -91,28 +88,25 @@ def test_two_processes_of_slurm_give_the_results_of_one_and_of_the_model(
     assert metrics['one'] == metrics['two']
 
 
-def test_two_processes_train(small_config, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_two_processes_train(small_config):
     launched(2, 'pytorch', 'train.py', small_config, '--amp', '--work-dir',
              'work', '--cfg-options', 'train_cfg.max_epochs=1',
              'train_dataloader.dataset.indices=8',
              'train_dataloader.batch_size=2')
-    logs = read_scalars(tmp_path / 'work')
+    logs = read_scalars(Path('work'))
     # Eight videos in batches of two, for two.
     assert [log['step'] for log in logs if 'loss' in log] == [1, 2]
     # The metric has seen seven videos, not eight.
     top1, = (log['acc/top1'] for log in logs if 'acc/top1' in log)
     assert top1 * 7 == pytest.approx(round(top1 * 7))
-    meta = torch.load(tmp_path / 'work/epoch_1.pth')['meta']
+    meta = torch.load('work/epoch_1.pth')['meta']
     assert meta['iter'] == 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('then, now', [(1, 2), (2, 1)])
-def test_resumes_with_another_number_of_processes(
-        small_config, tmp_path, monkeypatch, then, now):
+def test_resumes_with_another_number_of_processes(small_config, then, now):
     """With the same samples, learning rates and weights."""
-    monkeypatch.chdir(tmp_path)
 
     def train(name, number, *args):
         launched(
@@ -121,13 +115,11 @@ def test_resumes_with_another_number_of_processes(
             'model.cls_head.dropout_ratio=0', 'train_cfg.max_epochs=3',
             f'train_dataloader.batch_size={4 // number}', 'randomness.seed=1',
             'default_hooks.checkpoint.max_keep_ckpts=3')
-        rates = {log['step']: log['lr']
-                 for log in read_scalars(tmp_path / name)}
-        return rates, torch.load(tmp_path / name / 'epoch_3.pth')
+        rates = {log['step']: log['lr'] for log in read_scalars(Path(name))}
+        return rates, torch.load(f'{name}/epoch_3.pth')
 
     rates, whole = train('whole', then)
-    rest, resumed = train('rest', now, '--resume',
-                          tmp_path / 'whole/epoch_1.pth')
+    rest, resumed = train('rest', now, '--resume', 'whole/epoch_1.pth')
     assert list(rest) == [step for step in rates if step > 4]
     assert rest == pytest.approx({step: rates[step] for step in rest})
     for name, value in whole['state_dict'].items():

@@ -58,9 +58,8 @@ def make_edges():
 
 def test_extracts_with_a_python_callable(run_main, video, tmp_path, capsys,
                                          monkeypatch):
-    module = types.ModuleType('mine')
-    module.make_edges = make_edges
-    monkeypatch.setitem(sys.modules, 'mine', module)
+    monkeypatch.setitem(sys.modules, 'mine', types.SimpleNamespace(
+        make_edges=make_edges))
     torch.save(make_edges().state_dict(), tmp_path / 'edges.pth')
     args = ('extract-features', video, tmp_path / 'out', 'mine:make_edges',
             '--checkpoint', tmp_path / 'edges.pth', '--device', 'cpu')

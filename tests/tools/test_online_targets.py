@@ -1,5 +1,4 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
-
 import numpy as np
 import pytest
 

@@ -6,10 +6,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from helpers import ROOT
 
 from tools import quickstart
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -37,10 +36,8 @@ def run(checkout, *options):
 
 
 @pytest.mark.parametrize('top1, passes', [(90., True), (89.9, False)])
-def test_fails_below_ninety_percent(monkeypatch, tmp_path, capsys, top1,
-                                    passes):
+def test_fails_below_ninety_percent(monkeypatch, capsys, top1, passes):
     monkeypatch.setattr(quickstart.os, 'chdir', lambda path: None)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, 'argv', ['quickstart.py'])
     for name, value in dict(
             make_videos=None, train=Path('best.pth'), test=top1,

@@ -20,11 +20,6 @@ from mmvidattn.online.frame_scores import read_frame_scores
 LOW = '--on', '0.26', '--off', '0.1', '--min-duration', '0'
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def events_of(path='events.jsonl'):
     return [json.loads(line) for line in open(path, encoding='utf-8')]
 

@@ -3,10 +3,10 @@
 import re
 import shutil
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import ROOT
 from made_videos import require_backend
 from rtsp_server import RtspServer
 from video_kinds import KINDS, ffmpeg_frames, make_kind
@@ -16,7 +16,6 @@ from mmvidattn.sources import LiveSource
 from mmvidattn.utils.decord_check import open_decord
 from mmvidattn.utils.video_reader import VideoReader
 
-ROOT = Path(__file__).resolve().parents[2]
 READERS = 'decord', 'pyav'
 PATHS = *READERS, 'live file', 'RTSP'
 # Paths with a column in the page; the others are right for all files.

@@ -9,6 +9,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 import torch
+from compat_symptoms import Payload
 from mmengine.runner import CheckpointLoader
 
 from mmvidattn.datasets import read_video_list
@@ -19,16 +20,6 @@ from mmvidattn.utils.checkpoint import check_opens, read_checkpoint
 WEIGHTS = dict(a=torch.ones(2))
 
 
-class Call:
-    """Call a function when unpickled."""
-
-    def __init__(self, function, *args):
-        self.call = function, args
-
-    def __reduce__(self):
-        return self.call
-
-
 def saved(value, is_zip=True):
     file = io.BytesIO()
     torch.save(value, file, _use_new_zipfile_serialization=is_zip)
@@ -37,7 +28,7 @@ def saved(value, is_zip=True):
 
 def object_array(made):
     array = np.empty(1, object)
-    array[0] = Call(os.mkdir, made)
+    array[0] = Payload(os.mkdir, made)
     return array
 
 
@@ -53,18 +44,18 @@ def header(text):
 
 
 def pickled(made):
-    return pickle.dumps([Call(os.mkdir, made)])
+    return pickle.dumps([Payload(os.mkdir, made)])
 
 
 # Contents of checkpoints, and the word of the error that names the danger.
 CHECKPOINTS = {
-    'zip': (lambda m: saved(dict(state_dict=Call(os.mkdir, m))), 'mkdir'),
-    'legacy': (lambda m: saved([Call(os.mkdir, m)], False), 'mkdir'),
+    'zip': (lambda m: saved(dict(state_dict=Payload(os.mkdir, m))), 'mkdir'),
+    'legacy': (lambda m: saved([Payload(os.mkdir, m)], False), 'mkdir'),
     'bare pickle': (pickled, ''),
     'late': (lambda m: saved(dict(state_dict=WEIGHTS, message_hub=dict(
-        log_scalars={}, runtime_info=dict(x=Call(os.mkdir, m))))), 'mkdir'),
-    'nested archive': (lambda m: saved([Call(
-        torch.storage._load_from_bytes, saved(Call(os.mkdir, m), False))]),
+        log_scalars={}, runtime_info=dict(x=Payload(os.mkdir, m))))), 'mkdir'),
+    'nested archive': (lambda m: saved([Payload(
+        torch.storage._load_from_bytes, saved(Payload(os.mkdir, m), False))]),
         '_load_from_bytes'),
     'object array': (lambda m: saved(dict(state_dict=object_array(m))), '')}
 OTHERS = {

@@ -1,6 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import gc
 import multiprocessing
+from functools import cache
 from pathlib import Path
 
 import av
@@ -40,14 +41,8 @@ KINDS = ('plain', 'varying rate', 'B-frames', 'mjpeg avi', 'open groups',
 @pytest.fixture(scope='module')
 def video(tmp_path_factory):
     """Function that creates each kind of video once."""
-    folder, made = tmp_path_factory.mktemp('videos'), {}
-
-    def of_kind(kind):
-        if kind not in made:
-            made[kind] = make(kind, folder)
-        return made[kind]
-
-    return of_kind
+    folder = tmp_path_factory.mktemp('videos')
+    return cache(lambda kind: make(kind, folder))
 
 
 @pytest.mark.parametrize('kind', sorted(KINDS))
@@ -149,11 +144,9 @@ def test_opening_decodes_no_frame(video, monkeypatch):
         assert len(frame_table.times) == LENGTH + 1
 
 
-def test_reads_bytes_with_threads_and_a_name_with_colons(
-        video, tmp_path, monkeypatch):
+def test_reads_bytes_with_threads_and_a_name_with_colons(video):
     data = video('plain').read_bytes()
     reader = VideoReader(data, num_threads=2)
-    monkeypatch.chdir(tmp_path)
     Path('12:30:05.mp4').write_bytes(data)
     np.testing.assert_array_equal(
         reader.get_batch([5, 3]),

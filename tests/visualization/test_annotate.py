@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import os
-import resource
 
 import av
 import cv2
 import decord
 import numpy as np
 import pytest
+from helpers import small_disk
 from live_fixtures import write_clip
 from made_videos import slow_down
 
@@ -115,19 +115,12 @@ def test_suffix_selects_video_or_image(tmp_path):
         annotate_video(video, tmp_path / 'x.gif', LINES)
 
 
-def write_noise(path, limit=None):
-    """Write frames that exceed the encoder's buffer, on a disk of a size."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+def write_noise(path):
+    """Write frames that exceed the encoder's buffer."""
     rng = np.random.default_rng(0)
-    resource.setrlimit(resource.RLIMIT_FSIZE,
-                       (soft if limit is None else limit, hard))
-    try:
-        with VideoWriter(path, 12) as video:
-            for _ in range(12):
-                video.write(rng.integers(0, 255, (64, 480, 3), np.uint8),
-                            ['x'])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with VideoWriter(path, 12) as video:
+        for _ in range(12):
+            video.write(rng.integers(0, 255, (64, 480, 3), np.uint8), ['x'])
 
 
 def open_handles():
@@ -146,7 +139,8 @@ def test_full_disk_leaves_neither_file_nor_handle(codec, tmp_path):
     # Fail in the header, in the frames, in the index and at the last byte.
     for size in 0, 40, 20_000, total - 400, total - 1:
         try:
-            write_noise(path, size)
+            with small_disk(size):
+                write_noise(path)
         except OSError:
             assert not path.exists(), size
         else:

@@ -1,12 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Data roots made from published lists with the command line."""
 import json
-import resource
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import small_disk
 from mmaction.registry import DATASETS
 
 from mmvidattn.apis import load_config
@@ -119,7 +119,6 @@ def test_keeps_released_targets_on_request(thumos14, tmp_path):
 
 
 def test_full_disk_damages_no_file(thumos14, tmp_path):
-    """A limit on the file size fails like a full disk."""
     rgb = write_features(tmp_path / 'rgb', THUMOS_LENGTHS)
 
     def run(name, split):
@@ -132,13 +131,8 @@ def test_full_disk_damages_no_file(thumos14, tmp_path):
 
     run('out', 'val')
     before = files('out')
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1900, hard))
-    try:
-        with pytest.raises(SystemExit, match='too large'):
-            run('out', 'test')
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with small_disk(1900), pytest.raises(SystemExit, match='too large'):
+        run('out', 'test')
     assert files('out') == before
     for name, split in ('out', 'test'), ('new', 'test'), ('new', 'val'):
         run(name, split)
