@@ -18,7 +18,7 @@ import yaml
 from mmengine.config import Config, ConfigDict
 
 from mmvidattn.apis import load_config
-from mmvidattn.apis.complexity import CROPS
+from mmvidattn.apis.view_shape import CROPS
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = '<!-- Written by python docs/recipes.py -->'

@@ -379,7 +379,7 @@ def check_fixation_ratio(data):
             inputs, weight, bias, aggregate)
 
     d.compare(
-        with_inputs(ops.feature_fixation), with_inputs(naive.fixation_ratio),
+        with_inputs(ops.fixation_ratio), with_inputs(naive.fixation_ratio),
         d.tensor(D, D * (n if aggregate == 'concat' else 1), scale=.3),
         d.tensor(D), *(d.tensor(*lead, D) for _ in range(n)))
 

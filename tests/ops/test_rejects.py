@@ -49,7 +49,7 @@ CASES = [
        'bias of softmax_attention must')
       for shape in ((8, ), (2, 9), (2, 3, 7, 9), (4, 7, 9))),
     (ops.feature_map, (zeros(1), 'gelu'), {}, r"'elu\+1'.*got 'gelu'"),
-    (ops.feature_fixation, ((zeros(1, 4), ), zeros(4, 4), zeros(4), 'max'), {},
+    (ops.fixation_ratio, ((zeros(1, 4), ), zeros(4, 4), zeros(4), 'max'), {},
      "'concat', 'add', 'mul'.*'max'"),
     (ops.random_projection, (4, 0), {}, 'got 4 and 0'),
     (ops.performer_attention, (Q, K, V, zeros(6, 4)), {}, r'got \(6, 4\)'),
