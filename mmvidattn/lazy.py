@@ -16,7 +16,9 @@ class LazyPackage(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name in self._modules:
-            return importlib.import_module(f'.{name}', self.__name__)
+            importlib.import_module(f'.{name}', self.__name__)
+            # The module, or its function of the same name.
+            return self.__dict__[name]
         for module, names in self._modules.items():
             if name in names:
                 value = getattr(

@@ -1,5 +1,6 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 import ast
+import subprocess
 import sys
 from functools import cache
 from graphlib import TopologicalSorter
@@ -97,3 +98,8 @@ def test_imports_point_down():
                             *sys.stdlib_module_names)):
                 broken.append(f'{module} imports {name}')
     assert not broken
+
+
+def test_first_use_of_an_op_is_not_its_module():
+    subprocess.run([sys.executable, '-c', 'from mmvidattn import ops\n'
+                    'assert callable(ops.linear_attention)'], check=True)

@@ -97,7 +97,9 @@ def frame_causal_linear_attention(
     for chunk in zip(*chunks):
         y, state = attend(*chunk, *state)
         parts.append(y)
-    return torch.cat(parts, dim=1), state
+    # Autocast on a CPU cannot join float16.
+    with without_autocast(v.device.type):
+        return torch.cat(parts, dim=1), state
 
 
 def initial_frame_sums(v: Tensor, head_dims: int) -> State:
