@@ -1,4 +1,5 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
+import ast
 import json
 import os
 import re
@@ -74,3 +75,28 @@ def test_page_lists_all_workarounds():
         expected.append(f'| `{one.name}` | {doc["Symptom"]} | '
                         f'{doc["Upstream"]} | {doc["Until"]} |')
     assert rows == expected
+
+
+def test_commands_import_in_a_plain_shell():
+    """The first import may be one that a workaround needs, too."""
+    Path('none.csv').touch()
+    done = subprocess.run(
+        [sys.executable, '-m', 'mmvidattn', 'score', 'none.csv', 'none.csv'],
+        capture_output=True, text=True)
+    assert done.stderr.startswith('mmvidattn score: error: '), done.stderr
+
+
+def test_workarounds_import_the_package_only_when_called():
+    """They are applied while one of its modules may be imported."""
+    for path in PACKAGE.glob('compat/*.py'):
+        for function in ast.parse(path.read_text('utf-8')).body:
+            for node in getattr(function, 'body', ()):
+                assert getattr(node, 'level', 0) < 2, (path, node.lineno)
+
+
+def test_torch_may_be_imported_first():
+    Path('mine.py').write_text("_base_ = 'mmvidattn::vivit_tiny_motion.py'")
+    subprocess.run([
+        sys.executable, '-c', 'import torch, mmvidattn\n'
+        'from mmengine.config import Config\n'
+        'assert Config.fromfile("mine.py").model'], check=True)

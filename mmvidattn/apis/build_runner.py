@@ -31,6 +31,7 @@ from ..utils.half_precision import fallback_message, is_bfloat16_slow
 from ..utils.lock import lock_folder
 from ..utils.modules import unwrap
 from ..utils.remote_files import is_url
+from ..utils.text_files import refuse_pickle
 from .config import KNOWN_KEYS, dependent_options, leaves_of, load_config
 from .models import check_model_options
 
@@ -114,8 +115,9 @@ def build_runner(cfg: Config, strict: bool, compile: bool = False,
     check_scaling(cfg)
     _check_classes(cfg)
     dropped = drop_slow_bfloat16(cfg)
+    cfg.default_scope = cfg.get('default_scope') or 'mmaction'
     # Another library of OpenMMLab may have set its own scope.
-    init_default_scope(cfg.get('default_scope') or 'mmaction')
+    init_default_scope(cfg.default_scope)
     optimizer = (cfg.get('optim_wrapper') or {}).get('optimizer') or {}
     kind = optimizer.get('type')
     if isinstance(kind, str) and OPTIMIZERS.get(kind) is None:
@@ -199,9 +201,16 @@ def _check_labels(data: Config, classes: int) -> None:
     path = os.path.join(data.get('data_root') or '', data.get('ann_file', ''))
     if not os.path.isfile(path):
         return
+    delimiter = data.get('delimiter', ' ')
+    shape = f'<path>{delimiter}<label>'
+    refuse_pickle(path, f'lines of {shape}')
     with open(path, encoding='utf-8', errors='replace') as lines:
         for number, line in enumerate(lines, 1):
-            label = line.rpartition(data.get('delimiter', ' '))[2].strip()
+            *names, label = line.strip().split(delimiter)
+            if line.strip() and data.type == 'VideoDataset' and (
+                    len(names) != 1):
+                raise ValueError(f'{path}, line {number}: expected {shape}, '
+                                 f'got {line.strip()[:80]!r}')
             if line.strip() and not (
                     label.isdecimal() and int(label) < classes):
                 raise ValueError(

@@ -202,7 +202,7 @@ def _load_file(path: Path) -> Config:
     except (SyntaxError, NameError) as error:
         raise ValueError(f'{path} is not a config: {error}') from error
     except FileNotFoundError as error:
-        if '::' in str(error):
+        if '::' in str(error) or '.mim' in str(error):
             raise
         raise FileNotFoundError(
             f'{path}: {describe_error(error)}. Configs of this package are '

@@ -84,11 +84,12 @@ def apply() -> None:
         raise ValueError(
             f'{SKIP} must name workarounds ({", ".join(names)}), got '
             f'{", ".join(sorted(unknown))}')
+    # Workarounds that are applied now may import the modules of others.
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
     for one in WORKAROUNDS:
         if not one.modules or not sys.modules.keys().isdisjoint(one.modules):
             one.apply()
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
 
 
 class _Finder(MetaPathFinder):

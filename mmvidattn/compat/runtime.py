@@ -222,8 +222,6 @@ def suggest_class_names() -> None:
     """
     from mmengine.registry import Registry
 
-    from ..utils.arguments import suggest_argument
-
     def build(original, self, cfg, *args, **kwargs):
         try:
             return original(self, cfg, *args, **kwargs)
@@ -231,6 +229,8 @@ def suggest_class_names() -> None:
             kind = cfg.get('type') if isinstance(cfg, dict) else None
             kind = self.get(kind) if isinstance(kind, str) else kind
             if isinstance(kind, type):
+                # This module may be importing mmengine.
+                from ..utils.arguments import suggest_argument
                 suggest_argument(kind, cfg.keys() - {'type', '_scope_'})
             raise
         except KeyError as error:
@@ -242,7 +242,8 @@ def suggest_class_names() -> None:
                 # Classes of this package may not be imported yet.
                 known = {*one.module_dict, *getattr(one, 'names', list)(),
                          *getattr(one.parent, 'module_dict', ())}
-            close = difflib.get_close_matches(name, sorted(known), 1)
+            close = [one for one in known if one.lower() == name.lower()
+                     ] or difflib.get_close_matches(name, sorted(known), 1)
             if not close:
                 raise
             raise KeyError(f'{name} is not in the registry {self.name!r}; did '

@@ -159,6 +159,10 @@ ROWS = {
         ('{CONFIG} --cfg-options train_dataloader.dataset.num_classes=None '
          'train_dataloader.dataset.ann_file={IN}/mine.csv',
          "mine.csv, line 1: .* below model.cls_head.num_classes=8, got 'vid"),
+        ('{CONFIG} --cfg-options train_dataloader.dataset.num_classes=None '
+         'train_dataloader.dataset.type=VideoDataset '
+         'train_dataloader.dataset.ann_file={IN}/lost.py',
+         'lost.py, line 1: expected <path> <label>, got "_base_'),
         ('{CONFIG} --cfg-options foo', 'must be KEY=VALUE, got foo'),
         ('linear_ff_tiny_motoin', f'did you mean {TINY}'),
         (TINY, 'no annotation file data/motion/.*data_root='),
@@ -168,8 +172,8 @@ ROWS = {
         ('{IN}/lost.py', "lost.py: .*none.py: No such.* 'mmvidattn::lin"),
         ('{CONFIG} --cfg-options default_hooks.chekpoint.interval=2',
          'default_hooks.chekpoint has no type; did you mean checkpoint?'),
-        ('{CONFIG} --cfg-options optim_wrapper.optimizer.type=AdamWW',
-         'AdamWW is not .*did you mean AdamW'),
+        ('{CONFIG} --cfg-options optim_wrapper.optimizer.type=Adamw',
+         'Adamw is not .*did you mean AdamW'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.lr_rate=1',
          "AdamW has no argument 'lr_rate'; it has params, lr, betas"),
         ('{CONFIG} --cfg-options train_cfg.max_epoch=3',

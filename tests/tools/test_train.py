@@ -83,7 +83,8 @@ def test_options_of_training(trained, train, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, 'benchmark', False)
     logs, val = train(
         '--seed', 5, '--no-validate', '--epochs', 1, '--amp',
-        '--auto-scale-lr', '--deterministic', '--diff-rank-seed')
+        '--auto-scale-lr', '--deterministic', '--diff-rank-seed',
+        '--cfg-options', 'default_scope=None')
     assert not val and [log['step'] for log in logs] == [1, 2, 3, 4]
     amp, full = logs[0], scalars(trained)[0][0]
     cfg = Config.fromfile(tmp_path / 'small.py')

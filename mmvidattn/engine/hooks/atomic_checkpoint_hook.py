@@ -111,6 +111,9 @@ class AtomicCheckpointHook(CheckpointHook):
         hub, outdated, improved = runner.message_hub, [], False
         for key, rule in zip(self.key_indicators, self.rules):
             suffix = '' if len(self.key_indicators) == 1 else f'_{key}'
+            if key not in metrics:
+                raise ValueError(f'save_best={key!r} must be a metric of the '
+                                 f'validation: {", ".join(metrics)}')
             score, best = metrics[key], hub.get_info(f'best_score{suffix}')
             if best is None:
                 best = self.init_value_map[rule]

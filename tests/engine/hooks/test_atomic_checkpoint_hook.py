@@ -247,3 +247,8 @@ def test_training_continues_if_files_cannot_be_changed(tmp_path, monkeypatch):
     assert f'cannot remove {tmp_path}/epoch_1.pth: ' in log_of(tmp_path)
     assert 'cannot write last_checkpoint: ' in log_of(tmp_path)
     assert find_resumable(tmp_path)[0].name == 'epoch_4.pth'
+
+
+def test_names_the_metrics_of_save_best(tmp_path):
+    with pytest.raises(ValueError, match="'acc_1' must be a metric .*: acc"):
+        build(tmp_path, checkpoint=dict(save_best='acc_1')).train()
