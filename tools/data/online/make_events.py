@@ -211,9 +211,9 @@ def parse_args() -> argparse.Namespace:
         help='number of videos (default: 10)')
     add('--seed', type=int, default=0)
     add('--seconds', type=float, default=240,
-        help='mean length of a video (default: 240)')
+        help='mean length of a video, at least 60 (default: 240)')
     add('--side', type=int, default=64,
-        help='height and width in pixels (default: 64)')
+        help='height and width in pixels, at least 36 (default: 64)')
     add('--noise', type=float, default=12.,
         help='standard deviation of the noise, in gray levels (default: 12)')
     add('--gray', type=int, default=3,
