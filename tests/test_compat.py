@@ -87,7 +87,7 @@ def test_commands_import_in_a_plain_shell():
 
 
 def test_workarounds_import_the_package_only_when_called():
-    """They are applied while one of its modules may be imported."""
+    """An import of the package may be what applies a workaround."""
     for path in PACKAGE.glob('compat/*.py'):
         for function in ast.parse(path.read_text('utf-8')).body:
             for node in getattr(function, 'body', ()):

@@ -84,7 +84,7 @@ def apply() -> None:
         raise ValueError(
             f'{SKIP} must name workarounds ({", ".join(names)}), got '
             f'{", ".join(sorted(unknown))}')
-    # Workarounds that are applied now may import the modules of others.
+    # A workaround may import modules that later workarounds wait for.
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     for one in WORKAROUNDS:
