@@ -3,10 +3,12 @@
 import argparse
 import difflib
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from traceback import extract_tb, print_exc
 
 import torch
 from mmaction.registry import OPTIMIZERS, RUNNERS
@@ -16,6 +18,7 @@ from mmengine.dist import broadcast_object_list
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 
+from ..datasets.skipping_loader import SampleError
 from ..engine import AtomicCheckpointHook, NewClassifierHook, VideoRunner
 from ..engine.hooks import find_hook
 from ..engine.runner import check_scaling
@@ -27,19 +30,21 @@ from ..utils.checkpoint import (
     require_overlap,
 )
 from ..utils.config_folder import config_folder
+from ..utils.exits import end_program
 from ..utils.half_precision import fallback_message, is_bfloat16_slow
 from ..utils.lock import lock_folder
 from ..utils.modules import unwrap
+from ..utils.printable import describe_error
 from ..utils.remote_files import is_url
-from ..utils.text_files import refuse_pickle
+from .check_config import check_config
 from .config import KNOWN_KEYS, dependent_options, leaves_of, load_config
 from .models import check_model_options
 
+# Messages of torch about tensors that do not fit together.
+SHAPES = re.compile('shape|size|dimension|channel|unpack')
 # Environment variable with the rank of a process, for each launcher.
 RANKS = dict(
     pytorch='RANK', slurm='SLURM_PROCID', mpi='OMPI_COMM_WORLD_RANK')
-# Data sets of lists of videos whose last column is the label.
-LISTS = 'VideoDataset', 'RawframeDataset', 'CheckedVideoDataset'
 
 
 def load_runner_config(args: argparse.Namespace) -> Config:
@@ -113,7 +118,7 @@ def build_runner(cfg: Config, strict: bool, compile: bool = False,
             Defaults to None, random weights.
     """
     check_scaling(cfg)
-    _check_classes(cfg)
+    check_config(cfg)
     dropped = drop_slow_bfloat16(cfg)
     cfg.default_scope = cfg.get('default_scope') or 'mmaction'
     # Another library of OpenMMLab may have set its own scope.
@@ -175,50 +180,6 @@ def drop_slow_bfloat16(cfg: Config) -> list[str]:
     return dropped
 
 
-def _check_classes(cfg: Config) -> None:
-    """Raise a ``ValueError`` if data have more classes than the head."""
-    # Recognizers of features lack a head.
-    classes = (cfg.model.get('cls_head') or {}).get('num_classes')
-    for name in 'train', 'val', 'test':
-        data = (cfg.get(f'{name}_dataloader') or {}).get('dataset', {})
-        while 'dataset' in data:
-            data = data.dataset
-        number = data.get('num_classes')
-        if isinstance(number, int) and isinstance(classes, int) and (
-                number > classes):
-            raise ValueError(
-                f'model.cls_head.num_classes is {classes}, but '
-                f'{name}_dataloader.dataset.num_classes is {number}: set both '
-                'to the number of classes of your labels')
-        kind = str(data.get('type')).rpartition('.')[2]
-        if isinstance(classes, int) and number is None and not data.get(
-                'multi_class') and kind in LISTS:
-            _check_labels(data, classes)
-
-
-def _check_labels(data: Config, classes: int) -> None:
-    """Check the label at the end of each line of a data set."""
-    path = os.path.join(data.get('data_root') or '', data.get('ann_file', ''))
-    if not os.path.isfile(path):
-        return
-    delimiter = data.get('delimiter', ' ')
-    shape = f'<path>{delimiter}<label>'
-    refuse_pickle(path, f'lines of {shape}')
-    with open(path, encoding='utf-8', errors='replace') as lines:
-        for number, line in enumerate(lines, 1):
-            *names, label = line.strip().split(delimiter)
-            if line.strip() and data.type == 'VideoDataset' and (
-                    len(names) != 1):
-                raise ValueError(f'{path}, line {number}: expected {shape}, '
-                                 f'got {line.strip()[:80]!r}')
-            if line.strip() and not (
-                    label.isdecimal() and int(label) < classes):
-                raise ValueError(
-                    f'{path}, line {number}: the label must be a number below '
-                    f'model.cls_head.num_classes={classes}, got '
-                    f'{label[:80]!r}')
-
-
 def _check_resume(runner: Runner, checkpoint: str) -> None:
     """Raise a ``ValueError`` if the saved optimizer lacks a needed option."""
     if checkpoint.endswith('.safetensors'):
@@ -238,6 +199,40 @@ def _check_resume(runner: Runner, checkpoint: str) -> None:
             f'{", ".join(sorted(missing))} for {optimizer["type"]}. Resume '
             'with the previous optimizer, or start from its weights: '
             'load_from=..., without --resume')
+
+
+def build_loops(runner: Runner, *names: str) -> None:
+    """Build loops and their data sets now, to find errors before the work."""
+    for name in names:
+        try:
+            getattr(runner, f'{name}_loop')
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f'{name}_dataloader: {describe_error(error)}') from error
+
+
+@contextmanager
+def explained_errors(runner: Runner) -> Iterator[None]:
+    """End the program if a sample or the first step fails, with a hint."""
+    try:
+        yield
+    except SampleError as error:
+        end_program(str(error))
+    except Exception as error:
+        text = str(error).strip()
+        frames = {each.name for each in extract_tb(error.__traceback__)}
+        if '__getitem__' in frames or 'in DataLoader worker' in text:
+            hint = ("check the data set's data_root and data_prefix; "
+                    'CheckedVideoDataset instead of VideoDataset leaves out '
+                    'unreadable videos')
+        elif not runner.iter and SHAPES.search(text):
+            hint = ('check that these fit together: FormatShape in the '
+                    'pipeline, model.data_preprocessor.format_shape, the '
+                    'backbone, and in_channels of model.cls_head')
+        else:
+            raise
+        print_exc()
+        end_program(f'{text.splitlines()[-1]}; {hint}')
 
 
 def _find_resumable(runner: Runner) -> str | None:

@@ -21,9 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from mmengine.device import get_device
 
-    from ..apis.build_runner import build_runner, load_runner_config
+    from ..apis.build_runner import (
+        build_loops,
+        build_runner,
+        explained_errors,
+        load_runner_config,
+    )
     from ..apis.models import find_weights
-    from ..datasets.skipping_loader import SampleError
     from ..utils.half_precision import amp
 
     with one_line_stop():
@@ -49,11 +53,8 @@ def run(args: argparse.Namespace) -> None:
                 cfg.test_evaluator = [*evaluators, dict(
                     type='DumpResults', out_file_path=args.dump)]
             runner = build_runner(cfg, strict=True, compile=args.compile)
-            # Build the test set now, to find errors in it.
-            runner.test_loop  # noqa: B018
-        with amp(get_device(), args.amp and cfg.test_cfg.fp16):
-            try:
-                runner.test()
-            except SampleError as error:
-                end_program(str(error))
+            build_loops(runner, 'test')
+        with explained_errors(runner), amp(
+                get_device(), args.amp and cfg.test_cfg.fp16):
+            runner.test()
     end_program()

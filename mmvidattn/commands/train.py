@@ -127,12 +127,13 @@ def apply_args(cfg: 'Config', args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from ..apis.build_runner import (
+        build_loops,
         build_runner,
+        explained_errors,
         load_runner_config,
         lock_work_dir,
         unsaved_checkpoint,
     )
-    from ..datasets.skipping_loader import SampleError
 
     with ExitStack() as stack:
         # PreemptionHook saves the run before it is stopped.
@@ -147,9 +148,8 @@ def run(args: argparse.Namespace) -> None:
             old = sorted(Path(cfg.work_dir).glob('*.pth'))
             runner = build_runner(cfg, strict=False, compile=args.compile,
                                   start_weights=start_weights)
-            # Build the data sets and the optimizer now, to find errors.
-            runner.train_loop  # noqa: B018
-            runner.val_loop  # noqa: B018
+            build_loops(runner, 'train', 'val')
+            # Find its errors now, too.
             runner.optim_wrapper = runner.build_optim_wrapper(
                 runner.optim_wrapper)
             if old and not cfg.get('resume'):
@@ -161,8 +161,6 @@ def run(args: argparse.Namespace) -> None:
                     '--resume continues the earlier run, and another '
                     '--work-dir keeps both apart')
         # Other errors are not the user's, and need a traceback.
-        try:
+        with explained_errors(runner):
             runner.train()
-        except SampleError as error:
-            end_program(str(error))
     end_program(unsaved_checkpoint(runner))

@@ -92,12 +92,12 @@ class SkippingLoader:
             # All samples on this server would be lost.
             raise
         except Exception as error:
+            reason = brief(error).removeprefix(f'{name}: ')
             if self.on_error == 'raise':
                 raise SampleError(
-                    f'cannot load {name}: {brief(error)}; to leave out such '
-                    "videos, set the dataset's on_error to 'skip'"
-                ) from error
-            self._count(name, error)
+                    f'cannot load {name}: {reason}; to leave out such videos, '
+                    "set the dataset's on_error to 'skip'") from error
+            self._count(name, reason, error)
             return None
         if data is None:
             return None
@@ -116,18 +116,18 @@ class SkippingLoader:
                 sample.set_metainfo(note)
         return data
 
-    def _count(self, name: str, error: Exception) -> None:
+    def _count(self, name: str, reason: str, error: Exception) -> None:
         if name not in self._warned:
             self._warned.add(name)
-            print_log(f'Skipped {name}: {brief(error)}', logger='current',
+            print_log(f'Skipped {name}: {reason}', logger='current',
                       level=logging.WARNING)
-        self._failures.append((name, brief(error)))
+        self._failures.append((name, reason))
         if len(self._failures) >= self.max_failures:
             failed, self._failures = self._failures, []
             raise SampleError(
                 f'loading failed {len(failed)} times in a row; is the data '
                 'folder right, and does the pipeline work? The last error: '
-                f'{brief(error)}. The videos: {", ".join(dict(failed))}'
+                f'{reason}. The videos: {", ".join(dict(failed))}'
             ) from error
 
 

@@ -163,6 +163,10 @@ ROWS = {
          'train_dataloader.dataset.type=VideoDataset '
          'train_dataloader.dataset.ann_file={IN}/lost.py',
          'lost.py, line 1: expected <path> <label>, got "_base_'),
+        ('{CONFIG} --cfg-options val_evaluator=None',
+         'has no val_evaluator: set all of val_dataloader, val_cfg, val_eval'),
+        ('{CONFIG} --cfg-options train_dataloader.dataset.data_prefix.vid=x',
+         "dataset.data_prefix: CheckedVideoDataset reads 'video', got 'vid'"),
         ('{CONFIG} --cfg-options foo', 'must be KEY=VALUE, got foo'),
         ('linear_ff_tiny_motoin', f'did you mean {TINY}'),
         (TINY, 'no annotation file data/motion/.*data_root='),

@@ -143,6 +143,16 @@ def test_different_optimizer_cannot_resume(trained, train):
               'optim_wrapper.optimizer.type=SGD')
 
 
+@pytest.mark.parametrize('option, error', [
+    ('model.cls_head.in_channels=5', '.* in_channels of model.cls_head'),
+    ('train_dataloader.dataset.type=VideoDataset '
+     'train_dataloader.dataset.data_prefix.video=lost',
+     '.*lost/.*data_prefix; CheckedVideoDataset .* leaves out')])
+def test_failure_of_the_first_step_names_options(train, option, error):
+    with pytest.raises(SystemExit, match=error):
+        train('--cfg-options', *option.split())
+
+
 def test_error_names_a_checkpoint_that_was_not_saved(
         train, motion_dir, tmp_path, monkeypatch):
     """A broken video in the list does not end the run."""

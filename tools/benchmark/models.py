@@ -10,8 +10,9 @@ The linear video transformer and ViViT run beside a transcription of the
 paper's equations, with the same weights, in processes that run in turns
 (TeSTra's is in ``streams.py``). Large networks have fewer layers. No times are
 printed unless outputs and gradients agree to 1e-6 in float64, and outputs in
-the measured precision to 1e-3 (float32) or 5e-2 (bfloat16). Peak memory is
-what a call adds to the process (CPU), or all allocated memory (CUDA).
+the measured precision to 1e-3 (float32) or 5e-2 (bfloat16; LAPS 0.2). Peak
+memory is what a call adds to the process (CPU), or all allocated memory
+(CUDA).
 """
 import argparse
 import sys
@@ -63,11 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def benchmarks(args: argparse.Namespace
                ) -> Iterator[tuple[str, dict, dict[str, float]]]:
-    tolerances = dict(output=TOLERANCES[args.dtype],
-                      **{name: DOUBLE_TOLERANCE for name in (
-                          'float64 output', 'float64 gradient of the input',
-                          'float64 norm of gradients')})
     for name in args.models:
+        tolerances = dict.fromkeys(
+            ('float64 output', 'float64 gradient of the input',
+             'float64 norm of gradients'), DOUBLE_TOLERANCE)
+        # In LAPS, random weights amplify rounding: outputs in bfloat16 differ
+        # from float32 by 0.14, eager or compiled.
+        tolerances['output'] = TOLERANCES[args.dtype] * (
+            4 if name == 'laps' and args.dtype == 'bfloat16' else 1)
         for task in args.tasks:
             for batch in args.batch:
                 common_options = dict(name=name, task=task, batch=batch,

@@ -186,17 +186,17 @@ def make_events(out: Path, videos: int = 10, seed: int = 0,
     def write() -> None:
         shutil.rmtree(out / 'videos', ignore_errors=True)
         (out / 'videos').mkdir()
+        rows = [['video', 'start', 'end', 'label', 'subset']]
+        for i in range(videos):
+            frames, events = make_video(seed, i, recipe)
+            name = f'day_{i:02d}.mp4'
+            write_video(out / 'videos' / name, frames, FPS)
+            # Days 3, 8, ... are for validation, days 4, 9, ... for the test.
+            subset = SUBSETS[max(0, i % 5 - 2)]
+            rows += [[name, event.start / FPS, event.end / FPS, event.label,
+                      subset] for event in events]
         with open(out / 'annotations.csv', 'w', newline='') as file:
-            rows = csv.writer(file, lineterminator='\n')
-            rows.writerow(['video', 'start', 'end', 'label', 'subset'])
-            for i in range(videos):
-                frames, events = make_video(seed, i, recipe)
-                name = f'day_{i:02d}.mp4'
-                write_video(out / 'videos' / name, frames, FPS)
-                # Days 3, 8, ... are for validation, days 4, 9, ... for test.
-                subset = SUBSETS[max(0, i % 5 - 2)]
-                rows.writerows([name, event.start / FPS, event.end / FPS,
-                                event.label, subset] for event in events)
+            csv.writer(file, lineterminator='\n').writerows(rows)
 
     return write_set(out, settings, overwrite, write)
 
