@@ -82,8 +82,7 @@ def area(flags, positives):
     result, last, points = 0., 0, points_of(flags)
     for i, (hits, _) in enumerate(points):
         if hits > last:
-            result += (hits - last) / positives * max(
-                p for _, p in points[i:])
+            result += (hits - last) / positives * max(p for _, p in points[i:])
             last = hits
     return result
 

@@ -43,8 +43,7 @@ from .models import check_model_options
 # Messages of torch about tensors that do not fit together.
 SHAPES = re.compile('shape|size|dimension|channel|unpack')
 # Environment variable with the rank of a process, for each launcher.
-RANKS = dict(
-    pytorch='RANK', slurm='SLURM_PROCID', mpi='OMPI_COMM_WORLD_RANK')
+RANKS = dict(pytorch='RANK', slurm='SLURM_PROCID', mpi='OMPI_COMM_WORLD_RANK')
 
 
 def load_runner_config(args: argparse.Namespace) -> Config:

@@ -157,8 +157,7 @@ class VideoClassifier:
         The prediction of an unreadable video has an ``error``. Arguments as in
         :meth:`__call__`.
         """
-        return self._batches(
-            self._read_each(sources, fps), topk, batch_size)
+        return self._batches(self._read_each(sources, fps), topk, batch_size)
 
     @check_arguments(source=Any)
     def windows(self,

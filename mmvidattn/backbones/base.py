@@ -98,8 +98,7 @@ class BaseBackbone(BaseModule):
             'num_layers' if name == 'depths' else name: value
             for name, value in arch.items()
         }
-        chosen.update(
-            {k: v for k, v in numbers.items() if v is not None})
+        chosen.update({k: v for k, v in numbers.items() if v is not None})
         example = next(iter(cls.arch_zoo.values()))
         if chosen.keys() != example.keys():
             raise ValueError(f'arch must be a name or have {sorted(example)}, '

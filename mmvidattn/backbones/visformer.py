@@ -197,8 +197,7 @@ class Visformer(LAPSBackbone):
     def encode_images(self, x: Tensor) -> Tensor:
         """Apply the first stage, or all if frames are independent."""
         x = self.stem(x.contiguous(memory_format=torch.channels_last))
-        return self._run_stages(
-            x, *((1, ) if self.mixes_frames else (1, 2, 3)))
+        return self._run_stages(x, *((1,) if self.mixes_frames else (1, 2, 3)))
 
     def forward_encoded(self, x: Tensor) -> Tensor:
         """Compute features [B, D, T, H / 32, W / 32]."""

@@ -474,8 +474,7 @@ class ViViT(BaseBackbone):
             # The first norm belongs to the last spatial block, the tables to
             # the first temporal block.
             groups[-2:] = [groups[-2] + groups[-1]]
-            blocks = block_names('encoder.temporal.blocks',
-                                 self.causal_blocks)
+            blocks = block_names('encoder.temporal.blocks', self.causal_blocks)
             if not self.is_causal:
                 blocks[0] += ['encoder.temporal.pos_embed',
                               'encoder.temporal.cls_token']

@@ -62,8 +62,7 @@ def run(args: argparse.Namespace) -> None:
         except ValueError as error:
             echo(f'no script is written: {error}')
         differences = export.export_program(program, args.out, metadata)
-        script = export.copy_script(
-            args.out) if 'script' in metadata else None
+        script = export.copy_script(args.out) if 'script' in metadata else None
     for name, value in differences.items():
         if not name.startswith('new_state'):
             echo(f'{name}: differs by {value:.1e} of its largest value')

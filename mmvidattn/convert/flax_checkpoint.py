@@ -60,8 +60,7 @@ def load_flax_file(path: str | Path) -> dict[str, Tensor]:
         if not isinstance(tree, dict):
             raise ValueError(f'expected a map, got a {type(tree).__name__}')
     except (ValueError, TypeError, RuntimeError) as error:
-        raise ValueError(
-            f'{path} is not a flax checkpoint: {error}') from None
+        raise ValueError(f'{path} is not a flax checkpoint: {error}') from None
     return dict(_leaves(tree))
 
 

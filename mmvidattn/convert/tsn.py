@@ -79,8 +79,7 @@ def tsn_resnet(state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
         Tensors of a ``Recognizer2D`` with mmaction2's ``ResNet`` and
         ``TSNHead``.
     """
-    return _convert(state_dict, _RESNET, _MMACTION_RESNET,
-                    'a TSN on a ResNet')
+    return _convert(state_dict, _RESNET, _MMACTION_RESNET, 'a TSN on a ResNet')
 
 
 def _convert(state_dict: dict[str, Tensor], rules: tuple, ours: str,

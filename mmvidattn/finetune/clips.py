@@ -228,8 +228,7 @@ def _set_loader(cfg: Config, split: str, name: str, batch: int,
                 options: FineTuneOptions, plan: Plan) -> None:
     """Let a loader read the videos of the split ``name``; set its metric."""
     data, is_train = (options.out / 'data').resolve(), split == 'train'
-    with_views = split == 'val' and (
-        len(plan.splits['val']) <= MAX_WITH_VIEWS)
+    with_views = split == 'val' and len(plan.splits['val']) <= MAX_WITH_VIEWS
     dataset = dict(
         type='VideoSegmentDataset',
         ann_file=str(data / f'{name}.{plan.suffix}'),

@@ -143,8 +143,7 @@ class ViViTHead(VideoHead):
 
     def __init__(self, num_classes: Count, in_channels: Count = 768,
                  init_std: NotNegative = 0., **kwargs) -> None:
-        super().__init__(
-            num_classes, in_channels, init_std=init_std, **kwargs)
+        super().__init__(num_classes, in_channels, init_std=init_std, **kwargs)
         self.fc_cls = nn.Linear(in_channels, num_classes)
 
     def init_weights(self) -> None:

@@ -85,6 +85,5 @@ class GatedDeltaAttention(BaseAttention):
         if decay is not None:
             log_gate = log_gate - (decay if elapsed is None else
                                    decay * elapsed.unsqueeze(-1))
-        y, memory = frame_delta_rule(q, k, v, beta.sigmoid(), log_gate,
-                                     memory)
+        y, memory = frame_delta_rule(q, k, v, beta.sigmoid(), log_gate, memory)
         return self.norm(y) * F.silu(self.gate(q)), memory

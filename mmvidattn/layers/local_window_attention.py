@@ -58,8 +58,7 @@ class LocalWindowAttention(nn.Module):
         q, k, v = qkv.unbind(-3)
         y = softmax_attention(
             q, k, v, key_mask=mask, bias=self._bias(window_size))
-        return window_merge(
-            self.proj(y.flatten(-2)), window_size, grid_shape)
+        return window_merge(self.proj(y.flatten(-2)), window_size, grid_shape)
 
     def _bias(self, window_size: Size) -> Tensor | None:
         """Return the bias of each pair of tokens of a window, [G, N, N]."""

@@ -272,8 +272,7 @@ class VideoSelfAttention(nn.Module):
         All tensors are [B, T, H, W, G, D].
         """
         B, T, H, W = q.shape[:4]
-        shapes = self._shapes(
-            (T, H, W)) if self.attention.takes_shapes else ()
+        shapes = self._shapes((T, H, W)) if self.attention.takes_shapes else ()
         if self.pattern != 'window':
             q, k, v = (to_sequences(x, self.pattern) for x in (q, k, v))
             return from_sequences(
@@ -305,8 +304,7 @@ class VideoSelfAttention(nn.Module):
         first = torch.arange(num_frames, device=device)
         first = (first - self.window_frames // 2).clamp(
             0, num_frames - self.window_frames)
-        return first[:, None] + torch.arange(
-            self.window_frames, device=device)
+        return first[:, None] + torch.arange(self.window_frames, device=device)
 
 
 def to_sequences(x: Tensor, pattern: str) -> Tensor:

@@ -378,8 +378,7 @@ class StreamRun:
             else:
                 self._scorer.skip(number)
             self._progress.next_step = step
-            self._reader.start_at(
-                step, self.dropped, self.missing + number)
+            self._reader.start_at(step, self.dropped, self.missing + number)
 
 
 class OnlineDetector(StreamRun):

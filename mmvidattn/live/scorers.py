@@ -187,8 +187,7 @@ class SessionScorer(Scorer):
     def scores(self, step: Step, has_next: bool = False
                ) -> tuple[np.ndarray, dict[str, float]]:
         sample, seconds = self._sample(step)
-        scores, is_bad, more = self._pool.score(
-            self.session, sample, has_next)
+        scores, is_bad, more = self._pool.score(self.session, sample, has_next)
         self.num_bad += is_bad
         return scores, {
             stage: seconds.get(stage, 0.) + more.get(stage, 0.)

@@ -241,8 +241,7 @@ class EventDetector:
             average = smooth(previous.astype(scores.dtype), scores,
                              self._smoothing, end - last_end)
             # A score that is not a number must not stay in the average.
-            self._average = np.where(np.isnan(average), previous,
-                                     average), end
+            self._average = np.where(np.isnan(average), previous, average), end
         elif not np.isnan(scores).any():
             self._average = scores, end
         return average

@@ -20,8 +20,7 @@ class FeatureProjection(nn.Module):
                  with_norm: bool = False) -> None:
         super().__init__()
         self.in_channels = dict(in_channels)
-        self.projection = nn.Linear(
-            sum(self.in_channels.values()), embed_dims)
+        self.projection = nn.Linear(sum(self.in_channels.values()), embed_dims)
         self.norm = nn.LayerNorm(embed_dims) if with_norm else nn.Identity()
 
     def forward(self, features: Mapping[str, Tensor]) -> Tensor:

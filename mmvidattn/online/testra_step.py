@@ -115,8 +115,7 @@ class TeSTraStep(WindowStep):
         super().prepare()
         self.limits = dict.fromkeys(('work', 'values'), self._limit())
         if backbone.encoder is not None:
-            self.limits['scores'] = torch.finfo(
-                self.zero_scores.dtype).max / 4
+            self.limits['scores'] = torch.finfo(self.zero_scores.dtype).max / 4
 
     @property
     def stretches_by_default(self) -> bool:
@@ -194,8 +193,7 @@ class TeSTraStep(WindowStep):
             zero = getattr(self, f'zero_{name}')
             memory[name] = zero.new_zeros(batch_size, length, *zero.shape[1:])
         if self.kernel == 'smoothing':
-            phases = memory['scores'][:, :1].expand(
-                -1, self.long_rate, -1, -1)
+            phases = memory['scores'][:, :1].expand(-1, self.long_rate, -1, -1)
             memory.update(smoothing_state(
                 phases, self.zero_values.shape[-1])._asdict())
         return memory

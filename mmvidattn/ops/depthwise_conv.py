@@ -131,5 +131,4 @@ def _frame_conv_gradients(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:
     return x_grad, weight_grad, bias_grad if ctx.has_bias else None
 
 
-frame_conv.register_autograd(_frame_conv_gradients,
-                             setup_context=_keep_inputs)
+frame_conv.register_autograd(_frame_conv_gradients, setup_context=_keep_inputs)

@@ -354,8 +354,7 @@ def _edges(fold: Fold, shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
     """Yield the tokens that have no neighbor, by axis."""
     for axis, (n, length) in enumerate(zip(fold.offset, shape[1:4]), start=1):
         if n:
-            edge = (slice(max(length - n, 0), None) if n > 0
-                    else slice(0, -n))
+            edge = slice(max(length - n, 0), None) if n > 0 else slice(0, -n)
             yield (*[slice(None)] * axis, edge)
 
 

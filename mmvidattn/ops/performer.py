@@ -31,8 +31,7 @@ def random_projection(num_features: int, head_dims: int,
         raise ValueError('num_features and head_dims must be positive, got '
                          f'{num_features} and {head_dims}')
     num_blocks = -(-num_features // head_dims)
-    normal = torch.randn(
-        num_blocks, head_dims, head_dims, generator=generator)
+    normal = torch.randn(num_blocks, head_dims, head_dims, generator=generator)
     q, r = torch.linalg.qr(normal)
     # Correct the signs of Q: LAPACK chooses them such that half of the
     # directions would never be drawn.

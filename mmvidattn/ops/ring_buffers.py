@@ -66,5 +66,4 @@ def fill_rows(ring: Tensor, step: Tensor, number: int, row: Tensor) -> None:
 
 def _first_index(ring: Tensor) -> Tensor:
     """Return where each stream begins in ``ring.flatten(0, 1)``, [B]."""
-    return torch.arange(
-        ring.shape[0], device=ring.device) * ring.shape[1]
+    return torch.arange(ring.shape[0], device=ring.device) * ring.shape[1]

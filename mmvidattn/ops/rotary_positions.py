@@ -45,8 +45,7 @@ def rotary_positions(x: Tensor,
     Raises:
         ValueError: If ``shape`` does not have N tokens.
     """
-    angles = _angles(x, shape, num_axes or len(shape), paired, span,
-                     times)
+    angles = _angles(x, shape, num_axes or len(shape), paired, span, times)
     width = angles.shape[-1]
     pairs = x[..., :width].unflatten(-1, (-1, 2))
     turned = torch.stack((-pairs[..., 1], pairs[..., 0]), dim=-1)

@@ -60,10 +60,8 @@ def top_share_attention(q: Tensor,
         least = scores.topk(kept, dim=-1).values[..., -1:]
     else:
         kept = (share * num_keys.double()).long().clamp(min=1)
-        place = (kept - 1)[:, None, None, None].expand(
-            *scores.shape[:-1], 1)
-        least = scores.sort(
-            dim=-1, descending=True).values.gather(-1, place)
+        place = (kept - 1)[:, None, None, None].expand(*scores.shape[:-1], 1)
+        least = scores.sort(dim=-1, descending=True).values.gather(-1, place)
     scores = scores.masked_fill(scores < least, -torch.inf)
     weights = torch.nn.functional.dropout(scores.softmax(dim=-1), dropout_p)
     return torch.einsum('bgnm,bmge->bnge', weights, value).to(v.dtype)

@@ -40,8 +40,7 @@ def replacing(path: str | Path, shared: bool = False) -> Iterator[Path]:
     if path.is_symlink():
         path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(
-        f'.{uuid.uuid4().hex if shared else path.name}.part')
+    part = path.with_name(f'.{uuid.uuid4().hex if shared else path.name}.part')
     try:
         yield part
         if not shared:

@@ -59,6 +59,5 @@ def with_video_backend(value: Any, backend: str) -> Any:
         return type(value)({key: with_video_backend(item, backend)
                             for key, item in value.items()})
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return type(value)([with_video_backend(one, backend)
-                            for one in value])
+        return type(value)([with_video_backend(one, backend) for one in value])
     return value

@@ -55,8 +55,7 @@ def test_data_root_changes_all_paths(family):
         old = load_config(name)
         with warnings.catch_warnings():
             warnings.simplefilter('error', UserWarning)
-            new = load_config(load_config(name),
-                              {'data_root': '/elsewhere'})
+            new = load_config(load_config(name), {'data_root': '/elsewhere'})
         root = old.data_root
         assert re.fullmatch(r'data/\w+', root), name
         before, after = leaves(old.to_dict()), leaves(new.to_dict())

@@ -67,8 +67,7 @@ def session_of(name, **options):
 def push(session, frames):
     """Return the scores after each stride."""
     got = [session.step(frame) for frame in frames]
-    ends = range(session.stride_frames, len(frames) + 1,
-                 session.stride_frames)
+    ends = range(session.stride_frames, len(frames) + 1, session.stride_frames)
     assert [i + 1 for i, x in enumerate(got) if x is not None] == list(ends)
     return [x for x in got if x is not None]
 
@@ -166,8 +165,7 @@ def test_sessions_only_share_the_model(frames):
     other = one.spawn()
     assert other.model is one.model
     # Alternate between two streams.
-    got = [(one.step(a), other.step(b))
-           for a, b in zip(frames, frames[::-1])]
+    got = [(one.step(a), other.step(b)) for a, b in zip(frames, frames[::-1])]
     check_same([a for a, _ in got if a is not None], expected)
     assert not torch.allclose(got[-3][1], got[-3][0], atol=1e-3)
     faster = one.spawn(2 * FPS)

@@ -252,8 +252,7 @@ def test_loads_start_weights_and_reports_matches(backbone, tmp_path,
                                                  monkeypatch):
     state = build(backbone).state_dict()
     prefix = 'model.' if backbone is zoo.InflatedBackbone else ''
-    reshaped, *_, left_out = (
-        name for name in state if name.endswith('.bias'))
+    reshaped, *_, left_out = (name for name in state if name.endswith('.bias'))
     path = tmp_path / 'start.pth'
     torch.save({f'backbone.{name.removeprefix(prefix)}':
                 value[:1] if name == reshaped else value

@@ -53,8 +53,7 @@ def naive(state, x):
 
     def halve(x):
         # Pad only after the last row and column.
-        return F.max_pool2d(
-            F.pad(x, (0, 1, 0, 1), value=float('-inf')), 3, 2)
+        return F.max_pool2d(F.pad(x, (0, 1, 0, 1), value=float('-inf')), 3, 2)
 
     x = halve(conv(x, 'conv1_7x7_s2', 64, 7, 2))
     x = conv(x, 'conv2_3x3_reduce', 64, 1)
@@ -88,8 +87,7 @@ def published(channels):
 
 
 def build(channels):
-    return MODELS.build(
-        dict(type='BNInception', in_channels=channels)).eval()
+    return MODELS.build(dict(type='BNInception', in_channels=channels)).eval()
 
 
 def load(model, state):

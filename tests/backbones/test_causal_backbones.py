@@ -86,8 +86,7 @@ def test_loads_bidirectional_checkpoint(backbone, options):
     # Spatial attention becomes the single attention.
     trained = {name.replace('.spatial_attn', '.attn'): p
                for name, p in state.items() if 'temporal_attn' not in name}
-    loaded = [name for name, _ in model.named_parameters()
-              if name in trained]
+    loaded = [name for name, _ in model.named_parameters() if name in trained]
     assert len(loaded) > 10
     assert all(torch.equal(model.get_parameter(name).float(), trained[name])
                for name in loaded)

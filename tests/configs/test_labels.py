@@ -73,8 +73,7 @@ def test_epic_kitchens_labels_have_a_noun_and_a_verb(narrow, motion_dir):
         'stop_frame,verb_class,noun_class\n'
         f'a_0,{video},00:00:00.00,00:00:00.50,1,6,96,299\n'
         f'a_1,{video},00:00:00.50,00:00:01.00,6,11,0,0\n')
-    cfg.train_dataloader.dataset.update(
-        ann_file=path.name, filename_tmpl='{}')
+    cfg.train_dataloader.dataset.update(ann_file=path.name, filename_tmpl='{}')
     cfg.model.data_preprocessor.blending = None
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
     samples = [dataset[0], dataset[1]]

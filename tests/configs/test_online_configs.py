@@ -74,8 +74,7 @@ def test_train_step_and_test_step(name, narrow_online, train_once):
                                        dataset=dataset))
     assert len(list(sampler)) == len(sampler) > 0
     # The last samples have a history.
-    model, unchanged = train_once(
-        cfg, [len(dataset) - 1, len(dataset) - 2])
+    model, unchanged = train_once(cfg, [len(dataset) - 1, len(dataset) - 2])
     # Softmax cancels the biases of keys, so their gradient is zero.
     assert not {key for key in unchanged if not key.endswith('kv.bias')}
 
@@ -108,8 +107,7 @@ def test_model_fits_the_dataset(name):
         data = cfg[f'{split}_dataloader'].dataset
         assert data.long_steps // data.long_rate == \
             backbone.get('long_memory_length', 0)
-        assert data.work_steps // data.work_rate == \
-            backbone.work_memory_length
+        assert data.work_steps // data.work_rate == backbone.work_memory_length
         assert data.get('anticipation_steps', 0) // data.get(
             'anticipation_rate', 1) == backbone.get(
                 'num_anticipation_tokens', 0)
@@ -121,8 +119,7 @@ def test_model_fits_the_dataset(name):
         assert data.get('stretch_long_memory', False) == (
             'lstr' in name or name.startswith('mat_'))
     assert cfg.model.cls_head.in_channels == backbone.embed_dims
-    assert cfg.train_dataloader.batch_size == \
-        cfg.auto_scale_lr.base_batch_size
+    assert cfg.train_dataloader.batch_size == cfg.auto_scale_lr.base_batch_size
 
 
 # They look ahead in windows, which differ in the first window.
@@ -171,5 +168,4 @@ def test_stream_has_the_scores_of_the_windows_of_segments(narrow_online):
         stream = found[1][name]
         assert (stream.labels, stream.seen) == (window.labels, True)
         for part, scores in window.scores.items():
-            np.testing.assert_allclose(
-                stream.scores[part], scores, atol=1e-4)
+            np.testing.assert_allclose(stream.scores[part], scores, atol=1e-4)

@@ -88,8 +88,7 @@ def test_names_files_that_crash_or_block_their_process(monkeypatch):
     monkeypatch.setattr(check, 'check_video', behave)
     names = [*'01', 'crash', *'34', 'bad', 'block', *'789', 'crash at the end']
     ticks = []
-    found = dict(check.check_files(names, 3, .5,
-                                   tick=lambda: ticks.append(1)))
+    found = dict(check.check_files(names, 3, .5, tick=lambda: ticks.append(1)))
     crashed = 'it crashed the process that read it, or took more than 0.5 s'
     assert found == {
         'bad': 'ValueError: no frames', 'crash': crashed, 'block': crashed,

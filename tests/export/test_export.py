@@ -272,8 +272,7 @@ def test_differences_are_relative_to_the_largest_value():
     (QUICK, dict(dynamic=['size']), 'img_size'),
     (None, {}, 'must be a Recognizer3D')])
 def test_rejects_options(name, options, message, tmp_path):
-    model = nn.Linear(2, 2) if name is None else get_model(
-        MODELS[name].config)
+    model = nn.Linear(2, 2) if name is None else get_model(MODELS[name].config)
     with pytest.raises(ValueError, match=message):
         export_program(program_of(model, (8, 64, 64), **options),
                        tmp_path / 'x.pt2')

@@ -143,8 +143,7 @@ def test_label_metrics_match_scikit_learn(sklearn):
         sklearn.f1_score(labels, predicted, average='micro'))
     assert [one['f1'] for one in metrics['classes']][:3] == pytest.approx(
         sklearn.f1_score(labels, predicted, average=None, zero_division=0)[:3])
-    assert [one['threshold'] for one in metrics['classes']] == [
-        .2, .5, .7, .5]
+    assert [one['threshold'] for one in metrics['classes']] == [.2, .5, .7, .5]
     lines = report.format_labels(metrics).splitlines()
     assert len(lines) == 6 and lines[4].split()[:3] == ['d', '0', '-']
 

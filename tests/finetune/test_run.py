@@ -90,8 +90,7 @@ def test_refuses_a_folder_in_use(options):
 def test_auto_weights_come_with_the_package(options, capsys):
     auto = replace(options, weights='auto')
     assert complete_options(auto).weights == 'default'
-    assert 'start weights: linear_ff_tiny_motion' in (
-        capsys.readouterr().out)
+    assert 'start weights: linear_ff_tiny_motion' in capsys.readouterr().out
     # The options of a run do not depend on where the package is.
     assert replace(options, weights='default').fixed()['weights'] == 'default'
     other = replace(auto, model='vivit_tiny_motion')
@@ -173,8 +172,7 @@ class FakeRunner:
     def run(self):
         """Train and test; return the time of the end."""
         self.train_loop.run()
-        return (self.now + self.hook.tests * self.validation
-                + RESULTS)
+        return self.now + self.hook.tests * self.validation + RESULTS
 
 
 class Loader(list):

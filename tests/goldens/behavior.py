@@ -72,8 +72,7 @@ def draw(*shape: int, seed: int = 0) -> torch.Tensor:
 
 def write_video(path: Path, frames: int, side: int = 64) -> Path:
     """Write a textured square that moves left, then right, at 25 Hz."""
-    noise = np.random.default_rng(0).integers(
-        0, 90, (side, side, 3), np.uint8)
+    noise = np.random.default_rng(0).integers(0, 90, (side, side, 3), np.uint8)
     with av.open(str(path), 'w') as container:
         stream = container.add_stream('libx264', rate=25)
         stream.width = stream.height = side
@@ -109,8 +108,7 @@ def configs(folder: Path) -> dict[str, Any]:
             text = json.dumps(
                 {key: cfg[key] for key in sorted(cfg) if key.endswith(ends)},
                 sort_keys=True, default=str).replace(str(PACKAGE.parent), '')
-            results[name][part] = hashlib.sha256(
-                text.encode()).hexdigest()[:8]
+            results[name][part] = hashlib.sha256(text.encode()).hexdigest()[:8]
     return results
 
 

@@ -85,8 +85,7 @@ def test_token_branch_is_an_mlp_per_token():
     head = _random(heads.TokenLabelHead(7, 6))
     got = head.forward_tokens(FEATURES.double())
     first, second, third = (head.token_linear[i] for i in (0, 3, 6))
-    want = third(second(first(
-        FEATURES.double().movedim(1, -1)).relu()).relu())
+    want = third(second(first(FEATURES.double().movedim(1, -1)).relu()).relu())
     torch.testing.assert_close(got, want)
     assert [first.out_features, second.out_features] == [12, 24]
 

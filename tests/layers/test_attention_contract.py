@@ -59,8 +59,7 @@ def _lara(attention, q, k, v, query_shape, key_shape):
     landmarks = []
     for x, shape, generator in ((q, query_shape, attention.q_generator),
                                 (k, key_shape, attention.k_generator)):
-        y = naive.landmark_pool(
-            x, shape, (1, ) * (len(shape) - axes) + grid)
+        y = naive.landmark_pool(x, shape, (1,) * (len(shape) - axes) + grid)
         linear, norm = generator
         y = _mapped(linear, y)
         y = y - y.mean(-1, keepdim=True)

@@ -90,8 +90,7 @@ def test_linformer_has_a_row_for_each_key(pattern, window, keys):
     for projection in layers.LinformerAttention(4, 3, (30, 40)).parameters():
         # U(-1/16, 1/16).
         assert .0624 < projection.abs().max() <= .0625
-        assert projection.std().item() == pytest.approx(
-            .0625 / 3**.5, rel=.01)
+        assert projection.std().item() == pytest.approx(.0625 / 3**.5, rel=.01)
 
 
 CASES = [('separate', 'qk', False, 'concat')] + [

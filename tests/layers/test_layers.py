@@ -60,8 +60,7 @@ def test_equals_masked_attention(cls, options, reference, grid):
         torch.nn.init.normal_(module.relative_bias)
     x = torch.randn(2, *grid, 12, dtype=torch.float64)
     got = module(x)
-    want = reference(module, x, torch.cartesian_prod(*map(
-        torch.arange, grid)))
+    want = reference(module, x, torch.cartesian_prod(*map(torch.arange, grid)))
     assert (got - want).norm() < 1e-12 * want.norm()
     parameters, weight = list(module.parameters()), torch.randn_like(got)
     for a, b in zip(torch.autograd.grad((got * weight).sum(), parameters),

@@ -35,8 +35,7 @@ def model(files):
     model = FeatureStreamModel(*files)
     scores = np.array([d.scores[1:] for d in StreamRun(model, Recording())])
     off, on = np.quantile(scores, [.7, .8])
-    model._event_options = dict(
-        on=float(on), off=float(off), min_duration=.25)
+    model._event_options = dict(on=float(on), off=float(off), min_duration=.25)
     return model
 
 

@@ -53,8 +53,7 @@ def detection(step, side=64, events=()):
 
 def client(page, token=''):
     """Connect to a page, and send a token unless it is None."""
-    websocket = connect(f'ws://{page.host}:{page.port}/live',
-                        max_size=2 ** 22)
+    websocket = connect(f'ws://{page.host}:{page.port}/live', max_size=2 ** 22)
     if token is not None:
         websocket.send(token)
     return websocket

@@ -119,8 +119,7 @@ def small_detector(network, **options):
     if network == 'OnlineVideoEncoder':
         changes = {**SMALL_IMAGES, **changes}
     torch.manual_seed(0)
-    model = mmvidattn.get_model(
-        tiny_configs()[network], cfg_options=changes)
+    model = mmvidattn.get_model(tiny_configs()[network], cfg_options=changes)
     for key, x in model.named_parameters():
         if 'log_factor' not in key:
             torch.nn.init.normal_(x, 'norm' in key and 'weight' in key, .3)

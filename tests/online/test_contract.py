@@ -111,8 +111,7 @@ def test_windows_equal_the_whole_video(model, videos):
     if 'frames' in video:
         x, state, parts = clip_of(model, video['frames']), None, []
         for chunk in x.split([1, 15, 20], dim=2):
-            y, state = model.backbone.forward_causal(
-                dict(frames=chunk), state)
+            y, state = model.backbone.forward_causal(dict(frames=chunk), state)
             parts.append(y)
         got = model.cls_head(torch.cat(parts, dim=1)[0])['action']
         assert relative(got, want[:, 0]) < 1e-6

@@ -66,8 +66,7 @@ def test_young_stream_matches_shorter_windows():
         model, *sampling[:2], stretch_long_memory=False).push(video)['action']
     assert got.shape == (length, 1 + A, 5)
     for t in 0, 1, 2, 3, 7, 8, 12, 30, 47:
-        frames, padded, (place, ) = windows_of(
-            model.backbone, [t], *sampling)
+        frames, padded, (place,) = windows_of(model.backbone, [t], *sampling)
         # Until the stream has enough steps, the window is shorter.
         window = frame_of(video, frames[0, :N + place + 1])
         works, _ = naive(window['rgb'], window['flow'], padded[0])

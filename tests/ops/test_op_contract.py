@@ -50,8 +50,7 @@ class Draw:
         self._data = data
         self.dtype = self.of(dtypes)
         self.wide = torch.promote_types(self.dtype, torch.float32)
-        self.generator = torch.Generator().manual_seed(
-            self.size(0, 2**16))
+        self.generator = torch.Generator().manual_seed(self.size(0, 2**16))
 
     def of(self, values):
         return self._data.draw(st.sampled_from(list(values)))
@@ -195,8 +194,7 @@ def check_fixated_attention(data):
         inputs = name if 'separate' in kind else d.of(['qk', 'qkv'])
         gates.append(Gate(inputs, d.of(['concat', 'add'])))
         number = len(inputs) if gates[-1].aggregate == 'concat' else 1
-        weights += [d.tensor(width, number * width, scale=.3),
-                    d.tensor(width)]
+        weights += [d.tensor(width, number * width, scale=.3), d.tensor(width)]
     options = Options(
         heads, d.of(['space', 'time', 'joint']),
         d.of(['relu', 'elu+1', 'sigmoid']), d.of([0., .3]),
@@ -514,8 +512,7 @@ CHECKS = {
        for name, check in list(globals().items())
        if name.startswith('check_') and name != 'check_attention'}}
 # Attentions that no released code checks.
-MORE = ('mala', 'rala', 'polaformer', 'frame_delta_rule',
-        'fixated_attention')
+MORE = ('mala', 'rala', 'polaformer', 'frame_delta_rule', 'fixated_attention')
 # References that other tests compare with, or that are parts of a reference.
 ELSEWHERE = {'leap_attention', 'performer_features'}
 

@@ -47,8 +47,7 @@ def test_linear_sums_do_not_stall_after_many_frames(rate):
         _, exact = frame_causal_linear_attention(
             *(x.double() for x in part), decay.double(), exact)
     change = exact[0] - 5e7
-    assert relative(state[0].double() + state[1].double() - 5e7,
-                    change) < 1e-2
+    assert relative(state[0].double() + state[1].double() - 5e7, change) < 1e-2
     # float32 also rounds the decay.
     assert relative(state[0], exact[0]) < 1e-6 * (1 + rate * T)
 
@@ -160,8 +159,7 @@ def test_times_repeats_or_skips_a_sample(decay):
     # A skipped sample leaves no trace, even with a large score.
     sample[0][2] += 1e4
     times = torch.tensor([3, 1, 0])
-    y, after = exponential_smoothing(
-        *sample, before, decay=decay, times=times)
+    y, after = exponential_smoothing(*sample, before, decay=decay, times=times)
     for stream, number in enumerate(times.tolist()):
         want = before
         for _ in range(number):
@@ -289,7 +287,6 @@ def test_can_be_traced_transformed_and_exported_by_tracing(tmp_path):
                       opset_version=17)
     runtime = pytest.importorskip('onnxruntime')
     session = runtime.InferenceSession(tmp_path / 'layer.onnx')
-    y, = session.run(None, {
-        session.get_inputs()[0].name: x.detach().numpy()})
+    y, = session.run(None, {session.get_inputs()[0].name: x.detach().numpy()})
     torch.testing.assert_close(
         torch.from_numpy(y), layer(x).detach(), rtol=1e-4, atol=1e-5)

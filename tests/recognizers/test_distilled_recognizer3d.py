@@ -19,8 +19,7 @@ BACKBONES = dict(
     fact_attention=dict(type='ViViT', model='fact_attention', **ARCH))
 XVIT_HEAD = dict(type='XViTHead', num_classes=5, in_channels=16, num_heads=2,
                  hidden_dims=8, init_std=1.)
-VIVIT_HEAD = dict(type='ViViTHead', num_classes=5, in_channels=16,
-                  init_std=1.)
+VIVIT_HEAD = dict(type='ViViTHead', num_classes=5, in_channels=16, init_std=1.)
 LINEAR = dict(attention=dict(type='LinearAttention', offset='auto'),
               fixation=dict(mode='cooperative', inputs='qkv', shared=True))
 
@@ -69,8 +68,7 @@ def teachers(tmp_path_factory):
 def batch(size=2):
     generator = torch.Generator().manual_seed(2)
     clips = torch.randn(size, 1, 3, 4, 32, 32, generator=generator)
-    return clips, [ActionDataSample().set_gt_label(i % 5)
-                   for i in range(size)]
+    return clips, [ActionDataSample().set_gt_label(i % 5) for i in range(size)]
 
 
 def outputs(model, clips):

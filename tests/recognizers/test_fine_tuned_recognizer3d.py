@@ -75,8 +75,7 @@ def test_pools_the_clips_of_a_video_only():
 
 def test_freezes_spatial_encoder(tmp_path):
     head = dict(type='ViViTHead', num_classes=3, in_channels=24)
-    model = build(freeze='spatial', backbone=FACTORIZED,
-                  cls_head=head).train()
+    model = build(freeze='spatial', backbone=FACTORIZED, cls_head=head).train()
     names = {name for name, _ in model.named_parameters()}
     assert trained(model) == {
         name for name in names if name.startswith(

@@ -87,8 +87,7 @@ def test_videos_and_streams_have_the_scores_of_windows(tokens):
     videos.append(_video(4, L))
     for name in 'rgb', 'flow':
         videos[-1]['inputs'][name] = videos[-1]['inputs'][name][:2]
-    streams = model.test_step(
-        pseudo_collate([_as_stream(v) for v in videos]))
+    streams = model.test_step(pseudo_collate([_as_stream(v) for v in videos]))
     for video, whole, stream in zip(videos, dense, streams):
         x = video['inputs']
         windows = torch.cat([x['long_indices'], x['work_indices']], dim=1)

@@ -75,7 +75,6 @@ def test_reports_what_does_not_fit_the_videos(folder, run_main, capsys):
     assert '1 of 2 videos have no segments' in printed
     database = {'database': {'b': dict(duration=9, annotations=[])}}
     (folder / 'b.json').write_text(json.dumps(database))
-    assert run(run_main, folder / 'b.json', '--videos',
-               folder / 'videos') == 1
+    assert run(run_main, folder / 'b.json', '--videos', folder / 'videos') == 1
     assert (f'1 videos have another length than stated: b.mp4 (9.0 instead '
             f'of {duration:.1f} s)') in capsys.readouterr().out

@@ -55,8 +55,7 @@ def test_csv(write):
     assert (out / 'train.txt').read_text() == 'one\n'
     assert (out / 'val.txt').read_text() == 'two\n'
     for name, counts in dict(train=[0, 1, 1], val=[0, 0, 1]).items():
-        assert np.loadtxt(
-            out / f'{name}_class_counts.txt').tolist() == counts
+        assert np.loadtxt(out / f'{name}_class_counts.txt').tolist() == counts
 
 
 def test_classes_and_targets_of_an_earlier_run_are_kept(write):

@@ -146,8 +146,7 @@ def test_segments_come_from_windows_around_each_step(predict, classifier, day,
     last = [session.step(frame.image) for frame in open_source(day)]
     scores = np.stack([row.numpy() for row in last if row is not None])
     # Window 8 and stride 2: step j is the middle of window j + 2 or j + 1.
-    centered = scores[np.minimum(np.arange(len(scores)) + 2,
-                                 len(scores) - 1)]
+    centered = scores[np.minimum(np.arange(len(scores)) + 2, len(scores) - 1)]
     # A threshold for each class between the two middle scores.
     half = len(scores) // 2
     on = np.sort(centered, 0)[half - 1:half + 1].mean(0, float).tolist()

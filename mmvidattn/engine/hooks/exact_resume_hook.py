@@ -131,8 +131,7 @@ class ExactResumeHook(Hook):
             self._restore(runner, state)
         if (state is not None and not state['validated']
                 and self._val_is_due(runner)):
-            runner.logger.info(
-                'Repeating the validation that was interrupted')
+            runner.logger.info('Repeating the validation that was interrupted')
             runner.val_loop.run()
 
     def before_train_epoch(self, runner: Runner) -> None:

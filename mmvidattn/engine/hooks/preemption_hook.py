@@ -153,8 +153,7 @@ class PreemptionHook(Hook):
             runner, runner.epoch, iter)
         reason = (f'stopped after epoch {runner.epoch}, iteration {iter}'
                   + ('' if saved else ', but no checkpoint could be saved'))
-        runner.logger.info(
-            f'{signal.Signals(self._received).name}: {reason}')
+        runner.logger.info(f'{signal.Signals(self._received).name}: {reason}')
         code = 128 + self._received
         if self._group is not None:
             # Skip the regular shutdown, in which gloo may abort the process.

@@ -313,8 +313,7 @@ class _Matches:
         np.maximum.at(lengths, true.video, true.end)
         self._place = np.concatenate([[0], np.cumsum(lengths + GAP)[:-1]])
         self._starts = true.start + self._place[true.video]
-        self._ends = np.maximum.accumulate(
-            true.end + self._place[true.video])
+        self._ends = np.maximum.accumulate(true.end + self._place[true.video])
 
     def values(self, events: _Candidate, min_durations: Sequence[float]
                ) -> tuple[np.ndarray, np.ndarray]:

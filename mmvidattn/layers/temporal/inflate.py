@@ -214,8 +214,7 @@ def _misbehavior(module: nn.Module) -> str | None:
     for p in module.parameters():
         p.normal_(std=channels**-0.5, generator=generator)
     seen = []
-    module.proj.register_forward_pre_hook(
-        lambda m, args: seen.append(args[0]))
+    module.proj.register_forward_pre_hook(lambda m, args: seen.append(args[0]))
     x = torch.randn(2, tokens, channels, generator=generator)
     order = torch.randperm(tokens, generator=generator)
     other = x.clone()

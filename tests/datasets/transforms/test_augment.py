@@ -80,8 +80,7 @@ def test_op_matches_timm_at_all_levels(name, clips, monkeypatch):
     np.random.seed(0)
     for level in range(11):
         ours = 0 if name in LEVELLESS else level
-        monkeypatch.setattr(auto_augment, 'V0_POLICY',
-                            (((name, 1., ours), ), ))
+        monkeypatch.setattr(auto_augment, 'V0_POLICY', (((name, 1., ours),),))
         for image in (clip[0] for clip in clips):
             got = augment(dict(imgs=[image]))['imgs'][0]
             wants = [np.array(reference(Image.fromarray(image), level, sign))

@@ -99,8 +99,7 @@ def test_keeps_parameters_and_lists_changed_modules():
     net = _net()
     keys = {name: p.data_ptr() for name, p in net.state_dict().items()}
     assert inflate(net, T, pyramid=(1, 3), skip=['blocks.2.*']) is net
-    assert {name: p.data_ptr()
-            for name, p in net.state_dict().items()} == keys
+    assert {name: p.data_ptr() for name, p in net.state_dict().items()} == keys
     assert inflated_modules(net) == {
         f'blocks.{i}.attn': f'num_frames=8, attention=leap, level={level}, '
         'shift=periodic, fraction=0.25, first=next'
@@ -167,8 +166,7 @@ def test_inflated_timm_models_equal_our_models(
     theirs = _randomize(timm.create_model(
         name, num_classes=0, global_pool='', img_size=64,
         **dict(depth=4) if vit else {}))
-    options = dict(num_frames=T, img_size=64, attention=attention,
-                   shift=shift)
+    options = dict(num_frames=T, img_size=64, attention=attention, shift=shift)
     if vit:
         ours = VisionTransformerLAPS(arch=SMALL, **options)
         state = convert('laps_vit_timm', theirs.state_dict())
