@@ -120,8 +120,10 @@ install_required() {
         install uv --no-deps uv || echo 'no uv: pip is slower' >&2
     fi
     install_torch
+    # A path instead of an import hook, or else the clone's folder mmvidattn
+    # would hide the package from programs in the folder above.
     install 'mmvidattn and its requirements' --uv --no-build-isolation \
-        -e '.[lite]' || see_log
+        --config-settings editable_mode=compat -e '.[lite]' || see_log
     # OpenCV's usual build needs libGL, which servers and containers often
     # lack. mmaction2 requires both opencv-python and opencv-contrib-python,
     # which write the same files: the one installed last must be the latter.
@@ -156,7 +158,8 @@ install_torch() {
 }
 
 install_dev() {
-    install 'the tests' --uv --no-build-isolation -e '.[lite,dev]' || see_log
+    install 'the tests' --uv --no-build-isolation \
+        --config-settings editable_mode=compat -e '.[lite,dev]' || see_log
     # timm would install a torchvision that may not fit this torch.
     install timm --no-deps timm || see_log
 }

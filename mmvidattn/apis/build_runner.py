@@ -11,7 +11,7 @@ from pathlib import Path
 from traceback import extract_tb, print_exc
 
 import torch
-from mmaction.registry import OPTIMIZERS, RUNNERS
+from mmaction.registry import OPTIMIZERS, PARAM_SCHEDULERS, RUNNERS
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import broadcast_object_list
@@ -123,10 +123,14 @@ def build_runner(cfg: Config, strict: bool, compile: bool = False,
     # Another library of OpenMMLab may have set its own scope.
     init_default_scope(cfg.default_scope)
     optimizer = (cfg.get('optim_wrapper') or {}).get('optimizer') or {}
-    kind = optimizer.get('type')
-    if isinstance(kind, str) and OPTIMIZERS.get(kind) is None:
-        # Raises an error that suggests a name, unlike mmengine's constructor.
-        OPTIMIZERS.build(dict(type=kind))
+    schedulers = cfg.get('param_scheduler') or []
+    for registry, part in [(OPTIMIZERS, optimizer), *(
+            (PARAM_SCHEDULERS, one) for one in (
+                schedulers if isinstance(schedulers, list) else ()))]:
+        kind = part.get('type')
+        if isinstance(kind, str) and registry.get(kind) is None:
+            # Raises an error that suggests a name, before the training.
+            registry.build(dict(type=kind))
     if 'runner_type' in cfg:
         runner = RUNNERS.build(cfg)
     else:
@@ -221,9 +225,11 @@ def explained_errors(runner: Runner) -> Iterator[None]:
         text = str(error).strip()
         frames = {each.name for each in extract_tb(error.__traceback__)}
         if '__getitem__' in frames or 'in DataLoader worker' in text:
-            hint = ("check the data set's data_root and data_prefix; "
-                    'CheckedVideoDataset instead of VideoDataset leaves out '
-                    'unreadable videos')
+            hint = ('a step of the pipeline failed' if isinstance(error, (
+                TypeError, LookupError, AttributeError, AssertionError)) else
+                "check the data set's data_root and data_prefix; "
+                'CheckedVideoDataset instead of VideoDataset leaves out '
+                'unreadable videos')
         elif not runner.iter and SHAPES.search(text):
             hint = ('check that these fit together: FormatShape in the '
                     'pipeline, model.data_preprocessor.format_shape, the '

@@ -25,6 +25,8 @@ def check_config(cfg: Config) -> None:
         ValueError: If a loop is incomplete, a folder has an unknown name, or
             the data have more classes than the head.
     """
+    if 'model' not in cfg:
+        raise ValueError(f'{cfg.filename} is not a config: it lacks model')
     start = cfg.get('load_from')
     if start and not is_url(start) and not os.path.exists(start):
         raise FileNotFoundError(f'no checkpoint file {start}')
@@ -78,8 +80,10 @@ def _check_labels(data: Config, classes: int) -> None:
             *names, label = line.strip().split(delimiter)
             if line.strip() and data.type == 'VideoDataset' and (
                     len(names) != 1):
-                raise ValueError(f'{path}, line {number}: expected {shape}, '
-                                 f'got {line.strip()[:80]!r}')
+                raise ValueError(
+                    f'{path}, line {number}: expected {shape}, got '
+                    f'{line.strip()[:80]!r}; CheckedVideoDataset reads names '
+                    'with spaces')
             if line.strip() and not (
                     label.isdecimal() and int(label) < classes):
                 raise ValueError(

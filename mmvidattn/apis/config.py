@@ -200,7 +200,10 @@ def _load_file(path: Path) -> Config:
             ast.parse(path.read_bytes(), path)
         cfg = Config.fromfile(path)
     except (SyntaxError, NameError) as error:
-        raise ValueError(f'{path} is not a config: {error}') from error
+        # Or in a module that the config imports.
+        file = Path(getattr(error, 'filename', None) or path)
+        raise ValueError(str(file) + ' is not a config' * (
+            file.name == path.name) + f': {error}') from error
     except FileNotFoundError as error:
         if '::' in str(error) or '.mim' in str(error):
             raise

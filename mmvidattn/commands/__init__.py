@@ -32,6 +32,8 @@ class Parser(argparse.ArgumentParser):
                  for match in difflib.get_close_matches(
                      word.partition('=')[0], known, 1)]
         hint = f'; did you mean {", ".join(close)}?' if close else ''
+        if unknown and self.prog.endswith('compare'):
+            hint += '; options of finetune go after --'
         self.exit(2, f'{self.prog}: error: {message}{hint} '
                      f'({self.prog} --help)\n')
 

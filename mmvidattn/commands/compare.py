@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..utils.exits import one_line_errors, one_line_stop
-from ..utils.printable import count, echo
+from ..utils.printable import count, describe_error, echo
 from . import finetune, make_parser
 from ._options import at_least
 
@@ -67,7 +67,7 @@ class Model(NamedTuple):
 def parse_models(texts: Sequence[str]) -> list[Model]:
     """Parse and check CONFIG or CONFIG=WEIGHTS of each candidate."""
     from ..apis.config import find_config, load_config
-    from ..apis.models import find_default
+    from ..apis.models import find_default, get_model
 
     given = ['=' in text for text in texts]
     if any(given) and not all(given):
@@ -81,6 +81,11 @@ def parse_models(texts: Sequence[str]) -> list[Model]:
         path, weights = find_config(config), weights or 'none'
         if 'model' not in load_config(path):
             raise ValueError(f'{path} is not a config: it lacks `model`')
+        try:
+            # Find its errors before the first training.
+            get_model(path)
+        except (ValueError, TypeError, LookupError) as error:
+            raise ValueError(f'{path}: {describe_error(error)}') from error
         if weights == 'default':
             find_default(config)
         elif weights != 'none':

@@ -305,7 +305,10 @@ def report_run(source_run: 'StreamRun', files: Sequence[Path]) -> list[str]:
         log(f'written: {", ".join(written)}')
     report = source_run.report()
     log(f'{report["name"]}: {describe_report(report)}')
-    if report['steps'] and not source_run.events.recent:
+    if source_run.resumed and not source_run.peaks.any():
+        log(f'{report["name"]}: no new step: the run of this --state has '
+            'ended; with another file, it starts over')
+    elif report['steps'] and not source_run.events.recent:
         log(f'{report["name"]}: {describe_peaks(source_run)}')
     return [] if source_run.source.live else [
         path for path in map(str, files) if path in report['lost']]

@@ -227,7 +227,9 @@ def suggest_class_names() -> None:
             return original(self, cfg, *args, **kwargs)
         except TypeError:
             kind = cfg.get('type') if isinstance(cfg, dict) else None
-            kind = self.get(kind) if isinstance(kind, str) else kind
+            if isinstance(kind, str):
+                with self.switch_scope_and_registry(cfg.get('_scope_')) as one:
+                    kind = one.get(kind)
             if isinstance(kind, type):
                 # This module may be importing mmengine.
                 from ..utils.arguments import suggest_argument
@@ -244,9 +246,10 @@ def suggest_class_names() -> None:
                          *getattr(one.parent, 'module_dict', ())}
             close = [one for one in known if one.lower() == name.lower()
                      ] or difflib.get_close_matches(name, sorted(known), 1)
-            if not close:
-                raise
-            raise KeyError(f'{name} is not in the registry {self.name!r}; did '
-                           f'you mean {close[0]}?') from error
+            hint = (f'; did you mean {close[0]}?' if close else
+                    ': a class of yours needs @register_module() and its '
+                    'module in custom_imports')
+            raise KeyError(f'{name} is not in the registry {self.name!r}{hint}'
+                           ) from error
 
     wrap(Registry, 'build', build)

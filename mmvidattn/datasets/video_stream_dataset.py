@@ -125,7 +125,9 @@ class VideoStreamDataset(VideoSegmentDataset):
         """Read the CSV file, open all videos, and list the clips."""
         classes = list(self._metainfo.get('classes', ()))
         if self._widths['action'] is None and not classes:
-            raise ValueError('num_classes or metainfo.classes is needed')
+            raise ValueError(
+                'num_classes, or metainfo.classes with an existing file, is '
+                'needed; --cfg-options data_root=FOLDER sets the folder')
         self._widths['action'] = self._widths['action'] or len(classes)
         if classes and len(classes) != self._widths['action']:
             raise ValueError(

@@ -3,6 +3,7 @@
 import math
 import shlex
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -380,7 +381,10 @@ def describe_use(out: Path) -> str:
         # Bundles do not import the user's modules.
         model = ' '.join(shlex.quote(str(out / name))
                          for name in ('config.py', 'best.pth'))
-        note = f'with {" and ".join(own)} on PYTHONPATH'
+        folders = {Path(sys.modules[name.partition('.')[0]].__file__).parent
+                   for name in own}
+        note = (f'with {" and ".join(own)} on PYTHONPATH (export PYTHONPATH='
+                f'{":".join(map(str, folders))})')
     seconds = training.read_notes(out).get('seconds')
     # Score four times per window. The default stride may be a whole window.
     window = (f' --seconds {seconds:g} --stride {seconds / 4:.2g}'

@@ -19,8 +19,7 @@ def read_events(options: FineTuneOptions
                 ) -> tuple[list[LabeledVideo], dict[str, str], list[str]]:
     """Read the events of all sources; equal ones are used once.
 
-    Subsets of the annotations are kept if all of them are named train, val or
-    test.
+    Subsets of the annotations are kept if they are named train, val or test.
 
     Returns:
         Events in videos relative to ``options.videos``, the subset of each
@@ -28,7 +27,8 @@ def read_events(options: FineTuneOptions
 
     Raises:
         FileNotFoundError: If a file does not exist.
-        ValueError: If a file is invalid, or only some events have a subset.
+        ValueError: If a file is invalid, or only some events have a subset
+            with one of these names.
     """
     parts = {source: _read_source(source, options)
              for source in options.sources}
@@ -41,7 +41,10 @@ def read_events(options: FineTuneOptions
         raise ValueError(
             f'{with_subset} of {len(segments)} events have a subset: '
             'set it in all files or in none')
-    is_split = {one.subset.lower() for one in segments} <= {*SPLITS}
+    others = [one for one in segments if one.subset.lower() not in SPLITS]
+    if 0 < len(others) < len(segments):
+        raise ValueError(f'{others[0].where}: subset must be train, val or '
+                         f'test, got {others[0].subset!r}')
     groups = _read_groups(options)
     events: dict[LabeledVideo, None] = {}
     numbers = []
@@ -49,7 +52,7 @@ def read_events(options: FineTuneOptions
         before = len(events)
         events |= dict.fromkeys(LabeledVideo(
             one.video, one.labels['action'], one.start, one.end,
-            SPLITS[one.subset.lower()] if is_split else '',
+            SPLITS.get(one.subset.lower(), ''),
             groups.get(one.video, '')) for one in part.segments)
         numbers.append(f'{len(events) - before} from {source}')
     remarks = found.remarks
@@ -57,6 +60,9 @@ def read_events(options: FineTuneOptions
     if len(parts) > 1 or repeated:
         remarks.append(f'events: {", ".join(numbers)}; left out: '
                        f'{count(repeated, "repeated event")}')
+    if with_subset and others:
+        remarks.append(f'the subset {others[0].subset} is not train, val or '
+                       'test: the events are split at random')
     if missing:
         remarks.append(
             f'{count(missing, "annotated video")} left out, because '

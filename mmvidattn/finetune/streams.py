@@ -294,9 +294,10 @@ def describe_use(out: Path) -> str:
     mmvidattn stream 0 {model} --serve'''
     if (out / 'predictions.csv').is_file():
         split = json.loads((out / 'metrics.json').read_text('utf-8'))['split']
+        videos = shlex.quote(training.read_notes(out)['options']['videos'])
         use += f'''
 Write a report with more metrics and plots:
     mmvidattn score {quoted("predictions.csv")} \\
-        {quoted(f"data/{split}.csv")} \\
+        {quoted(f"data/{split}.csv")} --videos {videos} \\
         --scores {quoted(f"scores/{split}")} --report {quoted("report")}'''
     return use

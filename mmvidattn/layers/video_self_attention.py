@@ -275,8 +275,13 @@ class VideoSelfAttention(nn.Module):
         shapes = self._shapes((T, H, W)) if self.attention.takes_shapes else ()
         if self.pattern != 'window':
             q, k, v = (to_sequences(x, self.pattern) for x in (q, k, v))
-            return from_sequences(
-                self.attention(q, k, v, *shapes), self.pattern, (T, H, W))
+            y = self.attention(q, k, v, *shapes)
+            if y.shape != (*q.shape[:-1], v.shape[-1]):
+                raise ValueError(
+                    f'{type(self.attention).__name__}.forward must return '
+                    f'[*, N, G, D], {[*q.shape[:-1], v.shape[-1]]}, got '
+                    f'{[*y.shape]}')
+            return from_sequences(y, self.pattern, (T, H, W))
         q, k, v = (x.flatten(2, 3) for x in (q, k, v))
         frames = self._window(T, q.device)
         k, v = (x[:, frames].flatten(2, 3) for x in (k, v))

@@ -335,8 +335,9 @@ class LivePage:
                 return
             try:
                 answer = self._answer(message.get('text') or '')
-            except ValueError:
-                await websocket.close(UNEXPECTED, 'unexpected message')
+            except ValueError as error:
+                # A reason has at most 123 bytes.
+                await websocket.close(UNEXPECTED, ascii(str(error))[:120])
                 return
             if answer is not None:
                 async with turn:

@@ -92,6 +92,8 @@ def read_thresholds(path: str | Path) -> Thresholds:
     """
     try:
         content = json.loads(Path(path).read_text('utf-8'))
+        if 'format' not in content:
+            raise ValueError('it is no file of mmvidattn tune-thresholds')
         if content['format'] > FORMAT:
             raise ValueError(f'it has format {content["format"]}; update '
                              f'mmvidattn {__version__}')

@@ -80,6 +80,10 @@ def read_frame_scores(folder: str | Path) -> ScoredVideos:
             video = FrameScores(float(entry['rate']), scores)
             check_scores({name: video}, len(classes))
             found.videos[name] = video
+    except FileNotFoundError as error:
+        raise ValueError(
+            f'cannot read the scores in {where}: No such file; give a folder '
+            'of stream --scores, or scores/test of finetune') from error
     except (OSError, KeyError, TypeError, AttributeError, RecursionError,
             EOFError, ValueError) as error:
         raise ValueError(

@@ -213,7 +213,7 @@ class StreamSession:
             options['elapsed'] = elapsed
         self.step.skip(number, self._state, **options)
         if number:
-            warnings.warn(_bad_frames(first, number), stacklevel=2)
+            warnings.warn(_bad_frames(first, number, 'skipped'), stacklevel=2)
 
     @staticmethod
     def push_many(
@@ -374,12 +374,13 @@ def _advance(sessions: Sequence[StreamSession],
             for row in range(len(sessions))]
 
 
-def _bad_frames(first: int, number: int = 1) -> str:
+def _bad_frames(first: int, number: int = 1,
+                why: str = 'missing or not finite, and not used') -> str:
     # Networks of features repeat the last good frame instead. In networks of
     # pixels, the state only ages.
     which = f'frame {first} of a stream is' if number == 1 else (
         f'frames {first} to {first + number - 1} of a stream are')
-    return f'{which} missing or not finite, and not used'
+    return f'{which} {why}'
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple]:

@@ -123,7 +123,9 @@ def suggest_argument(target: Callable, names: Iterable[str]) -> None:
             raise TypeError(
                 f'{target.__qualname__} has no argument {name!r}; '
                 + (f'did you mean {close[0]!r}?' if close else 'it has '
-                   + ', '.join(one for one in own if one != 'self')))
+                   + ', '.join(one for one in own if one != 'self')
+                   + '. A base config may set it: _delete_=True removes its '
+                   'options'))
 
 
 @functools.cache

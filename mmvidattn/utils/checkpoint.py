@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 from urllib.parse import urlparse
 
 import torch
@@ -97,8 +98,11 @@ def download(url: str, sha256: str | None = None) -> Path:
     if get_local_rank() == 0 and not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         # torch keeps a file that is cut off.
-        if download_file(url, folder) is None:
-            torch.hub.download_url_to_file(url, str(path), progress=False)
+        try:
+            if download_file(url, folder) is None:
+                torch.hub.download_url_to_file(url, str(path), progress=False)
+        except URLError as error:
+            raise OSError(f'cannot download {url}: {error.reason}') from error
     barrier()
     try:
         _check_hash(path, url, hashes)
@@ -264,10 +268,15 @@ def require_overlap(model: nn.Module, path: str | Path) -> str:
                for name, shape in expected.items() if name in tensors):
         raise ValueError(
             f'{path} fits no tensor of the backbone of {_describe(model)}: it '
-            f'has {first_few(tensors) or "no tensors"}; expected '
-            f'{first_few(expected)}')
+            f'has {_shapes(tensors) or "no tensors"}; expected '
+            f'{_shapes(expected)}')
     return (f'{_describe(model)} starts from {path}: '
             + report_fit(model, tensors))
+
+
+def _shapes(tensors: Mapping[str, Any]) -> str:
+    return first_few(f'{name} {tuple(getattr(x, "shape", x))}'
+                     for name, x in tensors.items())
 
 
 def report_fit(model: nn.Module, state_dict: Mapping[str, Tensor],

@@ -1,10 +1,12 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Hook that writes complete checkpoints or none."""
+import inspect
 import logging
 import math
 import os
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 from mmaction.registry import HOOKS
 from mmengine.dist import broadcast_object_list, is_main_process
@@ -12,6 +14,7 @@ from mmengine.hooks import CheckpointHook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
 
+from ...utils.arguments import suggest_argument
 from ...utils.checkpoint import check_opens
 from ...utils.files import flush, write_atomically
 from . import is_finite
@@ -50,6 +53,13 @@ class AtomicCheckpointHook(CheckpointHook):
     unsaved = ''
     # Iteration of the last checkpoint.
     _saved: int | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # mmengine would fail at the first checkpoint.
+        taken = inspect.signature(Runner.save_checkpoint).parameters
+        suggest_argument(CheckpointHook, self.args.keys() - taken)
+        suggest_argument(Runner.save_checkpoint, self.args)
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
