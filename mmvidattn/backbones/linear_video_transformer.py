@@ -185,11 +185,8 @@ class LinearVideoTransformer(BaseBackbone):
             embed_dims=embed_dims,
             num_heads=arch['num_heads'],
             grid_shape=(num_frames, *grid),
-            fixation=fixation,
-            qkv_bias=qkv_bias,
-            dropout=drop_rate,
-            window_frames=window_frames,
-            decay=decay,
+            fixation=fixation, qkv_bias=qkv_bias, dropout=drop_rate,
+            window_frames=window_frames, decay=decay,
             fixation_first=fixation_first)
         in_time = [] if temporal_shift is None else [temporal_shift]
         in_space = [] if spatial_shift is None else [spatial_shift]

@@ -121,11 +121,8 @@ class Encoder(nn.Module):
                 (T, 1, 1),
                 'joint' if causal is None else 'causal',
                 num_temporal_layers,
-                build_block=build_block,
-                embed_dims=embed_dims,
-                pool=pool,
-                drop_path_rate=drop_path_rate,
-                norm_eps=norm_eps,
+                build_block=build_block, embed_dims=embed_dims, pool=pool,
+                drop_path_rate=drop_path_rate, norm_eps=norm_eps,
                 **(causal or dict(attention=attentions[num_layers:])))
 
     def forward(self, x: Tensor, with_cp: bool) -> Tensor:
@@ -186,14 +183,8 @@ def _block(pattern: str, grid_shape: tuple[int, int, int], attention: dict,
             patterns = dict(temporal_attn='time', attn='space')
         attentions = {
             name: VideoSelfAttention(
-                embed_dims,
-                num_heads,
-                attention,
-                grid_shape,
-                pattern=part,
-                fixation=fixation,
-                qkv_bias=qkv_bias,
-                dropout=drop_rate,
+                embed_dims, num_heads, attention, grid_shape, pattern=part,
+                fixation=fixation, qkv_bias=qkv_bias, dropout=drop_rate,
                 decay=decay)
             for name, part in patterns.items()
         }
@@ -381,28 +372,18 @@ class ViViT(BaseBackbone):
             fact_attention=order or 'time_space',
             fact_dot='dot')[model]
         self.encoder = Encoder(
-            grid_shape,
-            pattern,
-            arch['num_layers'],
-            num_temporal_layers,
+            grid_shape, pattern, arch['num_layers'], num_temporal_layers,
             build_block=partial(
                 _block,
-                embed_dims=embed_dims,
-                num_heads=arch['num_heads'],
-                mlp_ratio=mlp_ratio,
-                fixation=fixation,
-                qkv_bias=qkv_bias,
-                drop_rate=drop_rate,
-                drop_path_scale=drop_path_scale,
-                norm_eps=norm_eps,
-                gelu_approximate=gelu_approximate),
+                embed_dims=embed_dims, num_heads=arch['num_heads'],
+                mlp_ratio=mlp_ratio, fixation=fixation, qkv_bias=qkv_bias,
+                drop_rate=drop_rate, drop_path_scale=drop_path_scale,
+                norm_eps=norm_eps, gelu_approximate=gelu_approximate),
             embed_dims=embed_dims,
             attention=attention,
             pool=pool or ('cls' if has_token else 'mean'),
-            drop_path_rate=drop_path_rate,
-            norm_eps=norm_eps,
-            pre_norm=pre_norm,
-            causal=causal)
+            drop_path_rate=drop_path_rate, norm_eps=norm_eps,
+            pre_norm=pre_norm, causal=causal)
         for name, module in self.named_modules():
             if isinstance(module, Encoder) and module.pos_embed is not None:
                 self.position_grids[f'{name}.pos_embed'] = tuple(

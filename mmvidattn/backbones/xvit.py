@@ -163,15 +163,11 @@ class XViT(BaseBackbone):
                 stochastic_depth_rates(drop_path_rate, arch['num_layers']),
                 attention_of_layers(attention, arch['num_layers'])):
             attn = VideoSelfAttention(
-                embed_dims,
-                arch['num_heads'],
-                layer_attention,
+                embed_dims, arch['num_heads'], layer_attention,
                 (num_frames, 1 + rows * columns, 1),
-                pattern='space',
-                fixation=fixation,
+                pattern='space', fixation=fixation,
                 shifts=[] if temporal_shift is None else [temporal_shift],
-                qkv_bias=qkv_bias,
-                dropout=drop_rate)
+                qkv_bias=qkv_bias, dropout=drop_rate)
             mlp = MLP(
                 embed_dims, int(mlp_ratio * embed_dims), dropout=drop_rate,
                 approximate=gelu_approximate)

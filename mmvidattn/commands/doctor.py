@@ -98,11 +98,8 @@ def check_versions(versions: dict[str, str]) -> Iterator[tuple[str, str, str]]:
             yield 'problem', folder, (
                 f'{listed} write to the same folder {folder}; see '
                 'docs/install.md')
-    try:
-        from packaging.requirements import Requirement
-    except ImportError:
-        yield 'note', 'packaging', 'not installed: requirements not checked'
-        return
+    # matplotlib requires packaging.
+    from packaging.requirements import Requirement
     if 'mmvidattn' not in versions:
         yield 'note', 'mmvidattn', (
             f'not installed, but found in {PACKAGE.parent}: its requirements '

@@ -177,8 +177,7 @@ def make_plan(options: FineTuneOptions) -> Plan:
               for name, side in splits.items()}
     if options.stream:
         for name in 'val', 'test':
-            for video in {*videos.get(name, ())} & {
-                    *videos.get('train', ())}:
+            for video in {*videos.get(name, ())} & {*videos.get('train', ())}:
                 raise ValueError(f'{video} must have one subset, got train '
                                  f'and {name}')
         remarks += _add_background(videos, copies, {

@@ -98,12 +98,8 @@ class XViTHead(VideoHead):
         # The grid shape has no effect, because softmax attention has no table
         # of positions.
         attn = VideoSelfAttention(
-            in_channels,
-            num_heads,
-            dict(type='SoftmaxAttention'),
-            grid_shape=(1, 1, 1),
-            pattern='time',
-            qkv_bias=False)
+            in_channels, num_heads, dict(type='SoftmaxAttention'),
+            grid_shape=(1, 1, 1), pattern='time', qkv_bias=False)
         mlp = MLP(in_channels, int(mlp_ratio * in_channels))
         self.block = VideoTransformerBlock(
             dict(attn=attn), mlp, in_channels, eps=1e-5)

@@ -43,11 +43,8 @@ class TokenLabelHead(I3DHead):
                  average_clips: str | None = 'prob',
                  **kwargs) -> None:
         super().__init__(
-            num_classes,
-            in_channels,
-            dropout_ratio=dropout_ratio,
-            average_clips=average_clips,
-            **kwargs)
+            num_classes, in_channels, dropout_ratio=dropout_ratio,
+            average_clips=average_clips, **kwargs)
         self.gamma = gamma
         self.loss_token = MODELS.build(loss_token)
         widths = in_channels, 2 * in_channels, 4 * in_channels, num_classes

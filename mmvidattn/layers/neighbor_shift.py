@@ -47,10 +47,7 @@ class NeighborShift(nn.Module):
         self.plan = shift_plan(
             mode,
             channels,
-            size=size,
-            divisor=divisor,
-            alpha=alpha,
-            boundary=boundary)
+            size=size, divisor=divisor, alpha=alpha, boundary=boundary)
         if causal:
             self.plan = causal_plan(self.plan)
         self.is_causal = causal

@@ -22,10 +22,7 @@ class PatchConv3d(nn.Conv3d):
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Size,
                  by_channel: bool = False, keep_rest: bool = True) -> None:
         super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride=kernel_size,
+            in_channels, out_channels, kernel_size, stride=kernel_size,
             groups=in_channels if by_channel else 1)
         self.keep_rest = keep_rest
 

@@ -134,12 +134,9 @@ class VideoSelfAttention(nn.Module):
         self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
         self.shifts = nn.Sequential(
             *(NeighborShift(embed_dims, **shift) for shift in shifts))
-        self.attention = MODELS.build(
-            dict(
-                head_dims=head_dims,
-                num_heads=num_heads,
-                seq_shape=self._shapes(grid_shape)[1],
-                **attention))
+        self.attention = MODELS.build(dict(
+            head_dims=head_dims, num_heads=num_heads,
+            seq_shape=self._shapes(grid_shape)[1], **attention))
         if pattern == 'causal' and not self.attention.is_causal:
             raise ValueError("pattern='causal' requires LinearAttention, "
                              'GatedDeltaAttention, or SoftmaxAttention with '

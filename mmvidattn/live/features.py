@@ -73,11 +73,8 @@ class RecognizerFeatures:
             self.pipeline = Compose(steps.rest)
         self._run = input_of(self.model, layer)
         self._sample = dict(
-            modality='Flow' if flow else 'RGB',
-            clip_len=self.clip_len,
-            num_clips=1,
-            frame_interval=frame_interval,
-            start_index=0,
+            modality='Flow' if flow else 'RGB', clip_len=self.clip_len,
+            num_clips=1, frame_interval=frame_interval, start_index=0,
             label=-1)
 
     def prepare(self, clip: Sequence[np.ndarray]) -> dict:

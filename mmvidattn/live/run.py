@@ -202,12 +202,9 @@ class StreamRun:
         for thread in self._sinks:
             lost[thread.sink.name] += thread.dropped + thread.failed
         return dict(
-            name=self.source.name,
-            status=self.failure or self.source.status,
-            rate=self.rate,
-            steps=self._progress.num_done,
-            dropped=self.dropped,
-            missing=self.missing,
+            name=self.source.name, status=self.failure or self.source.status,
+            rate=self.rate, steps=self._progress.num_done,
+            dropped=self.dropped, missing=self.missing,
             bad_frames=self._reader.steps.bad_frames + self._scorer.num_bad,
             lost=dict(+lost),
             latency={

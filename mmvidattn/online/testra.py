@@ -183,9 +183,7 @@ class TeSTra(BaseModule):
         self.long_memory_pos_embed = long_memory_pos_embed
         self.work_memory_pos_embed = work_memory_pos_embed
         kwargs = dict(
-            num_heads=num_heads,
-            ffn_dims=ffn_dims,
-            drop_rate=drop_rate,
+            num_heads=num_heads, ffn_dims=ffn_dims, drop_rate=drop_rate,
             act=act)
 
         self.work_projection = FeatureProjection(in_channels, embed_dims)
@@ -194,8 +192,7 @@ class TeSTra(BaseModule):
             self.long_projection = FeatureProjection(in_channels, embed_dims)
             self.encoder = MemoryEncoder(encoder, embed_dims, decay, **kwargs)
         self.decoder = OnlineDecoder(
-            num_layers,
-            embed_dims,
+            num_layers, embed_dims,
             with_long_memory=bool(long_memory_length),
             with_work_memory=fusion == 'compressed',
             **kwargs)
@@ -403,8 +400,6 @@ class WindowReader(nn.Module):
                        getattr(self, f'queries_{i}'))
                       for i in range(len(model.encoder.stages))]
         return model.read(
-            read_long,
-            work + positions,
-            prefix,
+            read_long, work + positions, prefix,
             num_outputs=1 + model.num_anticipation_tokens,
             num_padded=num_padded)

@@ -86,8 +86,7 @@ def frame_causal_linear_attention(
     attend = partial(_attend, eps=eps)
     if T <= chunk_frames:
         return attend(q, k, v, log_decay, *state)
-    if needs_gradients(q, k, v, *state,
-                       *(() if decay is None else (decay, ))):
+    if needs_gradients(q, k, v, *state, *(() if decay is None else (decay,))):
         attend = partial(checkpoint, attend, use_reentrant=False,
                          preserve_rng_state=False)
     # The gradient of x[:, a:b] is as large as x; split has one for all chunks.

@@ -122,8 +122,7 @@ class _FixatedAttention(torch.autograd.Function):
             wide = _widen(inputs, options)
             ratios = _ratios(wide, weights, options)
             result = torch.empty_like(inputs[0])
-            for y, q, k, v, *gates in _slices(
-                    options, result, *wide, *ratios):
+            for y, q, k, v, *gates in _slices(options, result, *wide, *ratios):
                 q, k = _apply(gates, q, k)
                 order, sums, total = _sums(q, k, v, options)
                 torch.div(torch.bmm(sums, v) if order == 'left'

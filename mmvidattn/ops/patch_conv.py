@@ -72,10 +72,7 @@ def naive_patch_conv(x: Tensor, weight: Tensor,
                      bias: Tensor | None = None) -> Tensor:
     """Reference of :func:`patch_conv`: a strided 3D convolution."""
     y = F.conv3d(
-        x.movedim(-1, 1),
-        weight,
-        bias,
-        stride=weight.shape[2:],
+        x.movedim(-1, 1), weight, bias, stride=weight.shape[2:],
         groups=x.shape[-1] // weight.shape[1])
     return y.movedim(1, -1)
 

@@ -85,10 +85,7 @@ def temporal_smoothing_attention(q: Tensor,
             q,
             k,
             v,
-            scale=scale,
-            dropout_p=dropout_p,
-            key_mask=key_mask,
-            bias=bias)
+            scale=scale, dropout_p=dropout_p, key_mask=key_mask, bias=bias)
     return y.to(dtype)
 
 

@@ -223,9 +223,7 @@ class OnlineActionDetector(BaseModel):
     def _predict_streams(self, inputs: Sequence[Mapping[str, Tensor]],
                          samples: list[BaseDataElement]) -> None:
         session = StreamSession(
-            self,
-            inputs[0]['long_rate'],
-            inputs[0]['work_rate'],
+            self, inputs[0]['long_rate'], inputs[0]['work_rate'],
             self.stream_kernel,
             stretch_long_memory=inputs[0]['stretch_long_memory'])
         lengths = [len(video[next(iter(self.backbone.in_channels))])

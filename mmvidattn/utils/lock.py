@@ -76,8 +76,7 @@ def _lock(path: Path) -> int | None:
             os.close(file)
             return None
         # Check that a run that has just ended did not delete this file.
-        if path.exists() and os.path.samestat(
-                os.fstat(file), os.stat(path)):
+        if path.exists() and os.path.samestat(os.fstat(file), os.stat(path)):
             return file
         os.close(file)
 

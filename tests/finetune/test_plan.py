@@ -248,6 +248,8 @@ def test_notes_missing_splits(events_of, subsets, splits, note):
      'line 3: the group of .*day0.mp4 must be anna, got bob'),
     ('subset', [('day0', 1, 2, 'a', 'train'), ('day1', 1, 2, 'b', 'val')],
      r'1 class without training events: b \(all in val\); add'),
+    ('subset', [('day0', 1, 2, 'a', 'train'), ('day1', 1, 2, 'a', 'vla')],
+     "line 3: subset must be train, val or test, got 'vla'"),
     ('subset', [('day0', 1, 2, 'a', 'val')], 'no video has the subset train'),
     ('subset', [('day0', 1, 2, 'a', 'train'), ('day0', 4, 5, 'a', 'test')],
      'must have one subset')], ids=str)

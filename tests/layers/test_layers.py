@@ -195,6 +195,14 @@ def test_token_depends_on_its_tubelet_only():
     assert changed.nonzero().tolist() == [[1, 1, 2]]
 
 
+def test_names_an_attention_that_returns_another_shape():
+    layer = layers.VideoSelfAttention(
+        8, 2, dict(type='LinearAttention'), (2, 3, 3))
+    layer.attention.forward = lambda q, k, v: q.mean(-1)
+    with pytest.raises(ValueError, match='LinearAttention.forward must .*G, D'):
+        layer.eval()(torch.randn(1, 2, 3, 3, 8))
+
+
 def test_stochastic_depth_drops_whole_samples_without_rescaling_the_rest():
     torch.manual_seed(0)
     path, x = layers.StochasticDepth(0.3).train(), torch.randn(1000, 2, 3)

@@ -38,6 +38,9 @@ ROWS = {
         ('{IN} xvit_tiny_motion=default --out x', 'xvit_tiny_motion'),
         (f'{{IN}} {TINY}=default xvit_tiny_motion --out x',
          'all configs must start alike'),
+        (f'{{IN}} {TINY} {{IN}}/typo.py --out x',
+         "typo.py: .*no argument 'num_layer'; did you mean 'num_layers'"),
+        (f'{{IN}} {TINY} --out x --epochs 1', 'options of finetune go after'),
         (f'{{IN}} {TINY} --out x -- --seed 3', '--seed is not allowed after')],
     'convert': [
         ('none none.pth x.pth', 'source must be one of .*linear_ff'),
@@ -176,6 +179,14 @@ ROWS = {
         ('{IN}/lost.py', "lost.py: .*none.py: No such.* 'mmvidattn::lin"),
         ('{CONFIG} --cfg-options default_hooks.chekpoint.interval=2',
          'default_hooks.chekpoint has no type; did you mean checkpoint?'),
+        ('{CONFIG} --cfg-options default_hooks.checkpoint.save_bset=auto',
+         "'save_bset'; did you mean 'save_best'"),
+        ('{CONFIG} --cfg-options param_scheduler.0.type=CosineAnealingLR',
+         'CosineAnealingLR is not .*did you mean CosineAnnealingLR'),
+        ('{CONFIG} --cfg-options train_dataloader.dataset.pipeline.1.num_clip='
+         '2', "'num_clip'; did you mean 'num_clips'"),
+        ('{CONFIG} --cfg-options model.backbone.type=Mine',
+         'Mine is not .*a class of yours needs @register_module'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.type=Adamw',
          'Adamw is not .*did you mean AdamW'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.lr_rate=1',
@@ -233,6 +244,8 @@ def given(motion_dir, small_config, small_checkpoint, files, clip,
             ('notes.txt', 'no weights'), ('cut.py', 'model = dict('),
             ('empty.txt', ''),
             ('lost.py', "_base_ = 'none.py'"),
+            ('typo.py', "_base_ = 'mmvidattn::linear_ff_tiny_motion.py'\n"
+             'model = dict(backbone=dict(num_layer=1))'),
             ('bad/a/x.mp4', 'no video'),
             ('bad/b/x.mp4', 'no video'),
             ('mine.csv', 'video,start,end,label,subset\n'

@@ -116,7 +116,6 @@ def test_numpy_in_checkpoints_loads(tmp_path):
               np.asfortranarray(np.eye(3, 2)), np.array(['ab', 'c']),
               np.array(['2020-01-02'], 'M8[D]')]
     torch.save(dict(state_dict=WEIGHTS, meta=values), tmp_path / 'x.pth')
-    for got, value in zip(read_checkpoint(tmp_path / 'x.pth')['meta'],
-                          values):
+    for got, value in zip(read_checkpoint(tmp_path / 'x.pth')['meta'], values):
         np.testing.assert_array_equal(got, value)
         assert type(got) is type(value) and got.dtype == value.dtype

@@ -84,8 +84,7 @@ def test_paths_must_stay_in_the_folder(read, tmp_path):
                  'b/a.mp4', 'videos2/../../videos2/a.mp4'):
         text = f'b/c.mp4 0\n{name} 1\n'
         assert len(read(text)) == 2
-        with pytest.raises(ValueError,
-                           match=f'line 2: .*{name} leads out of'):
+        with pytest.raises(ValueError, match=f'line 2: .*{name} leads out of'):
             read(text, folder=str(folder))
     # Links within the folder are allowed, and the folder may be a link.
     (folder / 'link.mp4').symlink_to('a.mp4')
