@@ -27,8 +27,7 @@ def read_events(options: FineTuneOptions
 
     Raises:
         FileNotFoundError: If a file does not exist.
-        ValueError: If a file is invalid, or only some events have a subset
-            with one of these names.
+        ValueError: If a file is invalid, or only some of its subsets are.
     """
     parts = {source: _read_source(source, options)
              for source in options.sources}

@@ -93,7 +93,7 @@ def read_thresholds(path: str | Path) -> Thresholds:
     try:
         content = json.loads(Path(path).read_text('utf-8'))
         if 'format' not in content:
-            raise ValueError('it is no file of mmvidattn tune-thresholds')
+            raise ValueError('mmvidattn tune-thresholds did not write it')
         if content['format'] > FORMAT:
             raise ValueError(f'it has format {content["format"]}; update '
                              f'mmvidattn {__version__}')
