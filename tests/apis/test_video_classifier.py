@@ -4,6 +4,7 @@ import os
 import shutil
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
+from types import SimpleNamespace
 
 import cv2
 import decord
@@ -182,6 +183,17 @@ def test_windows_before_an_error_are_predicted(classifier, monkeypatch):
     assert next(found).predictions
     with pytest.raises(ValueError, match='cannot read frames: broken frame'):
         next(found)
+
+
+@pytest.mark.parametrize('multi_class, average, convert', [
+    (False, 'score', lambda x: x.softmax(-1)), (False, 'prob', None),
+    (True, 'score', torch.sigmoid), (True, 'prob', None)])
+def test_scores_become_probabilities_once(multi_class, average, convert):
+    scores = torch.randn(5).sigmoid()
+    model = SimpleNamespace(cls_head=SimpleNamespace(
+        multi_class=multi_class, average_clips=average))
+    want = scores if convert is None else convert(scores)
+    torch.testing.assert_close(probabilities(model, scores), want)
 
 
 def test_rejects_non_finite_scores(classifier, video, monkeypatch):

@@ -161,7 +161,7 @@ def test_drop_rates_act_in_training(backbone):
 @EVERY_MODEL
 def test_options_reach_every_layer(backbone, options):
     more = arguments_for(backbone, in_channels=5, mlp_ratio=2, qkv_bias=False,
-                         drop_rate=.1)
+                         drop_rate=.1, norm_eps=.5)
     if backbone is zoo.ViViT:
         more['attention'] = dict(type='SoftmaxAttention', dropout=.2)
     model = build(backbone, **{**options, **more}).eval()
@@ -174,6 +174,8 @@ def test_options_reach_every_layer(backbone, options):
         if 'drop_rate' in more and isinstance(module, nn.Dropout) and (
                 not name.endswith('attention.dropout')):
             assert module.p == .1, name
+        if 'norm_eps' in more and isinstance(module, nn.LayerNorm):
+            assert module.eps == .5, name
         if 'qkv_bias' in more and name.endswith(('.qkv', '.q', '.kv')):
             assert module.bias is None, name
         if 'attention' in more and name.endswith('attn'):
