@@ -77,6 +77,9 @@ class Progress:
         self.done = self.first = done
         self.began = self.clock()
         self._tenth = 10 * done // self.total
+        if done:
+            self.stream.write(
+                f'    continues at {100 * done // self.total} %\n')
 
     def update(self, done: int, note: str = '') -> None:
         """Show the number of finished steps, and a note (an accuracy)."""

@@ -11,6 +11,9 @@ venv=
 options=()
 while [ $# -gt 0 ]; do
     case $1 in
+    -h | --help)
+        sed -n '3,7s/^# //p' tools/quickstart.sh
+        exit ;;
     --short)
         options+=(--short)
         shift ;;
