@@ -54,7 +54,8 @@ def test_folder_is_ordered_by_numbers(tmp_path):
         list(open_source(tmp_path))
 
 
-def test_realtime_plays_at_the_frame_rate(tmp_path, monkeypatch):
+@pytest.mark.parametrize('first', [0, 3])
+def test_realtime_plays_at_the_frame_rate(tmp_path, monkeypatch, first):
     waits = [0.]
     monkeypatch.setattr(files, 'time', SimpleNamespace(
         monotonic=lambda: sum(waits)))
@@ -62,10 +63,11 @@ def test_realtime_plays_at_the_frame_rate(tmp_path, monkeypatch):
         cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3)))
     source = open_source(tmp_path, realtime=True, fps=20)
     assert source.live
+    source.start_at(first)
     monkeypatch.setattr(source._stopped, 'wait',
                         lambda seconds: waits.append(max(0., seconds)))
     at = np.array([frame.at for frame in source])
-    np.testing.assert_allclose(at - at[0], np.arange(6) / 20)
+    np.testing.assert_allclose(at, np.arange(6 - first) / 20)
 
 
 def test_damaged_video_is_an_error(broken_clip, clip):

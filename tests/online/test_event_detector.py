@@ -154,6 +154,13 @@ def test_nan_does_not_stay_in_the_average():
     assert starts == [3]
 
 
+def test_average_starts_anew_after_the_end():
+    rules = dict(jump=dict(on=.5, off=.5, smoothing=99., min_duration=0.))
+    detector = EventDetector(NAMES, thresholds=rules)
+    assert detector.update(0., 1., row(.9)) and detector.finish(1.)
+    assert detector.update(1., 2., row(.1)) == []
+
+
 def test_later_options_take_precedence():
     """If `on` is below an earlier `off`, it lowers `off`."""
     config = dict(on=.8, off=.4)
