@@ -82,7 +82,6 @@ def parse_models(texts: Sequence[str]) -> list[Model]:
         if 'model' not in load_config(path):
             raise ValueError(f'{path} is not a config: it lacks `model`')
         try:
-            # Find its errors before the first training.
             get_model(path)
         except (ValueError, TypeError, LookupError) as error:
             raise ValueError(f'{path}: {describe_error(error)}') from error

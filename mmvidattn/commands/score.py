@@ -50,8 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('annotations', type=Path, help='file of annotated events')
     add('--videos', type=Path, metavar='FOLDER', help='folder of the '
         'evaluated videos, for their lengths. Videos that the annotations do '
-        'not list count as videos without events, unless --subset is given '
-        '(default: the lengths in the annotations, or else the last ends)')
+        'not list count as videos without events, unless --subset is given, '
+        'or --scores lacks them (default: the lengths in the annotations, or '
+        'else the last ends)')
     add_reading(parser)
     add('--subset', help='evaluate only the videos of this subset of the '
         'annotations, such as test')
@@ -66,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'events of each video')
 
 
-def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
+def read(args: argparse.Namespace, scored: Mapping[str, Any] | None
+         ) -> 'tuple[Annotations, Annotations]':
     """Read predictions and annotations, with equal names of videos."""
     from ..datasets.annotations.formats import read_annotations
     from ..datasets.annotations.formats.base import video_subsets
@@ -109,7 +111,7 @@ def read(args: argparse.Namespace) -> 'tuple[Annotations, Annotations]':
     if not true.segments and not predicted.segments:
         raise ValueError(f'{args.annotations} has no events')
     if args.videos is not None and args.subset is None:
-        add_other_videos(true, args.videos)
+        add_other_videos(true, args.videos, scored)
     return predicted, true
 
 
@@ -130,13 +132,17 @@ def note_missing(predicted: 'Annotations', true: 'Annotations') -> None:
              + '; --subset evaluates one subset' * (len(subsets) > 1))
 
 
-def add_other_videos(true: 'Annotations', path: Path) -> None:
-    """Add the videos of a folder that the annotations do not list."""
+def add_other_videos(true: 'Annotations', path: Path,
+                     scored: Mapping[str, Any] | None) -> None:
+    """Add videos of a folder, or those with scores, that are not listed."""
     from ..datasets.annotations.formats import VideoFolder
+    from ..datasets.annotations.formats.videos import VideoNames
 
     folder, added, unreadable = VideoFolder(path), [], []
+    evaluated = None if scored is None else VideoNames(scored)
     for name in folder.names:
-        if name not in true.videos:
+        if name not in true.videos and (
+                evaluated is None or evaluated.find(name)):
             try:
                 true.videos[name] = folder.info(name)
                 added.append(name)
@@ -260,11 +266,11 @@ def compute(args: argparse.Namespace
     from ..evaluation.events import EventScores
     from ..online.frame_scores import read_frame_scores
 
-    predicted, true = read(args)
+    scored = args.scores and read_frame_scores(args.scores)
+    predicted, true = read(args, scored and scored.videos)
     durations = lengths(predicted, true)
     options, actions = {}, []
-    if args.scores is not None:
-        scored = read_frame_scores(args.scores)
+    if scored is not None:
         names = VideoNames(durations)
         options = dict(
             frame_scores={names.find(name) or name: each

@@ -67,7 +67,7 @@ class BaseAttention(nn.Module):
         Returns:
             [*, N, G, D].
         """
-        raise NotImplementedError
+        raise NotImplementedError(f'{type(self).__name__} lacks forward')
 
     def forward_causal(self, q: Tensor, k: Tensor, v: Tensor,
                        decay: Tensor | None, state: State,

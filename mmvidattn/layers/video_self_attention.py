@@ -12,6 +12,7 @@ from ..ops.precision import needs_gradients
 from ..ops.torch_private import has_hooks, is_eager
 from ..utils.arguments import Count, Positive, check_arguments, check_divides
 from ..utils.modules import State, named, part_of
+from .base_attention import BaseAttention
 from .feature_fixation import FeatureFixation
 from .linear_attention import LinearAttention
 from .neighbor_shift import NeighborShift
@@ -137,6 +138,9 @@ class VideoSelfAttention(nn.Module):
         self.attention = MODELS.build(dict(
             head_dims=head_dims, num_heads=num_heads,
             seq_shape=self._shapes(grid_shape)[1], **attention))
+        if not isinstance(self.attention, BaseAttention):
+            raise TypeError(f'{type(self.attention).__name__} must inherit '
+                            'from BaseAttention')
         if pattern == 'causal' and not self.attention.is_causal:
             raise ValueError("pattern='causal' requires LinearAttention, "
                              'GatedDeltaAttention, or SoftmaxAttention with '

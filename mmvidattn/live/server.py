@@ -336,7 +336,6 @@ class LivePage:
             try:
                 answer = self._answer(message.get('text') or '')
             except ValueError as error:
-                # A reason has at most 123 bytes.
                 await websocket.close(UNEXPECTED, ascii(str(error))[:120])
                 return
             if answer is not None:

@@ -92,11 +92,10 @@ def read_thresholds(path: str | Path) -> Thresholds:
     """
     try:
         content = json.loads(Path(path).read_text('utf-8'))
-        if 'format' not in content:
-            raise ValueError('mmvidattn tune-thresholds did not write it')
-        if content['format'] > FORMAT:
-            raise ValueError(f'it has format {content["format"]}; update '
-                             f'mmvidattn {__version__}')
+        if content.get('format', math.inf) > FORMAT:
+            raise ValueError(
+                f'it has format {content.get("format")}; update mmvidattn '
+                f'{__version__}, or give a file of tune-thresholds')
         value, *values = (
             math.nan if x is None else float(x)
             for x in (content['value'], *content['values'].values()))

@@ -56,7 +56,6 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # mmengine would fail at the first checkpoint.
         taken = inspect.signature(Runner.save_checkpoint).parameters
         suggest_argument(CheckpointHook, self.args.keys() - taken)
         suggest_argument(Runner.save_checkpoint, self.args)
