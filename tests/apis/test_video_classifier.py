@@ -186,14 +186,13 @@ def test_windows_before_an_error_are_predicted(classifier, monkeypatch):
 
 
 @pytest.mark.parametrize('multi_class, average, convert', [
-    (False, 'score', lambda x: x.softmax(-1)), (False, 'prob', None),
-    (True, 'score', torch.sigmoid), (True, 'prob', None)])
+    (False, 'score', lambda x: x.softmax(-1)), (False, 'prob', torch.clone),
+    (True, 'score', torch.sigmoid), (True, 'prob', torch.clone)])
 def test_scores_become_probabilities_once(multi_class, average, convert):
     scores = torch.randn(5).sigmoid()
     model = SimpleNamespace(cls_head=SimpleNamespace(
         multi_class=multi_class, average_clips=average))
-    want = scores if convert is None else convert(scores)
-    torch.testing.assert_close(probabilities(model, scores), want)
+    torch.testing.assert_close(probabilities(model, scores), convert(scores))
 
 
 def test_rejects_non_finite_scores(classifier, video, monkeypatch):

@@ -196,8 +196,8 @@ def test_token_depends_on_its_tubelet_only():
 
 
 def test_names_an_attention_that_returns_another_shape():
-    layer = layers.VideoSelfAttention(
-        8, 2, dict(type='SoftmaxAttention'), (2, 3, 3))
+    kind = dict(type='SoftmaxAttention')
+    layer = layers.VideoSelfAttention(8, 2, kind, (2, 3, 3))
     layer.attention.forward = lambda q, k, v: q.mean(-1)
     with pytest.raises(ValueError, match='SoftmaxAttention.forward .*G, D'):
         layer.eval()(torch.randn(1, 2, 3, 3, 8))

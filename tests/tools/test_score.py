@@ -119,7 +119,6 @@ def test_videos_give_lengths_and_background(files, capsys, motion_dir):
     assert 'note: 1 unreadable video of videos without annotations left ' \
         'out: bad.mp4' in text
     assert '3 videos (' in text
-    # Only scored videos were evaluated.
     write_scores('scores')
     text = run(capsys, 'score', 'predictions.csv', 'truth.csv', '--videos',
                'videos', '--scores', 'scores')
