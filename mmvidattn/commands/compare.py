@@ -109,14 +109,14 @@ class Runs:
         self.metrics: dict[str, dict[int, dict[str, Any]]] = {}
         self._source = source
         self._options = options
-        self._out = out
+        self.out = out
         self._running: list[subprocess.Popen] = []
 
     def __call__(self, model: Model, seed: int) -> None:
         """Train and test a model with a seed; a failure is a ValueError."""
         name = re.sub(r'\W+', '_', model.name)
-        folder = self._out / f'{name}_seed{seed}'
-        file, log = folder / 'metrics.json', self._out / f'{folder.name}.log'
+        folder = self.out / f'{name}_seed{seed}'
+        file, log = folder / 'metrics.json', self.out / f'{folder.name}.log'
         if not file.is_file():
             with log.open('w') as output:
                 child = subprocess.Popen(
@@ -168,7 +168,7 @@ def train(models: Sequence[Model], runs: Runs, seeds: int,
             return
         pending = [(model, seed) for seed in range(done, min(look, seeds))
                    for model in (baseline, *open_models)]
-        echo(f'{count(pending, "run")}, {jobs} at a time')
+        echo(f'{count(pending, "run")}, {jobs} at a time, logs in {runs.out}')
         with ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(runs, *run) for run in pending]
             try:

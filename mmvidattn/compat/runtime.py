@@ -246,9 +246,9 @@ def suggest_class_names() -> None:
                          *getattr(one.parent, 'module_dict', ())}
             close = [one for one in known if one.lower() == name.lower()
                      ] or difflib.get_close_matches(name, sorted(known), 1)
-            hint = (f'; did you mean {close[0]}?' if close else
-                    ': a class of yours needs @register_module() and its '
-                    'module in custom_imports')
+            hint = (f'; did you mean {close[0]}?' if close else '.') + (
+                ' A class of yours needs @register_module() and its module in '
+                'custom_imports')
             raise KeyError(f'{name} is not in the registry {self.name!r}{hint}'
                            ) from error
 

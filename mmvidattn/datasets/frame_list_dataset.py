@@ -112,8 +112,6 @@ class FrameListDataset(BaseActionDataset):
                 segment[2] = index
         return dict(
             frame_dir=osp.join(self.data_prefix['img'] or '', folder),
-            filename_tmpl=template,
-            offset=int(digits),
-            total_frames=len(frames),
-            segments=segments,
+            filename_tmpl=template, offset=int(digits),
+            total_frames=len(frames), segments=segments,
             label=sorted({label for label, _, _ in segments}))

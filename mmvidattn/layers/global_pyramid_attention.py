@@ -32,9 +32,7 @@ class AveragePool3d(nn.Module):
         """Pool [B, T, H, W, C] to [B, T', H', W', C]."""
         kernel_size = tuple(map(min, self.kernel_size, x.shape[1:4]))
         return F.avg_pool3d(
-            x.movedim(-1, 1),
-            kernel_size,
-            ceil_mode=True,
+            x.movedim(-1, 1), kernel_size, ceil_mode=True,
             count_include_pad=False).movedim(1, -1)
 
 

@@ -149,11 +149,8 @@ class DistilledRecognizer3D(Recognizer3D):
         return losses
 
 def _blocks(backbone: nn.Module) -> dict[str, nn.Module]:
-    return {
-        name: module
-        for name, module in backbone.named_modules()
-        if isinstance(module, VideoTransformerBlock)
-    }
+    return {name: module for name, module in backbone.named_modules()
+            if isinstance(module, VideoTransformerBlock)}
 
 
 @contextmanager

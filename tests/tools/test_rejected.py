@@ -186,7 +186,7 @@ ROWS = {
         ('{CONFIG} --cfg-options train_dataloader.dataset.pipeline.1.num_clip='
          '2', "'num_clip'; did you mean 'num_clips'"),
         ('{CONFIG} --cfg-options model.backbone.type=Mine',
-         'Mine is not .*a class of yours needs @register_module'),
+         'Mine is not .*A class of yours needs @register_module'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.type=Adamw',
          'Adamw is not .*did you mean AdamW'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.lr_rate=1',

@@ -9,7 +9,7 @@ from ....utils.arguments import Positive, check_arguments
 from ....utils.text_files import refuse_pickle
 from .. import segment_csv
 from ..labeled_videos import similar_names
-from ..video_segment import VideoSegment, checked, read_text
+from ..video_segment import VideoSegment, checked, own_name, read_text
 from . import activitynet, elan, label_studio
 from .base import Annotations, Format, VideoInfo, distinct_ids, merge
 from .summary import compare
@@ -80,8 +80,13 @@ def recognize(path: Path) -> str:
         raise ValueError(
             f'{path} has events of stream --events, which do not name their '
             'video: write a table of them with predict --segments')
+    header = {own_name(name.strip(' "\r'))
+              for name in re.split('[,;\t]', start.partition('\n')[0])}
+    lacks = [name for name in segment_csv.NEEDED if name not in header]
+    reason = 'no format recognized' if len(lacks) > 2 else (
+        f'no column {" and no column ".join(lacks)}')
     raise ValueError(
-        f'{path}: no format recognized in {start[:40]!r}; the formats are '
+        f'{path}: {reason} in {start[:40]!r}; the formats are '
         f'{", ".join(FORMATS)}. A csv has a header with the columns video, '
         'start, end and label; --columns names the columns of another table. '
         'The lists of published data sets are read by mmvidattn prepare '

@@ -210,6 +210,7 @@ def test_columns_read_any_table(tmp_path):
     ('Name,From,To\na,1,2\n', {},
      'no format recognized in .*Name,From.* csv, elan, label-studio, activity'
      '.* video, start, end and label; --columns .* mmvidattn prepare'),
+    ('Video,start,to,label\na,1,2,x\n', {}, 'no column end in .*to'),
     ('a.mp4,1,2,run\n', {}, 'no format recognized .* header with the columns'),
     ('{"id": 0, "event": "start"}\n', {}, '--events, .* predict --segments'),
     ('video,id,tl,annotator,annotation_id\na.mp4,1,x,2,3\n', {},
