@@ -51,8 +51,5 @@ def options(root, **kwargs):
         data_prefix=dict(
             rgb='rgb', flow='flow', gt_action='target_perframe'),
         metainfo=dict(classes=f'{root}/classes.txt'),
-        pipeline=PIPELINE,
-        long_steps=24,
-        long_rate=4,
-        work_steps=16)
+        pipeline=PIPELINE, long_steps=24, long_rate=4, work_steps=16)
     return {**default, **kwargs}

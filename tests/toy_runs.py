@@ -126,9 +126,7 @@ def build(work_dir: Path, *, by_epoch: bool = True, resume: bool = False,
         }.items() if hook is not None},
         custom_hooks=custom,
         randomness=dict(seed=seed),
-        resume=resume,
-        log_level='INFO',
-        default_scope='mmaction',
+        resume=resume, log_level='INFO', default_scope='mmaction',
         experiment_name=f'{work_dir.name}_{next(NUMBERS)}')
 
 

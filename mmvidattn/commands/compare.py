@@ -105,12 +105,12 @@ class Runs:
 
     def __init__(self, source: Path, options: Sequence[str],
                  out: Path) -> None:
-        # Metrics of the finished runs by model and seed.
         self.metrics: dict[str, dict[int, dict[str, Any]]] = {}
         self._source = source
         self._options = options
         self.out = out
         self._running: list[subprocess.Popen] = []
+        self._stopped = False
 
     def __call__(self, model: Model, seed: int) -> None:
         """Train and test a model with a seed; a failure is a ValueError."""
@@ -126,6 +126,8 @@ class Runs:
                     stdout=output, stderr=subprocess.STDOUT,
                     stdin=subprocess.DEVNULL)
                 self._running.append(child)
+                if self._stopped:
+                    child.terminate()
                 child.wait()
             if child.returncode or not file.is_file():
                 last = log.read_text('utf-8').rstrip().rpartition('\n')[2]
@@ -139,6 +141,7 @@ class Runs:
 
     def stop(self) -> None:
         """Let unfinished runs save a checkpoint and end."""
+        self._stopped = True
         for child in self._running:
             child.terminate()
 
@@ -154,8 +157,7 @@ class Runs:
         return decide_early(self.scores(model), self.scores(baseline))
 
 
-def train(models: Sequence[Model], runs: Runs, seeds: int,
-          jobs: int) -> None:
+def train(models: Sequence[Model], runs: Runs, seeds: int, jobs: int) -> None:
     """Train until all comparisons are decided, or no seeds are left."""
     from ..utils.paired_test import LOOKS
 

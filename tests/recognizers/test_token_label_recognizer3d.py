@@ -16,8 +16,7 @@ TEACHER = dict(type='Recognizer3D', backbone=WIDE, cls_head=HEAD)
 
 def _build(**kwargs):
     return build_model(dict(
-        type='TokenLabelRecognizer3D',
-        backbone=BACKBONE,
+        type='TokenLabelRecognizer3D', backbone=BACKBONE,
         cls_head=dict(type='TokenLabelHead', num_classes=9, in_channels=64),
         data_preprocessor=dict(type='ActionDataPreprocessor'),
         **{'teacher': TEACHER, **kwargs}))
