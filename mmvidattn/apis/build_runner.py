@@ -230,14 +230,14 @@ def explained_errors(runner: Runner) -> Iterator[None]:
                 "check the data set's data_root and data_prefix; "
                 'CheckedVideoDataset instead of VideoDataset leaves out '
                 'unreadable videos')
-        elif not runner.iter and SHAPES.search(text):
+        elif not runner.iter and SHAPES.search(text) and 'memory' not in text:
             hint = ('check that these fit together: FormatShape in the '
                     'pipeline, model.data_preprocessor.format_shape, the '
                     'backbone, and in_channels of model.cls_head')
         else:
             raise
         print_exc()
-        end_program(f'{text.splitlines()[-1]}; {hint}')
+        end_program(f'{(text or repr(error)).splitlines()[-1]}; {hint}')
 
 
 def _find_resumable(runner: Runner) -> str | None:

@@ -98,7 +98,6 @@ def check_versions(versions: dict[str, str]) -> Iterator[tuple[str, str, str]]:
             yield 'problem', folder, (
                 f'{listed} write to the same folder {folder}; see '
                 'docs/install.md')
-    # matplotlib requires packaging.
     from packaging.requirements import Requirement
     if 'mmvidattn' not in versions:
         yield 'note', 'mmvidattn', (

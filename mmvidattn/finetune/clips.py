@@ -381,10 +381,11 @@ def describe_use(out: Path) -> str:
         # Bundles do not import the user's modules.
         model = ' '.join(shlex.quote(str(out / name))
                          for name in ('config.py', 'best.pth'))
-        folders = {Path(sys.modules[name.partition('.')[0]].__file__).parent
-                   for name in own}
+        folders = {str(Path(one.__file__).parents[
+            name.count('.') + hasattr(one, '__path__')]) for name in own
+            if getattr(one := sys.modules.get(name), '__file__', None)}
         note = (f'with {" and ".join(own)} on PYTHONPATH (export PYTHONPATH='
-                f'{":".join(map(str, folders))})')
+                f'{":".join(sorted(folders))})')
     seconds = training.read_notes(out).get('seconds')
     # Score four times per window. The default stride may be a whole window.
     window = (f' --seconds {seconds:g} --stride {seconds / 4:.2g}'
