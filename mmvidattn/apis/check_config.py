@@ -21,7 +21,7 @@ def check_config(cfg: Config) -> None:
     """Check the data sets, loops and start weights of a config.
 
     Raises:
-        FileNotFoundError: If there is no checkpoint ``load_from``.
+        FileNotFoundError: If the checkpoint ``load_from`` is missing.
         ValueError: If a loop is incomplete, a folder has an unknown name, or
             the data have more classes than the head.
     """
@@ -64,7 +64,7 @@ def _check_loop(cfg: Config, name: str) -> None:
     if 0 < len(missing) < len(parts):
         raise ValueError(
             f'the config has no {" and no ".join(missing)}: set all of '
-            f'{", ".join(parts)}, or none of them')
+            f'{", ".join(parts)}, or leave all out')
 
 
 def _check_labels(data: Config, classes: int) -> None:

@@ -274,20 +274,20 @@ class VideoSelfAttention(nn.Module):
         """
         B, T, H, W = q.shape[:4]
         shapes = self._shapes((T, H, W)) if self.attention.takes_shapes else ()
-        if self.pattern != 'window':
+        if self.pattern == 'window':
+            q, k, v = (x.flatten(2, 3) for x in (q, k, v))
+            frames = self._window(T, q.device)
+            k, v = (x[:, frames].flatten(2, 3) for x in (k, v))
+        else:
             q, k, v = (to_sequences(x, self.pattern) for x in (q, k, v))
-            y = self.attention(q, k, v, *shapes)
-            if y.shape != (*q.shape[:-1], v.shape[-1]):
-                raise ValueError(
-                    f'{type(self.attention).__name__}.forward must return '
-                    f'[*, N, G, D], {[*q.shape[:-1], v.shape[-1]]}, got '
-                    f'{[*y.shape]}')
-            return from_sequences(y, self.pattern, (T, H, W))
-        q, k, v = (x.flatten(2, 3) for x in (q, k, v))
-        frames = self._window(T, q.device)
-        k, v = (x[:, frames].flatten(2, 3) for x in (k, v))
+        want = (*q.shape[:-1], v.shape[-1])
         y = self.attention(q, k, v, *shapes)
-        return y.reshape(B, T, H, W, *y.shape[-2:])
+        if y.shape != want:
+            raise ValueError(f'{type(self.attention).__name__}.forward must '
+                             f'return [*, N, G, D], {want}, got '
+                             f'{tuple(y.shape)}')
+        return y.reshape(B, T, H, W, *want[-2:]) if self.pattern == 'window' \
+            else from_sequences(y, self.pattern, (T, H, W))
 
     def _shapes(
         self, grid_shape: tuple[int, int, int]

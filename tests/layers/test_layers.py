@@ -195,9 +195,10 @@ def test_token_depends_on_its_tubelet_only():
     assert changed.nonzero().tolist() == [[1, 1, 2]]
 
 
-def test_names_an_attention_that_returns_another_shape():
-    kind = dict(type='SoftmaxAttention')
-    layer = layers.VideoSelfAttention(8, 2, kind, (2, 3, 3))
+@pytest.mark.parametrize('more', [{}, dict(pattern='window', window_frames=1)])
+def test_names_an_attention_that_returns_another_shape(more):
+    layer = layers.VideoSelfAttention(8, 2, dict(type='SoftmaxAttention'),
+                                      (2, 3, 3), **more)
     layer.attention.forward = lambda q, k, v: q.mean(-1)
     with pytest.raises(ValueError, match='SoftmaxAttention.forward .*G, D'):
         layer.eval()(torch.randn(1, 2, 3, 3, 8))

@@ -101,7 +101,6 @@ def test_ends_its_runs_on_sigterm_and_continues_with_other_configs(
     assert error.value.code == 143
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
-    # Also a run that starts while the others are stopped.
     runs = compare.Runs(tmp_path, [], tmp_path)
     runs.stop()
     with pytest.raises(ValueError, match='x, seed 0 failed'):
