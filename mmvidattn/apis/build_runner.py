@@ -37,7 +37,13 @@ from ..utils.modules import unwrap
 from ..utils.printable import describe_error
 from ..utils.remote_files import is_url
 from .check_config import check_config
-from .config import KNOWN_KEYS, dependent_options, leaves_of, load_config
+from .config import (
+    KNOWN_KEYS,
+    dependent_options,
+    key_of,
+    leaves_of,
+    load_config,
+)
 from .models import check_model_options
 
 # Messages of torch about tensors that do not fit together.
@@ -223,6 +229,9 @@ def explained_errors(runner: Runner) -> Iterator[None]:
         end_program(str(error))
     except Exception as error:
         text = str(error).strip()
+        key = key_of(runner.cfg, error)
+        if key:
+            end_program(key + text)
         frames = {each.name for each in extract_tb(error.__traceback__)}
         if '__getitem__' in frames or 'in DataLoader worker' in text:
             hint = ('a step of the pipeline failed' if isinstance(error, (

@@ -14,6 +14,7 @@ import runpy
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -350,3 +351,24 @@ def leaves_of(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
         value) if isinstance(value, list) else ()
     for key, item in items:
         yield from leaves_of(item, f'{name}.{key}' if name else str(key))
+
+
+def key_of(cfg: Config, error: Exception) -> str:
+    """Return the start of an error: ``model.backbone: ``, or ''."""
+    part = getattr(error, 'part', None)
+    return next((f'{key}: ' for key, each in leaves_of(cfg.to_dict())
+                 if isinstance(part, dict) and isinstance(each, dict)
+                 # Its owner may have added options.
+                 and 'type' in each and each.items() <= {**part}.items()), '')
+
+
+@contextmanager
+def located_errors(cfg: Config) -> Iterator[None]:
+    """Let errors of a class start with its key in the config."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError) as error:
+        key = key_of(cfg, error)
+        if not key:
+            raise
+        raise ValueError(key + describe_error(error)) from error

@@ -19,7 +19,13 @@ from ..layers.lora import merge_lora
 from ..utils.checkpoint import load_checkpoint, load_tensors
 from .bundle_file import WEIGHTS, is_bundle, load_bundle
 from .bundle_types.registry import types_of
-from .config import find_config, is_config, load_config, name_of
+from .config import (
+    find_config,
+    is_config,
+    load_config,
+    located_errors,
+    name_of,
+)
 from .published import PUBLISHED, list_published, published_checkpoint
 
 # Folder of the bundles in the package, and the value of ``checkpoint`` that
@@ -116,7 +122,7 @@ def get_model(name: str | Path | Config,
     if bundle is None and checkpoint is not None:
         checkpoint = find_weights(path, checkpoint)
     init_default_scope(cfg.get('default_scope', 'mmaction'))
-    with types_of(cfg):
+    with types_of(cfg), located_errors(cfg):
         model = MODELS.build(cfg.model)
     meta = {}
     if bundle is not None:

@@ -123,11 +123,15 @@ class Runs:
                     [sys.executable, '-m', 'mmvidattn', 'finetune',
                      self._source, *model.options, *self._options, '--seed',
                      str(seed), '--work-dir', folder],
-                    stdout=output, stderr=subprocess.STDOUT,
-                    stdin=subprocess.DEVNULL)
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL, text=True)
                 self._running.append(child)
                 if self._stopped:
                     child.terminate()
+                for line in child.stdout:
+                    print(line, end='', file=output, flush=True)
+                    if line.startswith('epoch '):
+                        echo(f'{model.name}, seed {seed}: {line.strip()}')
                 child.wait()
             if child.returncode or not file.is_file():
                 last = log.read_text('utf-8').rstrip().rpartition('\n')[2]
@@ -247,9 +251,10 @@ def check(args: argparse.Namespace, models: Sequence[Model],
     reserved = {'--model', '--weights', '--seed', '--work-dir', '--dry-run'}
     for option in options:
         if option.partition('=')[0] in reserved:
-            raise ValueError(f'{option} is not allowed after --, because '
-                             'compare sets it for each run; start weights are '
-                             'CONFIG=WEIGHTS')
+            raise ValueError(f'{option} is not allowed after --' + (
+                ': a comparison trains' if option == '--dry-run' else
+                ', because compare sets it for each run; start weights are '
+                'CONFIG=WEIGHTS'))
     for model in models:
         finetune.make_options(make_parser('finetune').parse_intermixed_args(
             [str(args.source), *model.options, *options]))

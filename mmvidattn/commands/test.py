@@ -27,6 +27,7 @@ def run(args: argparse.Namespace) -> None:
         explained_errors,
         load_runner_config,
     )
+    from ..apis.config import located_errors
     from ..apis.models import find_weights
     from ..utils.half_precision import amp
 
@@ -52,8 +53,9 @@ def run(args: argparse.Namespace) -> None:
                     evaluators = [evaluators]
                 cfg.test_evaluator = [*evaluators, dict(
                     type='DumpResults', out_file_path=args.dump)]
-            runner = build_runner(cfg, strict=True, compile=args.compile)
-            build_loops(runner, 'test')
+            with located_errors(cfg):
+                runner = build_runner(cfg, strict=True, compile=args.compile)
+                build_loops(runner, 'test')
         with explained_errors(runner), amp(
                 get_device(), args.amp and cfg.test_cfg.fp16):
             runner.test()

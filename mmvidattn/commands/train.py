@@ -134,6 +134,7 @@ def run(args: argparse.Namespace) -> None:
         lock_work_dir,
         unsaved_checkpoint,
     )
+    from ..apis.config import located_errors
 
     with ExitStack() as stack:
         # PreemptionHook saves the run before it is stopped.
@@ -146,12 +147,13 @@ def run(args: argparse.Namespace) -> None:
             stack.enter_context(lock_work_dir(cfg))
             # The runner may write more.
             old = sorted(Path(cfg.work_dir).glob('*.pth'))
-            runner = build_runner(cfg, strict=False, compile=args.compile,
-                                  start_weights=start_weights)
-            build_loops(runner, 'train', 'val')
-            # Find its errors now, too.
-            runner.optim_wrapper = runner.build_optim_wrapper(
-                runner.optim_wrapper)
+            with located_errors(cfg):
+                runner = build_runner(cfg, strict=False, compile=args.compile,
+                                      start_weights=start_weights)
+                build_loops(runner, 'train', 'val')
+                # Find its errors now, too.
+                runner.optim_wrapper = runner.build_optim_wrapper(
+                    runner.optim_wrapper)
             if old and not cfg.get('resume'):
                 runner.logger.warning(
                     f'{cfg.work_dir} has {count(old, "checkpoint")} of an '

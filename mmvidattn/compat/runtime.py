@@ -216,13 +216,22 @@ def refuse_files_that_decord_misreads() -> None:
 def suggest_class_names() -> None:
     """Name the class or the option that is closest to an unknown one.
 
+    An error gets the part of the config that failed as its attribute ``part``.
+
     Symptom: `LinearAttenton is not in the mmaction::model registry`, without
-        a suggestion
+        a suggestion or the key in the config
     Until: mmengine suggests a name
     """
     from mmengine.registry import Registry
 
     def build(original, self, cfg, *args, **kwargs):
+        try:
+            return build_or_suggest(original, self, cfg, *args, **kwargs)
+        except (ValueError, TypeError, LookupError) as error:
+            error.part = getattr(error, 'part', cfg)
+            raise
+
+    def build_or_suggest(original, self, cfg, *args, **kwargs):
         try:
             return original(self, cfg, *args, **kwargs)
         except TypeError:

@@ -69,12 +69,17 @@ def test_reports_what_does_not_fit_the_videos(folder, run_main, capsys):
                folder / 'videos') == 1
     printed = capsys.readouterr().out
     # Frames may be counted at another rate than that of the video.
-    assert ('problem: 1 videos are missing: lost.mp4\n'
-            'problem: 1 segments end after their video: day/a.mp4 '
+    assert ('problem: 1 video missing: lost.mp4\n'
+            'problem: 1 segment after the end of its video: day/a.mp4 '
             f'({100 / (FPS + 1):.2f} of {duration:.2f} s)\n') in printed
     assert '1 of 2 videos have no segments' in printed
+    (folder / 'split.csv').write_text('video,start,end,label,subset\n'
+                                      'a,1,2,x,train\na,4,5,x,tset\n')
+    assert run(run_main, folder / 'split.csv') == 0
+    assert ('subsets: train (1 video), tset (1 video)\n'
+            '1 video in several subsets: a\n') in capsys.readouterr().out
     database = {'database': {'b': dict(duration=9, annotations=[])}}
     (folder / 'b.json').write_text(json.dumps(database))
     assert run(run_main, folder / 'b.json', '--videos', folder / 'videos') == 1
-    assert (f'1 videos have another length than stated: b.mp4 (9.0 instead '
+    assert (f'1 video of another length than stated: b.mp4 (9.0 instead '
             f'of {duration:.1f} s)') in capsys.readouterr().out

@@ -86,7 +86,7 @@ def test_all_configs_start_alike(tmp_path):
 
 
 def test_ends_its_runs_on_sigterm_and_continues_with_other_configs(
-        run_main, tmp_path, monkeypatch):
+        run_main, tmp_path, monkeypatch, capsys):
     (tmp_path / 'videos').mkdir()
     command = ['compare', tmp_path / 'videos', '--out', tmp_path / 'out',
                'linear_ff_tiny_motion']
@@ -106,10 +106,11 @@ def test_ends_its_runs_on_sigterm_and_continues_with_other_configs(
     with pytest.raises(ValueError, match='x, seed 0 failed'):
         runs(compare.Model('x', []), 0)
     # A subset of the configs, and one more; but not other videos.
-    program.write_text('#!/bin/sh\necho no videos\nexit 1\n')
+    program.write_text('#!/bin/sh\necho epoch 1\necho no videos\nexit 1\n')
     for words in command, [*command, 'vivit_tiny_motion']:
         with pytest.raises(SystemExit, match='seed 0 failed: no videos'):
             run_main(*words)
+    assert 'tiny_motion, seed 0: epoch 1\n' in capsys.readouterr().out
     (tmp_path / 'other').mkdir()
     for words in (['compare', tmp_path / 'other', *command[2:]],
                   [*command, '--', '--epochs', 2]):

@@ -186,9 +186,11 @@ ROWS = {
         ('{CONFIG} --cfg-options train_dataloader.dataset.pipeline.1.num_clip='
          '2', "'num_clip'; did you mean 'num_clips'"),
         ('{CONFIG} --cfg-options model.backbone.type=Mine',
-         'Mine is not .*A class of yours needs @register_module'),
+         'backbone: Mine is not .*A class of yours needs @register_module'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.type=Adamw',
          'Adamw is not .*did you mean AdamW'),
+        ('{CONFIG} --cfg-options optim_wrapper.optimizer.lr=1e3x',
+         'error: optim_wrapper.optimizer: .*not supported between'),
         ('{CONFIG} --cfg-options optim_wrapper.optimizer.lr_rate=1',
          "AdamW has no argument 'lr_rate'; it has params, lr, betas"),
         ('{CONFIG} --cfg-options train_cfg.max_epoch=3',

@@ -116,6 +116,8 @@ class SkipNanStepsHook(Hook):
     def _report(self, runner: Runner) -> None:
         """Log a skipped step, or stop the run after too many of them."""
         self._skips += 1
+        layer = (self._skips > self.max_skips
+                 and _first_bad_layer(runner, self._batch))
         with torch.no_grad():
             for buffer, value in self._statistics:
                 buffer.copy_(value)
@@ -139,7 +141,24 @@ class SkipNanStepsHook(Hook):
         raise RuntimeError(
             f'{message}. Stopped after {self.max_skips} skipped steps in a '
             'row; the weights before this step are '
-            + ('saved' if saved else 'not saved'))
+            + ('saved' if saved else 'not saved')
+            + (f'. The first layer whose output is not finite: {layer}'
+               if layer else ''))
+
+
+def _first_bad_layer(runner: Runner, batch: Any) -> str:
+    """Return the first layer whose output is not finite, or ''."""
+    model, bad = unwrap(runner.model), []
+    handles = [module.register_forward_hook(
+        # A hook that returns a value would replace the output.
+        lambda module, args, out, name=name: None if is_finite(
+            out) else bad.append(name))
+        for name, module in model.named_modules()]
+    with torch.no_grad(), runner.optim_wrapper.optim_context(model):
+        model(**model.data_preprocessor(batch, True), mode='loss')
+    for handle in handles:
+        handle.remove()
+    return ''.join(bad[:1])
 
 
 def _file(info: Mapping | BaseDataElement) -> str:

@@ -71,7 +71,8 @@ def test_stops_with_checkpoint_before_the_fault(tmp_path):
                  checkpoint=dict(by_epoch=False, interval=5))
     with pytest.raises(RuntimeError, match=(
             r'epoch 2, iteration 8: .*layers.0.weight; files .*mp4.*'
-            'Stopped after 2 skipped steps in a row; .* are saved')):
+            'Stopped after 2 skipped steps in a row; .* are saved. '
+            'The first layer whose output is not finite: layers.0$')):
         runner.train()
     fifth, saved = (torch.load(tmp_path / f'{name}.pth', weights_only=True)
                     for name in ('iter_5', 'interrupted'))

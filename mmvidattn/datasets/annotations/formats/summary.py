@@ -13,7 +13,7 @@ LENGTH = 1.
 
 
 def summarize(annotations: Annotations) -> list[str]:
-    """Return a table with a line for each class, and a line about overlaps.
+    """Return a table of the classes, and lines about subsets and overlaps.
 
     The verbs and nouns of a csv count as one label.
     """
@@ -33,7 +33,17 @@ def summarize(annotations: Annotations) -> list[str]:
     if empty:
         lines.append(f'{empty} of {len(groups)} videos have no segments')
     lines += _named([f'{one.video} at {one.start:g} s' for one in segments
-                     if one.is_point], 'segments are points without length')
+                     if one.is_point], 'segment', 'without length')
+    subsets: dict[str, set[str]] = {}
+    for one in segments:
+        subsets.setdefault(one.subset, set()).add(one.video)
+    if {*subsets} - {'all'}:
+        lines.append('subsets: ' + ', '.join(
+            f'{name} ({count(videos, "video")})'
+            for name, videos in sorted(subsets.items())))
+    lines += _named([video for video in groups if sum(
+        video in videos for videos in subsets.values()) > 1],
+        'video', 'in several subsets')
     times = [one[1:4] for one in segments if not one.is_open]
     equal = len(times) - len({*times})
     if equal:
@@ -83,11 +93,11 @@ def compare(annotations: Annotations,
         # The duration of the last frame is not always counted.
         if info and last > info.duration + 1 / info.fps:
             after.append(f'{one.video} ({last:.2f} of {info.duration:.2f} s)')
-    return [*_named(annotations.missing, 'videos are missing'),
-            *_named(lengths, 'videos have another length than stated'),
-            *_named(after, 'segments end after their video')]
+    return [*_named(annotations.missing, 'video', 'missing'),
+            *_named(lengths, 'video', 'of another length than stated'),
+            *_named(after, 'segment', 'after the end of its video')]
 
 
-def _named(names: Sequence[str], what: str) -> list[str]:
+def _named(names: Sequence[str], noun: str, what: str) -> list[str]:
     """Return a line about these names, if there are any."""
-    return [f'{len(names)} {what}: {first_few(names)}'] * bool(names)
+    return [f'{count(names, noun)} {what}: {first_few(names)}'] * bool(names)
