@@ -35,6 +35,8 @@ MAX_CLASSES_WITH_VALUES = 30
 UNTUNED = 0.5
 # Overlap of a found event.
 OVERLAP = .5
+# F1 of a detector that has learned little.
+POOR = .1
 
 
 def draw_curves(out: Path, chance: float | None) -> None:
@@ -344,8 +346,12 @@ def format_events(metrics: dict[str, Any]) -> str:
                  percent(tuned['F1@50'])))
     mean = next(value for name, value in metrics['frames'].items()
                 if '/mAP' in name)
+    advice = ['This detector finds almost nothing: train longer (--minutes), '
+              'annotate more\nevents, or use --model features.'
+              ] * ((tuned['F1@50'] or 0) < POOR)
     return '\n'.join(format_table(rows) + [
         f'{metrics["split"]}: {count(metrics["videos"], "video")}, mAP of '
         f'frames {percent(mean)} % (chance {percent(tuned["chance"])} %), '
         f'recall {percent(tuned["recall"])} %, '
-        f'{tuned["false_alarms_per_hour"]:.1f} false alarms per hour'])
+        f'{tuned["false_alarms_per_hour"]:.1f} false alarms per hour']
+        + advice)
