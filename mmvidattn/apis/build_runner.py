@@ -3,7 +3,6 @@
 import argparse
 import difflib
 import os
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -46,8 +45,6 @@ from .config import (
 )
 from .models import check_model_options
 
-# Messages of torch about tensors that do not fit together.
-SHAPES = re.compile('shape|size|dimension|channel|unpack')
 # Environment variable with the rank of a process, for each launcher.
 RANKS = dict(pytorch='RANK', slurm='SLURM_PROCID', mpi='OMPI_COMM_WORLD_RANK')
 
@@ -233,14 +230,15 @@ def explained_errors(runner: Runner) -> Iterator[None]:
         if key:
             end_program(key + text)
         frames = {each.name for each in extract_tb(error.__traceback__)}
-        if '__getitem__' in frames or 'in DataLoader worker' in text:
+        # Torch raises an error of a worker again.
+        if frames & {'__getitem__', 'reraise'}:
             hint = ('a step of the pipeline failed' if isinstance(error, (
                 TypeError, LookupError, AttributeError, AssertionError)) else
                 "check the data set's data_root and data_prefix; "
                 'CheckedVideoDataset instead of VideoDataset leaves out '
                 'unreadable videos')
-        elif not runner.iter and SHAPES.search(text) and 'memory' not in text:
-            hint = ('check that these fit together: FormatShape in the '
+        elif not runner.iter and not isinstance(error, torch.OutOfMemoryError):
+            hint = ('if tensors do not fit together, check FormatShape in the '
                     'pipeline, model.data_preprocessor.format_shape, the '
                     'backbone, and in_channels of model.cls_head')
         else:

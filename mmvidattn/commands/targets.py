@@ -115,7 +115,9 @@ def run(args: argparse.Namespace) -> None:
 
     fault = Faults(args.lenient)
     lengths = targets.feature_lengths([args.features])
-    segments = read(args, fault)
+    # Features of day/one.mp4 are in day_one.npy.
+    segments = [one if one.video in lengths else one._replace(
+        video=targets.stream_name(one.video)) for one in read(args, fault)]
     videos = targets.with_features(segments, lengths, args.features, fault)
     classes = class_names(args, segments)
     segments = targets.known_classes(segments, classes, fault)

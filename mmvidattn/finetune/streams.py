@@ -22,6 +22,7 @@ from ..datasets.annotations.segment_csv import (
 from ..datasets.prepare.feature_targets import (
     feature_lengths,
     named_targets,
+    stream_name,
     write_targets,
 )
 from ..datasets.prepare.files import Output, npy_bytes
@@ -171,12 +172,6 @@ def reduce_images(out: Path, updates: int) -> None:
     training.write_config(out, cfg)
     echo(f'images of {small} x {small}: only {updates} updates of '
          f'{large} x {large} fit into the time')
-
-
-def stream_name(video: str) -> str:
-    """Return the name of a video's files, as ``extract-features`` does."""
-    path = Path(video).with_suffix('')
-    return '_'.join(path.relative_to(path.anchor).parts)
 
 
 def write_features(plan: Plan, extractor: FeatureExtractor,

@@ -35,7 +35,7 @@ def read(out, video, folder='target_perframe'):
 CSV = '''video,start,end,label,subset
 one,1.0,2.0,run,train
 one,2.30,2.74,jump,train
-two,0,6.0,run,val
+two.mp4,0,6.0,run,val
 '''
 
 

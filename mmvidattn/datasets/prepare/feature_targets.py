@@ -88,6 +88,12 @@ def feature_lengths(folders: Sequence[Path]) -> dict[str, int]:
     return dict(zip(videos, streams.lengths))
 
 
+def stream_name(video: str) -> str:
+    """Return the name of a video's files, as ``extract-features`` does."""
+    path = Path(video).with_suffix('')
+    return '_'.join(path.relative_to(path.anchor).parts)
+
+
 def with_features(segments: Sequence[VideoSegment], lengths: Mapping[str, int],
                   folder: Path, fault: Fault = refuse) -> list[str]:
     """Return the names of videos that have segments and features."""
