@@ -152,7 +152,7 @@ def test_splits_videos_and_writes_lists(events_of, tmp_path):
         for name in plan.splits
         for one in read_segment_csv(tmp_path / f'{name}.csv'))
     for words in ('13 events in 6 videos of 4.0 minutes',
-                  '1 cut at the end of the video, 1 dropped after',
+                  '1 cut at the end of room 1/day5.mp4, 1 dropped after',
                   'note: 2 events without a length or an end left out: '
                   'room 0/day0.mp4 at 3 s, room 1/day1.mp4 at 5 s'):
         assert words in printed

@@ -102,8 +102,8 @@ def test_accepts_irregular_segments(write, capsys):
     # An overlap, a segment that ends after the end at 10 s, and one after it.
     out = write('csv', 'video,start,end,label\none,0,2,run\none,1,3,run\n'
                 'one,9.5,11,run\none,10,11,run\n')
-    assert (': 1 video, 4 segments (1 cut at the end of the video, 1 dropped '
-            'after the end of the video); '
+    assert (': 1 video, 4 segments (1 cut at the end of one, 1 dropped after '
+            'the end of one); '
             ) in capsys.readouterr().out
     assert np.flatnonzero(read(out, 'one')[:, 1]).tolist() == [
         *range(12), 38, 39]

@@ -337,8 +337,8 @@ def checked(segments: Iterable[VideoSegment]) -> Iterable[VideoSegment]:
 
 def fit_to_videos(segments: Iterable[VideoSegment],
                   durations: Mapping[str, float]
-                  ) -> tuple[list[VideoSegment], Counter]:
-    """Cut segments at the end of their videos, and count them.
+                  ) -> tuple[list[VideoSegment], dict[str, list[str]]]:
+    """Cut segments at the end of their videos, and list these videos.
 
     In published lists, some segments end or even start after the end of their
     video.
@@ -349,26 +349,29 @@ def fit_to_videos(segments: Iterable[VideoSegment],
             stay unchanged.
 
     Returns:
-        Segments that start within their video, and the numbers of cut and
+        Segments that start within their video, and the videos of cut and
         dropped segments; see :func:`describe`.
     """
-    counts: Counter = Counter()
+    changed: dict[str, list[str]] = {}
     kept = []
     for segment in segments:
         duration = durations.get(segment.video, math.inf)
         if segment.start >= duration:
-            counts['dropped after the end of the video'] += 1
+            changed.setdefault('dropped after the end of', []).append(
+                segment.video)
             continue
         if segment.end > duration:
-            counts['cut at the end of the video'] += 1
+            changed.setdefault('cut at the end of', []).append(segment.video)
             segment = segment._replace(end=duration)
         kept.append(segment)
-    return kept, counts
+    return kept, changed
 
 
-def describe(counts: Mapping[str, int]) -> str:
-    """Format the counts of :func:`fit_to_videos`; empty if there are none."""
-    return ', '.join(f'{n} {kind}' for kind, n in sorted(counts.items()))
+def describe(changed: Mapping[str, Sequence[str]]) -> str:
+    """Format the changes of :func:`fit_to_videos`; empty if there are none."""
+    return ', '.join(
+        f'{len(videos)} {kind} {videos[0]}' + ' and others' * (
+            len({*videos}) > 1) for kind, videos in sorted(changed.items()))
 
 
 def steps_of(start: float, end: float, rate: float) -> tuple[int, int]:
