@@ -3,11 +3,13 @@
 import argparse
 import difflib
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from traceback import extract_tb, print_exc
+from urllib.error import URLError
 
 import torch
 from mmaction.registry import OPTIMIZERS, PARAM_SCHEDULERS, RUNNERS
@@ -45,6 +47,9 @@ from .config import (
 )
 from .models import check_model_options
 
+PACKAGE = Path(__file__).resolve().parents[1]
+# Methods of a model that a loop calls.
+STEPS = {'train_step', 'val_step', 'test_step'}
 # Environment variable with the rank of a process, for each launcher.
 RANKS = dict(pytorch='RANK', slurm='SLURM_PROCID', mpi='OMPI_COMM_WORLD_RANK')
 
@@ -55,7 +60,8 @@ def load_runner_config(args: argparse.Namespace) -> Config:
     cfg = load_config(args.config, args.cfg_options)
     root = cfg.get('data_root')
     if isinstance(root, str) and root and not dependent_options(
-            dict(leaves_of(cfg.to_dict())), 'data_root', ''):
+            dict(leaves_of(cfg.to_dict())), 'data_root', '') and re.search(
+                r'^data_root\b', Path(cfg.filename).read_text('utf-8'), re.M):
         warnings.warn(
             f'data_root={root!r} in the config changes no path: replace it by '
             f'--cfg-options data_root={root}, or by the data_root of each '
@@ -225,26 +231,38 @@ def explained_errors(runner: Runner) -> Iterator[None]:
     except SampleError as error:
         end_program(str(error))
     except Exception as error:
-        text = str(error).strip()
+        text = describe_error(error).strip() or repr(error)
         key = key_of(runner.cfg, error)
         if key:
             end_program(key + text)
-        frames = {each.name for each in extract_tb(error.__traceback__)}
+        stack = extract_tb(error.__traceback__)
+        frames, hint = {each.name for each in stack}, ''
+        is_ours = Path(stack[-1].filename).is_relative_to(PACKAGE)
+        hook = (runner.cfg.get('default_hooks') or {}).get('checkpoint') or {}
         # Torch raises an error of a worker again.
         if frames & {'__getitem__', 'reraise'}:
-            hint = ('a step of the pipeline failed' if isinstance(error, (
-                TypeError, LookupError, AttributeError, AssertionError)) else
-                "check the data set's data_root and data_prefix; "
-                'CheckedVideoDataset instead of VideoDataset leaves out '
-                'unreadable videos')
-        elif not runner.iter and not isinstance(error, torch.OutOfMemoryError):
+            # Of name_failed_transforms, also in the text of a worker's error.
+            text = getattr(error, '__notes__', [text])[-1]
+            hint = ("check the data set's data_root and data_prefix"
+                    if isinstance(error, FileNotFoundError) else
+                    '' if isinstance(error, (
+                        TypeError, LookupError, AttributeError,
+                        AssertionError)) else 'CheckedVideoDataset instead of '
+                    'VideoDataset leaves out unreadable videos')
+        elif isinstance(error, URLError):
+            hint = ('check the addresses in pretrained and init_cfg of the '
+                    'model')
+        elif isinstance(error, KeyError) and text == hook.get('save_best'):
+            hint = 'default_hooks.checkpoint.save_best names no metric'
+        elif not frames & STEPS or runner.iter or isinstance(
+                error, torch.OutOfMemoryError):
+            raise
+        elif isinstance(error, RuntimeError) or not is_ours:
             hint = ('if tensors do not fit together, check FormatShape in the '
                     'pipeline, model.data_preprocessor.format_shape, the '
                     'backbone, and in_channels of model.cls_head')
-        else:
-            raise
         print_exc()
-        end_program(f'{(text or repr(error)).splitlines()[-1]}; {hint}')
+        end_program(text.splitlines()[-1] + f'; {hint}' * bool(hint))
 
 
 def _find_resumable(runner: Runner) -> str | None:

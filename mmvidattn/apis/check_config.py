@@ -5,11 +5,15 @@ mmengine and mmaction2 would ignore these mistakes, or fail later with an error
 that does not name the option.
 """
 import os
+import warnings
 
 from mmengine.config import Config
+from torch.utils.data import DataLoader
 
+from ..utils.arguments import suggest_argument
+from ..utils.printable import count
 from ..utils.remote_files import is_url
-from ..utils.text_files import refuse_pickle
+from ..utils.text_files import read_lines, refuse_pickle
 
 # Key of data_prefix, for data sets of lists of videos whose last column is the
 # label.
@@ -39,6 +43,13 @@ def check_config(cfg: Config) -> None:
         while 'dataset' in data:
             data, option = data.dataset, f'{option}.dataset'
         number = data.get('num_classes')
+        names = (data.get('metainfo') or {}).get('classes')
+        if isinstance(names, str) and os.path.isfile(names):
+            names = read_lines(names)
+        if isinstance(classes, int) and isinstance(names, (list, tuple)) and (
+                len(names) != classes):
+            warnings.warn(f'the data set names {count(names, "class")}, but '
+                          f'model.cls_head.num_classes is {classes}')
         if isinstance(number, int) and isinstance(classes, int) and (
                 number > classes):
             raise ValueError(
@@ -60,6 +71,12 @@ def _check_loop(cfg: Config, name: str) -> None:
     """Raise a ``ValueError`` if only a part of a loop is configured."""
     parts = [f'{name}_dataloader', f'{name}_cfg',
              'optim_wrapper' if name == 'train' else f'{name}_evaluator']
+    if loader := cfg.get(f'{name}_dataloader'):
+        try:
+            suggest_argument(
+                DataLoader, loader.keys() - {'num_batch_per_epoch'})
+        except TypeError as error:
+            raise ValueError(f'{name}_dataloader: {error}') from None
     missing = [part for part in parts if cfg.get(part) is None]
     if 0 < len(missing) < len(parts):
         raise ValueError(
@@ -75,18 +92,20 @@ def _check_labels(data: Config, classes: int) -> None:
     delimiter = data.get('delimiter', ' ')
     shape = f'<path>{delimiter}<label>'
     refuse_pickle(path, f'lines of {shape}')
-    with open(path, encoding='utf-8', errors='replace') as lines:
-        for number, line in enumerate(lines, 1):
-            *names, label = line.strip().split(delimiter)
-            if line.strip() and data.type == 'VideoDataset' and (
-                    len(names) != 1):
-                raise ValueError(
-                    f'{path}, line {number}: expected {shape}, got '
-                    f'{line.strip()[:80]!r}; CheckedVideoDataset reads names '
-                    'with spaces')
-            if line.strip() and not (
-                    label.isdecimal() and int(label) < classes):
-                raise ValueError(
-                    f'{path}, line {number}: the label must be a number below '
-                    f'model.cls_head.num_classes={classes}, got '
-                    f'{label[:80]!r}')
+    with open(path, encoding='utf-8', errors='replace') as file:
+        lines = [(number, line.strip()) for number, line in enumerate(file, 1)
+                 if line.strip()]
+    if not lines:
+        raise ValueError(f'{path} is empty')
+    for number, line in lines:
+        *names, label = line.split(delimiter)
+        if data.type == 'VideoDataset' and len(names) != 1:
+            raise ValueError(
+                f'{path}, line {number}: expected {shape}, got {line[:80]!r}'
+                + '; CheckedVideoDataset reads names with spaces' * (
+                    len(names) > 1))
+        if not (label.isdecimal() and int(label) < classes):
+            raise ValueError(
+                f'{path}, line {number}: the label must be a number from 0 to '
+                f'{classes - 1} (model.cls_head.num_classes is {classes}), '
+                f'got {label[:80]!r}')

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, NamedTuple
 
 from mmengine.config import Config
@@ -132,7 +133,10 @@ def find_config(name: str | Path) -> Path:
     if is_path:
         raise FileNotFoundError(
             f'the folder {name} is not a bundle: it has no bundle.json'
-            if path.is_dir() else f'no config file {name}')
+            if path.is_dir() else f'no config file {name}' + ''.join(
+                f'; did you mean {path.with_name(each)}?' for each in
+                difflib.get_close_matches(path.name, [
+                    one.name for one in path.parent.glob('*.py')], 1)))
     close = difflib.get_close_matches(
         str(name), list_models(ablations=True), cutoff=0.4)
     raise ValueError(
@@ -356,10 +360,15 @@ def leaves_of(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:
 def key_of(cfg: Config, error: Exception) -> str:
     """Return the start of an error: ``model.backbone: ``, or ''."""
     part = getattr(error, 'part', None)
-    return next((f'{key}: ' for key, each in leaves_of(cfg.to_dict())
-                 if isinstance(part, dict) and isinstance(each, dict)
-                 # Its owner may have added options.
-                 and 'type' in each and each.items() <= {**part}.items()), '')
+    # The owner of a part may have added options.
+    parts = {f'{key}: ': len(each) for key, each in leaves_of(cfg.to_dict())
+             if isinstance(part, dict) and isinstance(each, dict)
+             and 'type' in each and each.items() <= {**part}.items()}
+    key = max(parts, key=parts.get, default='')
+    # A loop builds its loader.
+    return key.replace('_cfg: ', '_dataloader: ') if any(
+        one.name == 'build_dataloader' for one in extract_tb(
+            error.__traceback__)) else key
 
 
 @contextmanager

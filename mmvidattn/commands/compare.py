@@ -1,7 +1,7 @@
 # Copyright (c) mmvidattn contributors. Licensed under Apache-2.0.
 """Compare models on your own videos, over several seeds.
 
-    mmvidattn compare FOLDER linear_ff_tiny_motion my_attention.py --out OUT
+    mmvidattn compare FOLDER linear_ff_tiny_motion my_config.py --out OUT
     mmvidattn compare FOLDER vivit.py=vit.pth xvit.py=vit.pth --out OUT -- \\
         --epochs 20 --lora 8
 

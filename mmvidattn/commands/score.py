@@ -95,8 +95,8 @@ def read(args: argparse.Namespace, scored: Mapping[str, Any] | None
         wanted = args.subset.casefold()
         if wanted not in map(str.casefold, subsets):
             raise ValueError('--subset must be one of '
-                             f'{", ".join(subsets) or "none"}, got '
-                             f'{args.subset}')
+                             f'{", ".join(subsets) or "none"}, the subsets in '
+                             f'{args.annotations}, got {args.subset}')
         true.videos = {name: info for name, info in true.videos.items()
                        if subset_of[name].casefold() == wanted}
         true.segments, predicted.segments = (

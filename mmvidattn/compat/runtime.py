@@ -10,6 +10,9 @@ from typing import Any
 
 from .registry import Overlay, replace, workaround, wrap
 
+# Keys of a config that are not arguments.
+RESERVED = {'type', '_scope_'}
+
 
 def _on_cpu() -> bool:
     from mmengine.device import get_device
@@ -212,6 +215,27 @@ def refuse_files_that_decord_misreads() -> None:
     wrap(DecordInit, '_get_video_reader', open_video)
 
 
+@workaround(after=['mmcv.transforms'])
+def name_failed_transforms() -> None:
+    """Add a note with the transform and the video to errors in pipelines.
+
+    Symptom: `AssertionError` in a pipeline, without the step and the video
+    Until: mmcv names them
+    """
+    from mmcv.transforms import BaseTransform
+
+    def call(original, self, results):
+        try:
+            return original(self, results)
+        except Exception as error:
+            if isinstance(results, dict) and not hasattr(error, '__notes__'):
+                file = results.get('filename') or results.get('frame_dir')
+                error.add_note(f'{type(self).__name__} of {file}: {error!r}')
+            raise
+
+    wrap(BaseTransform, '__call__', call)
+
+
 @workaround(after=['mmengine.registry'])
 def suggest_class_names() -> None:
     """Name the class or the option that is closest to an unknown one.
@@ -232,17 +256,21 @@ def suggest_class_names() -> None:
             raise
 
     def build_or_suggest(original, self, cfg, *args, **kwargs):
+        # This module may be importing mmengine.
+        from ..utils.arguments import suggest_argument
         try:
-            return original(self, cfg, *args, **kwargs)
-        except TypeError:
+            built = original(self, cfg, *args, **kwargs)
+            if self.name == 'transform' and isinstance(cfg, dict):
+                # Some take any keyword.
+                suggest_argument(type(built), cfg.keys() - RESERVED, .87)
+            return built
+        except (TypeError, AssertionError):
             kind = cfg.get('type') if isinstance(cfg, dict) else None
             if isinstance(kind, str):
                 with self.switch_scope_and_registry(cfg.get('_scope_')) as one:
                     kind = one.get(kind)
             if isinstance(kind, type):
-                # This module may be importing mmengine.
-                from ..utils.arguments import suggest_argument
-                suggest_argument(kind, cfg.keys() - {'type', '_scope_'})
+                suggest_argument(kind, cfg.keys() - RESERVED)
             raise
         except KeyError as error:
             name = cfg.get('type') if isinstance(cfg, dict) else None

@@ -35,6 +35,8 @@ def make_clips(frames, s):
 if __name__ == '__main__':
     name, _, kind = Path(__file__).stem.rpartition('_')
     file = Path(__file__).with_name(f'{name}.{kind}')
+    if not file.exists():
+        sys.exit(f'{file} is missing: keep it beside this script')
     if kind == 'onnx':
         import onnxruntime
         session = onnxruntime.InferenceSession(file)

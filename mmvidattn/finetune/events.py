@@ -88,11 +88,12 @@ def _read_source(source: Path, options: FineTuneOptions) -> Annotations:
     # False for an unknown end.
     found.segments = [one for one in segments if one.start < one.end]
     if not found.segments:
-        raise ValueError(
-            f'{source} must list events that have a length, in videos of '
-            f'{options.videos}, got {len(segments)} without a length'
-            + (f'; the folder lacks {first_few(found.missing)}'
-               if found.missing else ''))
+        reasons = [f'{options.videos} lacks {first_few(found.missing)}'
+                   ] * bool(found.missing) + [
+                       count(segments, 'event') + ' without a length'
+                   ] * bool(segments)
+        raise ValueError(f'{source} has no event to learn'
+                         + f': {" and ".join(reasons)}' * bool(reasons))
     if empty := [f'{one.video} at {one.start:g} s' for one in segments
                  if not one.start < one.end]:
         found.remarks.append(f'{count(empty, "event")} without a length or an '

@@ -105,9 +105,9 @@ class FineTuneOptions:
         if self.loss != 'bce' and not self.multi_label:
             yield '--loss needs --multi-label'
         if not self.stream:
-            if self.videos is not None or self.tiers is not None or (
-                    self.features != DEFAULT_MODEL):
-                yield '--videos, --tier and --features need --stream'
+            for name in 'videos', 'tiers', 'features':
+                if getattr(self, name) != default[name]:
+                    yield f'--{name.replace("tiers", "tier")} needs --stream'
             return
         if self.videos is None:
             yield '--stream needs --videos FOLDER'

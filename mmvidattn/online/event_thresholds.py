@@ -67,9 +67,8 @@ class Thresholds:
         """Warning about classes with few events, or an empty text."""
         few = [f'{name} ({number})' for name, number in
                self.about.get('events', {}).items() if 0 < number < FEW]
-        return (f'thresholds are rough and close to the defaults, because '
-                f'there are fewer than {FEW} events of {", ".join(few)}'
-                if few else '')
+        return ('thresholds are rough, because they are tuned on fewer than '
+                f'{FEW} events of {", ".join(few)}' if few else '')
 
     def write(self, path: str | Path) -> None:
         """Write a JSON file, which :func:`read_thresholds` reads."""
@@ -94,8 +93,8 @@ def read_thresholds(path: str | Path) -> Thresholds:
         content = json.loads(Path(path).read_text('utf-8'))
         if content.get('format', math.inf) > FORMAT:
             raise ValueError(
-                f'it has format {content.get("format")}; update mmvidattn '
-                f'{__version__}, or give a file of tune-thresholds')
+                'it is not a file of tune-thresholds, or of a newer mmvidattn '
+                f'than {__version__}')
         value, *values = (
             math.nan if x is None else float(x)
             for x in (content['value'], *content['values'].values()))
@@ -130,7 +129,7 @@ def check_class_thresholds(thresholds: Mapping[str, Mapping[str, float]]
 def check_on_off(on: float, off: float) -> None:
     """Raise a ``ValueError`` if a threshold is out of range."""
     if not 0 < off <= on <= 1:
-        raise ValueError('events need 0 < off <= on <= 1, got '
+        raise ValueError('--on and --off: events need 0 < off <= on <= 1, got '
                          f'on={on}, off={off}')
 
 

@@ -191,7 +191,7 @@ class StreamSession:
     def skip(self, number: int, elapsed: float | None = None) -> None:
         """Skip missing frames without scoring them.
 
-        Equivalent to calling ``push(None)`` ``number`` times, but with one
+        Equivalent to calling ``push(None)`` ``number`` times, but without a
         warning, and at a cost that does not grow with the number.
 
         Args:
@@ -203,7 +203,7 @@ class StreamSession:
             ValueError: If ``number`` is negative, or ``elapsed`` not allowed.
         """
         check_type('number', number, Natural)
-        first, options = self.num_steps, {}
+        options = {}
         if elapsed is not None:
             check_type('elapsed', elapsed, NotNegative)
             if 'elapsed' not in self.step.frame_shapes:
@@ -212,8 +212,6 @@ class StreamSession:
                     f'{type(self.step.model.backbone).__name__}')
             options['elapsed'] = elapsed
         self.step.skip(number, self._state, **options)
-        if number:
-            warnings.warn(_bad_frames(first, number, 'skipped'), stacklevel=2)
 
     @staticmethod
     def push_many(
@@ -369,18 +367,12 @@ def _advance(sessions: Sequence[StreamSession],
         scores = batch.graph(features)
     for session, bad in zip(sessions, scores['bad_frame'].tolist()):
         if bad:
-            warnings.warn(_bad_frames(session.num_steps - 1), stacklevel=3)
+            # Networks of features repeat the last good frame instead. In
+            # networks of pixels, the state only ages.
+            warnings.warn(f'frame {session.num_steps - 1} of a stream is '
+                          'missing or not finite, and not used', stacklevel=3)
     return [{name: x[row] for name, x in scores.items()}
             for row in range(len(sessions))]
-
-
-def _bad_frames(first: int, number: int = 1,
-                why: str = 'missing or not finite, and not used') -> str:
-    # Networks of features repeat the last good frame instead. In networks of
-    # pixels, the state only ages.
-    which = f'frame {first} of a stream is' if number == 1 else (
-        f'frames {first} to {first + number - 1} of a stream are')
-    return f'{which} {why}'
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple]:

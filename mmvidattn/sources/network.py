@@ -162,8 +162,10 @@ class LiveSource(Source):
         name = f'camera {address}' if isinstance(
             address, int) else without_secrets(address)
         if self._capture is None:
-            raise ValueError(f'cannot open {name}: it does not exist, is in '
-                             f'use, or needs a password; {EXPECTED}')
+            reasons = 'or is in use' if isinstance(
+                address, int) else 'is in use, or needs a password'
+            raise ValueError(f'cannot open {name}: it does not exist, '
+                             f'{reasons}; {EXPECTED}')
         if fps is None:
             reported = self._capture.fps
             fps = reported if 1 <= reported <= MAX_FPS else DEFAULT_FPS

@@ -105,11 +105,12 @@ def check_type(name: str, value: Any, annotation: Any) -> None:
         raise ValueError(f'{name} must be {text}, got {value!r}')
 
 
-def suggest_argument(target: Callable, names: Iterable[str]) -> None:
+def suggest_argument(target: Callable, names: Iterable[str],
+                     cutoff: float = .6) -> None:
     """Raise a ``TypeError`` that names the arguments like an unknown name.
 
     If none is similar, it lists all arguments of a function without
-    ``**kwargs``.
+    ``**kwargs``. ``cutoff`` is the least similarity, as in ``difflib``.
     """
     functions = [one.__init__ for one in target.__mro__] if isinstance(
         target, type) else [target]
@@ -118,7 +119,7 @@ def suggest_argument(target: Callable, names: Iterable[str]) -> None:
     own = inspect.signature(functions[0]).parameters
     is_open = any(one.kind is one.VAR_KEYWORD for one in own.values())
     for name in names:
-        close = difflib.get_close_matches(name, known, 1)
+        close = difflib.get_close_matches(name, known, 1, cutoff)
         if name not in known and (close or not is_open):
             raise TypeError(
                 f'{target.__qualname__} has no argument {name!r}; '

@@ -104,7 +104,7 @@ class VideoFolder(VideoNames):
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
         if not self.root.is_dir():
-            raise ValueError(f'videos must be an existing folder, got {root}')
+            raise ValueError(f'the folder of videos {root} does not exist')
         self.names = sorted(
             path.relative_to(self.root).as_posix()
             for path in self.root.rglob('*')
