@@ -24,6 +24,8 @@ from tools.data.motion.make_motion import make_motion
 CONFIG = 'configs/linear_ff_tiny_motion.py'
 # Least accuracy in the test, in percent.
 ENOUGH = 90
+# Seconds left that are long for a first try.
+LONG = 900
 # Batches of the accuracy so far.
 WINDOW = 100
 # Changes to the config that reach this accuracy in a third of the time: small
@@ -106,7 +108,8 @@ class Progress:
         new = self.done - self.first
         left = (now - self.began) / max(1, new) * (self.total - self.done)
         return ', '.join(filter(None, (
-            f'{share:3} %', note, f'{math.ceil(left)} s left')))
+            f'{share:3} %', note, f'{math.ceil(left)} s left'
+            + ' (--short takes a minute)' * (left > LONG))))
 
 
 @contextmanager

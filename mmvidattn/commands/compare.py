@@ -194,9 +194,11 @@ def make_report(models: Sequence[Model], runs: Runs) -> dict[str, Any]:
         rows.append(dict(
             model=model.name, options=model.options,
             scores=runs.scores(model), verdict=verdict and asdict(verdict)))
-    chance = [metrics['chance'] for by_seed in runs.metrics.values()
-              for metrics in by_seed.values()]
-    return dict(rows=rows, chance=100 * statistics.fmean(chance))
+    every = [metrics for by_seed in runs.metrics.values()
+             for metrics in by_seed.values()]
+    return dict(
+        rows=rows, videos=min(metrics['videos'] for metrics in every),
+        chance=100 * statistics.fmean(one['chance'] for one in every))
 
 
 def format_report(report: dict[str, Any]) -> str:
@@ -224,10 +226,10 @@ def format_report(report: dict[str, Any]) -> str:
                      f'{statistics.fmean(scores):.1f}', deviation, *cells))
     looks = ', '.join(map(str, LOOKS[:-1])) + f' and {LOOKS[-1]}'
     text = table(rows) + (
-        f'\nTop-1 accuracy on the test videos in percent (chance: '
-        f'{report["chance"]:.1f}). Differences from the first model are '
-        f'between runs with\nthe same seed, and thus the same split, with '
-        f'their {LEVEL:.1%} interval. Tests after {looks} seeds: a verdict '
+        f'\nTop-1 accuracy on {report["videos"]} test videos in percent '
+        f'(chance: {report["chance"]:.1f}).\nDifferences from the first model '
+        f'are between runs with the same seed, and thus the same\nsplit, '
+        f'with their {LEVEL:.1%} interval. Tests after {looks} seeds: a verdict '
         'is\nwrong for at most 5 % of the comparisons.\n')
     if near_chance:
         text += ('All models are near chance: train longer (--epochs or '
@@ -264,9 +266,13 @@ def check(args: argparse.Namespace, models: Sequence[Model],
     if file.is_file():
         found = json.loads(file.read_text())
         known = found.pop('models')
-        if found != settings or known | given != given | known:
-            raise ValueError(f'{args.out} has runs with other videos, configs '
-                             f'or options (see {file}); choose another --out')
+        other = [name for name in settings if found[name] != settings[name]]
+        other += [name for name in known.keys() & given
+                  if known[name] != given[name]]
+        if other:
+            raise ValueError(f'{args.out} has runs with another '
+                             f'{" and ".join(other)} (see {file}); choose '
+                             'another --out')
         given = known | given
     args.out.mkdir(parents=True, exist_ok=True)
     write_atomically(file, json.dumps(dict(settings, models=given), indent=1))

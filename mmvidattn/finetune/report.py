@@ -339,7 +339,7 @@ def measure_events(detected: Sequence[VideoSegment],
 def format_events(metrics: dict[str, Any]) -> str:
     """Format the content of ``metrics.json`` as a table."""
     tuned = metrics['tuned']
-    rows = [('class', 'events', 'F1@50')] + [
+    rows = [('class', f'{metrics["split"]} events', 'F1@50')] + [
         (one['name'], one['events'], percent(one['f1']))
         for one in tuned['classes']]
     rows.append(('all', sum(one['events'] for one in tuned['classes']),

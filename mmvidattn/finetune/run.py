@@ -183,7 +183,10 @@ def _train(runner: Runner, options: FineTuneOptions, began: float) -> Runner:
         lacking = max(FEW_STEPS, FEW_EPOCHS * len(
             runner.train_dataloader)) - runner.iter
         # A model that makes no error needs no more.
-        if lacking > 0 and runner.message_hub.get_info('best_score', 0) < 1:
+        scalars = runner.message_hub.log_scalars
+        if lacking > 0 and all(
+                scalars[f'val/{name}'].current() < 1
+                for name in training.METRICS if f'val/{name}' in scalars):
             minutes = math.ceil((options.minutes or MINUTES)
                                 + lacking * time_limit.step / 60)
             echo(f'note: {count(runner.iter, "step")} fit into the time, '

@@ -53,7 +53,8 @@ def test_report_has_means_spreads_and_verdicts():
     assert lines[1][-2] == 'better' and '+10.5' in lines[1]
     assert 'no difference' in text.splitlines()[4]
     assert lines[3][-2] == 'undecided'
-    assert 'chance: 25.0' in text and 'more --seeds' in text
+    assert 'on 20 test videos in percent (chance: 25.0' in text
+    assert 'more --seeds' in text
     assert '--seeds' not in report_of(BASE, GOOD)
     assert 'near chance' not in text
     # More seeds do not help models that have learned nothing.
@@ -112,9 +113,10 @@ def test_ends_its_runs_on_sigterm_and_continues_with_other_configs(
             run_main(*words)
     assert 'tiny_motion, seed 0: epoch 1\n' in capsys.readouterr().out
     (tmp_path / 'other').mkdir()
-    for words in (['compare', tmp_path / 'other', *command[2:]],
-                  [*command, '--', '--epochs', 2]):
-        with pytest.raises(SystemExit, match='choose another --out'):
+    for words, name in ((['compare', tmp_path / 'other', *command[2:]],
+                         'source'), ([*command, '--', '--epochs', 2],
+                                     'options')):
+        with pytest.raises(SystemExit, match=f'runs with another {name} '):
             run_main(*words)
 
 
