@@ -464,6 +464,21 @@ def refuse_files_that_decord_misreads():
     assert got == [5, 2, 7], f'wrong frames: {got}'
 
 
+@symptom('no step')
+def name_failed_transforms():
+    from mmcv.transforms import BaseTransform
+
+    class Bad(BaseTransform):
+
+        def transform(self, results):
+            raise AssertionError
+
+    with pytest.raises(AssertionError) as error:
+        Bad()(dict(filename='a.mp4'))
+    assert getattr(error.value, '__notes__', []) == [
+        'Bad of a.mp4: AssertionError()'], 'no step'
+
+
 def show_symptom(name: str, left_out: str) -> None:
     """Apply all workarounds except one, and look for a symptom."""
     os.environ[COMPAT.SKIP] = left_out

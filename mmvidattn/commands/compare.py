@@ -118,7 +118,7 @@ class Runs:
         folder = self.out / f'{name}_seed{seed}'
         file, log = folder / 'metrics.json', self.out / f'{folder.name}.log'
         if not file.is_file():
-            with log.open('w') as output:
+            with log.open('w', buffering=1) as output:
                 child = subprocess.Popen(
                     [sys.executable, '-m', 'mmvidattn', 'finetune',
                      self._source, *model.options, *self._options, '--seed',
@@ -129,7 +129,7 @@ class Runs:
                 if self._stopped:
                     child.terminate()
                 for line in child.stdout:
-                    print(line, end='', file=output, flush=True)
+                    output.write(line)
                     if line.startswith('epoch '):
                         echo(f'{model.name}, seed {seed}: {line.strip()}')
                 child.wait()
@@ -229,8 +229,8 @@ def format_report(report: dict[str, Any]) -> str:
         f'\nTop-1 accuracy on {report["videos"]} test videos in percent '
         f'(chance: {report["chance"]:.1f}).\nDifferences from the first model '
         f'are between runs with the same seed, and thus the same\nsplit, '
-        f'with their {LEVEL:.1%} interval. Tests after {looks} seeds: a verdict '
-        'is\nwrong for at most 5 % of the comparisons.\n')
+        f'with their {LEVEL:.1%} interval. Tests after {looks} seeds: a '
+        'verdict is\nwrong for at most 5 % of the comparisons.\n')
     if near_chance:
         text += ('All models are near chance: train longer (--epochs or '
                  '--minutes after --) before you compare.\n')

@@ -11,6 +11,7 @@ from mmaction.registry import MODELS
 from mmvidattn.apis import list_models, load_config
 from mmvidattn.apis.bundle_file import clean_config
 from mmvidattn.apis.bundle_types.registry import MODEL_NAMES, STEPS
+from mmvidattn.apis.check_config import check_config
 
 
 def leaves(value, key=''):
@@ -170,3 +171,13 @@ def test_modules_beside_a_config_can_be_imported(tmp_path, monkeypatch):
     with pytest.raises(ImportError, match=(
             f"{config}: No module named 'lost'.*{tmp_path}.*PYTHONPATH$")):
         load('beside', 'import lost')
+
+
+def test_warns_of_names_for_another_number_of_classes(tmp_path):
+    cfg, names = load_config('linear_ff_tiny_motion'), tmp_path / 'names.txt'
+    check_config(cfg)
+    names.write_text('run\njump\n')
+    for classes in ['run', 'jump'], str(names):
+        cfg.train_dataloader.dataset.metainfo = dict(classes=classes)
+        with pytest.warns(UserWarning, match='names 2 classes, but .* is 8'):
+            check_config(cfg)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from mmengine.config import Config
 from mmengine.hooks import CheckpointHook
-from mmengine.logging import MessageHub
+from mmengine.logging import HistoryBuffer, MessageHub
 from mmengine.runner import EpochBasedTrainLoop
 
 from mmvidattn.finetune import FineTuneOptions, run
@@ -251,7 +251,8 @@ def test_few_steps_are_noted_unless_the_model_is_right(
     runner = SimpleNamespace(
         train_dataloader=range(4), log_dir='x', timestamp='y', hooks=[hook],
         register_hook=lambda _: None, train=lambda: None, epoch=2, iter=8,
-        message_hub=SimpleNamespace(get_info=lambda *_: score))
+        message_hub=MessageHub('few', log_scalars={
+            'val/acc/top1': HistoryBuffer([score], [1])}))
     cfg = Config(dict(train_cfg=dict(max_epochs=2)))
     monkeypatch.setattr(run, 'load_config', lambda _: cfg)
     for name in 'read_notes', 'write_notes':

@@ -28,7 +28,7 @@ def test_file_keeps_all_entries(tmp_path):
 
 
 @pytest.mark.parametrize('change, message', [
-    (dict(format=2), 'format 2; update'),
+    (dict(format=2), 'not a file of tune-thresholds, or of a newer'),
     (dict(classes=dict(x=dict(on=2., off=.1))), '0 < off <= on <= 1'),
     (dict(classes=dict(x=dict(on='1', off=.1))), "thresholds of 'x'"),
     (dict(classes=[1]), 'cannot read the thresholds'),

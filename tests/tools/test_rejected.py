@@ -81,7 +81,7 @@ ROWS = {
         ('x --layer-decay 2', r'--layer-decay must be a number in \(0, 1'),
         ('x --balance smote', 'smote'),
         ('x --stream', '--stream needs --videos FOLDER'),
-        ('x --videos y', '--videos, --tier and --features need --stream'),
+        ('x --videos y', '--videos needs --stream'),
         ('x --stream --videos y --lora 2', '--lora is not for --stream'),
         ('x --stream --videos y --model linear_ff_k400',
          '--model must be pixels or features'),
@@ -158,14 +158,25 @@ ROWS = {
          'num_classes is 8, but train_dataloader.dataset.num_classes is 9'),
         ('{CONFIG} --cfg-options model.cls_head.num_classes=3 '
          'train_dataloader.dataset.num_classes=None',
-         "train.txt, line 4: .* below model.cls_head.num_classes=3, got '3'"),
+         r"train.txt, line 4: .* from 0 to 2 \(.*num_classes is 3\), got '3'"),
         ('{CONFIG} --cfg-options train_dataloader.dataset.num_classes=None '
          'train_dataloader.dataset.ann_file={IN}/mine.csv',
-         "mine.csv, line 1: .* below model.cls_head.num_classes=8, got 'vid"),
+         "mine.csv, line 1: the label must be a number .*, got 'vid"),
         ('{CONFIG} --cfg-options train_dataloader.dataset.num_classes=None '
          'train_dataloader.dataset.type=VideoDataset '
          'train_dataloader.dataset.ann_file={IN}/lost.py',
          'lost.py, line 1: expected <path> <label>, got "_base_'),
+        ('{CONFIG} --cfg-options train_dataloader.dataset.num_classes=None '
+         'train_dataloader.dataset.type=VideoDataset '
+         'train_dataloader.dataset.ann_file={IN}/empty.txt',
+         'error: .*empty.txt is empty'),
+        ('{CONFIG} --cfg-options train_dataloader.persistent_worker=1',
+         "error: train_dataloader: .*did you mean 'persistent_workers'"),
+        ('{CONFIG} --cfg-options train_dataloader.batch_size=0',
+         'error: train_dataloader: batch_size should be'),
+        ('{CONFIG} --cfg-options train_dataloader.dataset.pipeline.1.cliplen='
+         '2', "pipeline.1: .* no argument 'cliplen'; did you mean 'clip_len'"),
+        ('{IN}/los.py', 'no config file .*los.py; did you mean .*lost.py'),
         ('{CONFIG} --cfg-options val_evaluator=None',
          'has no val_evaluator: set all of val_dataloader, val_cfg, val_eval'),
         ('{CONFIG} --cfg-options train_dataloader.dataset.data_prefix.vid=x',

@@ -147,7 +147,13 @@ def test_different_optimizer_cannot_resume(trained, train):
     ('model.cls_head.in_channels=5', '.* in_channels of model.cls_head'),
     ('train_dataloader.dataset.type=VideoDataset '
      'train_dataloader.dataset.data_prefix.video=lost',
-     '.*lost/.*data_prefix; CheckedVideoDataset .* leaves out')])
+     'Init of .*lost/.*; check .*data_prefix'),
+    ('train_dataloader.dataset.pipeline.0.type=DecordDecode '
+     'train_dataloader.dataset.type=VideoDataset',
+     "Decode of .*.mp4: KeyError.'frame_inds'"),
+    ('default_hooks.checkpoint.save_best=top1 '
+     'default_hooks.checkpoint.type=CheckpointHook',
+     'error: top1; .*save_best names no metric')])
 def test_failure_of_the_first_step_names_options(train, option, error):
     with pytest.raises(SystemExit, match=error):
         train('--cfg-options', *option.split())

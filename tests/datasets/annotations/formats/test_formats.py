@@ -344,7 +344,7 @@ def test_refuses_a_name_of_several_videos(videos_of_days):
         VideoFolder(videos_of_days).find('a.mp4')
     with pytest.raises(ValueError, match='matches several videos: p q.mp4, '):
         VideoFolder(videos_of_days).find('0a1b2c3d-p_q.mp4')
-    with pytest.raises(ValueError, match='must be an existing folder, got x'):
+    with pytest.raises(ValueError, match='folder of videos x does not exist'):
         VideoFolder('x')
 
 
