@@ -56,16 +56,21 @@ def run_program(name: str, *args: object) -> None:
     """Run a command, or a program of the checkout, in this process."""
     # compat_symptoms.py uses this file without mmvidattn.
     from mmvidattn.commands import main
-    words = [name, *map(str, args)]
+    words, on_sigterm = [name, *map(str, args)], signal.getsignal(
+        signal.SIGTERM)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, 'argv', words)
         # Python does this for each program.
         patch.setattr(sys, 'path', [str((ROOT / name).parent), *sys.path])
         patch.setenv('LOCAL_RANK', '0')
-        if name.endswith('.py'):
-            runpy.run_path(str(ROOT / name), run_name='__main__')
-        else:
-            main(words)
+        try:
+            if name.endswith('.py'):
+                runpy.run_path(str(ROOT / name), run_name='__main__')
+            else:
+                main(words)
+        finally:
+            # A forked worker would raise the exception of this handler.
+            signal.signal(signal.SIGTERM, on_sigterm)
 
 
 @contextmanager

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ..live.server import LivePage
     from ..live.sinks import Sink
 
+# Parameters of a model that is not faster on several threads.
+SMALL = 1_000_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -215,7 +217,8 @@ class Worker(threading.Thread):
 
     def run(self) -> None:
         try:
-            # Autocast is a state of the thread.
+            # Autocast and the number of threads are states of a thread.
+            limit_threads(self.source_run)
             with self._context():
                 for _ in self.source_run:
                     self._log_events()
@@ -288,6 +291,18 @@ def wait_for(workers: Sequence[Worker], forever: bool) -> None:
             if forever and status == 'ended' != shown[i]:
                 log(f'{source.name}: ended; the page stays until Ctrl-C')
             shown[i] = status
+
+
+def limit_threads(source_run: 'StreamRun') -> None:
+    """Let a small model compute on this thread, unless the user decides.
+
+    More threads are not faster, and wait for each other on a busy machine.
+    """
+    import torch
+    if 'OMP_NUM_THREADS' not in os.environ and not (
+            source_run.extractors or sum(
+                p.numel() for p in source_run.model.parameters()) > SMALL):
+        torch.set_num_threads(1)
 
 
 def stop_service(*args: Any) -> None:

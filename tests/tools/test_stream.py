@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
+import torch
 from helpers import sigterm
 from live_fixtures import Hook, write_clip
 
@@ -195,3 +196,18 @@ def test_recognizer_of_the_command_line(run_main, files, clip, capsys):
     run_main('stream.py', clip, *files, '--rgb', 'linear_ff_tiny_motion',
              recognizer)
     assert '28 steps' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('size, extractors, is_one', [
+    (9, {}, True), (2_000_000, {}, False), (9, dict(rgb='x'), False)])
+def test_small_models_compute_on_one_thread(monkeypatch, size, extractors,
+                                            is_one):
+    numbers, model = [], torch.nn.Linear(1, size)
+    monkeypatch.setattr(torch, 'set_num_threads', numbers.append)
+    run = SimpleNamespace(model=model, extractors=extractors)
+    monkeypatch.setenv('OMP_NUM_THREADS', '2')
+    stream.limit_threads(run)
+    assert not numbers
+    monkeypatch.delenv('OMP_NUM_THREADS')
+    stream.limit_threads(run)
+    assert numbers == [1] * is_one
