@@ -92,7 +92,7 @@ def _read_source(source: Path, options: FineTuneOptions) -> Annotations:
                    ] * bool(found.missing) + [
                        count(segments, 'event') + ' without a length'
                    ] * bool(segments)
-        raise ValueError(f'{source} has no event to learn'
+        raise ValueError(f'{source} lacks events to learn'
                          + f': {" and ".join(reasons)}' * bool(reasons))
     if empty := [f'{one.video} at {one.start:g} s' for one in segments
                  if not one.start < one.end]:

@@ -238,11 +238,11 @@ def test_notes_missing_splits(events_of, subsets, splits, note):
 
 
 @pytest.mark.parametrize('column, rows, error', [
-    ('', [], 'mine.csv has no event to learn$'),
+    ('', [], 'mine.csv lacks events to learn$'),
     ('', [('day0', 1, 2, '')], 'line 2: names of videos, .* got'),
-    ('', [('day0', 3, 3, 'x')], 'no event to learn: 1 event without a length'),
+    ('', [('day0', 3, 3, 'x')], 'lacks events to learn: 1 event without a length'),
     ('', [('day0', 1, 2, 'background')], "other than 'background'"),
-    ('', [('day9', 1, 2, 'x')], 'no event to learn: .* lacks day9$'),
+    ('', [('day9', 1, 2, 'x')], 'lacks events to learn: .* lacks day9$'),
     ('', [('day0', 90, 92, 'x')], 'no event starts within a readable'),
     ('group', [('day0', 1, 2, 'x', 'anna'), ('day0', 2, 3, 'x', 'bob')],
      'line 3: the group of .*day0.mp4 must be anna, got bob'),

@@ -187,7 +187,7 @@ def read_columns(path: str | Path, needed: Iterable[str],
             for name in needed)
         raise ValueError(f'{path} must have columns {columns}, got '
                          + (', '.join(header) or 'nothing')
-                         + '; --columns names others, such as label=COLUMN' * (
+                         + '; or name yours: --columns label=COLUMN' * (
                              name_of is not str))
     for name, number in Counter(filter(None, names)).items():
         if number > 1:
