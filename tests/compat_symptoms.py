@@ -469,7 +469,6 @@ def name_failed_transforms():
     from mmcv.transforms import BaseTransform
 
     class Bad(BaseTransform):
-
         def transform(self, results):
             raise AssertionError
 

@@ -14,15 +14,8 @@ from torch import nn
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.overrides import TorchFunctionMode
 
+from mmvidattn import backbones
 from mmvidattn.apis.complexity import count_complexity
-from mmvidattn.backbones import (
-    InflatedBackbone,
-    LinearVideoTransformer,
-    ResT,
-    Visformer,
-    VisionTransformerLAPS,
-    ViViT,
-)
 from mmvidattn.heads import LAPSHead, ViViTHead
 from mmvidattn.layers import BaseAttention
 from mmvidattn.layers.temporal import FrameMixing
@@ -84,11 +77,11 @@ def vivit_of(model):
 
 # The denominators of linear attention differ by 1e-6.
 TRANSCRIBED = {
-    'linear_ff': (LinearVideoTransformer, {}, linear_ff_of, 1e-6),
-    'linear_ff-softmax': (LinearVideoTransformer, dict(
+    'linear_ff': (backbones.LinearVideoTransformer, {}, linear_ff_of, 1e-6),
+    'linear_ff-softmax': (backbones.LinearVideoTransformer, dict(
         attention=dict(type='SoftmaxAttention'), fixation=None),
         linear_ff_of, 1e-6),
-    'vivit': (ViViT, dict(img_size=32), vivit_of, 1e-10),
+    'vivit': (backbones.ViViT, dict(img_size=32), vivit_of, 1e-10),
 }
 
 
@@ -97,7 +90,7 @@ TRANSCRIBED = {
 def test_equals_its_transcription(backbone, options, transcribe, tolerance):
     model = build(backbone, **options).double().eval()
     for p in model.parameters():
-        if p.dim() == 1 or backbone is LinearVideoTransformer:
+        if p.dim() == 1 or backbone is backbones.LinearVideoTransformer:
             nn.init.normal_(p, std=0.3)
     reference = transcribe(model).double().eval()
     clips = clips_for(model, **options).double()
@@ -109,11 +102,12 @@ SOFTMAX, LINEAR = dict(type='SoftmaxAttention'), dict(type='LinearAttention')
 TEMPORAL = dict(model='fact_encoder', num_temporal_layers=2)
 # Backbone, options, two attentions, and the number of layers.
 BY_LAYER = {
-    cls.__name__: (cls, {}, *(('2d', 'leap') if 'pyramid' in arguments_for(
-        cls, pyramid=1) or cls is InflatedBackbone else (SOFTMAX, LINEAR)))
+    cls.__name__: (cls, {}, *(
+        ('2d', 'leap') if cls is backbones.InflatedBackbone
+        or 'pyramid' in arguments_for(cls, pyramid=1) else (SOFTMAX, LINEAR)))
     for cls in TINY
-    if cls is InflatedBackbone or arguments_for(cls, attention=None)}
-BY_LAYER['temporal encoder'] = ViViT, TEMPORAL, SOFTMAX, LINEAR
+    if cls is backbones.InflatedBackbone or arguments_for(cls, attention=None)}
+BY_LAYER['temporal encoder'] = backbones.ViViT, TEMPORAL, SOFTMAX, LINEAR
 
 
 def kinds_of(model):
@@ -122,7 +116,7 @@ def kinds_of(model):
              for m in model.modules()
              if isinstance(m, (BaseAttention, FrameMixing))]
     # A factorized layer has two attentions.
-    return kinds[::2] if isinstance(model, LinearVideoTransformer) else kinds
+    return kinds[::1 + isinstance(model, backbones.LinearVideoTransformer)]
 
 
 @pytest.mark.parametrize('backbone, options, first, second', BY_LAYER.values(),
@@ -148,7 +142,7 @@ def test_config_with_numbers_of_layers_survives_its_files():
     attention = dict(layers={0: SOFTMAX}, rest=LINEAR)
     cfg = Config(dict(model=dict(
         type='LinearVideoTransformer', attention=attention,
-        **TINY[LinearVideoTransformer])))
+        **TINY[backbones.LinearVideoTransformer])))
     for again in (Config.fromstring(cfg.pretty_text, '.py').model,
                   json.loads(json.dumps(cfg.model))):
         model = MODELS.build(again)
@@ -158,13 +152,14 @@ def test_config_with_numbers_of_layers_survives_its_files():
 # Model, options, parameters (millions) and operations (billions) in the
 # papers, and the relative tolerance of the operations.
 PUBLISHED = {
-    **{f'vivit-{model}': (ViViT, dict(model=model), mparams, gmacs, 0.01)
+    **{f'vivit-{model}': (
+        backbones.ViViT, dict(model=model), mparams, gmacs, 0.01)
        for model, mparams, gmacs in (
            ('joint', 88.95, 451.5), ('fact_encoder', 115.06, 283.3),
            ('fact_attention', 117.32, 371.1), ('fact_dot', 88.95, 276.2))},
-    'visformer-laps': (Visformer, {}, 39.758, 40.136, 3e-4),
-    'rest-s': (ResT, {}, 13.372, 17.628, 3e-4),
-    'vit-laps': (VisionTransformerLAPS, {}, 86.106, 146.38, 3e-4)}
+    'visformer-laps': (backbones.Visformer, {}, 39.758, 40.136, 3e-4),
+    'rest-s': (backbones.ResT, {}, 13.372, 17.628, 3e-4),
+    'vit-laps': (backbones.VisionTransformerLAPS, {}, 86.106, 146.38, 3e-4)}
 
 
 class _CountNorms(TorchFunctionMode):
@@ -184,9 +179,9 @@ def test_parameters_and_operations_match_the_paper(backbone, options, mparams,
                                                    gmacs, rel):
     with torch.device('meta'):
         model = backbone(**options).eval()
-        norm = model.encoder.norm if backbone is ViViT else model.norm
-        head = (ViViTHead if backbone is ViViT else LAPSHead)(
-            400, norm.weight.numel())
+        is_vivit = backbone is backbones.ViViT
+        norm = model.encoder.norm if is_vivit else model.norm
+        head = (ViViTHead if is_vivit else LAPSHead)(400, norm.weight.numel())
         both = nn.Sequential(model, head)
         params = sum(p.numel() for p in both.parameters())
         digits = len(str(mparams).split('.')[1])

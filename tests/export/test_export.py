@@ -11,16 +11,8 @@ from helpers import relative
 from online.networks import VARIANTS, detector_of
 from torch import nn
 
-from mmvidattn import get_model
+from mmvidattn import export, get_model
 from mmvidattn.backbones import VisionTransformerLAPS, XViT
-from mmvidattn.export import (
-    FORMATS,
-    StreamProgram,
-    export_program,
-    load_program,
-    program_of,
-    read_metadata,
-)
 from mmvidattn.export.export import capture, difference
 from mmvidattn.export.formats import check_format
 from mmvidattn.export.programs import Program
@@ -123,7 +115,7 @@ def check_streams(function, metadata, model, frames, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('suffix', FORMATS)
+@pytest.mark.parametrize('suffix', export.FORMATS)
 @pytest.mark.parametrize('name', [*MODELS, 'DualFormer, any length'])
 def test_each_family_matches_its_file(tmp_path, name, suffix):
     needs(suffix)
@@ -131,12 +123,12 @@ def test_each_family_matches_its_file(tmp_path, name, suffix):
     small = MODELS.get(name, ANY_LENGTH)
     program = small.program(dynamic=['frames'] * dynamic)
     # The differences include the state.
-    assert max(export_program(program, path).values()) < 1e-4
-    if not isinstance(program, StreamProgram):
+    assert max(export.export_program(program, path).values()) < 1e-4
+    if not isinstance(program, export.StreamProgram):
         frames = program.model.backbone.num_frames
         for number in (frames, 2 * frames)[:1 + dynamic]:
-            check_clips(program, load_program(path), number, 64)
-        clips, = json.loads(read_metadata(path)['inputs'])
+            check_clips(program, export.load_program(path), number, 64)
+        clips, = json.loads(export.read_metadata(path)['inputs'])
         assert clips['shape'] == [
             'batch', 3, 'frames' if dynamic else frames, 64, 64]
 
@@ -148,7 +140,7 @@ def test_repeated_steps_equal_a_session(kernel):
     model = detector_of(VARIANTS['laplace']).eval()
     model.dataset_meta, model.cfg = {}, {}
     # A config without rates has the rates of a session.
-    program = program_of(model, kernel=kernel)
+    program = export.program_of(model, kernel=kernel)
     videos = {name: torch.randn(50, 2, channels)
               for name, channels in model.backbone.in_channels.items()}
     videos['rgb'][20, 1] = torch.nan
@@ -171,8 +163,9 @@ def test_step_of_a_video_network_takes_any_number_of_streams(
         if 'log_factor' not in name:
             nn.init.normal_(x, x.mean().item(), .2)
     path = tmp_path / f'step.{suffix}'
-    assert max(export_program(program_of(model), path).values()) < 1e-4
-    function, metadata = load_program(path), read_metadata(path)
+    differences = export.export_program(export.program_of(model), path)
+    assert max(differences.values()) < 1e-4
+    function, metadata = export.load_program(path), export.read_metadata(path)
     assert json.loads(metadata['stream']) == dict(frame_rate=25.)
     assert json.loads(metadata['normalization'])['inside']
     assert json.loads(metadata['preprocessing'])['color_order'] == 'rgb'
@@ -198,10 +191,10 @@ def test_file_contains_labels_and_normalization(tmp_path):
     preprocessor.std = torch.tensor([50., 60., 70.]).view(3, 1, 1, 1)
     preprocessor.to_rgb = True
     nn.init.normal_(model.cls_head.fc_cls.weight)
-    export_program(program_of(model, (8, 64, 64), 'probabilities', 'uint8'),
-                   path, metadata=dict(config='mine'))
+    program = export.program_of(model, (8, 64, 64), 'probabilities', 'uint8')
+    export.export_program(program, path, metadata=dict(config='mine'))
     assert [*tmp_path.iterdir()] == [path]
-    metadata = read_metadata(path)
+    metadata = export.read_metadata(path)
     assert json.loads(metadata['classes'])[3] == 'class 3'
     assert metadata['config'] == 'mine'
     assert json.loads(metadata['inputs']) == [
@@ -213,7 +206,7 @@ def test_file_contains_labels_and_normalization(tmp_path):
     assert [x.name for x in (*graph.input, *graph.output)] == [
         'clips', 'probabilities']
     assert graph.input[0].type.tensor_type.shape.dim[0].dim_param == 'batch'
-    function = load_program(path)
+    function = export.load_program(path)
     for size in 1, 5:
         # Scores depend on a color more than on noise.
         clips = torch.randint(256, (size, 3, 1, 1, 1), dtype=torch.uint8
@@ -246,7 +239,7 @@ def test_keeps_the_old_file_after_an_error(tmp_path, function, suffix, error):
     path = tmp_path / f'x.{suffix}'
     path.write_text('before')
     with pytest.raises(ValueError, match=error):
-        export_program(Small(function), path)
+        export.export_program(Small(function), path)
     assert [*tmp_path.iterdir()] == [path] and path.read_text() == 'before'
 
 
@@ -274,6 +267,6 @@ def test_differences_are_relative_to_the_largest_value():
 def test_rejects_options(name, options, message, tmp_path):
     model = nn.Linear(2, 2) if name is None else get_model(MODELS[name].config)
     with pytest.raises(ValueError, match=message):
-        export_program(program_of(model, (8, 64, 64), **options),
-                       tmp_path / 'x.pt2')
+        export.export_program(export.program_of(model, (8, 64, 64), **options),
+                              tmp_path / 'x.pt2')
     assert not [*tmp_path.iterdir()]

@@ -8,18 +8,9 @@ import pytest
 import torch
 from mmengine.dataset import Compose
 
-from mmvidattn import VideoClassifier, get_model
+from mmvidattn import VideoClassifier, export, get_model
 from mmvidattn.apis import video_clips
 from mmvidattn.apis.bundle_types.registry import BundleConfig
-from mmvidattn.export import (
-    classify,
-    copy_script,
-    export_program,
-    program_of,
-    read_metadata,
-    script,
-    script_settings,
-)
 
 # Its capture takes a third of the time of the other families.
 CONFIG = 'vivit_tiny_motion'
@@ -39,7 +30,7 @@ OTHERS = 'mmvidattn', 'mmaction', 'mmengine', 'mmcv', 'decord'
 
 @pytest.fixture
 def model(monkeypatch):
-    monkeypatch.setattr(script, 'MAX_FRAMES', 400)
+    monkeypatch.setattr(export.script, 'MAX_FRAMES', 400)
     torch.manual_seed(0)
     model = get_model(CONFIG, cfg_options={'model.backbone.num_layers': 1})
     # With initial weights, logits hardly depend on the video.
@@ -66,15 +57,15 @@ def test_every_sampler_matches_the_pipeline(model, name, num_clips):
     if name not in ('UniformSample', 'SegmentSampleFrames'):
         sampler['frame_interval'] = 7
     set_pipeline(model, sampler)
-    settings = script_settings(program_of(model, SHAPE))
+    settings = export.script_settings(export.program_of(model, SHAPE))
     sample = Compose(video_clips.test_steps(model.cfg).sample)
     for n in 1, 50, 57, 58, 399, 400:
         want = sample(video_clips.sample_of(n, avg_fps=25.))
-        assert classify.choose_frames(n, settings).tolist() == (
+        assert export.classify.choose_frames(n, settings).tolist() == (
             want['frame_inds'].ravel().tolist())
     for n in 0, 401:
         with pytest.raises(ValueError, match=f'^{n} frames, expected 1 to 4'):
-            classify.choose_frames(n, settings)
+            export.classify.choose_frames(n, settings)
 
 
 @pytest.mark.parametrize('crop, options, normalize, to_rgb', [
@@ -89,8 +80,8 @@ def test_crops_sizes_and_colors_match_the_pipeline(
     set_pipeline(model, dict(type='UniformSample', clip_len=8, num_clips=2,
                              test_mode=True), crop, **options)
     model.data_preprocessor.to_rgb = to_rgb
-    program = program_of(model, SHAPE, normalize=normalize)
-    script_settings(program)
+    program = export.program_of(model, SHAPE, normalize=normalize)
+    export.script_settings(program)
     preprocessing = json.loads(program.metadata()['preprocessing'])
     assert preprocessing['color_order'] == (
         'bgr' if to_rgb and normalize is None else 'rgb')
@@ -124,18 +115,18 @@ def sample_frames(**options):
 def test_reports_why_no_script_is_written(model, monkeypatch, change,
                                           message):
     # A fault of the script.
-    monkeypatch.setitem(script.CROPS, 'ThreeCrop', script.CROPS[
+    monkeypatch.setitem(export.script.CROPS, 'ThreeCrop', export.script.CROPS[
         'UniformThreeCrop'])
     change(model)
     with pytest.raises(ValueError, match=message):
-        script_settings(program_of(model, SHAPE))
+        export.script_settings(export.program_of(model, SHAPE))
 
 
 def test_steps_of_a_bundle_are_restricted(model, caplog):
     set_pipeline(model, dict(type='LoadHVULabel'))
     model.cfg = BundleConfig(model.cfg.to_dict())
     with pytest.raises(ValueError, match='may not contain .*LoadHVULabel'):
-        script_settings(program_of(model, SHAPE))
+        export.script_settings(export.program_of(model, SHAPE))
     assert 'default scope' not in caplog.text
 
 
@@ -152,12 +143,12 @@ def test_script_gives_the_answer_of_the_classifier(
     model.cls_head.average_clips = average
     path = tmp_path / f'model.{suffix}'
     blocked = (*OTHERS, 'torch') if suffix == 'onnx' else OTHERS
-    program = program_of(model, SHAPE, output, 'uint8')
-    export_program(program, path, dict(
-        script=json.dumps(script_settings(program))))
+    program = export.program_of(model, SHAPE, output, 'uint8')
+    export.export_program(program, path, dict(
+        script=json.dumps(export.script_settings(program))))
     text, missing = path.with_name('text.mp4'), path.with_name('missing.mp4')
     text.write_text('not a video')
-    copied = copy_script(path)
+    copied = export.copy_script(path)
     done = subprocess.run(
         [sys.executable, '-c', BLOCKED.format(blocked=blocked), copied, text,
          missing, video], capture_output=True, text=True)
@@ -167,7 +158,8 @@ def test_script_gives_the_answer_of_the_classifier(
         f'not classified: {text}', f'not classified: {missing}']
     got = {label: float(score) for score, label in re.findall(
         r'^\S+ (\d\.\d+) (.+)$', done.stdout, re.MULTILINE)}
-    assert json.loads(read_metadata(path)['classes']) == list('abcdefgh')
+    classes = json.loads(export.read_metadata(path)['classes'])
+    assert classes == list('abcdefgh')
     want, other = map(VideoClassifier(model), (
         video, motion_dir / 'val/000001.mp4'))
     # Far above the tolerance below.

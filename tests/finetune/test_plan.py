@@ -240,7 +240,7 @@ def test_notes_missing_splits(events_of, subsets, splits, note):
 @pytest.mark.parametrize('column, rows, error', [
     ('', [], 'mine.csv lacks events to learn$'),
     ('', [('day0', 1, 2, '')], 'line 2: names of videos, .* got'),
-    ('', [('day0', 3, 3, 'x')], 'lacks events to learn: 1 event without a length'),
+    ('', [('day0', 3, 3, 'x')], 'to learn: 1 event without a length'),
     ('', [('day0', 1, 2, 'background')], "other than 'background'"),
     ('', [('day9', 1, 2, 'x')], 'lacks events to learn: .* lacks day9$'),
     ('', [('day0', 90, 92, 'x')], 'no event starts within a readable'),

@@ -10,27 +10,21 @@ import torch.nn.functional as F
 from mmaction.structures import ActionDataSample
 from registered import arguments_for, classes_of
 
-from mmvidattn.heads import (
-    AttentiveHead,
-    LAPSHead,
-    OnlineActionHead,
-    VerbNounHead,
-    ViViTHead,
-    XViTHead,
-)
+from mmvidattn import heads
 from mmvidattn.heads.base import VideoHead
 
 K, C = 5, 8
 SMALL = dict(num_classes=K, in_channels=C, hidden_dims=6)
 OPTIONS = {
-    AttentiveHead: dict(num_heads=2),
-    VerbNounHead: dict(num_nouns=3, num_verbs=2), XViTHead: dict(num_heads=2)}
+    heads.AttentiveHead: dict(num_heads=2),
+    heads.VerbNounHead: dict(num_nouns=3, num_verbs=2),
+    heads.XViTHead: dict(num_heads=2)}
 # Shapes of a clip's features without the batch.
-FEATURES = {LAPSHead: (C, 3), ViViTHead: (C, ), VerbNounHead: (C, ),
-            XViTHead: (C, 3)}
+FEATURES = {heads.LAPSHead: (C, 3), heads.ViViTHead: (C, ),
+            heads.VerbNounHead: (C, ), heads.XViTHead: (C, 3)}
 HEADS = classes_of('heads')
 # Heads of online networks take features [B, T, C] of streams.
-CLIP_HEADS = [x for x in HEADS if not issubclass(x, OnlineActionHead)]
+CLIP_HEADS = [x for x in HEADS if not issubclass(x, heads.OnlineActionHead)]
 EACH = pytest.mark.parametrize('kind', CLIP_HEADS, ids=lambda x: x.__name__)
 EACH_VIDEO_HEAD = pytest.mark.parametrize(
     'kind', [x for x in CLIP_HEADS if issubclass(x, VideoHead)],
@@ -89,7 +83,7 @@ def test_averages_views(kind, options, average):
     head, x = build(kind, **options)
     samples = head.predict(x, [ActionDataSample(), ActionDataSample()])
     want = average(head(x).view(2, 3, K))
-    if kind is VerbNounHead and options.get('average_clips') == 'prob':
+    if kind is heads.VerbNounHead and options.get('average_clips') == 'prob':
         # Nouns and verbs are separate decisions.
         want = torch.cat([part.softmax(-1).mean(1) for part in
                           head(x).view(2, 3, K).split([3, 2], -1)], -1)
@@ -101,7 +95,7 @@ def test_averages_views(kind, options, average):
 @EACH_VIDEO_HEAD
 def test_loss_is_smoothed_cross_entropy(kind):
     head, x = build(kind, label_smooth_eps=0.1)
-    if kind is VerbNounHead:
+    if kind is heads.VerbNounHead:
         pytest.skip('its own test has the loss of two decisions')
     labels = torch.tensor([1, 4, 0, 2, 3, 1])
     samples = [ActionDataSample().set_gt_label(label) for label in labels]
@@ -112,7 +106,7 @@ def test_loss_is_smoothed_cross_entropy(kind):
 
 @pytest.mark.parametrize('kind', [
     x for x in CLIP_HEADS
-    if issubclass(x, VideoHead) and not issubclass(x, ViViTHead)],
+    if issubclass(x, VideoHead) and not issubclass(x, heads.ViViTHead)],
     ids=lambda x: x.__name__)
 def test_initialization_has_documented_std(kind):
     head = kind(400, 384)
@@ -120,7 +114,7 @@ def test_initialization_has_documented_std(kind):
     for name, p in head.named_parameters():
         if name.endswith('bias'):
             assert not p.any(), name
-        elif kind is AttentiveHead and name.endswith(
+        elif kind is heads.AttentiveHead and name.endswith(
                 ('proj.weight', 'fc2.weight')):
             # The last layers of each branch are rescaled.
             assert p.std() < 0.018, name
@@ -129,7 +123,7 @@ def test_initialization_has_documented_std(kind):
 
 
 @pytest.mark.parametrize('kind', [
-    x for x in HEADS if issubclass(x, OnlineActionHead)],
+    x for x in HEADS if issubclass(x, heads.OnlineActionHead)],
     ids=lambda x: x.__name__)
 def test_online_heads_score_each_step(kind):
     torch.manual_seed(0)

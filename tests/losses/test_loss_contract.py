@@ -8,23 +8,15 @@ import pytest
 import torch
 from registered import classes_of
 
-from mmvidattn.losses import (
-    AsymmetricLoss,
-    EqualizationLoss,
-    FeatureDistillationLoss,
-    LogitDistillationLoss,
-    MultiClassCrossEntropyLoss,
-    TokenLabelLoss,
-    multi_hot,
-    soft_token_labels,
-)
+from mmvidattn import losses
 
 B, K = 6, 5
-OPTIONS = {EqualizationLoss: dict(class_counts=[0, 600, 395, 2, 1])}
+OPTIONS = {losses.EqualizationLoss: dict(class_counts=[0, 600, 395, 2, 1])}
 SOFT = torch.randn(B, K, generator=torch.Generator().manual_seed(1))
 TARGETS = {
-    AsymmetricLoss: (SOFT > 0).float(), FeatureDistillationLoss: SOFT,
-    LogitDistillationLoss: SOFT, TokenLabelLoss: SOFT.softmax(-1)}
+    losses.AsymmetricLoss: (SOFT > 0).float(),
+    losses.FeatureDistillationLoss: SOFT, losses.LogitDistillationLoss: SOFT,
+    losses.TokenLabelLoss: SOFT.softmax(-1)}
 EACH = pytest.mark.parametrize('kind', classes_of('losses'),
                                ids=lambda x: x.__name__)
 
@@ -76,20 +68,21 @@ def test_half_precision_logits_are_summed_in_float32(kind, logits, dtype):
 @pytest.mark.parametrize('call, message', [
     *((lambda kind=kind: kind()(torch.zeros(2, 8), torch.zeros(2, 9)),
        r'\(2, 8\).*got .*\(2, 9\)|got \(2, 8\) and \(2, 9\)') for kind in (
-          AsymmetricLoss, LogitDistillationLoss, FeatureDistillationLoss,
-          TokenLabelLoss)),
-    (lambda: soft_token_labels(SOFT, 0), 'topk.*got 0'),
-    (lambda: EqualizationLoss([0, 0]), 'class_counts must be'),
+          losses.AsymmetricLoss, losses.LogitDistillationLoss,
+          losses.FeatureDistillationLoss, losses.TokenLabelLoss)),
+    (lambda: losses.soft_token_labels(SOFT, 0), 'topk.*got 0'),
+    (lambda: losses.EqualizationLoss([0, 0]), 'class_counts must be'),
     # The file is needed in training only.
-    (lambda loss=EqualizationLoss('none.npy'): loss(
+    (lambda loss=losses.EqualizationLoss('none.npy'): loss(
         SOFT, torch.ones(B).long()), 'no file none.npy'),
-    (lambda: EqualizationLoss([0, 1, 2])(SOFT, torch.ones(B).long()),
+    (lambda: losses.EqualizationLoss([0, 1, 2])(SOFT, torch.ones(B).long()),
      '4 classes of .*, got 2'),
-    (lambda: MultiClassCrossEntropyLoss(K)(SOFT, SOFT),
+    (lambda: losses.MultiClassCrossEntropyLoss(K)(SOFT, SOFT),
      'below the 5 classes, got 5'),
-    (lambda: MultiClassCrossEntropyLoss()(SOFT, SOFT[:, 0]),
+    (lambda: losses.MultiClassCrossEntropyLoss()(SOFT, SOFT[:, 0]),
      r'floats \(6, 5\), got \(6,\) '),
-    (lambda: multi_hot(torch.tensor([9]), K), '5 classes of the logits, .* 9'),
+    (lambda: losses.multi_hot(torch.tensor([9]), K),
+     '5 classes of the logits, .* 9'),
 ])
 def test_rejects(call, message):
     with pytest.raises(ValueError, match=message):

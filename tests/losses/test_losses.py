@@ -6,15 +6,7 @@ import torch
 import torch.nn.functional as F
 from mmaction.registry import MODELS
 
-from mmvidattn.losses import (
-    AsymmetricLoss,
-    EqualizationLoss,
-    FeatureDistillationLoss,
-    LogitDistillationLoss,
-    MultiClassCrossEntropyLoss,
-    TokenLabelLoss,
-    soft_token_labels,
-)
+from mmvidattn import losses
 
 
 def naive_asymmetric(logits, labels, gamma_neg, gamma_pos, margin):
@@ -39,7 +31,7 @@ def test_asymmetric_loss_matches_naive(options):
     want = weight * naive_asymmetric(logits, labels, *numbers)
     if alpha is not None:
         want = want * torch.where(labels > 0, alpha, 1 - alpha)
-    loss = AsymmetricLoss(**options)(logits, labels)
+    loss = losses.AsymmetricLoss(**options)(logits, labels)
     assert loss.item() == pytest.approx(getattr(want, reduction)().item())
 
 
@@ -50,7 +42,8 @@ def test_asymmetric_gradients_are_finite_and_right(margin, gamma):
     for label in 0., 1.:
         labels = torch.full_like(logits, label)
         x, y = (logits.clone().requires_grad_() for _ in range(2))
-        loss = AsymmetricLoss(gamma, gamma, margin, reduction='sum')(x, labels)
+        loss = losses.AsymmetricLoss(gamma, gamma, margin, reduction='sum')(
+            x, labels)
         loss.backward()
         assert loss.isfinite() and x.grad.isfinite().all()
         # Away from the margin's kink and from rounding to 0 and 1.
@@ -65,13 +58,13 @@ def test_distillation_losses_match_naive(dtype, rel):
     torch.manual_seed(0)
     a, b = (3 * torch.randn(2, 3, 5, 7).to(dtype) for _ in range(2))
     cosine = F.cosine_similarity(a.double(), b.double(), dim=-1)
-    assert FeatureDistillationLoss(0.5)(a, b).item() == pytest.approx(
+    assert losses.FeatureDistillationLoss(0.5)(a, b).item() == pytest.approx(
         (1 - cosine).mean().item(), rel=rel)
     a, b = a[:, 0, 0], b[:, 0, 0]
     # T^2 sum_k p_k log(p_k / q_k) of each clip.
     q, p = ((x.double() / 2.5).softmax(-1) for x in (a, b))
     want = 2.5**2 * (p * (p / q).log()).sum(-1).mean()
-    assert LogitDistillationLoss(2.5, 3.)(a, b).item() == pytest.approx(
+    assert losses.LogitDistillationLoss(2.5, 3.)(a, b).item() == pytest.approx(
         3 * want.item(), rel=rel)
 
 
@@ -92,16 +85,16 @@ def test_labels_match_naive_labels(kind, topk):
     elif kind == 'ties':
         logits = logits.round()
     assert torch.allclose(
-        soft_token_labels(logits, topk), naive_labels(logits, topk))
+        losses.soft_token_labels(logits, topk), naive_labels(logits, topk))
 
 
 def test_golden_token_label_loss(golden):
     """The logits have negative values, and ties of the fifth best."""
     g = golden('dualformer/golden_tl_loss.pt')
-    soft = soft_token_labels(g['teacher_preds'])
+    soft = losses.soft_token_labels(g['teacher_preds'])
     assert torch.allclose(soft, g['soft_label'], rtol=1e-5, atol=1e-8)
     loss_cls = F.cross_entropy(g['cls_score'], g['label'])
-    loss_token = TokenLabelLoss()(g['token_preds'], soft)
+    loss_token = losses.TokenLabelLoss()(g['token_preds'], soft)
     assert torch.allclose(loss_cls, g['loss_cls_only'], rtol=1e-5)
     assert torch.allclose(loss_token, g['loss_token_only'], rtol=1e-5)
     assert torch.allclose(
@@ -136,7 +129,7 @@ def test_matches_naive_with_gradients(batch, ignore_index):
     logits, targets = batch
     ours = logits.clone().requires_grad_()
     naive_logits = logits.double().requires_grad_()
-    loss = MultiClassCrossEntropyLoss(ignore_index)(ours, targets)
+    loss = losses.MultiClassCrossEntropyLoss(ignore_index)(ours, targets)
     expected = naive(naive_logits.flatten(0, 1), targets.flatten(0, 1),
                      ignore_index)
     torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=1e-6)
@@ -149,38 +142,39 @@ def test_matches_naive_with_gradients(batch, ignore_index):
 def test_class_ids_match_torch_and_negative_ids_do_not_count(batch):
     logits, _ = batch
     ids = torch.arange(21).reshape(3, 7) % 5
-    loss = MultiClassCrossEntropyLoss()(logits, ids)
+    loss = losses.MultiClassCrossEntropyLoss()(logits, ids)
     torch.testing.assert_close(
         loss, F.cross_entropy(logits.flatten(0, 1), ids.flatten()))
     hot = F.one_hot(ids, 5).float()
-    torch.testing.assert_close(MultiClassCrossEntropyLoss()(logits, hot), loss)
+    torch.testing.assert_close(
+        losses.MultiClassCrossEntropyLoss()(logits, hot), loss)
     ids[:, 5:] = -1
     torch.testing.assert_close(
-        MultiClassCrossEntropyLoss()(logits, ids), F.cross_entropy(
+        losses.MultiClassCrossEntropyLoss()(logits, ids), F.cross_entropy(
             logits.flatten(0, 1), ids.flatten(), ignore_index=-1))
 
 
 def test_is_zero_with_gradient_if_all_steps_are_ignored(batch):
     logits = batch[0].requires_grad_()
     ids = torch.full((3, 7), 2)
-    loss = MultiClassCrossEntropyLoss(2)(logits, ids)
+    loss = losses.MultiClassCrossEntropyLoss(2)(logits, ids)
     loss.backward()
     assert loss == 0 and not logits.grad.any()
 
 
 def test_normalizes_targets(batch):
-    loss = MultiClassCrossEntropyLoss(normalize_targets=True)
+    loss = losses.MultiClassCrossEntropyLoss(normalize_targets=True)
     targets = torch.tensor([0., 1, 0, 1, 0]).expand(3, 7, 5)
     torch.testing.assert_close(
         loss(batch[0], targets),
-        MultiClassCrossEntropyLoss()(batch[0], targets) * 0.5**0.5)
+        losses.MultiClassCrossEntropyLoss()(batch[0], targets) * 0.5**0.5)
 
 
 @pytest.mark.parametrize('ignore_index', [None, 0, 9])
 def test_golden(golden, ignore_index):
     reference = golden('testra/golden_losses.pt')
     name = -100 if ignore_index is None else ignore_index
-    loss = MultiClassCrossEntropyLoss(ignore_index)
+    loss = losses.MultiClassCrossEntropyLoss(ignore_index)
     value = loss(reference['logits'], reference['target'])
     assert value.item() == pytest.approx(
         reference['mce'][f'mce_ignore{name}_mean'], rel=1e-5)
@@ -188,7 +182,7 @@ def test_golden(golden, ignore_index):
 
 def test_equalization_leaves_out_rare_classes():
     logits, ids = torch.randn(24, 6), torch.arange(24) % 6
-    loss = EqualizationLoss(COUNTS, gamma=0.6)
+    loss = losses.EqualizationLoss(COUNTS, gamma=0.6)
     # The softmax leaves out the background.
     assert loss.tail.tolist() == [0, 0, 1, 1, 1]
     torch.manual_seed(3)
@@ -205,9 +199,9 @@ def test_equalization_leaves_out_rare_classes():
 @pytest.mark.parametrize('gamma, tail_below', [(0, 3e-3), (0.95, 1e-9)])
 def test_equalization_without_rare_classes_is_cross_entropy(
         batch, gamma, tail_below):
-    loss = EqualizationLoss([1] * 5, gamma, tail_below)
+    loss = losses.EqualizationLoss([1] * 5, gamma, tail_below)
     # The logarithm of 1 + 1e-8 is 0 in float32.
-    assert loss(*batch) == MultiClassCrossEntropyLoss(0)(*batch)
+    assert loss(*batch) == losses.MultiClassCrossEntropyLoss(0)(*batch)
 
 
 def test_golden_equalization(golden):
@@ -216,7 +210,7 @@ def test_golden_equalization(golden):
     assert len(reference['eql']) == 6
     for name, expected in reference['eql'].items():
         gamma, _, tail_below = name.removeprefix('gamma').partition('_lambda')
-        loss = EqualizationLoss(counts, float(gamma), float(tail_below))
+        loss = losses.EqualizationLoss(counts, float(gamma), float(tail_below))
         torch.manual_seed(0)
         logits = reference['logits'].clone().requires_grad_()
         value = loss(logits, reference['target'])
@@ -232,4 +226,4 @@ def test_reads_counts_from_files(tmp_path):
     for name in 'counts.npy', 'counts.txt':
         loss = MODELS.build(
             dict(type='EqualizationLoss', class_counts=str(tmp_path / name)))
-        assert torch.equal(loss.tail, EqualizationLoss(COUNTS).tail)
+        assert torch.equal(loss.tail, losses.EqualizationLoss(COUNTS).tail)

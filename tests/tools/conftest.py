@@ -4,13 +4,7 @@ import shutil
 import pytest
 import torch
 from helpers import ROOT, run_program
-from live_fixtures import (  # noqa: F401
-    broken_clip,
-    camera,
-    clip,
-    clip_files,
-    files,
-)
+from live_fixtures import *  # noqa: F403
 
 import mmvidattn
 

@@ -9,14 +9,7 @@ import decord
 import numpy as np
 import pytest
 
-from tools.data.motion.make_motion import (
-    CLASSES,
-    DOUBLE_MOTIONS,
-    MOTIONS,
-    draw_clip,
-    render,
-    state_at,
-)
+from tools.data.motion import make_motion
 from tools.data.online import make_events, make_synthetic
 
 
@@ -121,26 +114,27 @@ def test_events_are_written_as_annotations(tmp_path):
 # Clips of motions.
 def test_videos_show_their_clips(motion_dir):
     for i in range(4):
-        clip = draw_clip(0, 'train', i)
-        check_video(motion_dir / f'train/{i:06d}.mp4',
-                    np.stack([*render(clip)])[..., ::-1], clip.fps, 6)
+        clip = make_motion.draw_clip(0, 'train', i)
+        frames = np.stack([*make_motion.render(clip)])[..., ::-1]
+        check_video(motion_dir / f'train/{i:06d}.mp4', frames, clip.fps, 6)
     # Splits and seeds have different clips.
-    assert len({str(draw_clip(seed, split, 0)) for seed in (0, 1)
+    assert len({str(make_motion.draw_clip(seed, split, 0)) for seed in (0, 1)
                 for split in ('train', 'val')}) == 4
     labels = [int(line.split()[1]) for line in (
         motion_dir / 'train.txt').read_text().splitlines()]
     assert np.bincount(labels).tolist() == [2] * 8
     assert (motion_dir / 'label_map.txt').read_text() == '\n'.join(
-        [*CLASSES, ''])
+        [*make_motion.CLASSES, ''])
 
 
 @pytest.mark.parametrize('kind, motions', [
-    ('single', [[one] for one in MOTIONS.values()]),
-    ('double', [*DOUBLE_MOTIONS.values()])], ids=['single', 'double'])
+    ('single', [[one] for one in make_motion.MOTIONS.values()]),
+    ('double', [*make_motion.DOUBLE_MOTIONS.values()])],
+    ids=['single', 'double'])
 def test_motions_move_their_phases_only(kind, motions):
     for index, expected in enumerate(motions):
-        clip = draw_clip(3, 'train', index, kind)
-        first, later = state_at(clip, 0), state_at(clip, 3)
+        clip = make_motion.draw_clip(3, 'train', index, kind)
+        first, later = (make_motion.state_at(clip, i) for i in (0, 3))
         step = 3 * clip.speed / (clip.num_frames - 1)
         for name in first._fields:
             change = getattr(later, name) - getattr(first, name)

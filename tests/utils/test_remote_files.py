@@ -13,16 +13,8 @@ from live_fixtures import QuietHandler, close, serve
 from mmengine.runner import CheckpointLoader
 from safetensors.torch import save_file
 
+from mmvidattn.utils import remote_files
 from mmvidattn.utils.checkpoint import download, read_checkpoint
-from mmvidattn.utils.remote_files import (
-    RemoteError,
-    download_file,
-    hub_file,
-    is_url,
-    join_url,
-    local_path,
-    without_secrets,
-)
 
 fsspec = pytest.importorskip('fsspec', reason='needs mmvidattn[remote]')
 URL = 'memory://b/a.bin'
@@ -51,13 +43,13 @@ def store():
     ('file:///etc/passwd', False), ('/tmp/a.mp4', False), ('a.mp4', False),
     ('C:/a.mp4', False), ('3', False)])
 def test_is_url(text, expected):
-    assert is_url(text) == expected
+    assert remote_files.is_url(text) == expected
     # A folder or its URL is joined with a name, but not with a URL.
-    assert join_url('s3://b/', text) == (
+    assert remote_files.join_url('s3://b/', text) == (
         text if expected else f's3://b/{text}')
     if expected:
-        assert join_url('data', text) == text
-    assert join_url(Path('data'), 'a') == 'data/a'
+        assert remote_files.join_url('data', text) == text
+    assert remote_files.join_url(Path('data'), 'a') == 'data/a'
 
 
 @pytest.mark.parametrize('url, shown', [
@@ -72,25 +64,26 @@ def test_is_url(text, expected):
     ('hf://owner/model@1/a.mp4', 'hf://owner/model@1/a.mp4'),
     ('http://[::1/secret', 'http://[::1/secret'), ('a@b.mp4', 'a@b.mp4')])
 def test_secrets_are_hidden(url, shown):
-    assert without_secrets(url) == shown
+    assert remote_files.without_secrets(url) == shown
 
 
 def test_copies_a_file_once_and_the_latest_on_request(store, cache):
-    assert local_path('x', latest=True) == Path('x')
+    assert remote_files.local_path('x', latest=True) == Path('x')
     assert not cache.exists()
-    path = local_path(URL)
+    path = remote_files.local_path(URL)
     assert path.read_bytes() == b'0123456789' and path.name == 'a.bin'
     store.pipe('/b/a.bin', b'another')
-    assert local_path(URL) == path and path.read_bytes() == b'0123456789'
-    assert local_path(URL, latest=True).read_bytes() == b'another'
+    assert remote_files.local_path(URL) == path
+    assert path.read_bytes() == b'0123456789'
+    assert remote_files.local_path(URL, latest=True).read_bytes() == b'another'
 
 
 def test_names_a_missing_file_and_a_missing_package(store, monkeypatch):
     with pytest.raises(FileNotFoundError, match='memory://b/none does not'):
-        local_path('memory://b/none')
+        remote_files.local_path('memory://b/none')
     monkeypatch.setitem(sys.modules, 'fsspec.core', None)
     with pytest.raises(ImportError, match=r's3://b/a.*mmvidattn\[remote\]'):
-        local_path('s3://b/a.mp4')
+        remote_files.local_path('s3://b/a.mp4')
 
 
 @pytest.mark.parametrize('name', [
@@ -102,7 +95,7 @@ def test_names_stay_inside_the_cache(cache, monkeypatch, name):
         type(fsspec.filesystem('memory')), 'get_file', lambda self, at, part: (
             random.random(), Path(part).write_bytes(b'')))
     before = random.getstate()
-    path = local_path(f'memory://b/{name}')
+    path = remote_files.local_path(f'memory://b/{name}')
     assert random.getstate() == before
     assert path.resolve().parents[1] == cache.resolve()
     assert path.name[0] != '.' and len(path.name.encode()) <= 255
@@ -144,8 +137,9 @@ def test_http(web, cache, monkeypatch):
     monkeypatch.setenv('NO_PROXY', '127.0.0.1')
     address, requests = web
     found = []
-    threads = [threading.Thread(target=lambda: found.append(local_path(
-        f'http://{address}/a.mp4?token=1').read_bytes())) for _ in range(4)]
+    url = f'http://{address}/a.mp4?token=1'
+    threads = [threading.Thread(target=lambda: found.append(
+        remote_files.local_path(url).read_bytes())) for _ in range(4)]
     for thread in threads:
         thread.start()
         time.sleep(.05)
@@ -156,11 +150,12 @@ def test_http(web, cache, monkeypatch):
     assert not [*cache.rglob('*.part')]
     for host, path, error, text in (
             (address, '404', FileNotFoundError, 'does not exist'),
-            (address, '403', RemoteError, '403'),
-            (address, 'short', RemoteError, 'cannot copy'),
-            ('127.0.0.1:1', 'a', RemoteError, 'cannot copy')):
+            (address, '403', remote_files.RemoteError, '403'),
+            (address, 'short', remote_files.RemoteError, 'cannot copy'),
+            ('127.0.0.1:1', 'a', remote_files.RemoteError, 'cannot copy')):
         with pytest.raises(error, match=f'http://{host}/{path}') as caught:
-            local_path(f'http://user:secret@{host}/{path}?token=secret')
+            remote_files.local_path(
+                f'http://user:secret@{host}/{path}?token=secret')
         assert text in str(caught.value)
         assert 'secret' not in str(caught.value)
         # A traceback would show the cause.
@@ -177,13 +172,14 @@ def test_files_and_streams_of_a_web_server(web, tmp_path, monkeypatch):
             download(f'http://{address}/short.pth')
     assert not [path for path in tmp_path.rglob('*') if path.is_file()]
     for place in f'{address}/a?token=1', f'me:a%40b@{address}/login':
-        path = download_file(f'http://{place}', tmp_path)
+        path = remote_files.download_file(f'http://{place}', tmp_path)
         assert path.name in ('a', 'login') and path.read_bytes() == b'abcdef'
     for name in 'live', 'list', 'login':
-        assert download_file(f'http://{address}/{name}', tmp_path) is None
+        url = f'http://{address}/{name}'
+        assert remote_files.download_file(url, tmp_path) is None
     for name, error in ('short', 'ended after 3 of 6 bytes'), ('404', '404'):
         with pytest.raises(OSError, match=error):
-            download_file(f'http://{address}/{name}', tmp_path)
+            remote_files.download_file(f'http://{address}/{name}', tmp_path)
 
 
 @pytest.fixture
@@ -207,7 +203,7 @@ def hub(tmp_path, monkeypatch):
 def test_requests_revision_and_file_of_the_hub(hub):
     for load in read_checkpoint, CheckpointLoader.load_checkpoint:
         assert torch.equal(load(NAME)['w'], torch.arange(3.))
-    hub_file(f'{NAME}/folder/other.safetensors')
+    remote_files.hub_file(f'{NAME}/folder/other.safetensors')
     assert hub == [
         *[('owner/model-a.b', 'model.safetensors', COMMIT)] * 2,
         ('owner/model-a.b', 'folder/other.safetensors', COMMIT)]
@@ -220,11 +216,11 @@ def test_refused_names_of_the_hub(hub, monkeypatch):
                  f'hf://model@{COMMIT}', f'hf://owner/model@{COMMIT[1:]}',
                  f'{NAME}/pytorch_model.bin'):
         with pytest.raises(ValueError, match=f'{name}.*40 hexadecimal digits'):
-            hub_file(name)
+            remote_files.hub_file(name)
     assert not hub
     name = f'hf://owner/none@{COMMIT}'
     with pytest.raises(OSError, match=f'{name} cannot .* 404, no such model'):
-        hub_file(name)
+        remote_files.hub_file(name)
     monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
     with pytest.raises(ImportError, match='pip install huggingface_hub'):
-        hub_file(NAME)
+        remote_files.hub_file(NAME)
