@@ -47,7 +47,6 @@ from .config import (
 )
 from .models import check_model_options
 
-PACKAGE = Path(__file__).resolve().parents[1]
 # Methods of a model that a loop calls.
 STEPS = {'train_step', 'val_step', 'test_step'}
 # Environment variable with the rank of a process, for each launcher.
@@ -235,32 +234,32 @@ def explained_errors(runner: Runner) -> Iterator[None]:
         key = key_of(runner.cfg, error)
         if key:
             end_program(key + text)
-        stack = extract_tb(error.__traceback__)
-        frames, hint = {each.name for each in stack}, ''
-        is_ours = Path(stack[-1].filename).is_relative_to(PACKAGE)
+        frames, hint = {each.name for each in extract_tb(
+            error.__traceback__)}, ''
         hook = (runner.cfg.get('default_hooks') or {}).get('checkpoint') or {}
         # Torch raises an error of a worker again.
         if frames & {'__getitem__', 'reraise'}:
-            # Of name_failed_transforms, also in the text of a worker's error.
+            # In the text of a worker's error, the note is the last line.
             text = getattr(error, '__notes__', [text])[-1]
-            hint = ("check the data set's data_root and data_prefix"
-                    if isinstance(error, FileNotFoundError) else
-                    '' if isinstance(error, (
-                        TypeError, LookupError, AttributeError,
-                        AssertionError)) else 'CheckedVideoDataset instead of '
-                    'VideoDataset leaves out unreadable videos')
+            if isinstance(error, FileNotFoundError):
+                hint = "check the data set's data_root and data_prefix"
+            elif not isinstance(error, (TypeError, LookupError, AttributeError,
+                                        AssertionError)):
+                hint = ('CheckedVideoDataset instead of VideoDataset leaves '
+                        'out unreadable videos')
         elif isinstance(error, URLError):
             hint = ('check the addresses in pretrained and init_cfg of the '
                     'model')
         elif isinstance(error, KeyError) and text == hook.get('save_best'):
             hint = 'default_hooks.checkpoint.save_best names no metric'
-        elif not frames & STEPS or runner.iter or isinstance(
-                error, torch.OutOfMemoryError):
-            raise
-        elif isinstance(error, RuntimeError) or not is_ours:
+        elif frames & STEPS and not runner.iter and isinstance(
+                error, RuntimeError) and not isinstance(
+                    error, torch.OutOfMemoryError):
             hint = ('if tensors do not fit together, check FormatShape in the '
                     'pipeline, model.data_preprocessor.format_shape, the '
                     'backbone, and in_channels of model.cls_head')
+        elif not isinstance(error, ValueError):
+            raise
         print_exc()
         end_program(text.splitlines()[-1] + f'; {hint}' * bool(hint))
 

@@ -230,7 +230,9 @@ def name_failed_transforms() -> None:
         except Exception as error:
             if isinstance(results, dict) and not hasattr(error, '__notes__'):
                 file = results.get('filename') or results.get('frame_dir')
-                error.add_note(f'{type(self).__name__} of {file}: {error!r}')
+                # BaseException.add_note is not in Python 3.10.
+                error.__notes__ = [f'{type(self).__name__} of {file}: '
+                                   f'{error!r}']
             raise
 
     wrap(BaseTransform, '__call__', call)

@@ -88,12 +88,12 @@ def _read_source(source: Path, options: FineTuneOptions) -> Annotations:
     # False for an unknown end.
     found.segments = [one for one in segments if one.start < one.end]
     if not found.segments:
-        reasons = [f'{options.videos} lacks {first_few(found.missing)}'
-                   ] * bool(found.missing) + [
-                       count(segments, 'event') + ' without a length'
-                   ] * bool(segments)
-        raise ValueError(f'{source} lacks events to learn'
-                         + f': {" and ".join(reasons)}' * bool(reasons))
+        reason = ''
+        if found.missing:
+            reason = f': {options.videos} lacks {first_few(found.missing)}'
+        elif segments:
+            reason = f': {count(segments, "event")} without a length'
+        raise ValueError(f'{source} lacks events to learn{reason}')
     if empty := [f'{one.video} at {one.start:g} s' for one in segments
                  if not one.start < one.end]:
         found.remarks.append(f'{count(empty, "event")} without a length or an '

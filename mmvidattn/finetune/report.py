@@ -347,8 +347,7 @@ def format_events(metrics: dict[str, Any]) -> str:
     mean = next(value for name, value in metrics['frames'].items()
                 if '/mAP' in name)
     advice = ['This detector finds almost nothing: train longer (--minutes), '
-              'annotate more\nevents, or use --model features.'
-              ] * ((tuned['F1@50'] or 0) < POOR)
+              'or annotate more\nevents.'] * ((tuned['F1@50'] or 0) < POOR)
     return '\n'.join(format_table(rows) + [
         f'{metrics["split"]}: {count(metrics["videos"], "video")}, mAP of '
         f'frames {percent(mean)} % (chance {percent(tuned["chance"])} %), '

@@ -129,7 +129,7 @@ def check_class_thresholds(thresholds: Mapping[str, Mapping[str, float]]
 def check_on_off(on: float, off: float) -> None:
     """Raise a ``ValueError`` if a threshold is out of range."""
     if not 0 < off <= on <= 1:
-        raise ValueError('--on and --off: events need 0 < off <= on <= 1, got '
+        raise ValueError('events need 0 < off <= on <= 1, got '
                          f'on={on}, off={off}')
 
 

@@ -223,6 +223,7 @@ def copied(session):
     return other
 
 
+@pytest.mark.filterwarnings('error:frame')
 @pytest.mark.parametrize('age', [0, 9])
 def test_skips_and_bad_frames_equal_missing_frames(model, videos, age):
     """For any number of frames, even more than the memories hold."""

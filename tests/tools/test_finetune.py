@@ -78,7 +78,7 @@ def test_writes_all_files_and_resumes(begin, videos, tmp_path, capfd):
     assert weights['meta']['dataset_meta']['classes'] == sorted(CLASSES)
     assert 'go left é: 3, ' in printed
     assert 'train: 4 videos; val: 2 videos' in printed
-    assert ('the start weights have 8 classes, this model has ' '2') in printed
+    assert ('the start weights have 8 classes, this model has 2') in printed
     assert 'size mismatch' not in printed and 'top5' not in printed
     assert len(printed.splitlines()) < 50
     assert sum(line.startswith('epoch ') for line in printed.splitlines()) == 1

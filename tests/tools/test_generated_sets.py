@@ -129,8 +129,7 @@ def test_videos_show_their_clips(motion_dir):
 
 @pytest.mark.parametrize('kind, motions', [
     ('single', [[one] for one in make_motion.MOTIONS.values()]),
-    ('double', [*make_motion.DOUBLE_MOTIONS.values()])],
-    ids=['single', 'double'])
+    ('double', [*make_motion.DOUBLE_MOTIONS.values()])])
 def test_motions_move_their_phases_only(kind, motions):
     for index, expected in enumerate(motions):
         clip = make_motion.draw_clip(3, 'train', index, kind)

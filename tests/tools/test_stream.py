@@ -198,7 +198,7 @@ def test_recognizer_of_the_command_line(run_main, files, clip, capsys):
     assert '28 steps' in capsys.readouterr().out
 
 
-def test_small_models_compute_on_one_thread(monkeypatch):
+def test_small_models_compute_on_one_thread(monkeypatch, run_main, clip):
     numbers = []
     monkeypatch.setattr(torch, 'set_num_threads', numbers.append)
     for size, extractors, environ in (
@@ -208,3 +208,5 @@ def test_small_models_compute_on_one_thread(monkeypatch):
         stream.limit_threads(SimpleNamespace(
             model=torch.nn.Linear(1, size), extractors=extractors))
     assert numbers == [1]
+    run_main('stream', clip)
+    assert numbers == [1, 1]

@@ -148,7 +148,8 @@ def test_different_optimizer_cannot_resume(trained, train):
     ('train_dataloader.dataset.type=VideoDataset '
      'train_dataloader.dataset.data_prefix.video=lost',
      'Init of .*lost/.*; check .*data_prefix'),
-    ('train_dataloader.dataset.type=VideoDataset '
+    ('train_dataloader.num_workers=1 '
+     'train_dataloader.dataset.type=VideoDataset '
      'train_dataloader.dataset.pipeline.0.type=DecordDecode',
      "Decode of .*.mp4: KeyError.'frame_inds'"),
     ('default_hooks.checkpoint.save_best=top1 '

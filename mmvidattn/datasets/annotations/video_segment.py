@@ -186,9 +186,7 @@ def read_columns(path: str | Path, needed: Iterable[str],
                                  if new == name == name_of(old))])
             for name in needed)
         raise ValueError(f'{path} must have columns {columns}, got '
-                         + (', '.join(header) or 'nothing')
-                         + '; or name yours: --columns label=COLUMN' * (
-                             name_of is not str))
+                         + (', '.join(header) or 'nothing'))
     for name, number in Counter(filter(None, names)).items():
         if number > 1:
             same = [old for old, new in zip(header, names) if new == name]
