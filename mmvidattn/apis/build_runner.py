@@ -157,10 +157,16 @@ def build_runner(cfg: Config, strict: bool, compile: bool = False,
         checkpoint = str(download(checkpoint))
     runner._load_from, runner._resume = checkpoint, resume
     if checkpoint and (strict or resume):
-        check_model_options(
-            cfg.model, load_checkpoint(model, checkpoint), checkpoint)
+        meta = load_checkpoint(model, checkpoint)
+        check_model_options(cfg.model, meta, checkpoint)
         if resume:
             _check_resume(runner, checkpoint)
+            for unit in 'epoch', 'iter':
+                total = (cfg.get('train_cfg') or {}).get(f'max_{unit}s')
+                if total and meta.get(unit, 0) >= total:
+                    runner.logger.warning(
+                        f'{checkpoint} has had all {total} {unit}s: nothing is'
+                        f' left to train, unless train_cfg.max_{unit}s grows')
     elif checkpoint:
         runner.logger.info(require_overlap(model, checkpoint))
         runner.register_hook(NewClassifierHook())
@@ -242,7 +248,8 @@ def explained_errors(runner: Runner) -> Iterator[None]:
             # In the text of a worker's error, the note is the last line.
             text = getattr(error, '__notes__', [text])[-1]
             if isinstance(error, FileNotFoundError):
-                hint = "check the data set's data_root and data_prefix"
+                hint = ("check the line in ann_file, and the data set's "
+                        'data_root and data_prefix')
             elif not isinstance(error, (TypeError, LookupError, AttributeError,
                                         AssertionError)):
                 hint = ('CheckedVideoDataset instead of VideoDataset leaves '

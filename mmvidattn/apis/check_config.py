@@ -77,6 +77,9 @@ def _check_loop(cfg: Config, name: str) -> None:
                 DataLoader, loader.keys() - {'num_batch_per_epoch'})
         except TypeError as error:
             raise ValueError(f'{name}_dataloader: {error}') from None
+        if loader.get('persistent_workers') and not loader.get('num_workers'):
+            raise ValueError(f'{name}_dataloader: num_workers=0 needs '
+                             'persistent_workers=False')
     missing = [part for part in parts if cfg.get(part) is None]
     if 0 < len(missing) < len(parts):
         raise ValueError(

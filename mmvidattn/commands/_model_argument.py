@@ -75,8 +75,10 @@ def _split(words: Sequence[str]) -> tuple[list[str], str, str | None]:
             if path.suffix or len(path.parts) > 1:
                 raise FileNotFoundError(f'{word} does not exist: expected a '
                                         'video, a bundle or a config')
-            # Raises an error that suggests names of configs.
-            find_config(word)
+            try:
+                find_config(word)
+            except ValueError as error:
+                raise ValueError(f'no file {word}, and {error}') from None
     echo(f'note: no model was given. Using {DEFAULT_MODEL}, which recognizes '
          'eight motions of drawn shapes; choose another model with BUNDLE, or '
          'with CONFIG CHECKPOINT', file=sys.stderr)

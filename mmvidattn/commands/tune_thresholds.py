@@ -67,4 +67,4 @@ def run(args: argparse.Namespace) -> None:
          f'{count(tuned.about["segments"], "event")})')
     if tuned.warning:
         echo(f'note: {tuned.warning}')
-    echo(args.out)
+    echo(f'written: {args.out}')

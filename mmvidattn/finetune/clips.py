@@ -167,6 +167,8 @@ def choose_layers(options: FineTuneOptions, cfg: Config,
     except ValueError:
         # The backbone lacks attention projections.
         return replace(options, freeze='backbone')
+    echo('few clips: training the classifier and low-rank updates of the '
+         f'attention (--lora {RANK}); --freeze none trains all layers')
     return replace(options, freeze=None, lora=RANK)
 
 

@@ -286,11 +286,11 @@ def _print_summary(root: Path, entries: Sequence[LabeledVideo],
                 if stream else ''))
     every = sum(lengths.values(), [])
     sizes = Counter(f'{one.width}x{one.height}' for one in facts.values())
-    rates = [one.fps for one in facts.values()]
+    rates = sorted({f'{one.fps:.4g}' for one in facts.values()}, key=float)
     echo(f'lengths {min(every):.1f} to {max(every):.1f} s (median '
          f'{statistics.median(every):.1f}); sizes '
          + first_few(f'{size} ({n})' for size, n in sizes.most_common())
-         + f'; {min(rates):.4g} to {max(rates):.4g} frames/s')
+         + f'; {" to ".join(rates[:1] + rates[1:][-1:])} frames/s')
 
 
 def find_warnings(splits: Mapping[str, Sequence[LabeledVideo]],

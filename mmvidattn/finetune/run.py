@@ -59,8 +59,8 @@ def finetune(options: FineTuneOptions, dry_run: bool, began: float) -> None:
             if runner is not None:
                 runner = _train(runner, options, began)
             with one_line_errors():
-                echo('testing the best model')
                 checkpoint = training.save_best(out)
+                echo(f'testing {checkpoint.name}')
                 draw_curves(out, training.read_notes(out).get('chance'))
                 kind.write_results(out, checkpoint.name)
     names = ', '.join(sorted(path.name for path in out.glob('[!.]*')))

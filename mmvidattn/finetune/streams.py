@@ -171,7 +171,8 @@ def reduce_images(out: Path, updates: int) -> None:
     _set_side(cfg, small)
     training.write_config(out, cfg)
     echo(f'images of {small} x {small}: only {updates} updates of '
-         f'{large} x {large} fit into the time')
+         f'{large} x {large} fit into the time; with more --minutes, more '
+         'fit')
 
 
 def write_features(plan: Plan, extractor: FeatureExtractor,

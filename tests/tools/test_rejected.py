@@ -36,8 +36,7 @@ ROWS = {
         (f'{{IN}} {TINY}=none.pth --out x', "must be a file, 'default' or "
          "'none', got none.pth"),
         ('{IN} xvit_tiny_motion=default --out x', 'xvit_tiny_motion'),
-        (f'{{IN}} {TINY}=default xvit_tiny_motion --out x',
-         'all configs must start alike'),
+        (f'{{IN}} {TINY}=default xvit_tiny_motion --out x', 'start alike'),
         (f'{{IN}} {TINY} {{IN}}/typo.py --out x',
          "typo.py: .*no argument 'num_layer'; did you mean 'num_layers'"),
         (f'{{IN}} {TINY} --out x --epochs 1', 'options of finetune go after'),
@@ -53,8 +52,7 @@ ROWS = {
         (f'{SMALL} x.pt2 --device cuda:99', 'argument --device: cuda:99'),
         (f'{SMALL} x.pt2 --output votes', 'votes')],
     'extract-features': [
-        ('{VIDEO} x {TSN} --layer cls_head.fc',
-         "'cls_head.fc'; linear layers are .*fc_cls"),
+        ('{VIDEO} x {TSN} --layer fc', "'fc'; linear layers are .*fc_cls"),
         ('{VIDEO} x {TSN} --flow fast', 'fast'),
         ('{VIDEO} {IN} {TSN}', 'is not empty'),
         ('{VIDEO} x {TSN} --processes 2', '--processes needs --engine ray')],
@@ -120,7 +118,7 @@ ROWS = {
         ('x.mp4 x.onnx --amp', 'x.onnx is an exported model'),
         ('{BUNDLE} {VIDEO}', 'is a bundle, not a source: give it after'),
         ('{BUNDLE}', f'expected a source before the model .*{TINY}'),
-        ('. linear_ff_tiny_moton', f'did you mean .*{TINY}')],
+        ('linear_ff_tiny_moton', f'no file linear.*did you mean .*{TINY}')],
     'score': [
         ('{IN}/mine.csv {IN}/mine.csv --subset val', '--subset must be one'),
         ('{IN}/mine.csv {IN}/mine.csv --scores none', 'cannot read the sco'),
@@ -167,11 +165,12 @@ ROWS = {
          'train_dataloader.dataset.ann_file={IN}/lost.py',
          'lost.py, line 1: expected <path> <label>, got "_base_'),
         ('{CONFIG} --cfg-options train_dataloader.dataset.num_classes=None '
-         'train_dataloader.dataset.type=VideoDataset '
          'train_dataloader.dataset.ann_file={IN}/empty.txt',
          'error: .*empty.txt is empty'),
         ('{CONFIG} --cfg-options train_dataloader.persistent_worker=1',
          "error: train_dataloader: .*did you mean 'persistent_workers'"),
+        ('{CONFIG} --cfg-options train_dataloader.persistent_workers=1',
+         'train_dataloader: num_workers=0 needs persistent_workers=False'),
         ('{CONFIG} --cfg-options train_dataloader.batch_size=0',
          'error: train_dataloader: batch_size should be'),
         ('{CONFIG} --cfg-options train_dataloader.dataset.pipeline.1.cliplen='
@@ -208,8 +207,6 @@ ROWS = {
          "'max_epoch'; did you mean 'max_epochs'"),
         ('{CONFIG} --cfg-options model.backbone.attention.type=LinearAttenton',
          'LinearAttenton is not .*did you mean LinearAttention?'),
-        ('{CONFIG} --cfg-options load_from=none.pth',
-         'no checkpoint file none.pth'),
         ('{CONFIG} --resume none.pth', 'no checkpoint file none.pth'),
         # Without a checkpoint to resume, the start weights remain.
         ('{CONFIG} --resume --cfg-options load_from=none.pth',
