@@ -36,7 +36,8 @@ ROWS = {
         (f'{{IN}} {TINY}=none.pth --out x', "must be a file, 'default' or "
          "'none', got none.pth"),
         ('{IN} xvit_tiny_motion=default --out x', 'xvit_tiny_motion'),
-        (f'{{IN}} {TINY}=default xvit_tiny_motion --out x', 'start alike'),
+        (f'{{IN}} {TINY}=default xvit_tiny_motion --out x',
+         'all configs must start alike'),
         (f'{{IN}} {TINY} {{IN}}/typo.py --out x',
          "typo.py: .*no argument 'num_layer'; did you mean 'num_layers'"),
         (f'{{IN}} {TINY} --out x --epochs 1', 'options of finetune go after'),

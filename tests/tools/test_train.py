@@ -34,7 +34,6 @@ def train(run_main, small_config, tmp_path):
     def run(*options):
         run_main('train.py', small_config, '--work-dir', tmp_path, *options)
         return scalars(tmp_path)
-
     return run
 
 
@@ -46,7 +45,8 @@ def test_trains_and_validates(trained):
     assert torch.load(trained / 'epoch_2.pth')['meta']['seed'] == 5
     assert len(list(trained.glob('best_acc_top1_epoch_*.pth'))) == 1
     log, = trained.glob('*/*.log')
-    assert 'small: training starts from the beg' in log.read_text('utf-8')
+    assert 'work_dirs/small: training starts from the beginning' in (
+        log.read_text('utf-8'))
 
 
 def test_resumes_from_the_last_checkpoint(trained, train, tmp_path, capfd):

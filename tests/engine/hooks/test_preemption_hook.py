@@ -58,13 +58,12 @@ def results_of(folder, **options):
     ('before_train_iter', 6, 1, 6, 2), ('before_val_iter', 4, 2, 8, 0)])
 def test_saves_and_resumes(full, tmp_path, event, count, epoch, iter, workers):
     """A scheduler signals the workers as well."""
-    # Data loaders of other tests may have workers.
-    others = {*multiprocessing.active_children()}
+    of_other_tests = {*multiprocessing.active_children()}
     with pytest.raises(SystemExit) as end:
         run(tmp_path, SignalHook(event, count), workers=workers,
             **LATE).train()
     assert end.value.code == 143
-    assert {*multiprocessing.active_children()} <= others
+    assert {*multiprocessing.active_children()} <= of_other_tests
     path = tmp_path / 'interrupted.pth'
     meta = torch.load(path, weights_only=True)['meta']
     assert (meta['epoch'], meta['iter']) == (epoch, iter)
